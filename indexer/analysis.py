@@ -1,0 +1,129 @@
+"""Owns the way from text to search terms: case and accent folding, stems, stop words, CJK bigrams.
+
+Invariants: pure, and the same for every engine; a term holds letters and digits only, so that any
+engine can store terms joined by spaces; what `index_terms` makes of a text never depends on anything
+but the text and `RULES`, because an engine deletes a text's terms by making them again.
+
+Source: character bigrams for scripts written without spaces found 93 % of Chinese paragraphs within the
+first five, words 12 %, trigrams 93 % but no word of two characters (XQuAD, our measurement).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RULES = "terms-2"
+MAX_TERM_CHARS = 40
+
+# Scripts written without spaces between words, and Hangul, whose words carry endings.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7a3"  # kana, Hangul
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+)
+_RUN = re.compile(f"[{_UNSPACED}]+|[^\\W_{_UNSPACED}]+")
+_CJK = re.compile(f"[{_UNSPACED}]")
+_ASCII_WORD = re.compile("[a-z0-9]+")
+
+STOP_WORDS = frozenset(
+    """
+    a about after again all also am an and any are aren as at be because been before being but by can could couldn d
+    did didn do does doesn doing don down during each few for from further had hadn has hasn have haven having he her
+    here hers herself him himself his how i if in into is isn it its itself just ll m me mightn more most mustn my
+    myself no nor not now o of off on once only or other our ours ourselves out over own re s same shan she should
+    shouldn so some such t than that the their theirs them themselves then there these they this those through to too
+    under until up ve very was wasn we were weren what when where which while who whom why will with won would wouldn
+    y you your yours yourself yourselves
+    """.split()
+)
+# Chinese words of grammar and of asking. A question is cut at them, so that no bigram spans them.
+_GRAMMAR = re.compile(
+    "什么时候|为什么|怎么样|怎么|怎样|什么|多少|哪里|哪儿|哪些|哪个|哪天|是否|可以|应该|需要|我们|你们|他们|她们|它们|这个|那个|这些|那些"
+    "|现在|还是|或者|以及|因为|所以|但是|如果|[的了吗呢吧啊呀和与及或在是有被把对从向到为于也都就还又很请问我你您他她它谁哪几]"
+)
+
+
+def has_unspaced(text: str) -> bool:
+    """Whether a text has characters of a script that is written without spaces, such as Chinese."""
+    return _CJK.search(text) is not None
+
+
+def index_terms(text: str) -> list[str]:
+    """Every term of a text that is stored, in reading order, repeats included.
+
+    Runs of an unspaced script give their bigrams and their single characters, so that a question of
+    one character finds its text too.
+    """
+    terms: list[str] = []
+    for run in _runs(text):
+        if has_unspaced(run[0]):
+            terms.extend(run)
+            terms.extend(a + b for a, b in pairwise(run))
+        else:
+            terms.append(_stem(run))
+    return terms
+
+
+def query_terms(text: str) -> list[str]:
+    """The distinct terms to look for, in the order of the question, without stop words.
+
+    A question of stop words alone keeps them: it has nothing else to look for.
+    """
+    kept: dict[str, None] = {}
+    for run in _runs(text):
+        if has_unspaced(run[0]):
+            kept.update(dict.fromkeys(_asked(run)))
+        elif run not in STOP_WORDS:
+            kept[_stem(run)] = None
+    return list(kept) or list(dict.fromkeys(term for term in index_terms(text)))
+
+
+def _asked(run: str) -> list[str]:
+    parts = [part for part in _GRAMMAR.split(run) if part] or [run]
+    # Single characters find what a question says with another compound: 产品 and 商品 share 品.
+    # Source: hit@5 of Chinese questions about notes .73 with bigrams alone, .97 with both (our measurement).
+    return [term for part in parts for term in (*(a + b for a, b in pairwise(part)), *part)]
+
+
+def _runs(text: str) -> list[str]:
+    return [
+        run if len(run) <= MAX_TERM_CHARS or has_unspaced(run[0]) else run[:MAX_TERM_CHARS]
+        for run in _RUN.findall(fold(text))
+    ]
+
+
+def fold(text: str) -> str:
+    """Lower case, compatibility forms unified, accents off Latin, Greek and Cyrillic letters."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(map(_bare, folded)) if not folded.isascii() else folded
+
+
+@lru_cache(maxsize=4096)
+def _bare(character: str) -> str:
+    if unicodedata.combining(character) and character < "\u0370":
+        return ""
+    accented = character < "\u0500" or "\u1e00" <= character < "\u2000"
+    return unicodedata.normalize("NFKD", character)[0] if accented else character
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> str:
+    # Of the letter "s" alone the stemmer leaves nothing.
+    return (_stemmer()(word) or word) if _ASCII_WORD.fullmatch(word) else word
+
+
+@cache
+def _stemmer() -> Callable[[str], str]:
+    import Stemmer
+
+    stem: Callable[[str], str] = Stemmer.Stemmer("porter", 0).stemWord
+    return stem

@@ -1,0 +1,60 @@
+"""Owns the `Embedder` seam: texts in, unit vectors out. Engines live beside this file, one each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from indexer.types import Vectors
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of one length whose cosine measures likeness of meaning.
+
+    Implementations are safe to call from several threads and do their loading at the first call, not
+    when they are made.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name a setting uses for it, such as "minilm"."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the same text could get another vector."""
+        ...
+
+    @property
+    def multilingual(self) -> bool:
+        """Whether it was trained on more scripts than Latin; ranking trusts it less where it was not."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Embed texts that are stored.
+
+        Returns:
+            float32 array of shape (len(texts), dimensions); every row has length 1.
+
+        Raises:
+            EmbedderUnavailable: The model or its package is not there.
+            EmbeddingError: The model gave no usable vector.
+        """
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """Embed a question.
+
+        Returns:
+            float32 array of shape (dimensions,), of length 1.
+
+        Raises:
+            EmbedderUnavailable: The model or its package is not there.
+            EmbeddingError: The model gave no usable vector.
+        """
+        ...

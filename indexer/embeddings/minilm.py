@@ -1,0 +1,196 @@
+"""Owns the default embedder: all-MiniLM-L6-v2 in ONNX Runtime, from the files in `minilm_model/`.
+
+Invariants: nothing is fetched; a text gets the same vector alone and in company, but for the last digits
+of a float; neither importing this module nor making a `MiniLM` imports ONNX Runtime; its errors stop here.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.types import Vectors
+
+MODEL_SHA256 = "dc76711c8876414d261eb55812285d534ed40c83fe0403d487afb4186c7e004d"
+MAX_TOKENS = 256
+DIMENSIONS = 384
+
+_FOLDER = Path(__file__).parent / "minilm_model"
+
+# 256 tokens of prose are under 2,000 characters. The cut keeps a text of a megabyte from being tokenised whole.
+_MAX_CHARACTERS = 20_000
+
+# Tokens in one run, padding included. Source: our measurement; 1,024 is 5 to 20 % slower, since what passes
+# between the layers then leaves the processor's cache, and smaller runs gain nothing.
+_RUN_TOKENS = 256
+
+# Beyond that many threads, runs of this size gain little and take the processor from others.
+_MAX_THREADS = 4
+
+_REINSTALL = "Reinstall memory-service, or choose another embedder."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Engine:
+    """The loaded model. Both parts may be used by several threads at once."""
+
+    session: Any
+    tokenizer: Any
+
+    def token_ids(self, text: str) -> list[int]:
+        """Token ids of a text, first and last are the marks [CLS] and [SEP]; at most `MAX_TOKENS`."""
+        # The tokenizer refuses lone surrogates, which JSON can bring in.
+        whole = text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
+        ids: list[int] = self.tokenizer.encode(whole).ids
+        return ids
+
+    def vectors(self, batch: Sequence[Sequence[int]]) -> Vectors:
+        """Run the model once.
+
+        Raises:
+            EmbeddingError: ONNX Runtime failed, or gave something that is no vector.
+        """
+        ids, mask = _padded(batch)
+        try:
+            vectors: Vectors = self.session.run(["vectors"], {"ids": ids, "mask": mask})[0]
+        except Exception as error:  # ONNX Runtime's exceptions have no common base of their own
+            raise EmbeddingError(
+                f"The minilm model failed on {len(batch)} texts ({type(error).__name__}). "
+                "Try again; if it stays, reinstall onnxruntime."
+            ) from error
+        if not np.isfinite(vectors).all():
+            raise EmbeddingError(
+                f"The minilm model gave vectors that are not finite for a batch of {len(batch)} texts. {_REINSTALL}"
+            )
+        return vectors
+
+
+class MiniLM:
+    """English sentence embeddings without network or torch; the model is loaded at the first call.
+
+    Attributes:
+        name: The name a setting uses for it.
+        dimensions: Length of every vector.
+        fingerprint: Changes with the model file and with the length to which texts are cut.
+        multilingual: False; it was trained on English.
+
+    Args:
+        threads: Threads for one run; by default as many as the processor has for us, at most 4.
+        folder: Where `model.onnx` and `tokenizer.json` are, for an install that keeps them apart from the code.
+    """
+
+    name = "minilm"
+    dimensions = DIMENSIONS
+    fingerprint = f"minilm-{MODEL_SHA256[:12]}-{MAX_TOKENS}"
+    multilingual = False
+
+    def __init__(self, *, threads: int | None = None, folder: Path = _FOLDER) -> None:
+        self._threads = threads or min(_usable_processors(), _MAX_THREADS)
+        self._folder = folder
+        self._engine: _Engine | None = None
+        self._loading = threading.Lock()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Embed texts that are stored. See `Embedder.embed_documents`."""
+        vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
+        if not texts:
+            return vectors
+        engine = self._loaded()
+        tokens = [engine.token_ids(text) for text in texts]
+        for places in _runs([len(ids) for ids in tokens]):
+            vectors[places] = engine.vectors([tokens[place] for place in places])
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """Embed a question. See `Embedder.embed_query`."""
+        row: Vectors = self.embed_documents([text])[0]
+        return row
+
+    def _loaded(self) -> _Engine:
+        if self._engine is None:
+            with self._loading:
+                if self._engine is None:
+                    self._engine = _load(self._folder, self._threads)
+        return self._engine
+
+
+def _usable_processors() -> int:
+    """Processors this process may run on; a container often has fewer than the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _load(folder: Path, threads: int) -> _Engine:
+    """Read the model.
+
+    Raises:
+        EmbedderUnavailable: A package or a file is missing, or cannot be read.
+    """
+    for path in (folder / "model.onnx", folder / "tokenizer.json"):
+        if not path.is_file():
+            raise EmbedderUnavailable(f"The minilm model's file {path} is missing. {_REINSTALL}")
+    try:
+        return _Engine(
+            session=_session(folder / "model.onnx", threads), tokenizer=_tokenizer(folder / "tokenizer.json")
+        )
+    except ImportError as error:
+        raise EmbedderUnavailable(
+            f"The minilm model needs the package {error.name or 'onnxruntime'}, which cannot be imported. "
+            "Install onnxruntime and tokenizers, or choose another embedder."
+        ) from error
+    except Exception as error:  # both packages raise plain subclasses of Exception for a file they cannot read
+        raise EmbedderUnavailable(
+            f"The minilm model in {folder} cannot be read ({type(error).__name__}). {_REINSTALL}"
+        ) from error
+
+
+def _session(path: Path, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors
+    # Threads that spin only while a run lasts: a query takes 1.5 ms; 2.1 ms if they never spin; and if they go on
+    # after it, they burn a tenth of a processor while nothing is asked. Source: our measurement.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _tokenizer(path: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _runs(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Split places 0..n-1 into runs of texts alike in length, so that little is padded."""
+    run: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if run and lengths[place] * (len(run) + 1) > _RUN_TOKENS:
+            yield run
+            run = []
+        run.append(place)
+    if run:
+        yield run
+
+
+def _padded(batch: Sequence[Sequence[int]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Token ids and mask as arrays of shape (texts, tokens of the longest text)."""
+    shape = (len(batch), max(len(ids) for ids in batch))
+    padded, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int32)
+    for row, ids in enumerate(batch):
+        padded[row, : len(ids)] = ids
+        mask[row, : len(ids)] = 1
+    return padded, mask

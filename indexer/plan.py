@@ -1,0 +1,123 @@
+"""Owns what a sync has to do: disk compared with index, and a file's passages with those it had. Pure.
+
+Invariants: a passage that stands word for word in the index keeps its key and its vector, whatever moved
+around it; a path that cannot be seen is never planned as removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from indexer import analysis
+from indexer.sources import Scan, SourceFile
+from indexer.stores.base import FileState, KnownPassage
+from indexer.types import FileFailure, Passage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncPlan:
+    """What a sync would do, by path.
+
+    Attributes:
+        suspects: Files that look changed; reading them may show that they are not.
+        unsure: Files that look unchanged, but were read within the grain of the clock after a change.
+        unchanged: How many files need no look.
+    """
+
+    added: tuple[SourceFile, ...]
+    suspects: tuple[SourceFile, ...]
+    unsure: tuple[SourceFile, ...]
+    removed: tuple[str, ...]
+    unchanged: int
+    failures: tuple[FileFailure, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageDiff:
+    """How the passages of a file differ from those the index knows of it."""
+
+    inserted: tuple[tuple[int, Passage], ...]
+    moved: tuple[tuple[int, int, Passage], ...]
+    removed: tuple[KnownPassage, ...]
+
+
+def plan_sync(
+    scan: Scan, states: dict[str, FileState], *, incomplete: set[str], wanted: Callable[[str], bool]
+) -> SyncPlan:
+    """Compare what is on disk with what is in the index.
+
+    Args:
+        scan: What is on disk.
+        states: What is in the index.
+        incomplete: Paths whose passages lack vectors that they should have.
+        wanted: Which paths to look at.
+    """
+    added, suspects, unsure, still_failing, unchanged = [], [], [], list[FileFailure](), 0
+    for path, file in scan.files.items():
+        state = states.get(path)
+        if not wanted(path):
+            continue
+        if state is None:
+            added.append(file)
+        elif path in incomplete or state.partial or not file.looks_like(state):
+            suspects.append(file)
+        elif not file.settled_before(state):
+            unsure.append(file)
+        elif state.failure:
+            still_failing.append(FileFailure(path=path, reason=state.failure))
+        else:
+            unchanged += 1
+    removed = tuple(path for path in states if wanted(path) and path not in scan.files and scan.covers(path))
+    return SyncPlan(
+        added=tuple(added),
+        suspects=tuple(suspects),
+        unsure=tuple(unsure),
+        removed=removed,
+        unchanged=unchanged,
+        failures=(*scan.failures, *still_failing),
+    )
+
+
+def compare(passages: Sequence[Passage], known: Sequence[KnownPassage], *, embedding: bool) -> PassageDiff:
+    """Match the passages of a file with those that the index knows, by what they say, in order.
+
+    Args:
+        passages: What the file says now.
+        known: What the index holds of it.
+        embedding: Whether a passage without a vector has to be stored anew.
+    """
+    waiting: dict[object, list[KnownPassage]] = defaultdict(list)
+    for stored in reversed(known):
+        if stored.embedded or not embedding:
+            waiting[_identity(stored.passage, stored.text_hash)].append(stored)
+    inserted, moved, kept = [], [], set()
+    for ordinal, passage in enumerate(passages):
+        same = waiting.get(_identity(passage, text_hash(passage.text)))
+        if not same:
+            inserted.append((ordinal, passage))
+            continue
+        stored = same.pop()
+        kept.add(stored.key)
+        if (stored.ordinal, stored.passage) != (ordinal, passage):
+            moved.append((stored.key, ordinal, passage))
+    removed = tuple(stored for stored in known if stored.key not in kept)
+    return PassageDiff(inserted=tuple(inserted), moved=tuple(moved), removed=removed)
+
+
+def text_hash(text: str) -> bytes:
+    """What a text is recognised by: 16 bytes of BLAKE2b."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def passage_terms(passage: Passage) -> tuple[str, ...]:
+    """The terms that a passage is found by: its own, and those of the title that it opens."""
+    lexical = f"{passage.heading[-1]}\n{passage.text}" if passage.opens_section else passage.text
+    return tuple(analysis.index_terms(lexical))
+
+
+def _identity(passage: Passage, hashed: bytes) -> object:
+    # What the terms or the vector's filter columns are made of; the rest is a place and may change.
+    return hashed, passage.heading[-1] if passage.opens_section else "", passage.date

@@ -1,0 +1,252 @@
+"""Owns the order of what is found: the signals of each passage, their fusion, recency, variety. Pure, numpy.
+
+Invariants: a signal is a float per corpus row, higher is better; nothing here reads a store or a clock.
+
+The default recipe, "evidence", adds standardised signals (z: deviations from the mean over the
+candidates): the passage's own cosine, that of it with its neighbours, the best of its section, BM25 over
+it and the one before, BM25 over a window around it; then what the question says of days and of who
+speaks. Neighbours and windows end at headings: what stands below another one is about something else.
+
+Source: weights chosen on five LoCoMo conversations, checked on five others, in evidence found within
+1,024 tokens (plain BM25 .75, z-fusion of single passages .77, this .89). MMR, second hops, feedback and
+headings inside vectors gained nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from indexer.corpus import Corpus, Floats, Ints, Mask
+from indexer.types import Cue
+
+K1, B = 1.2, 0.75
+CANDIDATES = 400
+EVERGREEN_NAMES = ("MEMORY.md", "USER.md")
+
+Fusion = Literal["evidence", "blend", "rrf"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingSettings:
+    """How signals become one order.
+
+    Attributes:
+        fusion: "evidence" is the recipe above; "blend" is 0.7 cosine + 0.3 BM25; "rrf" adds 1/(60 + rank).
+        recency_weight: What a passage of today gains over an old one; 0 turns recency off.
+        half_life_days: Age at which half of that is left. Undated and evergreen files do not age.
+        mmr_lambda: Below 1, later hits that repeat earlier ones are put back (maximal marginal relevance).
+    """
+
+    fusion: Fusion = "evidence"
+    recency_weight: float = 0.3
+    half_life_days: float = 30.0
+    mmr_lambda: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posting:
+    """Where one term of the question occurs: corpus rows and how often in each."""
+
+    term: str
+    rows: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextEvidence:
+    """BM25 of every row: alone, with the one before, within its window."""
+
+    unit: Floats
+    pair: Floats
+    window: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorEvidence:
+    """Cosine of every row: alone, with its neighbours, the best of its section."""
+
+    own: Floats
+    triple: Floats
+    section: Floats
+
+
+def text_evidence(postings: Sequence[Posting], corpus: Corpus) -> TextEvidence:
+    """The lexical signals of a question's terms."""
+    rows = np.arange(len(corpus))
+    return TextEvidence(
+        unit=bm25(postings, corpus, (rows, rows)),
+        pair=bm25(postings, corpus, corpus.pairs),
+        window=bm25(postings, corpus, corpus.windows),
+    )
+
+
+def vector_evidence(own: Floats, triple: Floats, corpus: Corpus) -> VectorEvidence:
+    """The vector signals, from cosines of single passages and of passages among their neighbours."""
+    best = np.maximum.reduceat(own, corpus.section_starts) if len(corpus) else own
+    sizes = np.diff(np.r_[corpus.section_starts, len(corpus)])
+    return VectorEvidence(own=own, triple=triple, section=np.repeat(best, sizes))
+
+
+def bm25(postings: Sequence[Posting], corpus: Corpus, ranges: tuple[Ints, Ints]) -> Floats:
+    """BM25 of every row's range of rows, taken as one text.
+
+    Returns:
+        float64 array of shape (n,), 0.0 where no term occurs.
+
+    Source: Robertson and Zaragoza 2009; idf as in Lucene, which is never negative.
+    """
+    low, high = ranges
+    n = len(corpus)
+    scores = np.zeros(n)
+    if not postings or not n:
+        return scores
+    total = np.r_[0, np.cumsum(corpus.lengths)]
+    length = (total[high + 1] - total[low]).astype(np.float64)
+    saturation = K1 * (1 - B + B * length / max(1e-9, float(length.mean())))
+    for posting in postings:
+        counts = np.zeros(n + 1)
+        counts[posting.rows + 1] = posting.counts
+        running = np.cumsum(counts)
+        frequency = running[high + 1] - running[low]
+        containing = int(np.count_nonzero(frequency))
+        idf = math.log1p((n - containing + 0.5) / (containing + 0.5))
+        scores += idf * frequency * (K1 + 1) / (frequency + saturation)
+    return scores
+
+
+def candidates(signals: Sequence[Floats], allowed: Mask, count: int = CANDIDATES) -> Ints:
+    """The union of each signal's best rows among those that a filter allows, ascending."""
+    rows = np.flatnonzero(allowed)
+    if len(rows) <= count:
+        return rows
+    chosen = np.zeros(len(allowed), bool)
+    for signal in signals:
+        chosen[rows[np.argpartition(-signal[rows], count)[:count]]] = True
+    return np.flatnonzero(chosen)
+
+
+def standardised(signal: Floats, rows: Ints) -> Floats:
+    """Deviations from the mean over the given rows, in standard deviations; zeros where all are alike."""
+    values = signal[rows]
+    spread = float(values.std()) if len(values) else 0.0
+    # Cosines of one text with itself differ by rounding (1e-7): that is no difference.
+    return (values - values.mean()) / spread if spread > 1e-6 else np.zeros(len(values))
+
+
+def fuse(text: TextEvidence | None, vector: VectorEvidence | None, rows: Ints, trust: float) -> dict[str, Floats]:
+    """The parts of the evidence recipe for candidate rows, by name; their sum is the score.
+
+    Args:
+        text: Lexical signals, or None without.
+        vector: Vector signals, or None without.
+        rows: The candidates.
+        trust: Weight of the vectors, 1.0 where the model knows the script of the question.
+    """
+    parts: dict[str, Floats] = {}
+    if vector is not None:
+        parts["vector"] = 0.5 * trust * standardised(vector.own, rows)
+        parts["neighbours"] = 0.3 * trust * standardised(vector.triple, rows)
+        parts["section"] = 0.3 * trust * standardised(vector.section, rows)
+    if text is not None:
+        parts["text"] = 0.3 * standardised(text.pair, rows)
+        parts["window"] = 0.4 * standardised(text.window, rows)
+    return parts
+
+
+def blend(text: TextEvidence | None, vector: VectorEvidence | None, rows: Ints) -> dict[str, Floats]:
+    """The common 0.7/0.3 recipe: cosine, and BM25 squeezed into 0..1.
+
+    Source: OpenClaw; its squeeze is 1/(1+rank) of FTS5's negative rank, which is r/(1+r) of ours.
+    """
+    parts: dict[str, Floats] = {}
+    if vector is not None:
+        parts["vector"] = 0.7 * vector.own[rows]
+    if text is not None:
+        parts["text"] = 0.3 * text.unit[rows] / (1 + text.unit[rows])
+    return parts
+
+
+def reciprocal_ranks(text: TextEvidence | None, vector: VectorEvidence | None, rows: Ints) -> dict[str, Floats]:
+    """Reciprocal rank fusion; a row without any term of the question has no lexical rank.
+
+    Source: Cormack, Clarke, Büttcher 2009, k = 60.
+    """
+    parts: dict[str, Floats] = {}
+    if vector is not None:
+        parts["vector"] = 1 / (60 + _ranks(vector.own[rows]))
+    if text is not None:
+        parts["text"] = np.where(text.unit[rows] > 0, 1 / (60 + _ranks(text.unit[rows])), 0.0)
+    return parts
+
+
+def speaker_bonus(corpus: Corpus, rows: Ints, question: str) -> Floats:
+    """+1.5 for what the named speaker says, -1.5 for what others say, when some but not all are named."""
+    named = named_labels(corpus, question)
+    labels = corpus.labels[rows]
+    if not named or len(named) == len(corpus.speakers):
+        return np.zeros(len(rows))
+    return np.where(labels == 0, 0.0, np.where(np.isin(labels, list(named)), 1.5, -1.5))
+
+
+def named_labels(corpus: Corpus, question: str) -> set[int]:
+    """Numbers of the labels that a question names."""
+    folded = f" {''.join(c if c.isalnum() else ' ' for c in question.casefold())} "
+    return {label for label, name in corpus.speakers.items() if _occurs(name.casefold(), folded)}
+
+
+def cue_bonus(corpus: Corpus, rows: Ints, asks_when: bool) -> Floats:
+    """+1 for words of time where the question asks when; -.4 for a question, +.4 for what follows one."""
+    cues = corpus.cues[rows]
+    bonus = np.where(cues & Cue.QUESTION, -0.4, 0.0) + np.where(cues & Cue.ANSWER, 0.4, 0.0)
+    return bonus + np.where(cues & Cue.TIME, 1.0, 0.0) if asks_when else bonus
+
+
+def age_share(corpus: Corpus, rows: Ints, today: int, half_life_days: float) -> Floats:
+    """How much of its freshness each row has left, 1.0 for today, for the future and for what never ages."""
+    evergreen = np.array([file.path in EVERGREEN_NAMES for file in corpus.files], bool)
+    days = corpus.days[rows]
+    ages = np.where((days == 0) | evergreen[corpus.file[rows]], 0, np.maximum(0, today - days))
+    return np.exp2(-ages / half_life_days)
+
+
+def diversified(scores: Floats, terms: Sequence[frozenset[str]], weight: float) -> list[int]:
+    """Order by maximal marginal relevance: positions, best first.
+
+    Args:
+        scores: Relevance of each text.
+        terms: Terms of each text; likeness is their Jaccard index.
+        weight: 1.0 is relevance alone, 0.0 variety alone.
+
+    Source: Carbonell and Goldstein 1998.
+    """
+    spread = float(np.ptp(scores)) if len(scores) else 0.0
+    relevance = (scores - scores.min()) / spread if spread else np.ones(len(scores))
+    likeness = np.zeros(len(scores))
+    left, order = list(range(len(scores))), list[int]()
+    while left:
+        best = max(left, key=lambda i: weight * relevance[i] - (1 - weight) * likeness[i])
+        left.remove(best)
+        order.append(best)
+        for i in left:
+            likeness[i] = max(likeness[i], _jaccard(terms[i], terms[best]))
+    return order
+
+
+def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    return len(a & b) / len(a | b) if a or b else 1.0
+
+
+def _ranks(values: Floats) -> Floats:
+    ranks = np.empty(len(values))
+    ranks[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
+    return ranks
+
+
+def _occurs(name: str, folded_question: str) -> bool:
+    # A name in an unspaced script has no spaces around it in a sentence.
+    return name in folded_question if not name.isascii() else f" {name} " in folded_question

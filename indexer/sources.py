@@ -1,0 +1,210 @@
+"""Owns what there is to index and how a file is read: stat first, content only when that has changed.
+
+Invariants: nothing outside the workspace is ever listed or read, so symbolic links are left out; a file
+that cannot be read is named with the reason, never taken for deleted; what is read is one state of the
+file, not the mixture of two.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISREG
+
+from indexer.errors import SourceMissing
+from indexer.stores.base import FileState
+from indexer.types import FileFailure, Source
+
+EVERGREEN = ("MEMORY.md", "USER.md")
+MEMORY_FOLDER = "memory"
+# A change that comes within the grain of the file system's clock leaves the stat as it was.
+_GRAIN_NS = 50_000_000
+_COARSE_GRAIN_NS = 2_000_000_000
+_READ_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A file as its directory entry shows it."""
+
+    path: str
+    source: Source
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    def looks_like(self, state: FileState) -> bool:
+        """Whether the file's stat is the one that `state` tells of."""
+        return (self.size_bytes, self.mtime_ns, self.ctime_ns, self.inode) == (
+            state.size_bytes,
+            state.mtime_ns,
+            state.ctime_ns,
+            state.inode,
+        )
+
+    def settled_before(self, state: FileState) -> bool:
+        """Whether the file was read so long after its last change that a later one would show."""
+        grain = _COARSE_GRAIN_NS if self.mtime_ns % 1_000_000_000 == 0 else _GRAIN_NS
+        return state.checked_ns - max(self.mtime_ns, self.ctime_ns) > grain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What a look at the folders found.
+
+    Attributes:
+        files: Files by path.
+        failures: Folders that could not be listed; nothing is known of what lies below them.
+    """
+
+    files: dict[str, SourceFile]
+    failures: tuple[FileFailure, ...]
+
+    def covers(self, path: str) -> bool:
+        """Whether a path that is missing here is really gone, and not below a folder that failed."""
+        return not any(path.startswith(failure.path.rstrip("/") + "/") for failure in self.failures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """A file as it was read: its text, or why it has none."""
+
+    file: SourceFile
+    checked_ns: int
+    content_hash: str = ""
+    text: str = ""
+    failure: str = ""
+
+
+def scan_memories(root: Path) -> Scan:
+    """Look for memory files in a workspace: MEMORY.md, USER.md and all Markdown below memory/.
+
+    Raises:
+        SourceMissing: The workspace folder itself is not there or cannot be listed.
+    """
+    if not root.is_dir():
+        raise SourceMissing(f"The workspace folder {root} is not there. Create it, or write a first memory.")
+    files: dict[str, SourceFile] = {}
+    failures: list[FileFailure] = []
+    for name in EVERGREEN:
+        try:
+            stat = os.lstat(root / name)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise SourceMissing(
+                f"The workspace folder {root} cannot be read ({error.strerror}). Check its permissions."
+            ) from error
+        if S_ISREG(stat.st_mode):
+            files[name] = _source_file(name, stat)
+    if (root / MEMORY_FOLDER).is_symlink():
+        failures.append(FileFailure(path=MEMORY_FOLDER, reason="it is a symbolic link; put the folder itself there"))
+    else:
+        files |= {path: _source_file(path, stat) for path, stat in _walk(root / MEMORY_FOLDER, MEMORY_FOLDER, failures)}
+    return Scan(files=files, failures=tuple(failures))
+
+
+def is_memory_path(path: str) -> bool:
+    """Whether a path, relative to the workspace, is one that `scan_memories` would list."""
+    return path in EVERGREEN or (path.startswith(MEMORY_FOLDER + "/") and path.lower().endswith(".md"))
+
+
+def read(root: Path, file: SourceFile, *, max_bytes: int) -> Content:
+    """Read one file. A reason why it has no text is part of the answer, not an exception."""
+    if file.size_bytes > max_bytes:
+        return _failed(file, f"it has {file.size_bytes:,} bytes, more than the limit of {max_bytes:,}; split it")
+    try:
+        settled = _read_settled(root / file.path, file)
+    except FileNotFoundError:
+        return _failed(file, "it vanished while it was read; the next reindex looks again")
+    except OSError as error:
+        return _failed(file, f"it cannot be read ({error.strerror}); check its permissions")
+    if settled is None:
+        return _failed(file, "it changes while it is read; the next reindex looks again")
+    return settled
+
+
+def _read_settled(absolute: Path, file: SourceFile) -> Content | None:
+    for attempt in range(_READ_ATTEMPTS):
+        if attempt:
+            time.sleep(0.02 * attempt)
+        checked_ns = time.time_ns()
+        with open(absolute, "rb", opener=_no_follow) as stream:
+            before = _source_file(file.path, os.fstat(stream.fileno()))
+            raw = stream.read()
+        if _source_file(file.path, os.lstat(absolute)) == before and len(raw) == before.size_bytes:
+            return _decoded(before, checked_ns, raw)
+    return None
+
+
+def _no_follow(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def _decoded(file: SourceFile, checked_ns: int, raw: bytes) -> Content:
+    content_hash = hashlib.blake2b(raw, digest_size=16).hexdigest()
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _failed(file, "it is UTF-16, not UTF-8; save it as UTF-8", content_hash, checked_ns)
+    try:
+        return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, text=raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        reason = f"it is not UTF-8 (byte 0x{raw[error.start]:02x} in line {line}); save it as UTF-8"
+        return _failed(file, reason, content_hash, checked_ns)
+
+
+def _failed(file: SourceFile, reason: str, content_hash: str = "", checked_ns: int = 0) -> Content:
+    return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, failure=reason)
+
+
+def _walk(folder: Path, prefix: str, failures: list[FileFailure]) -> Iterator[tuple[str, os.stat_result]]:
+    try:
+        with os.scandir(folder) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        failures.append(
+            FileFailure(path=prefix, reason=f"it cannot be listed ({error.strerror}); check its permissions")
+        )
+        return
+    for entry in listed:
+        path = f"{prefix}/{entry.name}"
+        if entry.name.startswith(".") or entry.is_symlink():
+            continue
+        if not _is_text(entry.name):
+            shown = path.encode("utf-8", "backslashreplace").decode()
+            failures.append(FileFailure(path=shown, reason="its name is not UTF-8; rename it"))
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _walk(folder / entry.name, path, failures)
+        elif entry.name.lower().endswith(".md") and entry.is_file(follow_symlinks=False):
+            try:
+                yield path, entry.stat(follow_symlinks=False)
+            except OSError:
+                # It went between the listing and the look at it: the same as not listed.
+                continue
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _source_file(path: str, stat: os.stat_result) -> SourceFile:
+    return SourceFile(
+        path=path,
+        source="memory",
+        size_bytes=stat.st_size,
+        mtime_ns=stat.st_mtime_ns,
+        ctime_ns=stat.st_ctime_ns,
+        inode=stat.st_ino,
+    )

@@ -1,0 +1,212 @@
+"""Owns the `IndexStore` seam and the values that cross it.
+
+Invariants: a write happens whole or not at all; a reader never sees half of one; the store computes no
+terms and no vectors, it is handed both.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from indexer.corpus import Corpus, Floats, Ints
+from indexer.types import Fingerprint, Passage, SearchFilter, Source, Vectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """What is known of a file's content without reading it again.
+
+    Attributes:
+        checked_ns: When its content was read, for telling a change within the clock's grain.
+        content_hash: Hash of the bytes that were indexed; empty where none were.
+        failure: Why it could not be indexed; empty where it could.
+        revision: The store's revision that wrote this state; 0 before it is stored.
+    """
+
+    path: str
+    source: Source
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    checked_ns: int
+    content_hash: str
+    failure: str = ""
+    revision: int = 0
+
+    @property
+    def partial(self) -> bool:
+        """Whether only a part of the file was stored before a sync was interrupted."""
+        return not self.content_hash and not self.failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPassage:
+    """A passage with the key that the store gave it and its place among those of its file, from 0."""
+
+    key: int
+    path: str
+    source: Source
+    ordinal: int
+    passage: Passage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPassage:
+    """A passage to store: its place among the passages of the file, its terms and its vector."""
+
+    ordinal: int
+    passage: Passage
+    text_hash: bytes
+    terms: tuple[str, ...]
+    vector: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownPassage:
+    """What a file's stored passage is recognised by when the file is read again."""
+
+    key: int
+    ordinal: int
+    passage: Passage
+    text_hash: bytes
+    embedded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileWrite:
+    """What changes in the index for one file.
+
+    Attributes:
+        state: The file's new state; None forgets the file.
+        expected_revision: The revision of the file's state that the plan was made from, 0 for a file the
+            index did not know. The write is refused when another process has changed it meanwhile.
+        inserted: Passages that are new.
+        moved: Passages that stay: key, new ordinal, new place.
+        removed: Passages that go: key, and the terms they were stored with.
+    """
+
+    path: str
+    state: FileState | None
+    expected_revision: int
+    inserted: tuple[NewPassage, ...] = ()
+    moved: tuple[tuple[int, int, Passage], ...] = ()
+    removed: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a write came to.
+
+    Attributes:
+        revision: The revision that the written files have now.
+        refused: Paths that another process had changed meanwhile; nothing was written for them.
+    """
+
+    revision: int
+    refused: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermPosting:
+    """Where one term occurs: passage keys, ascending, and how often in each."""
+
+    term: str
+    keys: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCounts:
+    """How much an index holds."""
+
+    files: int
+    passages: int
+    embedded: int
+    failed_files: int
+    size_bytes: int
+    updated_at: dt.datetime | None
+
+
+class IndexStore(Protocol):
+    """A durable home for passages, their terms and their vectors."""
+
+    def fingerprint(self) -> Fingerprint | None:
+        """What the index was made with; None for an empty one."""
+        ...
+
+    def reset(self, fingerprint: Fingerprint) -> None:
+        """Drop everything and begin anew for a fingerprint, in one transaction."""
+        ...
+
+    def reading(self) -> AbstractContextManager[None]:
+        """One consistent view for all reads of this thread within the block."""
+        ...
+
+    def revision(self) -> int:
+        """A number that grows with every write, by any process."""
+        ...
+
+    def file_states(self) -> dict[str, FileState]:
+        """The state of every file, by path."""
+        ...
+
+    def unembedded_paths(self) -> set[str]:
+        """Files with passages that lack a vector."""
+        ...
+
+    def known_passages(self, path: str) -> list[KnownPassage]:
+        """The stored passages of a file, in reading order."""
+        ...
+
+    def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Vectors (float32, little-endian) already stored for these texts, in whatever file."""
+        ...
+
+    def write(self, writes: Sequence[FileWrite]) -> Written:
+        """Apply all in one transaction, but for files whose expected revision no longer holds."""
+        ...
+
+    def corpus(self, previous: Corpus | None) -> Corpus:
+        """All passages as columns; what `previous` holds and nobody changed is not read again."""
+        ...
+
+    def postings(self, terms: Sequence[str]) -> list[TermPosting]:
+        """The passages of each term; terms without any are left out."""
+        ...
+
+    def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
+        """Exact nearest neighbours: keys and cosines, nearest first."""
+        ...
+
+    def vectors(self, keys: Sequence[int] | None) -> tuple[Ints, Vectors]:
+        """Stored vectors by key, or all of them: keys of shape (m,), vectors of shape (m, dimensions)."""
+        ...
+
+    def passages(self, keys: Sequence[int]) -> dict[int, StoredPassage]:
+        """Passages by key; unknown keys are left out."""
+        ...
+
+    def counts(self) -> StoreCounts:
+        """How much the index holds."""
+        ...
+
+    def check(self) -> None:
+        """Read the whole index for damage.
+
+        Raises:
+            StoreCorrupt: It is damaged.
+        """
+        ...
+
+    def scrub(self) -> None:
+        """Leave no trace of what was removed in any file of the store."""
+        ...
+
+    def close(self) -> None:
+        """Give back every connection."""
+        ...

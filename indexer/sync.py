@@ -1,0 +1,295 @@
+"""Owns a sync run: files read, passages compared, new ones embedded, all of it stored in small transactions.
+
+Invariants: a file's state is stored together with its passages, so an interrupted run goes on where it
+stopped; no transaction is open while a text is embedded; a file that fails keeps what an earlier run
+read from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from indexer.embeddings.base import Embedder
+from indexer.errors import EmbedderUnavailable, EmbeddingError, SyncCancelled
+from indexer.plan import PassageDiff, SyncPlan, compare, passage_terms, text_hash
+from indexer.sources import Content, SourceFile, read
+from indexer.splitter import Splitter
+from indexer.stores.base import FileState, FileWrite, IndexStore, KnownPassage, NewPassage
+from indexer.types import FileFailure, Passage, SyncProgress, SyncReport
+
+# Texts embedded between two transactions: enough to sort by length, few enough to lose little.
+BATCH_TEXTS = 256
+_BATCH_PORTIONS = 200
+
+Progress = Callable[[SyncProgress], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Portion:
+    """All that changes in a file, or for a large file one slice of it."""
+
+    content: Content
+    state: FileState
+    diff: PassageDiff
+    first: bool = True
+    last: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tally:
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    embedded: int = 0
+    reused: int = 0
+    failed: list[FileFailure] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    degraded: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncRun:
+    """What one run did, and the paths that another process changed under its hands: plan these again."""
+
+    report: SyncReport
+    refused: tuple[str, ...]
+
+
+class Sync:
+    """One run that brings an index up to date. Use once.
+
+    Args:
+        root: The workspace folder.
+        store: Where passages go.
+        embedder: Makes their vectors; None stores text alone.
+        max_file_bytes: Larger files are refused.
+        splitter: What remembers files between runs.
+        on_progress: Told after every batch.
+        cancelled: Asked between files and batches.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        store: IndexStore,
+        embedder: Embedder | None,
+        *,
+        max_file_bytes: int,
+        splitter: Splitter | None = None,
+        on_progress: Progress | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._root = root
+        self._store = store
+        self._embedder = embedder
+        self._wants_vectors = embedder is not None
+        self._max_file_bytes = max_file_bytes
+        self._splitter = splitter or Splitter()
+        self._on_progress = on_progress
+        self._cancelled = cancelled
+        self._tally = _Tally()
+        self._revisions: dict[str, int] = {}
+        self._progress = SyncProgress(done=0, total=0, done_bytes=0, total_bytes=0, passages=0, path="")
+
+    def run(self, plan: SyncPlan, states: dict[str, FileState]) -> SyncRun:
+        """Carry out a plan.
+
+        Raises:
+            SyncCancelled: `cancelled` said so; what was written stays.
+            StoreError: The index cannot be written.
+        """
+        started = time.monotonic()
+        work = [*plan.suspects, *plan.unsure, *plan.added]
+        total_bytes = sum(file.size_bytes for file in work)
+        self._progress = replace(self._progress, total=len(work) + len(plan.removed), total_bytes=total_bytes)
+        self._tally.unchanged = plan.unchanged
+        self._tally.failed += plan.failures
+        # A renamed file shows as one removed and one added: it leaves its vectors to the new one first.
+        early, late = ((), plan.removed) if plan.added else (plan.removed, ())
+        self._forget(early, states)
+        for batch in _batches(self._portions(work, states)):
+            self._check_cancelled()
+            self._store_batch(batch)
+        self._forget(late, states)
+        report = self._report(time.monotonic() - started)
+        return SyncRun(report=report, refused=tuple(dict.fromkeys(self._tally.refused)))
+
+    def _report(self, seconds: float) -> SyncReport:
+        tally = self._tally
+        return SyncReport(
+            added=tally.added,
+            changed=tally.changed,
+            removed=tally.removed,
+            unchanged=tally.unchanged,
+            failed=tuple(sorted(tally.failed, key=lambda failure: failure.path)),
+            embedded=tally.embedded,
+            reused=tally.reused,
+            seconds=seconds,
+            degraded=tuple(dict.fromkeys(tally.degraded)),
+        )
+
+    def _forget(self, paths: Iterable[str], states: dict[str, FileState]) -> None:
+        for path in paths:
+            self._check_cancelled()
+            removed = _keys_and_terms(self._store.known_passages(path))
+            write = FileWrite(path=path, state=None, expected_revision=states[path].revision, removed=removed)
+            refused = self._store.write([write]).refused
+            self._tally.refused += refused
+            self._tally.removed += not refused
+            self._advance(path, 0)
+
+    def _portions(self, files: Sequence[SourceFile], states: dict[str, FileState]) -> Iterator[_Portion]:
+        for file in files:
+            self._check_cancelled()
+            content = read(self._root, file, max_bytes=self._max_file_bytes)
+            diff = self._diff(content, states.get(file.path))
+            if diff is None:
+                self._advance(file.path, file.size_bytes)
+                continue
+            state = _state(content, states.get(file.path))
+            yield from _slices(_Portion(content=content, state=state, diff=diff))
+
+    def _diff(self, content: Content, before: FileState | None) -> PassageDiff | None:
+        """How a file's passages changed; None when only its state has to be noted, which is done here."""
+        path = content.file.path
+        if content.failure:
+            self._tally.failed.append(FileFailure(path=path, reason=content.failure))
+            self._note(_state(content, before))
+            return None
+        known = self._store.known_passages(path) if before else []
+        complete = not self._wants_vectors or all(stored.embedded for stored in known)
+        if before and before.content_hash == content.content_hash and not before.failure and complete:
+            self._tally.unchanged += 1
+            self._note(_state(content, before))
+            return None
+        return compare(self._splitter.split(content.text, path), known, embedding=self._embedder is not None)
+
+    def _note(self, state: FileState) -> None:
+        write = FileWrite(path=state.path, state=state, expected_revision=state.revision)
+        self._tally.refused += self._store.write([write]).refused
+
+    def _store_batch(self, portions: Sequence[_Portion]) -> None:
+        vectors = self._vectors([passage.text for portion in portions for _, passage in portion.diff.inserted])
+        written = self._store.write([self._file_write(portion, vectors) for portion in portions])
+        for portion in portions:
+            path = portion.state.path
+            self._revisions[path] = written.revision
+            if path in written.refused:
+                self._tally.refused.append(path)
+            elif portion.last and portion.state.revision:
+                self._tally.changed += 1
+            elif portion.last:
+                self._tally.added += 1
+            if portion.last:
+                self._advance(path, portion.content.file.size_bytes, passages=len(portion.diff.inserted))
+            else:
+                self._advance(path, 0, files=0, passages=len(portion.diff.inserted))
+
+    def _file_write(self, portion: _Portion, vectors: dict[bytes, bytes]) -> FileWrite:
+        state = portion.state
+        if not portion.last:
+            # As if never read, the file is read again by the next run, which finds this slice already there.
+            state = replace(state, content_hash="", checked_ns=0)
+        return FileWrite(
+            path=state.path,
+            state=state,
+            expected_revision=state.revision if portion.first else self._revisions[state.path],
+            inserted=tuple(_new_passage(ordinal, passage, vectors) for ordinal, passage in portion.diff.inserted),
+            moved=portion.diff.moved,
+            removed=_keys_and_terms(portion.diff.removed),
+        )
+
+    def _vectors(self, texts: Sequence[str]) -> dict[bytes, bytes]:
+        """Vectors by text hash: those the index already has, the others from the embedder."""
+        if self._embedder is None or not texts:
+            return {}
+        distinct = {text_hash(text): text for text in texts}
+        vectors = self._store.vectors_of_texts(distinct)
+        self._tally.reused += len(vectors)
+        missing = [(hashed, text) for hashed, text in distinct.items() if hashed not in vectors]
+        if not missing:
+            return vectors
+        try:
+            rows = self._embedder.embed_documents([text for _, text in missing])
+        except EmbeddingError as error:
+            self._tally.degraded.append(f"vector: {error}")
+            if isinstance(error, EmbedderUnavailable):
+                self._embedder = None
+            return vectors
+        self._tally.embedded += len(missing)
+        vectors.update((hashed, row.astype("<f4").tobytes()) for (hashed, _), row in zip(missing, rows, strict=True))
+        return vectors
+
+    def _advance(self, path: str, size_bytes: int, *, files: int = 1, passages: int = 0) -> None:
+        now = self._progress
+        self._progress = replace(
+            now,
+            done=now.done + files,
+            done_bytes=now.done_bytes + size_bytes,
+            passages=now.passages + passages,
+            path=path,
+        )
+        if self._on_progress:
+            self._on_progress(self._progress)
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled():
+            done, total = self._progress.done, self._progress.total
+            raise SyncCancelled(
+                f"The reindex was stopped after {done} of {total} files. Run it again to go on from there."
+            )
+
+
+def _slices(whole: _Portion) -> Iterator[_Portion]:
+    inserted = whole.diff.inserted
+    starts = range(0, max(1, len(inserted)), BATCH_TEXTS) if len(inserted) > 2 * BATCH_TEXTS else (0,)
+    size = BATCH_TEXTS if len(starts) > 1 else len(inserted)
+    for number, start in enumerate(starts):
+        part = replace(whole.diff, inserted=inserted[start : start + size])
+        if number:
+            part = replace(part, moved=(), removed=())
+        yield replace(whole, diff=part, first=number == 0, last=number == len(starts) - 1)
+
+
+def _batches(portions: Iterator[_Portion]) -> Iterator[list[_Portion]]:
+    batch: list[_Portion] = []
+    texts = 0
+    for portion in portions:
+        batch.append(portion)
+        texts += len(portion.diff.inserted)
+        # A file that is not complete ends the batch: its next slice needs the revision of this one.
+        if texts >= BATCH_TEXTS or len(batch) >= _BATCH_PORTIONS or not portion.last:
+            yield batch
+            batch, texts = [], 0
+    if batch:
+        yield batch
+
+
+def _new_passage(ordinal: int, passage: Passage, vectors: dict[bytes, bytes]) -> NewPassage:
+    hashed = text_hash(passage.text)
+    terms = passage_terms(passage)
+    return NewPassage(ordinal=ordinal, passage=passage, text_hash=hashed, terms=terms, vector=vectors.get(hashed))
+
+
+def _state(content: Content, before: FileState | None) -> FileState:
+    file = content.file
+    return FileState(
+        path=file.path,
+        source=file.source,
+        size_bytes=file.size_bytes,
+        mtime_ns=file.mtime_ns,
+        ctime_ns=file.ctime_ns,
+        inode=file.inode,
+        checked_ns=content.checked_ns,
+        content_hash=content.content_hash,
+        failure=content.failure,
+        revision=before.revision if before else 0,
+    )
+
+
+def _keys_and_terms(known: Sequence[KnownPassage]) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    return tuple((stored.key, passage_terms(stored.passage)) for stored in known)

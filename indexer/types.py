@@ -1,0 +1,165 @@
+"""Owns the values that pass between the parts of the index: frozen, no behaviour beyond their fields.
+
+Invariants: lines count from 1 and ranges include both ends; paths are relative to the workspace, with
+forward slashes; a higher score is better; `date` is the day that a text speaks of, never a file time.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field
+from enum import IntFlag
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Source = Literal["memory", "sessions", "files"]
+Mode = Literal["hybrid", "text", "vector"]
+Vectors = NDArray[np.float32]
+
+
+class Cue(IntFlag):
+    """What a passage looks like, found when it is indexed and used when it is ranked."""
+
+    NONE = 0
+    TIME = 1  # it has words of time: "yesterday", "last week", "5 May", "昨天"
+    QUESTION = 2  # it asks something
+    ANSWER = 4  # it follows a passage that asks something
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """The unit that is indexed: a list item, a paragraph, a table row or a code block.
+
+    Attributes:
+        start_line: First line of the passage in its file.
+        end_line: Last line, inclusive.
+        text: What the file says, without list marker, HTML comments and surrounding space; never empty.
+        heading: Titles above it, outermost first.
+        opens_section: Whether it is the first passage below its innermost heading.
+        date: The day it belongs to: from an ISO date in a heading, else the file's name, else its front matter.
+        label: Who speaks, where several list items of the file begin "Name: ".
+        cues: See `Cue`.
+    """
+
+    start_line: int
+    end_line: int
+    text: str
+    heading: tuple[str, ...] = ()
+    opens_section: bool = False
+    date: dt.date | None = None
+    label: str | None = None
+    cues: Cue = Cue.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFilter:
+    """Which passages may be found at all; applied before ranking. Empty fields do not restrict.
+
+    Attributes:
+        sources: Kinds of source to keep; empty means all.
+        path_prefix: Keeps paths that begin with it.
+        since: Keeps dated passages of that day or later; passages without a date are left out.
+        until: Keeps dated passages of that day or earlier; passages without a date are left out.
+    """
+
+    sources: tuple[Source, ...] = ()
+    path_prefix: str = ""
+    since: dt.date | None = None
+    until: dt.date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One passage that was found.
+
+    Attributes:
+        ordinal: Place of the passage among those of its file, from 0; neighbours differ by 1.
+        score: The rank score; comparable within one answer only.
+        text_score: Plain BM25 of the passage; 0.0 where no word of the question occurs in it.
+        vector_score: Cosine of question and passage, or None when vectors took no part.
+        snippet: The passage's text, or for a long one the part of it that is nearest to the question.
+        signals: What each part of the ranking added to the score; filled when `explain` was asked for.
+    """
+
+    path: str
+    source: Source
+    passage: Passage
+    ordinal: int
+    snippet: str
+    score: float
+    text_score: float
+    vector_score: float | None
+    signals: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResults:
+    """What a search found, best first, and what it could not use.
+
+    Attributes:
+        mode: What was really done: a hybrid search without vectors is a text search.
+        degraded: Parts that were asked for and missing, each "part: why and what to do".
+    """
+
+    hits: tuple[Hit, ...]
+    mode: Mode
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What an index was made with. Another fingerprint means: build it anew.
+
+    Attributes:
+        model: The embedder's own fingerprint; empty for an index without vectors.
+        dimensions: Length of its vectors; 0 without vectors.
+        rules: Version of the passage rules and of the text analysis.
+        schema: Version of the tables.
+    """
+
+    model: str
+    dimensions: int
+    rules: str
+    schema: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFailure:
+    """A file that could not be indexed. What an earlier sync read from it stays searchable."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncProgress:
+    """How far a sync is, in files and in bytes. Totals are known from the start: the scan comes first.
+
+    Attributes:
+        passages: Passages stored so far.
+        path: The file at hand.
+    """
+
+    done: int
+    total: int
+    done_bytes: int
+    total_bytes: int
+    passages: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncReport:
+    """What a sync did, counted in files, and how many passages it embedded anew."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    failed: tuple[FileFailure, ...] = ()
+    embedded: int = 0
+    reused: int = 0
+    seconds: float = 0.0
+    degraded: tuple[str, ...] = ()
