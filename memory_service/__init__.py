@@ -1,0 +1,66 @@
+"""Hybrid memory for AI agents: Markdown files in, an exact, budgeted block in the prompt out.
+
+```python
+from memory_service import MemoryClient
+
+memory = MemoryClient("http://127.0.0.1:8765", workspace="default")
+memory.remember("Deploys go out on Tuesdays.", tags=["ops"])
+print(memory.context("when do we deploy?", budget_tokens=500).block)
+```
+
+Importing this imports neither the index nor the HTTP client; both come with the first use of a name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from memory_service._version import __version__
+from memory_service.errors import (
+    Conflict,
+    ConnectionFailed,
+    Forbidden,
+    InvalidName,
+    InvalidRequest,
+    MemoryServiceError,
+    NotFound,
+    PreconditionFailed,
+    ServerFailed,
+    StorageFailed,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
+    UpstreamFailed,
+)
+
+if TYPE_CHECKING:
+    from memory_service.client import AsyncMemoryClient, MemoryClient
+
+__all__ = [
+    "AsyncMemoryClient",
+    "Conflict",
+    "ConnectionFailed",
+    "Forbidden",
+    "InvalidName",
+    "InvalidRequest",
+    "MemoryClient",
+    "MemoryServiceError",
+    "NotFound",
+    "PreconditionFailed",
+    "ServerFailed",
+    "StorageFailed",
+    "TooLarge",
+    "TooManyRequests",
+    "Unauthorized",
+    "UpstreamFailed",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # httpx and pydantic take a fifth of a second to import: paid by those who make a client.
+    if name in ("MemoryClient", "AsyncMemoryClient"):
+        from memory_service import client
+
+        return getattr(client, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

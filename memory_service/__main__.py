@@ -1,0 +1,5 @@
+"""Run the command line as `python -m memory_service`."""
+
+from memory_service.cli import main
+
+main()

@@ -1,0 +1,173 @@
+"""Owns the way from the service's values to the shapes on the wire, for the HTTP API and for `--json`. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+from indexer import FileFailure as IndexFailure
+from indexer import Fingerprint, Hit, IndexStatus, SyncPlan, SyncReport
+from indexer import SearchResults as Found
+from memory_service import schemas
+from memory_service.config import Settings
+from memory_service.context import Context, Receipt
+from memory_service.memories import AppendedMemory, FileRange, MemoryFile
+from memory_service.operations import Operation
+
+
+def shown_score(raw: float, fusion: str) -> float:
+    """A rank score as people see it: 0 to 1. Sums of deviations are squeezed, the others are shown as they are."""
+    if fusion != "evidence":
+        return round(raw, 6)
+    return round(1 / (1 + math.exp(-max(-60.0, min(60.0, raw)) / 2)), 6)
+
+
+def citation(path: str, start_line: int, end_line: int) -> str:
+    """Path and lines in one word, as code hosts write them."""
+    return f"{path}#L{start_line}" if start_line == end_line else f"{path}#L{start_line}-L{end_line}"
+
+
+def search_results(
+    found: Found, *, fusion: str, min_score: float | None, explain: bool, took_ms: float
+) -> schemas.SearchResults:
+    """What a search found."""
+    results = [_result(hit, shown_score(hit.score, fusion), explain) for hit in found.hits]
+    return schemas.SearchResults(
+        results=[result for result in results if min_score is None or result.score >= min_score],
+        mode=found.mode,
+        degraded=list(found.degraded),
+        took_ms=round(took_ms, 3),
+    )
+
+
+def _result(hit: Hit, score: float, explain: bool) -> schemas.SearchResult:
+    passage = hit.passage
+    return schemas.SearchResult(
+        path=hit.path,
+        start_line=passage.start_line,
+        end_line=passage.end_line,
+        text=hit.snippet,
+        heading=list(passage.heading),
+        date=passage.date,
+        source=hit.source,
+        score=score,
+        text_score=round(hit.text_score, 6),
+        vector_score=None if hit.vector_score is None else round(hit.vector_score, 6),
+        citation=citation(hit.path, passage.start_line, passage.end_line),
+        signals={name: round(part, 6) for name, part in hit.signals.items()} if explain else None,
+    )
+
+
+def receipt(made: Receipt, *, fusion: str) -> schemas.Receipt:
+    """A receipt, with scores as people see them."""
+    fields = dataclasses.asdict(made)
+    for name in ("included", "omitted"):
+        fields[name] = [{**item, "score": shown_score(item["score"], fusion)} for item in fields[name]]
+    return schemas.Receipt.model_validate(fields)
+
+
+def context(made: Context, *, system_prompt: str, fusion: str) -> schemas.Context:
+    """A context, behind the caller's system prompt."""
+    return schemas.Context(
+        system_prompt="\n\n".join(part for part in (system_prompt, made.block) if part),
+        block=made.block,
+        tokens=made.receipt.tokens,
+        receipt=receipt(made.receipt, fusion=fusion),
+        degraded=list(made.receipt.degraded),
+    )
+
+
+def reindex_report(report: SyncReport) -> schemas.ReindexReport:
+    """What a reindex did."""
+    return schemas.ReindexReport.model_validate(
+        {**dataclasses.asdict(report), "seconds": round(report.seconds, 3), "degraded": list(report.degraded)}
+    )
+
+
+def operation(running: Operation) -> schemas.Operation:
+    """How far an operation is."""
+    return schemas.Operation(
+        operation_id=running.operation_id,
+        state=running.state,
+        done=running.done,
+        total=running.total,
+        rate=round(running.rate, 1),
+        eta_seconds=None if running.eta_seconds is None else round(running.eta_seconds, 1),
+        report=reindex_report(running.report) if running.report else None,
+        error=running.error or None,
+    )
+
+
+def status(workspace: str, found: IndexStatus, settings: Settings) -> schemas.Status:
+    """How a workspace stands."""
+    counts = found.counts
+    passages, embedded = (counts.passages, counts.embedded) if counts else (0, 0)
+    return schemas.Status(
+        workspace=workspace,
+        files=counts.files if counts else 0,
+        passages=passages,
+        embedded=embedded,
+        coverage=round(embedded / passages, 4) if passages and found.current.model else 1.0,
+        dirty=found.pending,
+        failed=failures(found.failed),
+        index_bytes=counts.size_bytes if counts else 0,
+        updated_at=counts.updated_at if counts else None,
+        embedding_model=settings.embedding_model,
+        fingerprint=_fingerprint(found.stored) if found.stored else None,
+        current_fingerprint=_fingerprint(found.current),
+        timezone=settings.timezone,
+        degraded=list(_degraded(found)),
+    )
+
+
+def failures(failed: Iterable[IndexFailure]) -> list[schemas.FileFailure]:
+    """Files that could not be indexed."""
+    return [schemas.FileFailure(path=failure.path, reason=failure.reason) for failure in failed]
+
+
+def _degraded(found: IndexStatus) -> Iterable[str]:
+    if found.stored is not None and found.stored != found.current:
+        yield "index: made with another model or version. Run `memory-service reindex --full`."
+
+
+def _fingerprint(made: Fingerprint) -> schemas.ModelFingerprint:
+    return schemas.ModelFingerprint(
+        model=made.model, dimensions=made.dimensions, rules=made.rules, schema_version=made.schema
+    )
+
+
+def stored_memory(entry: AppendedMemory, degraded: Iterable[str]) -> schemas.StoredMemory:
+    """Where a memory was written. The answer to a repeated request is that to the first one."""
+    return schemas.StoredMemory(
+        memory_id=entry.memory_id,
+        path=entry.path,
+        start_line=entry.start_line,
+        end_line=entry.end_line,
+        duplicate=entry.duplicate and not entry.replayed,
+        degraded=list(degraded),
+    )
+
+
+def file_text(found: FileRange) -> schemas.FileText:
+    """A range of lines of a file."""
+    return schemas.FileText.model_validate(dataclasses.asdict(found))
+
+
+def memory_files(found: Iterable[MemoryFile]) -> schemas.MemoryFiles:
+    """All files of a workspace."""
+    return schemas.MemoryFiles(files=[schemas.MemoryFile.model_validate(dataclasses.asdict(file)) for file in found])
+
+
+def planned_report(plan: SyncPlan) -> schemas.ReindexReport:
+    """What a reindex would do, in the shape of what it did."""
+    return schemas.ReindexReport(
+        added=len(plan.added),
+        changed=len(plan.suspects),
+        removed=len(plan.removed),
+        unchanged=plan.unchanged + len(plan.unsure),
+        failed=failures(plan.failures),
+        embedded=0,
+        reused=0,
+        seconds=0.0,
+    )

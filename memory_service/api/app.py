@@ -1,0 +1,91 @@
+"""Owns the making of the app: routes, layers, documentation, beginning and end.
+
+Invariants: the app owns the service that it is given and closes it; every handler that does work runs in a
+thread, so that slow work never holds up other requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio.to_thread
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
+from starlette.middleware import Middleware
+
+from memory_service._version import __version__
+from memory_service.api import errors
+from memory_service.api.auth import LocalOnly, RequireKey, is_loopback
+from memory_service.api.docs import docs_page
+from memory_service.api.limits import BodyLimit
+from memory_service.api.metrics import Metrics
+from memory_service.api.observed import Observed
+from memory_service.api.routes import ROUTERS
+from memory_service.api.state import AppState
+from memory_service.config import Settings
+from memory_service.service import MemoryService
+
+_DESCRIPTION = (
+    "Hybrid memory for AI agents: Markdown files in, an exact, budgeted block in the prompt out. "
+    'Every failure is answered as {"error": {"code", "message"}}; every part that was missing from an answer '
+    "is named in its `degraded`."
+)
+_TAGS = [
+    {"name": "memories", "description": "Entries, and the Markdown files that hold them."},
+    {"name": "search", "description": "Passages that answer a question."},
+    {"name": "context", "description": "Blocks for prompts within a token budget, and their receipts."},
+    {"name": "operations", "description": "Reindexing in the background."},
+    {"name": "status", "description": "Which workspaces there are, and how each stands."},
+    {"name": "server", "description": "Health, version and numbers of the server itself."},
+]
+
+
+def create_app(service: MemoryService) -> FastAPI:
+    """Make the app that serves a service, and closes it at the end."""
+    shared = AppState(service=service, metrics=Metrics(service.operations.running))
+    app = FastAPI(
+        title="memory-service",
+        version=__version__,
+        description=_DESCRIPTION,
+        openapi_tags=_TAGS,
+        license_info={"name": "MIT", "identifier": "MIT"},
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+        middleware=_layers(service.settings, shared.metrics),
+    )
+    app.state.shared = shared
+    errors.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    _add_docs(app)
+    return app
+
+
+def _layers(settings: Settings, metrics: Metrics) -> list[Middleware]:
+    """What a request goes through, outermost first."""
+    local = [Middleware(LocalOnly)] if not settings.api_keys and is_loopback(settings.host) else []
+    return [
+        Middleware(Observed, metrics=metrics),
+        *local,
+        Middleware(RequireKey, keys=settings.api_keys),
+        Middleware(BodyLimit, max_bytes=settings.max_body_bytes),
+    ]
+
+
+def _add_docs(app: FastAPI) -> None:
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(docs_page(app.openapi(), "/openapi.json"))
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    shared: AppState = app.state.shared
+    shared.warm_up.start(shared.service.warm_up)
+    try:
+        yield
+    finally:
+        await anyio.to_thread.run_sync(shared.service.close)

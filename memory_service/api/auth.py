@@ -1,0 +1,141 @@
+"""Owns who may do what: keys and their workspaces, and what a browser may not do on somebody's behalf.
+
+Invariants: with keys configured every request but those for health, version and documentation needs one,
+before its body is read; comparing keys takes the same time for every wrong one; without keys only pages
+that this server itself has served may call it, so no web site reaches it through its visitor's browser.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Path, Request, Security
+from fastapi.security import APIKeyHeader, HTTPBearer
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from memory_service.api.errors import error_answer
+from memory_service.errors import Forbidden, Unauthorized
+
+EVERY_WORKSPACE = "*"
+_OPEN_PATHS = frozenset({"/", "/health/live", "/health/ready", "/version", "/docs", "/openapi.json"})
+_bearer = HTTPBearer(auto_error=False, description="A key of the setting api_keys.")
+_key_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, in a header of its own.")
+
+WorkspaceName = Annotated[str, Path(description="Name of the workspace.", examples=["default"])]
+
+
+class Keys:
+    """The configured keys.
+
+    Args:
+        keys: Workspace by key; "*" is all of them.
+    """
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        self._workspaces = [(key.encode(), workspace) for key, workspace in keys.items()]
+
+    def grant(self, given: str) -> str | None:
+        """The workspace that a key is for; None for an unknown key."""
+        found = None
+        # No early end: how long this takes must not tell how much of a key was right.
+        for key, workspace in self._workspaces:
+            if hmac.compare_digest(key, given.encode("utf-8", "replace")):
+                found = workspace
+        return found
+
+
+class RequireKey:
+    """Lets requests with a known key through, and notes what the key is for."""
+
+    def __init__(self, app: ASGIApp, keys: Mapping[str, str]) -> None:
+        self._app = app
+        self._keys = Keys(keys) if keys else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http" or scope["path"] in _OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        grant = EVERY_WORKSPACE if self._keys is None else self._keys.grant(_given_key(Headers(scope=scope)))
+        if grant is None:
+            message = "The request has no known key. Send one as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
+            await error_answer(Unauthorized(message))(scope, receive, send)
+            return
+        scope.setdefault("state", {})["grant"] = grant
+        await self._app(scope, receive, send)
+
+
+class LocalOnly:
+    """Turns away what a browser sends for another site, by the Host and Origin headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        fault = _foreign(Headers(scope=scope)) if scope["type"] == "http" else ""
+        if fault:
+            await error_answer(Forbidden(fault))(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+async def grant_of(
+    request: Request,
+    _bearer: Annotated[object, Security(_bearer)],
+    _key: Annotated[object, Security(_key_header)],
+) -> str:
+    """What the request's key is for: a workspace, or "*"."""
+    grant: str = request.state.grant
+    return grant
+
+
+async def in_workspace(workspace: WorkspaceName, grant: Annotated[str, Depends(grant_of)]) -> None:
+    """Refuse a key that is for another workspace."""
+    if grant not in (EVERY_WORKSPACE, workspace):
+        raise Forbidden("The key is not for this workspace. Use a key of it, or one for '*'.")
+
+
+async def in_every_workspace(grant: Annotated[str, Depends(grant_of)]) -> None:
+    """Refuse a key that is for one workspace only."""
+    if grant != EVERY_WORKSPACE:
+        raise Forbidden("The key is for one workspace only. Use one for '*'.")
+
+
+def _given_key(headers: Headers) -> str:
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+
+
+def _foreign(headers: Headers) -> str:
+    """Why a request is not from this machine's own user; empty if it may be."""
+    host, origin = headers.get("host", ""), headers.get("origin")
+    name = _host_name(host)
+    # "testserver" is what in-process test clients call themselves; no DNS has it.
+    if name != "testserver" and not is_loopback(name):
+        return "The Host header names another machine. Use the address that the server prints, or configure api_keys."
+    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        return "The request comes from a page of another site. Call the API from a program, or configure api_keys."
+    return ""
+
+
+def _host_name(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""

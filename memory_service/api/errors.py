@@ -1,0 +1,112 @@
+"""Owns how a failure is answered: `{"error": {"code", "message"}}` with its status, whatever failed.
+
+Invariants: a message says what failed and what to do; what the caller sent is never repeated beyond the
+name of a field; a defect of the service is answered without details and logged with its traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound, ServerFailed
+from memory_service.schemas import ErrorAnswer, ErrorBody
+
+_log = logging.getLogger("memory_service.api")
+_MAX_NAME_CHARS = 80
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}}
+_MEANINGS = {
+    400: "A name or path is malformed, or would leave its folder.",
+    401: "The key is missing or unknown.",
+    403: "The key is not for this workspace, or the request comes from another site.",
+    404: "There is no such workspace, file, entry, receipt or operation.",
+    409: "The request contradicts one that was already answered.",
+    412: "The file is not what the caller last saw.",
+    413: "The body is over the limit.",
+    422: "A value in the request cannot be used; the message names it.",
+    503: "The disk or the index cannot be used.",
+}
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The failures of a route, for its documentation."""
+    return {status: {"model": ErrorAnswer, "description": _MEANINGS[status]} for status in sorted(statuses)}
+
+
+def error_answer(error: MemoryServiceError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The answer that an error stands for."""
+    return _answer(error.status, error.code, str(error), headers)
+
+
+def defect_answer() -> JSONResponse:
+    """The answer to a request that met a defect of the service."""
+    return error_answer(
+        ServerFailed("The server met a defect. Its log has the details, below the X-Request-ID of this answer.")
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Answer every failure of an app in the one shape."""
+    app.add_exception_handler(MemoryServiceError, _on_ours)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+
+
+def explained(error: Mapping[str, Any]) -> str:
+    """A validation error of pydantic in plain words, without the value."""
+    place, *names = (str(part) for part in error["loc"])
+    name = ascii(".".join(names)[:_MAX_NAME_CHARS])
+    kind, message = error["type"], str(error["msg"])
+    if kind == "json_invalid":
+        return f"The body is no JSON: {error['ctx']['error']} at character {names[0]}. Send a JSON object."
+    if not names:
+        return "The body is no JSON object. Send one, with the header Content-Type: application/json."
+    if kind == "missing":
+        return f"The {_PLACES[place]} {name} is missing. Send it; /docs shows what this route takes."
+    if kind == "extra_forbidden":
+        return f"The {_PLACES[place]} {name} is unknown. Leave it out; /docs shows what this route takes."
+    reason = message.removeprefix("Value error, ").rstrip(".")
+    return f"The {_PLACES[place]} {name} cannot be used: {reason[:1].lower()}{reason[1:]}. Send another value."
+
+
+_PLACES = {"body": "field", "query": "query parameter", "path": "path parameter", "header": "header"}
+
+
+async def _on_ours(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, MemoryServiceError)
+    if error.status >= 500:
+        _log.warning("%s: %s", error.code, error)
+    return error_answer(error)
+
+
+async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    return error_answer(InvalidRequest(explained(error.errors()[0])))
+
+
+async def _on_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return error_answer(NotFound("There is no such route. /docs shows all of them."))
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "others")
+        message = f"This route does not take {request.method[:20]}. It takes {allowed}; /docs shows all routes."
+        return _answer(405, "method_not_allowed", message, error.headers)
+    if error.status_code == 400:
+        return error_answer(InvalidRequest("The body cannot be read. Send a JSON object in UTF-8."))
+    return _answer(
+        error.status_code, "http_error", f"{error.detail}. /docs shows what this route takes.", error.headers
+    )
+
+
+def _answer(status: int, code: str, message: str, headers: Mapping[str, str] | None) -> JSONResponse:
+    # Half a surrogate pair can be named but not encoded.
+    body = ErrorAnswer(error=ErrorBody(code=code, message=message.encode("utf-8", "replace").decode()))
+    return JSONResponse(body.model_dump(), status, headers={**_HEADERS.get(status, {}), **(headers or {})})

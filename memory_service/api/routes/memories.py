@@ -1,0 +1,127 @@
+"""Routes of memories: the entries and the files that hold them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+
+from memory_service import answers, schemas
+from memory_service.api import examples
+from memory_service.api.auth import WorkspaceName, in_workspace
+from memory_service.api.errors import documented
+from memory_service.api.examples import ETAG_HEADER, shown
+from memory_service.api.requests import IdempotencyKey, IfMatch, IfNoneMatch, condition, new_memory, well_encoded
+from memory_service.api.state import Shared
+
+router = APIRouter(
+    prefix="/v1/workspaces/{workspace}",
+    tags=["memories"],
+    dependencies=[Depends(in_workspace), Depends(well_encoded)],
+    responses=documented(400, 401, 403, 422, 503),
+)
+
+FilePath = Annotated[
+    str, Path(description="MEMORY.md, USER.md or a file below memory/.", examples=["memory/2026-11-20.md"])
+]
+StartLine = Annotated[int, Query(ge=1, le=10**9, description="The first line to read.")]
+Lines = Annotated[int | None, Query(ge=1, le=10**9, description="How many lines; 2,000 at most, which is the default.")]
+
+
+@router.post(
+    "/memories",
+    status_code=201,
+    summary="Remember something",
+    responses=shown(201, examples.STORED) | documented(409, 413),
+)
+def remember(
+    workspace: WorkspaceName, body: schemas.NewMemory, shared: Shared, response: Response, key: IdempotencyKey = None
+) -> schemas.StoredMemory:
+    """Append a memory to the file of its day. It is on disk and searchable when the answer arrives.
+
+    The same text on the same day is stored once. The workspace is created by its first memory.
+    """
+    done = shared.service.remember(workspace, new_memory(body, key))
+    if done.value.replayed:
+        response.headers["Idempotency-Replayed"] = "true"
+    elif not done.value.duplicate:
+        shared.metrics.remembered()
+    shared.metrics.missed(done.degraded)
+    return answers.stored_memory(done.value, done.degraded)
+
+
+@router.get("/memories", summary="List the memory files", responses=shown(200, examples.FILES) | documented(404))
+def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
+    """All memory files of the workspace, by path."""
+    return answers.memory_files(shared.service.list_files(workspace))
+
+
+@router.get(
+    "/memories/{path:path}",
+    summary="Read a memory file",
+    responses=shown(200, examples.TEXT, ETAG_HEADER) | documented(404),
+)
+def read_file(
+    workspace: WorkspaceName,
+    path: FilePath,
+    shared: Shared,
+    response: Response,
+    start_line: StartLine = 1,
+    lines: Lines = None,
+) -> schemas.FileText:
+    """A range of lines, exactly as they stand in the file."""
+    found = shared.service.read_file(workspace, path, start_line=start_line, lines=lines)
+    response.headers["ETag"] = f'"{found.etag}"'
+    return answers.file_text(found)
+
+
+@router.put(
+    "/memories/{path:path}",
+    summary="Write a memory file",
+    responses=shown(200, examples.WRITTEN, ETAG_HEADER) | documented(404, 412, 413),
+)
+def write_file(
+    workspace: WorkspaceName,
+    path: FilePath,
+    body: schemas.FileWrite,
+    shared: Shared,
+    response: Response,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+) -> schemas.WrittenFile:
+    """Replace a whole file, or create one.
+
+    Exactly one condition is needed: `If-Match` with the etag that the new text was made from, or
+    `If-None-Match: *` for a new file. When a person changed the file meanwhile, theirs stays: 412.
+    """
+    must = condition(if_match, if_none_match)
+    done = shared.service.write_file(
+        workspace, path, body.text, if_match=must.if_match, if_none_match=must.if_none_match
+    )
+    response.headers["ETag"] = f'"{done.value}"'
+    shared.metrics.missed(done.degraded)
+    return schemas.WrittenFile(path=path, etag=done.value, degraded=list(done.degraded))
+
+
+@router.delete(
+    "/memories/{path:path}", summary="Erase a memory file", responses=shown(200, examples.ERASED) | documented(404)
+)
+def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> schemas.WrittenFile:
+    """Erase a file from disk and from the index."""
+    done = shared.service.delete_file(workspace, path)
+    shared.metrics.missed(done.degraded)
+    return schemas.WrittenFile(path=done.value, degraded=list(done.degraded))
+
+
+@router.delete(
+    "/entries/{memory_id}", summary="Forget a memory", responses=shown(200, examples.FORGOTTEN) | documented(404)
+)
+def forget(
+    workspace: WorkspaceName,
+    memory_id: Annotated[str, Path(description="What the answer to a new memory named.", examples=["m0123456789ab"])],
+    shared: Shared,
+) -> schemas.ForgottenMemory:
+    """Erase an entry from its file and from the index."""
+    done = shared.service.forget(workspace, memory_id)
+    shared.metrics.missed(done.degraded)
+    return schemas.ForgottenMemory(memory_id=done.value.memory_id, path=done.value.path, degraded=list(done.degraded))

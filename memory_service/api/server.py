@@ -1,0 +1,123 @@
+"""Owns the running of the HTTP server: where it listens, what it says at the start, how it ends.
+
+Invariants: no address but loopback is served without a key; the address is taken before anything is said
+about it, so who reads the line can connect.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import socket
+import sys
+from typing import Any
+
+import uvicorn
+
+from memory_service.api.app import create_app
+from memory_service.api.auth import is_loopback
+from memory_service.config import Settings
+from memory_service.errors import InvalidRequest
+from memory_service.service import MemoryService
+
+_BACKLOG = 512
+# Longer than clients keep an idle connection, so that none is closed under a request.
+_KEEP_ALIVE_SECONDS = 75
+_SHUTDOWN_SECONDS = 5
+
+
+def serve(settings: Settings, *, log_requests: bool = False) -> None:
+    """Serve the HTTP API until the process is told to stop.
+
+    Args:
+        settings: What to serve, and where.
+        log_requests: Whether each request gets a line in the log, without its query.
+
+    Raises:
+        InvalidRequest: The address is open to others and no key is configured, or it cannot be had.
+    """
+    check_exposure(settings)
+    with listening(settings.host, settings.port) as listener:
+        service = MemoryService(settings)
+        server = uvicorn.Server(_config(service, log_requests))
+        host, port = listener.getsockname()[:2]
+        sys.stderr.write(
+            f"memory-service listens on http://{_in_url(host)}:{port} "
+            f"(home {settings.home.absolute()}, model {service.embedding_model}, docs at /docs)\n"
+        )
+        sys.stderr.flush()
+        try:
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:
+            pass
+
+
+def check_exposure(settings: Settings) -> None:
+    """Refuse an address that others can reach, unless they need a key.
+
+    Raises:
+        InvalidRequest: They would not.
+    """
+    if not settings.api_keys and not is_loopback(settings.host):
+        raise InvalidRequest(
+            f"The host {settings.host} can be reached by others, and no API key is configured. "
+            "Set MEMORY_SERVICE_API_KEYS=key:workspace, or serve on 127.0.0.1."
+        )
+
+
+def _config(service: MemoryService, log_requests: bool) -> uvicorn.Config:
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if log_requests:
+        logging.getLogger("memory_service.access").setLevel(logging.INFO)
+    return uvicorn.Config(
+        create_app(service),
+        log_config=None,
+        access_log=False,
+        ws="none",
+        lifespan="on",
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+    )
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that takes connections; port 0 picks a free one.
+
+    Raises:
+        InvalidRequest: The address cannot be had.
+    """
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
+        )
+        return _bound(found[0][0], found[0][4])
+    except OSError as error:
+        raise InvalidRequest(
+            f"The server cannot listen on {host} port {port} ({error.strerror or error}). "
+            "Stop the program that uses it, or choose another --port; 0 picks a free one."
+        ) from error
+
+
+def _bound(family: int, address: tuple[Any, ...]) -> socket.socket:
+    # asyncio turns off Nagle's algorithm only where the protocol is named, which `socket.create_server` does
+    # not do: each answer took 40 ms more.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name != "nt":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host

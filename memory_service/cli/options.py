@@ -1,0 +1,79 @@
+"""Owns the options that every command has, and the way from them to an open service."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from memory_service.service import MemoryService
+
+DAY = click.DateTime(["%Y-%m-%d"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a command works and how it answers."""
+
+    home: Path | None
+    workspace: str
+    as_json: bool
+
+    @contextmanager
+    def service(self) -> Iterator[MemoryService]:
+        """The service on this home, closed afterwards."""
+        from memory_service.service import MemoryService
+
+        with MemoryService.open(self.home) as service:
+            yield service
+
+
+def placed(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command --home, --workspace and --json, and hands them over as its first argument."""
+
+    @click.option(
+        "--home",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="MEMORY_SERVICE_HOME",
+        help="Folder of the workspaces.  [default: ./data]",
+    )
+    @click.option(
+        "--workspace",
+        "-w",
+        default="default",
+        show_default=True,
+        envvar="MEMORY_SERVICE_WORKSPACE",
+        help="One isolated memory.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+    @functools.wraps(command)
+    def wrapper(home: Path | None, workspace: str, as_json: bool, **arguments: Any) -> Any:
+        return command(Place(home=home, workspace=workspace, as_json=as_json), **arguments)
+
+    return wrapper
+
+
+def filtered(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command --source, --path, --since and --until, and hands them over as one `kept`."""
+
+    @click.option(
+        "--source", "sources", multiple=True, type=click.Choice(["memory", "sessions", "files"]), help="Kind of source."
+    )
+    @click.option("--path", "path_prefix", default="", help="Only files whose path begins so, such as memory/2026-11.")
+    @click.option("--since", type=DAY, help="Only memories of this day or later.")
+    @click.option("--until", type=DAY, help="Only memories of this day or earlier.")
+    @functools.wraps(command)
+    def wrapper(*arguments: Any, sources: Any, path_prefix: str, since: Any, until: Any, **named: Any) -> Any:
+        from indexer import SearchFilter
+
+        first, last = (moment.date() if moment else None for moment in (since, until))
+        kept = SearchFilter(sources=sources, path_prefix=path_prefix, since=first, until=last)
+        return command(*arguments, kept=kept, **named)
+
+    return wrapper

@@ -1,0 +1,69 @@
+"""Owns the root command: which commands there are, where they live, how errors leave.
+
+Invariants: a command's module is imported when it is run or listed, never before, and imports the service
+inside its functions, so `--help` costs no model and no server.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+_COMMANDS = {
+    "demo": "demo",
+    "serve": "serve",
+    "reindex": "index",
+    "search": "recall",
+    "context": "recall",
+    "get": "memories",
+    "remember": "memories",
+    "forget": "memories",
+    "status": "index",
+    "doctor": "index",
+}
+
+
+class _Commands(click.Group):
+    """Commands by name, each from its own module."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        found: click.Command = getattr(import_module(f"memory_service.cli.{_COMMANDS[cmd_name]}"), cmd_name)
+        return found
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="memory-service", message="%(prog)s %(version)s")
+def root() -> None:
+    r"""Memory for AI agents: Markdown files in, an exact, budgeted block in the prompt out.
+
+    Memories are plain Markdown below <home>/<workspace>/. Edit them with any editor; the index beside
+    them is derived and may be deleted at any time.
+
+    \b
+    Try it:        memory-service demo
+    Your notes:    memory-service remember "Deploys go out on Tuesdays."
+                   memory-service search "when do we deploy?"
+    In a service:  memory-service serve
+    """
+
+
+def main() -> None:
+    """Run the command line; exit 0 for done, 1 for a failure told in one line, 2 for wrong usage."""
+    from memory_service.cli.output import failed
+    from memory_service.errors import MemoryServiceError
+
+    try:
+        root(prog_name="memory-service", standalone_mode=True)
+    except MemoryServiceError as error:
+        sys.exit(failed(error))
+    except BrokenPipeError:
+        # The reader of our output has gone, as `| head` does.
+        sys.stderr.close()
+        sys.exit(0)

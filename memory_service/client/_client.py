@@ -1,0 +1,252 @@
+"""Owns `MemoryClient`, the blocking client of the HTTP API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from datetime import date as Day
+from types import TracebackType
+from typing import TypeVar
+
+import httpx
+from pydantic import BaseModel
+
+from memory_service import schemas
+from memory_service.client import _wire
+from memory_service.client._wire import Call, Calls
+
+A = TypeVar("A", bound=BaseModel)
+
+
+class MemoryClient:
+    """The memories of one workspace, over HTTP.
+
+    Args:
+        base_url: Where `memory-service serve` listens.
+        workspace: Name of the workspace; its first memory creates it.
+        api_key: A key of the server, if it has any.
+        timeout: Seconds to wait for an answer.
+
+    Every method raises errors of `memory_service.errors`: those that the server names, and
+    `ConnectionFailed` where it was not reached. Calls that do nothing twice are repeated by themselves
+    when the connection fails. Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        base_url: str = _wire.DEFAULT_URL,
+        workspace: str = _wire.DEFAULT_WORKSPACE,
+        api_key: str | None = None,
+        timeout: float = _wire.DEFAULT_TIMEOUT_SECONDS,
+    ) -> None:
+        self.base_url = base_url
+        self.workspace = workspace
+        self._calls = Calls(workspace)
+        self._http = httpx.Client(**_wire.httpx_arguments(base_url, api_key, timeout))
+
+    def __enter__(self) -> MemoryClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._http.close()
+
+    def remember(
+        self,
+        text: str,
+        *,
+        tags: Collection[str] = (),
+        date: Day | None = None,
+        origin: schemas.Origin | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> schemas.StoredMemory:
+        """Store a memory; it is on disk and searchable when this returns.
+
+        Args:
+            text: What to remember.
+            tags: Appended to the text as #tags.
+            date: The day it belongs to; today unless given.
+            origin: Who says so.
+            session_id: The conversation it comes from.
+            idempotency_key: Names the request, so that sending it again stores nothing again; made unless given.
+        """
+        return self._send(self._calls.remember(text, tags, date, origin, session_id, idempotency_key))
+
+    def files(self) -> list[schemas.MemoryFile]:
+        """All memory files, by path."""
+        return self._send(self._calls.files()).files
+
+    def get(self, path: str, start_line: int = 1, lines: int | None = None) -> schemas.FileText:
+        """Lines of a memory file, exactly as they stand there."""
+        return self._send(self._calls.get(path, start_line, lines))
+
+    def put(self, path: str, text: str, *, etag: str | None = None) -> schemas.WrittenFile:
+        """Replace a file, or create one.
+
+        Args:
+            path: The file.
+            text: Its whole new text.
+            etag: What the new text was made from, see `get`; None creates a file that must not exist yet.
+
+        Raises:
+            PreconditionFailed: A person has changed the file meanwhile, or it exists already.
+        """
+        return self._send(self._calls.put(path, text, etag))
+
+    def delete(self, path: str) -> schemas.WrittenFile:
+        """Erase a file from disk and index."""
+        return self._send(self._calls.delete(path))
+
+    def forget(self, memory_id: str) -> schemas.ForgottenMemory:
+        """Erase an entry from its file and from the index."""
+        return self._send(self._calls.forget(memory_id))
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 6,
+        mode: schemas.Mode = "hybrid",
+        sources: Collection[schemas.Source] = (),
+        path_prefix: str = "",
+        since: Day | None = None,
+        until: Day | None = None,
+        min_score: float | None = None,
+        explain: bool = False,
+    ) -> schemas.SearchResults:
+        """Find the passages that answer a question, best first.
+
+        Args:
+            query: The question, in plain words.
+            limit: Most results.
+            mode: By meaning and words, or by one of them.
+            sources: Kinds of source; empty means all.
+            path_prefix: Only files whose path begins so.
+            since: Only memories of that day or later.
+            until: Only memories of that day or earlier.
+            min_score: Only results with at least this score.
+            explain: Say what every signal added to each score.
+        """
+        return self._send(
+            self._calls.search(
+                query,
+                limit=limit,
+                mode=mode,
+                sources=list(sources),
+                path_prefix=path_prefix,
+                since=since,
+                until=until,
+                min_score=min_score,
+                explain=explain,
+            )
+        )
+
+    def context(
+        self,
+        query: str,
+        *,
+        system_prompt: str = "",
+        budget_tokens: int = 2000,
+        sources: Collection[schemas.Source] = (),
+        since: Day | None = None,
+        until: Day | None = None,
+    ) -> schemas.Context:
+        """A block of memories for a prompt, never over its budget.
+
+        Args:
+            query: What the prompt is about.
+            system_prompt: The block is appended to it.
+            budget_tokens: Most tokens of the block with its wrapper.
+            sources: Kinds of source; empty means all.
+            since: Only memories of that day or later.
+            until: Only memories of that day or earlier.
+        """
+        return self._send(
+            self._calls.context(
+                query,
+                system_prompt=system_prompt,
+                budget_tokens=budget_tokens,
+                sources=list(sources),
+                since=since,
+                until=until,
+            )
+        )
+
+    def receipt(self, receipt_id: str) -> schemas.Receipt:
+        """The record of a context that was made before."""
+        return self._send(self._calls.receipt(receipt_id))
+
+    def reindex(
+        self,
+        paths: Collection[str] = (),
+        *,
+        full: bool = False,
+        on_progress: Callable[[schemas.Operation], object] | None = None,
+        poll_seconds: float = 0.2,
+    ) -> schemas.ReindexReport:
+        """Bring the index up to date with the files, and wait for it.
+
+        Args:
+            paths: Files or folders; empty means all.
+            full: Forget the index first.
+            on_progress: Told how far it is, at every look.
+            poll_seconds: Time between two looks.
+
+        Raises:
+            StorageFailed: It failed.
+            Conflict: Somebody cancelled it.
+        """
+        operation_id = self.start_reindex(paths, full=full).operation_id
+        while True:
+            operation = self.operation(operation_id)
+            if on_progress:
+                on_progress(operation)
+            report = _wire.finished(operation)
+            if report is not None:
+                return report
+            time.sleep(poll_seconds)
+
+    def start_reindex(self, paths: Collection[str] = (), *, full: bool = False) -> schemas.OperationRef:
+        """Start a reindex in the background."""
+        return self._send(self._calls.start_reindex(paths, full))
+
+    def operation(self, operation_id: str) -> schemas.Operation:
+        """How far an operation is."""
+        return self._send(self._calls.operation(operation_id))
+
+    def cancel(self, operation_id: str) -> schemas.Operation:
+        """Ask an operation to stop; what it has written stays."""
+        return self._send(self._calls.cancel(operation_id))
+
+    def status(self) -> schemas.Status:
+        """How the workspace stands."""
+        return self._send(self._calls.status())
+
+    def version(self) -> schemas.Version:
+        """What the server is running."""
+        return self._send(self._calls.version())
+
+    def _send(self, call: Call[A]) -> A:
+        attempt = 0
+        while True:
+            outcome = self._try(call)
+            delay = _wire.retry_delay(call, attempt, outcome)
+            if delay is None:
+                break
+            time.sleep(delay)
+            attempt += 1
+        if isinstance(outcome, httpx.RequestError):
+            raise _wire.unreached(outcome, self.base_url) from outcome
+        return _wire.parse(call, outcome)
+
+    def _try(self, call: Call[A]) -> httpx.Response | httpx.RequestError:
+        try:
+            return self._http.request(**_wire.request_arguments(call))
+        except httpx.RequestError as error:
+            return error

@@ -1,0 +1,315 @@
+"""Owns what both clients have in common: calls as values, answers parsed, failures told apart. No I/O.
+
+Invariants: whatever a caller gives as a name or path stays one part of the URL; a call is repeated only
+where that does nothing twice; every failure leaves as an error of `memory_service.errors`.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Generic, TypedDict, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from memory_service import schemas
+from memory_service._version import __version__
+from memory_service.errors import (
+    Conflict,
+    ConnectionFailed,
+    InvalidRequest,
+    MemoryServiceError,
+    ServerFailed,
+    StorageFailed,
+    from_wire,
+)
+
+DEFAULT_URL = "http://127.0.0.1:8765"
+DEFAULT_WORKSPACE = "default"
+DEFAULT_TIMEOUT_SECONDS = 30.0
+# Waits before a call is repeated.
+RETRY_DELAYS_SECONDS = (0.1, 0.5)
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+_UNREACHED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
+
+A = TypeVar("A", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[A]):
+    """One request and the shape of its answer.
+
+    Attributes:
+        path: Encoded, from the base URL on.
+        safe: Whether sending it twice does no more than sending it once.
+    """
+
+    method: str
+    path: str
+    answer: type[A]
+    body: schemas.Request | None = None
+    params: Mapping[str, int] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    safe: bool = False
+
+
+class HttpxArguments(TypedDict):
+    """Arguments of either httpx client."""
+
+    base_url: str
+    headers: dict[str, str]
+    timeout: float
+    trust_env: bool
+
+
+def httpx_arguments(base_url: str, api_key: str | None, timeout: float) -> HttpxArguments:
+    """What either httpx client is made with.
+
+    Raises:
+        InvalidRequest: The URL is none, or the key cannot stand in a header.
+    """
+    try:
+        url = httpx.URL(base_url)
+    except (httpx.InvalidURL, TypeError):
+        raise InvalidRequest(f"The base URL {base_url!r} is malformed. Give one such as {DEFAULT_URL}.") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise InvalidRequest(f"The base URL {base_url!r} is no address of a server. Give one such as {DEFAULT_URL}.")
+    headers = {"User-Agent": f"memory-service/{__version__}"}
+    if api_key is not None:
+        headers["Authorization"] = f"Bearer {_visible('API key', api_key)}"
+    # A proxy for the way to one's own machine is never meant.
+    return {"base_url": base_url, "headers": headers, "timeout": timeout, "trust_env": url.host not in _LOCAL_HOSTS}
+
+
+def request_arguments(call: Call[Any]) -> dict[str, Any]:
+    """The call as the arguments of `httpx.Client.request`."""
+    arguments: dict[str, Any] = {"method": call.method, "url": call.path, "headers": dict(call.headers)}
+    if call.params:
+        arguments["params"] = dict(call.params)
+    if call.body is not None:
+        arguments["content"] = call.body.model_dump_json(exclude_unset=True)
+        arguments["headers"]["Content-Type"] = "application/json"
+    return arguments
+
+
+def parse(call: Call[A], response: httpx.Response) -> A:
+    """The answer, in its shape.
+
+    Raises:
+        MemoryServiceError: It tells of a failure, in the class that the server meant.
+    """
+    if not response.is_success:
+        raise _failure(response)
+    try:
+        return call.answer.model_validate_json(response.content)
+    except ValidationError:
+        raise ServerFailed(
+            f"{_place(response.request)} gave an answer that is none of memory-service's. "
+            "Check the URL, and that client and server are of one version."
+        ) from None
+
+
+def unreached(error: httpx.RequestError, base_url: str) -> ConnectionFailed:
+    """What it means that no answer came."""
+    if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
+        return ConnectionFailed(
+            f"The server at {base_url} did not answer in time. Try again, or give a longer timeout."
+        )
+    reason = str(error) or type(error).__name__
+    return ConnectionFailed(
+        f"The server at {base_url} was not reached ({reason}). Start it with `memory-service serve`, or check the URL."
+    )
+
+
+def retry_delay(call: Call[Any], attempt: int, outcome: httpx.Response | httpx.RequestError) -> float | None:
+    """How long to wait before a call is sent again; None if it must not be.
+
+    Args:
+        call: What was sent.
+        attempt: How often it was sent again already.
+        outcome: What came of it.
+    """
+    if not call.safe or attempt >= len(RETRY_DELAYS_SECONDS):
+        return None
+    failed = isinstance(outcome, _UNREACHED) if isinstance(outcome, httpx.RequestError) else outcome.status_code == 503
+    return RETRY_DELAYS_SECONDS[attempt] if failed else None
+
+
+def finished(operation: schemas.Operation) -> schemas.ReindexReport | None:
+    """The report of an operation; None while it goes on.
+
+    Raises:
+        StorageFailed: It failed.
+        Conflict: Somebody cancelled it.
+    """
+    if operation.state == "failed":
+        raise StorageFailed(operation.error or "The reindex failed. See the server's log.")
+    if operation.state == "cancelled":
+        done = f"{operation.done} of {operation.total} files"
+        raise Conflict(operation.error or f"The reindex was cancelled after {done}. Start it again to go on.")
+    return operation.report if operation.state == "done" else None
+
+
+def _failure(response: httpx.Response) -> MemoryServiceError:
+    try:
+        error = schemas.ErrorAnswer.model_validate_json(response.content).error
+    except ValidationError:
+        return ServerFailed(
+            f"{_place(response.request)} answered {response.status_code} without saying why. "
+            "Check the URL: this may be another server, or a proxy."
+        )
+    return from_wire(response.status_code, error.code, error.message)
+
+
+def _place(request: httpx.Request) -> str:
+    return f"{request.url.scheme}://{request.url.netloc.decode()}"
+
+
+def _segment(text: str) -> str:
+    """A text as one part of a path; "." and ".." would be taken for steps."""
+    encoded = quote(text.encode("utf-8", "replace"), safe="")
+    return encoded.replace(".", "%2E") if text in (".", "..") else encoded
+
+
+class Calls:
+    """Makes the calls for one workspace.
+
+    Args:
+        workspace: Its name.
+    """
+
+    def __init__(self, workspace: str) -> None:
+        self._root = f"/v1/workspaces/{_segment(workspace)}"
+
+    def remember(
+        self,
+        text: str,
+        tags: Collection[str],
+        day: date | None,
+        origin: schemas.Origin | None,
+        session_id: str | None,
+        idempotency_key: str | None,
+    ) -> Call[schemas.StoredMemory]:
+        """The call for a new memory; with its key it can be sent again."""
+        body = _checked(
+            schemas.NewMemory, text=text, tags=_listed("tags", tags), date=day, origin=origin, session_id=session_id
+        )
+        return self._post("memories", schemas.StoredMemory, body, idempotency_key or new_key())
+
+    def files(self) -> Call[schemas.MemoryFiles]:
+        """The call for the list of files."""
+        return self._get("memories", schemas.MemoryFiles)
+
+    def get(self, path: str, start_line: int, lines: int | None) -> Call[schemas.FileText]:
+        """The call for lines of a file."""
+        params = {"start_line": start_line} | ({} if lines is None else {"lines": lines})
+        return self._get(_file(path), schemas.FileText, params)
+
+    def put(self, path: str, text: str, etag: str | None) -> Call[schemas.WrittenFile]:
+        """The call for a file's new text."""
+        headers = {"If-None-Match": "*"} if etag is None else {"If-Match": _quoted(etag)}
+        body = _checked(schemas.FileWrite, text=text)
+        return Call(
+            method="PUT", path=f"{self._root}/{_file(path)}", answer=schemas.WrittenFile, body=body, headers=headers
+        )
+
+    def delete(self, path: str) -> Call[schemas.WrittenFile]:
+        """The call that erases a file."""
+        return self._delete(_file(path), schemas.WrittenFile)
+
+    def forget(self, memory_id: str) -> Call[schemas.ForgottenMemory]:
+        """The call that erases an entry."""
+        return self._delete(f"entries/{_segment(memory_id)}", schemas.ForgottenMemory)
+
+    def search(self, query: str, **options: object) -> Call[schemas.SearchResults]:
+        """The call for a search."""
+        return self._post("search", schemas.SearchResults, _checked(schemas.SearchRequest, query=query, **options))
+
+    def context(self, query: str, **options: object) -> Call[schemas.Context]:
+        """The call for a context."""
+        return self._post("context", schemas.Context, _checked(schemas.ContextRequest, query=query, **options))
+
+    def receipt(self, receipt_id: str) -> Call[schemas.Receipt]:
+        """The call for a receipt."""
+        return self._get(f"receipts/{_segment(receipt_id)}", schemas.Receipt)
+
+    def start_reindex(self, paths: Collection[str], full: bool) -> Call[schemas.OperationRef]:
+        """The call that starts a reindex; with its key it can be sent again."""
+        body = _checked(schemas.ReindexRequest, full=full, paths=_listed("paths", paths))
+        return self._post("reindex", schemas.OperationRef, body, new_key())
+
+    def operation(self, operation_id: str) -> Call[schemas.Operation]:
+        """The call for the state of an operation."""
+        return self._get(f"operations/{_segment(operation_id)}", schemas.Operation)
+
+    def cancel(self, operation_id: str) -> Call[schemas.Operation]:
+        """The call that cancels an operation."""
+        return self._delete(f"operations/{_segment(operation_id)}", schemas.Operation, safe=True)
+
+    def status(self) -> Call[schemas.Status]:
+        """The call for the status."""
+        return self._get("status", schemas.Status)
+
+    def version(self) -> Call[schemas.Version]:
+        """The call for the version of the server."""
+        return Call(method="GET", path="/version", answer=schemas.Version, safe=True)
+
+    def _get(self, path: str, answer: type[A], params: Mapping[str, int] | None = None) -> Call[A]:
+        return Call(method="GET", path=f"{self._root}/{path}", answer=answer, params=params or {}, safe=True)
+
+    def _post(self, path: str, answer: type[A], body: schemas.Request, key: str | None = None) -> Call[A]:
+        # What is posted without a key only reads.
+        headers = {"Idempotency-Key": _visible("idempotency key", key)} if key is not None else {}
+        return Call(method="POST", path=f"{self._root}/{path}", answer=answer, body=body, headers=headers, safe=True)
+
+    def _delete(self, path: str, answer: type[A], *, safe: bool = False) -> Call[A]:
+        return Call(method="DELETE", path=f"{self._root}/{path}", answer=answer, safe=safe)
+
+
+R = TypeVar("R", bound=schemas.Request)
+
+
+def new_key() -> str:
+    """A fresh idempotency key."""
+    return secrets.token_urlsafe(18)
+
+
+def _checked(shape: type[R], **values: object) -> R:
+    """A body; what it cannot hold is refused here as the server would."""
+    try:
+        return shape.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        reason = first["msg"].rstrip(".")
+        raise InvalidRequest(
+            f"The field {name!r} cannot be used: {reason[:1].lower()}{reason[1:]}. Give another value."
+        ) from None
+
+
+def _listed(name: str, values: Collection[str]) -> list[str]:
+    # A lone string would be taken for its letters.
+    if isinstance(values, str):
+        raise InvalidRequest(f"The field {name!r} takes a list of texts, not one text. Put it into a list.")
+    return list(values)
+
+
+def _file(path: str) -> str:
+    return "memories/" + "/".join(_segment(segment) for segment in path.split("/"))
+
+
+def _quoted(etag: str) -> str:
+    bare = etag.strip('"')
+    return bare if bare == "*" else f'"{_visible("etag", bare)}"'
+
+
+def _visible(name: str, value: str) -> str:
+    if not _VISIBLE.fullmatch(value):
+        raise InvalidRequest(f"The {name} cannot be sent in a header. Use visible ASCII characters, without spaces.")
+    return value

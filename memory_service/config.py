@@ -1,0 +1,151 @@
+"""Owns the settings: one value per table, composed here, read from four places.
+
+Invariants: arguments win over `MEMORY_SERVICE_*`, that over `<home>/memory-service.toml`, that over the
+defaults; a name that nobody knows is an error, wherever it stands; nothing here is read twice.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from memory_service.errors import InvalidRequest
+
+PREFIX = "MEMORY_SERVICE_"
+FILE_NAME = "memory-service.toml"
+DEFAULT_HOME = Path("data")
+DEFAULT_WORKSPACE = "default"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RankingTable(_Table):
+    """How results are ordered."""
+
+    fusion: Literal["evidence", "blend", "rrf"] = Field(
+        default="evidence",
+        description='"evidence" measures best; "blend" is 0.7 vector + 0.3 text; "rrf" is reciprocal rank fusion.',
+    )
+    recency_weight: float = Field(
+        default=0.3, ge=0, le=10, description="What today's notes gain over old ones; 0 turns recency off."
+    )
+    half_life_days: float = Field(default=30.0, gt=0, le=36_500, description="Age at which half of that gain is left.")
+    mmr_lambda: float = Field(
+        default=1.0, ge=0, le=1, description="Below 1, results that repeat earlier ones move down."
+    )
+
+
+class Settings(_Table):
+    """Everything that can be set."""
+
+    home: Path = Field(default=DEFAULT_HOME, description="Folder of the workspaces.")
+    host: str = Field(
+        default="127.0.0.1", description="Address that the server listens on; others than loopback need api_keys."
+    )
+    port: int = Field(default=8765, ge=0, le=65_535, description="Port that the server listens on; 0 picks a free one.")
+    api_keys: dict[str, str] = Field(
+        default={}, description='Keys and their workspaces, "key:workspace,key2:*"; * is all of them.'
+    )
+    timezone: str = Field(
+        default="local", description='Decides which day "today" is: an IANA name, or "local" for the machine\'s.'
+    )
+    embedding_model: str = Field(default="minilm", description='"minilm" (bundled) or "none" (words alone).')
+    embedding_threads: int = Field(
+        default=0, ge=0, le=256, description="Threads of the bundled model; 0 is one per core."
+    )
+    max_file_bytes: int = Field(
+        default=8 * 1024 * 1024, ge=1024, description="Larger memory files are refused, by name."
+    )
+    max_body_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, description="Larger HTTP bodies are refused.")
+    receipt_days: int = Field(default=30, ge=1, le=36_500, description="How long receipts are kept.")
+    ranking: RankingTable = RankingTable()
+
+    @field_validator("api_keys", mode="before")
+    @classmethod
+    def _split_keys(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        pairs = [pair.strip().rpartition(":") for pair in value.split(",") if pair.strip()]
+        if any(not key or not workspace for key, _, workspace in pairs):
+            raise ValueError('write it as "key:workspace,key2:*"')
+        return {key: workspace for key, _, workspace in pairs}
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_timezone(cls, value: str) -> str:
+        if value != "local":
+            try:
+                ZoneInfo(value)
+            except (ZoneInfoNotFoundError, ValueError, OSError):
+                raise ValueError('give an IANA name such as "Europe/Berlin", or "local"') from None
+        return value
+
+    def now(self) -> dt.datetime:
+        """The present moment in the configured timezone."""
+        return dt.datetime.now().astimezone() if self.timezone == "local" else dt.datetime.now(ZoneInfo(self.timezone))
+
+
+def load_settings(**arguments: Any) -> Settings:
+    """Read the settings.
+
+    Args:
+        arguments: Values that win over all others; those that are None do not count.
+
+    Raises:
+        InvalidRequest: A name is unknown or a value cannot be used; the message names its place.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    environment = _environment()
+    home = Path(given.get("home") or environment.get("home") or DEFAULT_HOME).expanduser()
+    values = _merged(_merged(_file(home / FILE_NAME), environment), given)
+    try:
+        return Settings(**{**values, "home": home})
+    except ValidationError as error:
+        raise InvalidRequest(_explained(error)) from None
+
+
+def _environment() -> dict[str, Any]:
+    """Values from the environment: MEMORY_SERVICE_RANKING__FUSION is ranking.fusion."""
+    values: dict[str, Any] = {}
+    for name, value in os.environ.items():
+        if name.startswith(PREFIX):
+            *tables, key = name.removeprefix(PREFIX).lower().split("__")
+            place = values
+            for table in tables:
+                place = place.setdefault(table, {})
+            place[key] = value
+    # Read by the command line alone: which workspace it works on, and where its server is.
+    return {name: value for name, value in values.items() if name not in ("workspace", "url", "api_key")}
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidRequest(f"The settings file {path} cannot be read ({error}). Mend or remove it.") from None
+
+
+def _merged(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(low)
+    for name, value in high.items():
+        below = merged.get(name)
+        merged[name] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _explained(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"There is no setting {name!r}. The README lists all of them."
+    return f"The setting {name!r} cannot be used: {first['msg'].removeprefix('Value error, ')}."

@@ -1,0 +1,165 @@
+"""Owns appending to the dated files: one text once a day, on the disk when it is answered.
+
+Invariants: the write lock is held from the look at a page to the entry on it; a remembered page is used only
+while its file has the same stat; a person may save the file at any moment, and neither side loses anything
+that was there when it looked.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory_service import files
+from memory_service.entries import Entry
+from memory_service.errors import NotFound
+from memory_service.files import opened, storage_errors
+from memory_service.pages import Draft, NewMemory, Page, draft
+from memory_service.workspaces import resolve
+
+_KEPT_PAGES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendedMemory:
+    """Where a memory stands.
+
+    Attributes:
+        start_line: First line of its text.
+        end_line: Last line of its text.
+        duplicate: Whether it stood there before, so that nothing was written.
+        replayed: Whether an earlier request with the same idempotency key wrote it.
+    """
+
+    memory_id: str
+    path: str
+    start_line: int
+    end_line: int
+    duplicate: bool
+    replayed: bool
+
+
+class Daybook:
+    """The dated files of one workspace, as far as the service writes into them.
+
+    Args:
+        folder: The folder of the workspace.
+        lock: The write lock of its memory files.
+        now: The present moment in the time zone of the workspace.
+    """
+
+    def __init__(self, folder: Path, *, lock: files.WriteLock, now: Callable[[], dt.datetime]) -> None:
+        self._folder = folder
+        self._lock = lock
+        self._now = now
+        self._pages: dict[dt.date, tuple[files.Signature, Page]] = {}
+
+    def append(self, new: NewMemory) -> AppendedMemory:
+        """Writes a memory into the file of its day, unless its text stands there already.
+
+        Raises:
+            InvalidRequest: The memory cannot be stored, or the file of the day is not UTF-8.
+            InvalidName: The file of the day is a symbolic link.
+            Conflict: The idempotency key belongs to another text.
+            StorageFailed: The disk did not take it; the file is as it was.
+        """
+        checked = draft(new)
+        with self._lock.held():
+            now = self._now()
+            day = new.date or now.date()
+            # A retry may come after midnight.
+            days = (day, now.date(), now.date() - dt.timedelta(days=1)) if checked.key else ()
+            for earlier in dict.fromkeys(days):
+                entry = self._replayed(checked, earlier)
+                if entry is not None:
+                    return _appended(entry, earlier, duplicate=True, replayed=True)
+            return self._append(checked, day, f"{now:%H:%M}")
+
+    def _replayed(self, checked: Draft, day: dt.date) -> Entry | None:
+        path = _path_of(day)
+        try:
+            with storage_errors(path), opened(resolve(self._folder, path)) as descriptor:
+                return self._page(descriptor, day).replayed(checked)
+        except NotFound:
+            return None
+
+    def _append(self, checked: Draft, day: dt.date, clock: str) -> AppendedMemory:
+        path = _path_of(day)
+        target = resolve(self._folder, path)
+        written = False
+        with storage_errors(path):
+            files.make_folder(target.parent)
+            for _ in range(files.ATTEMPTS):
+                with opened(target, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
+                    page = self._writable_page(descriptor, day)
+                    entry = page.find(checked)
+                    duplicate = entry is not None and not written
+                    if entry is None:
+                        entry, written = self._add(descriptor, page, checked, clock, target), True
+                    else:
+                        # Who wrote it may have died before the disk had it.
+                        os.fsync(descriptor)
+                    # An editor that saves by renaming may have put another file in this one's place.
+                    if files.current_signature(target) == files.signature(os.fstat(descriptor)):
+                        return _appended(entry, day, duplicate=duplicate, replayed=False)
+        raise files.restless(path)
+
+    def _add(self, descriptor: int, page: Page, checked: Draft, clock: str, target: Path) -> Entry:
+        addition = page.plan(checked, clock)
+        is_new = page.is_new
+        try:
+            files.append_durably(descriptor, addition.text.encode())
+            if is_new:
+                files.sync_folder(target.parent)
+        except BaseException:
+            if is_new:
+                target.unlink(missing_ok=True)
+            raise
+        page.add(addition)
+        self._keep(descriptor, page)
+        return addition.entry
+
+    def _writable_page(self, descriptor: int, day: dt.date) -> Page:
+        """The page of a day, in UTF-8."""
+        page = self._page(descriptor, day)
+        if page.is_utf8:
+            return page
+        raw = files.read_all(descriptor)
+        whole = files.whole_bytes(raw)
+        if not files.ends_within_character(raw[whole:]):
+            raise files.not_utf8(_path_of(day), raw)
+        # A write was cut short before anybody was told that it was done.
+        files.truncate_durably(descriptor, whole)
+        return self._page(descriptor, day)
+
+    def _page(self, descriptor: int, day: dt.date) -> Page:
+        """The page of a day: the one that is remembered, if the file has not changed since."""
+        signature, page = self._pages.get(day, (None, None))
+        if page is None or signature != files.signature(os.fstat(descriptor)):
+            page = Page(day, files.read_all(descriptor).decode("utf-8", "surrogateescape"))
+            self._keep(descriptor, page)
+        return page
+
+    def _keep(self, descriptor: int, page: Page) -> None:
+        self._pages.pop(page.day, None)
+        self._pages[page.day] = files.signature(os.fstat(descriptor)), page
+        while len(self._pages) > _KEPT_PAGES:
+            del self._pages[next(iter(self._pages))]
+
+
+def _path_of(day: dt.date) -> str:
+    return f"memory/{day}.md"
+
+
+def _appended(entry: Entry, day: dt.date, *, duplicate: bool, replayed: bool) -> AppendedMemory:
+    return AppendedMemory(
+        memory_id=entry.memory_id,
+        path=_path_of(day),
+        start_line=entry.start_line,
+        end_line=entry.end_line,
+        duplicate=duplicate,
+        replayed=replayed,
+    )

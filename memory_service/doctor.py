@@ -1,0 +1,169 @@
+"""Owns the doctor: every part checked by using it, each with what is wrong and what mends it.
+
+Invariants: what it writes stands in a folder of its own that is gone afterwards; the user's files and
+index are read, never changed; one failing part does not keep the others from being checked.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from indexer import Embedder, Index, IndexerError, SearchResults
+from memory_service.config import Settings
+from memory_service.errors import MemoryServiceError
+from memory_service.memories import MemoryFiles, NewMemory
+
+_SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of the doctor."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+def examine(settings: Settings, folder: Path, embedder: Embedder | None) -> Iterator[Finding]:
+    """Check the parts, cheapest first.
+
+    Args:
+        settings: What is configured.
+        folder: The workspace to look at.
+        embedder: The model in use, or None.
+    """
+    yield _check("home", lambda: _home(settings.home))
+    yield _check("model", lambda: _model(embedder))
+    yield _check("round trip", lambda: _round_trip(settings, embedder))
+    if folder.is_dir():
+        index = Index(folder, embedder, max_file_bytes=settings.max_file_bytes)
+        try:
+            yield _check("index", lambda: _index(index))
+            yield _check("files", lambda: _files(index))
+            yield _check("retrieval", lambda: _retrieval(folder, index))
+        finally:
+            index.close()
+
+
+class _Failed(Exception):
+    """A check that did not pass: what is wrong, and the remedy."""
+
+
+def _check(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name=name, ok=True, detail=check())
+    except _Failed as failure:
+        detail, remedy = failure.args
+        return Finding(name=name, ok=False, detail=detail, remedy=remedy)
+    except (IndexerError, MemoryServiceError) as error:
+        # Their messages are made of what failed and what to do, in this order.
+        detail, _, remedy = str(error).partition(". ")
+        return Finding(name=name, ok=False, detail=detail, remedy=remedy)
+
+
+def _home(home: Path) -> str:
+    place = home if home.exists() else home.absolute().parent
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise _Failed(
+            f"{home} cannot be written ({error.strerror})", "Make it writable, or choose another --home."
+        ) from None
+    free = shutil.disk_usage(place).free
+    if free < 100 * 1024 * 1024:
+        raise _Failed(f"{home} has only {free >> 20} MB left", "Free some disk space.")
+    return f"{home} is writable, {free >> 30} GB free"
+
+
+def _model(embedder: Embedder | None) -> str:
+    if embedder is None:
+        return "none is configured: search goes by words alone"
+    near, same, far = embedder.embed_documents(["The cat sleeps.", "A cat is sleeping.", "Invoices are due in March."])
+    if not np.dot(near, same) > np.dot(near, far):
+        raise _Failed(f"{embedder.name} does not tell likeness from unlikeness", "Reinstall memory-service.")
+    return f"{embedder.name} gives {embedder.dimensions} dimensions"
+
+
+def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
+    """Write, find by words and by meaning, erase, and find no more."""
+    place = settings.home if settings.home.exists() else None
+    with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as name:
+        folder = Path(name)
+        files = MemoryFiles(folder, now=settings.now)
+        entry = files.append(NewMemory(text=_SAMPLE))
+        index = Index(folder, embedder)
+        try:
+            index.sync()
+            for query, mode in (
+                ("spare key", "text"),
+                ("备用钥匙", "text"),
+                ("where do I find the second key?", "hybrid"),
+            ):
+                _expect(index.search(query, mode=mode), query)  # type: ignore[arg-type]  # a literal of the table
+            files.forget(entry.memory_id)
+            index.sync()
+            if index.search("spare key").hits:
+                raise _Failed("a memory that was erased is still found", "Run `memory-service reindex --full`.")
+        finally:
+            index.close()
+    return "a memory was written, found by words and by meaning, and erased"
+
+
+def _expect(found: SearchResults, query: str) -> None:
+    if not found.hits:
+        raise _Failed(f"a memory just written is not found by {query!r}", "Reinstall memory-service.")
+    if found.degraded:
+        raise _Failed(f"search is degraded: {found.degraded[0]}", "Mend that first.")
+
+
+def _index(index: Index) -> str:
+    index.check()
+    status = index.status()
+    if status.stored is None or status.counts is None:
+        raise _Failed("there is no index yet", "Run `memory-service reindex`.")
+    if status.stored != status.current:
+        raise _Failed("another model or version made the index", "Run `memory-service reindex --full`.")
+    counts = status.counts
+    if status.current.model and counts.embedded < counts.passages:
+        missing = counts.passages - counts.embedded
+        raise _Failed(f"{missing} of {counts.passages} passages have no vector", "Run `memory-service reindex`.")
+    return f"{counts.passages} passages of {counts.files} files, undamaged"
+
+
+def _files(index: Index) -> str:
+    status = index.status()
+    if status.failed:
+        first = status.failed[0]
+        more = f" (and {len(status.failed) - 1} more)" if len(status.failed) > 1 else ""
+        raise _Failed(
+            f"{first.path} is not indexed: {first.reason}{more}", "Mend the file and run `memory-service reindex`."
+        )
+    if status.pending:
+        raise _Failed(f"{status.pending} files changed since the last reindex", "Run `memory-service reindex`.")
+    return "every memory file is indexed as it stands on disk"
+
+
+def _retrieval(folder: Path, index: Index) -> str:
+    """Ask for what stands in the files, in their own words: each has to come back among the first."""
+    asked = found = 0
+    for name in sorted(path for path in folder.glob("memory/**/*.md"))[-10:]:
+        lines = [line.strip("-* ") for line in name.read_text("utf-8", "replace").splitlines()]
+        lines = [line for line in lines if len(line) > 40 and not line.startswith(("#", "<!--", "|", "```", ">"))]
+        if lines:
+            asked += 1
+            hits = index.search(lines[0], limit=5).hits
+            found += any(hit.path == name.relative_to(folder).as_posix() for hit in hits)
+    if found < asked * 0.8:
+        raise _Failed(
+            f"only {found} of {asked} files are found by a line of theirs", "Run `memory-service reindex --full`."
+        )
+    return f"{found} of {asked} files are found by a line of theirs"

@@ -1,0 +1,277 @@
+"""Owns the form of an entry in a memory file: how it is found there and how it is taken out again.
+
+An entry is a top-level list item, alone or right below the comment with its machine fields:
+```
+## 14:32
+<!-- memory id=m0123456789ab session=support-42 messages=12-48 origin=agent -->
+- Deploys go out on Tuesdays after the 10:00 stand-up.
+```
+Invariants: pure; linear in the length of the text; lines count from 1 and end with LF, CR LF or CR only;
+whatever was not asked for stays, byte for byte, but for blank lines around what was taken out; an item that
+a person wrote is known by the same id that it would have got from the service.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import io
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_COMMENT = re.compile(r" ?<!--[ \t]*memory((?:[ \t]+[a-z_]+=[^\s<>]+)+)[ \t]*-->[ \t]*")
+_ITEM = re.compile(r" ?(?:[-*+]|[0-9]{1,3}[.)])[ \t]+(?=[^ \t\r\n])")
+_HEADING = re.compile(r"(#{1,6})(?:[ \t\r\n]|$)")
+_TIME_HEADING = re.compile(r"## [0-9]{1,2}:[0-9]{2}[ \t]*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`\r\n]*)[\r\n]*$")
+_DATED_NAME = re.compile(r"(?:.*/)?([0-9]{4}-[0-9]{2}-[0-9]{2})\.md", re.IGNORECASE | re.DOTALL)
+_BLANKS = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry of a file.
+
+    Attributes:
+        memory_id: From its comment; of an item without one, derived from day and text.
+        text_hash: Tells its text from others, see `hash_text`.
+        key: From its comment: the hash of the idempotency key it was written with.
+        first_line: Where it begins, with its comment.
+        start_line: First line of its text; of a comment whose text is gone, the comment itself.
+        end_line: Last line of its text.
+    """
+
+    memory_id: str
+    text_hash: bytes
+    key: str | None
+    first_line: int
+    start_line: int
+    end_line: int
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text with their ends."""
+    return list(io.StringIO(text, newline=""))
+
+
+def fold(text: str) -> str:
+    """A text as it is compared: every run of white space is one space, composed characters are composed."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def hash_text(folded: str) -> bytes:
+    """What stands for a folded text where many are compared."""
+    return hashlib.blake2b(folded.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+
+
+def derive_id(day: dt.date, folded: str, attempt: int = 0) -> str:
+    """The id of a text on a day; a higher attempt gives another one, for when that is taken."""
+    seed = f"{day}\n{folded}" + (f"\n\n{attempt}" if attempt else "")
+    return "m" + hashlib.blake2b(seed.encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+
+
+def day_of(path: str) -> dt.date | None:
+    """The day in the name of a file; None if it has none."""
+    match = _DATED_NAME.fullmatch(path)
+    try:
+        return dt.date.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None
+
+
+def find_entries(text: str, day: dt.date | None) -> list[Entry]:
+    """Finds the entries of a file.
+
+    Args:
+        text: The whole file.
+        day: The file's day; without one, only entries with a comment count.
+
+    Returns:
+        The entries in the order of their lines.
+    """
+    return list(_Reader(split_lines(text), day).entries())
+
+
+def remove_entry(text: str, memory_id: str, day: dt.date | None) -> str | None:
+    """Takes out every entry with an id, and the time heading that stood above nothing else.
+
+    Returns:
+        The rest of the file; None if no entry has this id.
+    """
+    found = [entry for entry in find_entries(text, day) if entry.memory_id == memory_id]
+    lines = split_lines(text)
+    for entry in reversed(found):
+        _cut(lines, entry.first_line - 1, entry.end_line)
+    return "".join(lines) if found else None
+
+
+def is_blank_page(text: str, day: dt.date | None) -> bool:
+    """Whether a dated file says no more than its date."""
+    return day is not None and text.removeprefix("\ufeff").strip() in ("", f"# {day}")
+
+
+class _Reader:
+    """Reads the entries of a file, line by line; `at` counts from 0, ends are exclusive."""
+
+    def __init__(self, lines: list[str], day: dt.date | None) -> None:
+        self.lines = lines
+        self.day = day
+        self.unclosed: dict[str, int] = {}  # length of the shortest fence that is known to have no end, by its mark
+
+    def entries(self) -> Iterator[Entry]:
+        lines = self.lines
+        at = code_end = 0
+        while at < len(lines):
+            line = lines[at]
+            fields = _read_comment(line)
+            if fields is not None:
+                entry = self._commented(at, fields)
+                yield entry
+                at = entry.end_line
+            elif at >= code_end and line[0] in " -*+0123456789" and _ITEM.match(line):
+                end = self._item_end(at)
+                if self.day is not None:
+                    yield self._handwritten(at, end, self.day)
+                at = end
+            else:
+                # What a person shows as code is no item; a comment with an id is an entry anywhere, to be found again.
+                code_end = max(code_end, self._fence_end(at)) if at >= code_end else code_end
+                at += 1
+
+    def _commented(self, at: int, fields: dict[str, str]) -> Entry:
+        start, end = self._body(at + 1, fields["id"])
+        return Entry(
+            memory_id=fields["id"],
+            text_hash=hash_text(self._folded(start, end)),
+            key=fields.get("key"),
+            first_line=at + 1,
+            start_line=start + 1 if start < end else at + 1,
+            end_line=max(end, at + 1),
+        )
+
+    def _handwritten(self, at: int, end: int, day: dt.date) -> Entry:
+        folded = self._folded(at, end)
+        memory_id = derive_id(day, folded)
+        return Entry(
+            memory_id=memory_id,
+            text_hash=hash_text(folded),
+            key=None,
+            first_line=at + 1,
+            start_line=at + 1,
+            end_line=end,
+        )
+
+    def _body(self, at: int, memory_id: str) -> tuple[int, int]:
+        """The lines of text that belong to a comment above line `at`; none if they are gone."""
+        start = at
+        while start < len(self.lines) and _is_blank(self.lines[start]):
+            start += 1
+        if start == len(self.lines):
+            return at, at
+        if start == at:
+            return at, self._block_end(at)
+        # Formatters put a blank line between a comment and a list. But where a person has deleted the item, what
+        # follows is somebody else's: only the text tells.
+        if self.day is not None and _ITEM.match(self.lines[start]):
+            end = self._item_end(start)
+            if derive_id(self.day, self._folded(start, end)) == memory_id:
+                return start, end
+        return at, at
+
+    def _block_end(self, at: int) -> int:
+        if _ITEM.match(self.lines[at]):
+            return self._item_end(at)
+        end = self._fence_end(at)
+        if end > at:
+            return end
+        end = at
+        while end < len(self.lines) and not _begins_another(self.lines[end]):
+            end += 1
+        return end
+
+    def _item_end(self, at: int) -> int:
+        """Where the list item at a line ends: below its last line that is indented."""
+        lines = self.lines
+        end = at + 1
+        for index in range(at + 1, len(lines)):
+            line = lines[index]
+            if _is_blank(line):
+                continue
+            if line[0] not in " \t" or (not line.startswith(("  ", "\t", " \t")) and (index > end or _starts(line))):
+                break
+            end = index + 1
+        return end
+
+    def _fence_end(self, at: int) -> int:
+        """Where the code block ends that a line opens; `at` if it opens none, or one that is never closed."""
+        fence = _FENCE.match(self.lines[at])
+        if fence is None:
+            return at
+        mark, length = fence[1][0], len(fence[1])
+        if length >= self.unclosed.get(mark, length + 1):
+            return at
+        for index in range(at + 1, len(self.lines)):
+            close = _FENCE.match(self.lines[index])
+            if close and close[1][0] == mark and len(close[1]) >= length and _is_blank(close[2]):
+                return index + 1
+        self.unclosed[mark] = length
+        return at
+
+    def _folded(self, start: int, end: int) -> str:
+        text = "".join(self.lines[start:end])
+        marker = _ITEM.match(text)
+        return fold(text[marker.end() :] if marker else text)
+
+
+def _read_comment(line: str) -> dict[str, str] | None:
+    """The fields of an entry's comment; None if the line is none."""
+    if line[0] not in " <":
+        return None
+    match = _COMMENT.fullmatch(line.rstrip("\r\n"))
+    if match is None:
+        return None
+    fields = dict(field.split("=", 1) for field in match[1].split())
+    return fields if "id" in fields else None
+
+
+def _is_blank(line: str) -> bool:
+    return not line.strip(_BLANKS)
+
+
+def _starts(line: str) -> bool:
+    return _ITEM.match(line) is not None or _read_comment(line) is not None
+
+
+def _begins_another(line: str) -> bool:
+    """Whether a line ends the paragraph above it."""
+    return _is_blank(line) or _HEADING.match(line) is not None or _starts(line)
+
+
+def _cut(lines: list[str], start: int, end: int) -> None:
+    """Takes lines out of a file, with the time heading that is left without content, and closes the gap."""
+    head = start - 1
+    while head >= 0 and _is_blank(lines[head]):
+        head -= 1
+    if head >= 0 and _TIME_HEADING.fullmatch(lines[head].rstrip("\r\n")) and _ends_section(lines, end):
+        start = head
+    before = _blanks(lines[:start][::-1])
+    after = _blanks(lines[end:])
+    if end + after == len(lines):
+        start, end = start - before, len(lines)
+    elif before or start == 0:
+        end += after
+    del lines[start:end]
+
+
+def _ends_section(lines: list[str], at: int) -> bool:
+    """Whether a section of level 2 has nothing more from a line on."""
+    rest = next((line for line in lines[at:] if not _is_blank(line)), "# ")
+    heading = _HEADING.match(rest)
+    return heading is not None and len(heading[1]) <= 2
+
+
+def _blanks(lines: list[str]) -> int:
+    """How many lines at the beginning are blank."""
+    return next((index for index, line in enumerate(lines) if not _is_blank(line)), len(lines))

@@ -1,0 +1,132 @@
+"""Owns the error tree of the service, on both sides of the wire.
+
+```
+MemoryServiceError                 status  code
+├── InvalidRequest                 422     invalid_request
+│   └── InvalidName                400     invalid_name        a name or path that would leave its folder
+├── Unauthorized                   401     unauthorized
+├── Forbidden                      403     forbidden
+├── NotFound                       404     not_found
+├── Conflict                       409     conflict
+├── PreconditionFailed             412     precondition_failed a person changed the file meanwhile
+├── TooLarge                       413     too_large
+├── TooManyRequests                429     too_many_requests
+├── UpstreamFailed                 502     upstream_failed     a model provider failed
+├── StorageFailed                  503     storage_failed      disk full, read-only, index damaged or locked
+├── ServerFailed                   500     internal_error      a defect of the service
+└── ConnectionFailed               -       connection_failed   the client reached no server
+```
+
+The server turns an error into `{"error": {"code", "message"}}`; the client turns that back into the same
+class. Every message says what failed and what to do, and never holds the text of a memory.
+"""
+
+from __future__ import annotations
+
+
+class MemoryServiceError(Exception):
+    """Root of everything the service and its clients raise on purpose."""
+
+    status = 500
+    code = "internal_error"
+
+
+class InvalidRequest(MemoryServiceError):
+    """A value in the request cannot be used."""
+
+    status = 422
+    code = "invalid_request"
+
+
+class InvalidName(InvalidRequest):
+    """A workspace name or a path that is malformed or would leave its folder."""
+
+    status = 400
+    code = "invalid_name"
+
+
+class Unauthorized(MemoryServiceError):
+    """No key, or an unknown one."""
+
+    status = 401
+    code = "unauthorized"
+
+
+class Forbidden(MemoryServiceError):
+    """The key is not for this workspace."""
+
+    status = 403
+    code = "forbidden"
+
+
+class NotFound(MemoryServiceError):
+    """There is no such workspace, file, entry, receipt or operation."""
+
+    status = 404
+    code = "not_found"
+
+
+class Conflict(MemoryServiceError):
+    """The request contradicts one that was already answered."""
+
+    status = 409
+    code = "conflict"
+
+
+class PreconditionFailed(MemoryServiceError):
+    """The file is not what the caller last saw."""
+
+    status = 412
+    code = "precondition_failed"
+
+
+class TooLarge(MemoryServiceError):
+    """The request's body is over the limit."""
+
+    status = 413
+    code = "too_large"
+
+
+class TooManyRequests(MemoryServiceError):
+    """The caller has to wait."""
+
+    status = 429
+    code = "too_many_requests"
+
+
+class UpstreamFailed(MemoryServiceError):
+    """A model provider failed."""
+
+    status = 502
+    code = "upstream_failed"
+
+
+class StorageFailed(MemoryServiceError):
+    """The disk or the index cannot be used."""
+
+    status = 503
+    code = "storage_failed"
+
+
+class ServerFailed(MemoryServiceError):
+    """The server met a defect of its own."""
+
+
+class ConnectionFailed(MemoryServiceError):
+    """The client reached no server."""
+
+    status = 0
+    code = "connection_failed"
+
+
+def from_wire(status: int, code: str, message: str) -> MemoryServiceError:
+    """The error that a server's answer stands for."""
+    return _BY_CODE.get(code, _BY_STATUS.get(status, ServerFailed))(message)
+
+
+def _below(root: type[MemoryServiceError]) -> list[type[MemoryServiceError]]:
+    return [kind for child in root.__subclasses__() for kind in (child, *_below(child))]
+
+
+_BY_CODE = {kind.code: kind for kind in _below(MemoryServiceError)}
+_BY_STATUS = {kind.status: kind for kind in _below(MemoryServiceError)}

@@ -1,0 +1,289 @@
+"""Owns how bytes reach the disk and come back: locked, durable, whole or not at all.
+
+Invariants: what was acknowledged is on the disk, with its directory entry; an append that fails leaves the
+file as it was; a replaced file is the old one or the new one, never half of each; no symbolic link is
+followed; every `OSError` leaves as an error of `memory_service.errors` that says what to do.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import hashlib
+import io
+import os
+import secrets
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from memory_service.errors import InvalidName, InvalidRequest, NotFound, StorageFailed
+
+Signature = tuple[int, int, int, int]
+
+# How often a change that somebody makes at the same moment is met by doing it again.
+ATTEMPTS = 5
+_BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_LOCK_SECONDS = 30.0
+# Another process asks for the lock this often; the default of filelock, 50 ms, is many appends long.
+_POLL_SECONDS = 0.002
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full. Free some space, then send it again",
+    errno.EDQUOT: "the disk quota is used up. Free some space, then send it again",
+    errno.EFBIG: "the file would be larger than the system allows. Split it, or raise the limit",
+    errno.EROFS: "the file system is read-only. Mount it writable, or choose another home",
+    errno.EACCES: "permission was denied. Give the user that runs the service access to the file and its folder",
+    errno.EPERM: "it is not permitted. Give the user that runs the service access to the file and its folder",
+    errno.EMFILE: "too many files are open. Raise the limit of open files",
+    errno.ENAMETOOLONG: "the file system does not allow so long a path. Choose a shorter one",
+}
+
+
+@contextmanager
+def storage_errors(path: str) -> Iterator[None]:
+    """Turns what the operating system says about `path` into an error of the service."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"There is no file {path}. List the files of the workspace to see what is there.") from error
+    except (NotADirectoryError, IsADirectoryError) as error:
+        raise InvalidName(f"The path {path} takes a file for a folder, or the reverse. Choose another one.") from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InvalidName(f"The path {path} is a symbolic link. Put the file itself there.") from error
+        reason = _REMEDIES.get(error.errno or 0, f"{error.strerror or error}. Check the disk and the folder")
+        raise StorageFailed(f"{path} could not be read or written: {reason}.") from error
+
+
+def restless(path: str) -> StorageFailed:
+    """The error of a file that somebody else changes all the time."""
+    return StorageFailed(f"The file {path} kept changing while it was to be written. Try again.")
+
+
+def not_utf8(path: str, raw: bytes) -> InvalidRequest:
+    """The error of a file in another encoding; names the first line that shows it."""
+    before = raw[: whole_bytes(raw)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    line = before.count(b"\n") + 1
+    return InvalidRequest(f"The file {path} is not UTF-8, as line {line} shows. Save it as UTF-8.")
+
+
+def whole_bytes(raw: bytes) -> int:
+    """How many bytes at the beginning are UTF-8."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return len(raw)
+
+
+def ends_within_character(rest: bytes) -> bool:
+    """Whether bytes that are not UTF-8 would be, with more to follow."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        return decoder.decode(rest) == ""
+    except UnicodeDecodeError:
+        return False
+
+
+def signature(status: os.stat_result) -> Signature:
+    """What tells one state of a file from another without reading it."""
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+
+
+def current_signature(target: Path) -> Signature | None:
+    """The signature of the file that is there now; None if there is none."""
+    try:
+        return signature(os.lstat(target))
+    except FileNotFoundError:
+        return None
+
+
+class WriteLock:
+    """Lets one writer at a time into a folder, among the threads of this process and all processes.
+
+    Args:
+        path: The lock file; it is made when it is needed, and stays.
+        timeout_seconds: How long to wait for the others.
+    """
+
+    def __init__(self, path: Path, *, timeout_seconds: float = _LOCK_SECONDS) -> None:
+        self._path = path
+        self._timeout = timeout_seconds
+        self._threads = threading.Lock()
+        self._processes = FileLock(path, thread_local=False)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Waits for the lock; makes its folder if need be.
+
+        Raises:
+            StorageFailed: Others kept the lock too long.
+        """
+        if not self._threads.acquire(timeout=self._timeout):
+            raise self._busy()
+        try:
+            self._acquire()
+            try:
+                yield
+            finally:
+                self._processes.release()
+        finally:
+            self._threads.release()
+
+    def _acquire(self) -> None:
+        folder = self._path.parent
+        with storage_errors(folder.name):
+            if folder.is_symlink():
+                raise InvalidName(f"The folder {folder.name} is a symbolic link. Remove it; a new one is made.")
+            make_folder(folder)
+            try:
+                self._processes.acquire(timeout=self._timeout, poll_interval=_POLL_SECONDS)
+            except Timeout as error:
+                raise self._busy() from error
+
+    def _busy(self) -> StorageFailed:
+        return StorageFailed(
+            f"The write lock {self._path.name} was not free within {self._timeout:g} seconds. "
+            "Try again; if it stays so, stop the process that holds it."
+        )
+
+
+def make_folder(folder: Path) -> None:
+    """Creates a folder and those above it, so that they outlive a power cut."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir()
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable, where the system knows such a thing."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def opened(target: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """The descriptor of a file that is opened without following a link."""
+    descriptor = os.open(target, flags | _BINARY, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_all(descriptor: int) -> bytes:
+    """The whole content of an open file."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    with open(descriptor, "rb", closefd=False) as stream:
+        return stream.read()
+
+
+def append_durably(descriptor: int, raw: bytes) -> None:
+    """Appends all of `raw` and waits for the disk; if that fails, the file is as it was before."""
+    before = os.fstat(descriptor).st_size
+    try:
+        _write_all(descriptor, raw)
+        os.fsync(descriptor)
+    except BaseException:
+        with suppress(OSError):
+            truncate_durably(descriptor, before)
+        raise
+
+
+def truncate_durably(descriptor: int, size: int) -> None:
+    """Cuts an open file to `size` bytes and waits for the disk."""
+    os.ftruncate(descriptor, size)
+    os.fsync(descriptor)
+
+
+def replace_durably(target: Path, raw: bytes, *, expected: Signature | None) -> bool:
+    """Puts `raw` in the place of a file, in one step.
+
+    Args:
+        target: The file; its folder exists.
+        raw: The new content.
+        expected: The signature of the content that `raw` was made from; None if there was no file.
+
+    Returns:
+        Whether it was done. If somebody else changed the file meanwhile, theirs stays.
+    """
+    draft = target.parent / f".{secrets.token_hex(8)}.tmp"
+    try:
+        with opened(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+            if expected is not None:
+                _copy_rights(target, draft)
+            _write_all(descriptor, raw)
+            os.fsync(descriptor)
+        if current_signature(target) != expected:
+            draft.unlink()
+            return False
+        os.replace(draft, target)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+    sync_folder(target.parent)
+    return True
+
+
+def remove_durably(target: Path) -> None:
+    """Removes a file for good."""
+    target.unlink()
+    sync_folder(target.parent)
+
+
+def etag_of(raw: bytes) -> str:
+    """The entity tag of a content: 32 hexadecimal digits."""
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()
+
+
+class HashedReader(io.BufferedReader):
+    """Reads a file piece by piece, and knows the tag of what went through it."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(io.FileIO(descriptor, closefd=False))
+        self._hash = hashlib.blake2b(digest_size=16)
+        self.size_bytes = 0
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """The next piece of at most `size` bytes."""
+        piece = super().read1(size)
+        self._hash.update(piece)
+        self.size_bytes += len(piece)
+        return piece
+
+    @property
+    def etag(self) -> str:
+        """The entity tag of all that was read."""
+        return self._hash.hexdigest()
+
+    def lines(self, errors: str = "strict") -> Iterator[str]:
+        """The lines with their ends; LF, CR LF and CR end one, and nothing else does."""
+        return io.TextIOWrapper(self, encoding="utf-8", errors=errors, newline="")
+
+
+def _write_all(descriptor: int, raw: bytes) -> None:
+    rest = memoryview(raw)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _copy_rights(source: Path, target: Path) -> None:
+    """Gives a new file the mode of the old one and, where that is allowed, its owner."""
+    status = os.lstat(source)
+    if hasattr(os, "chown"):
+        with suppress(PermissionError):
+            os.chown(target, status.st_uid, status.st_gid)
+    os.chmod(target, stat.S_IMODE(status.st_mode))

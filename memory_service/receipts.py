@@ -1,0 +1,103 @@
+"""Owns the receipts of a workspace: one JSON line each, in a file per day.
+
+Invariants: a receipt is written once and never changed; it holds no memory's text, only where it stands;
+one line is one write, so processes that append at once do not mix theirs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+from memory_service.context import Receipt, ReceiptItem
+from memory_service.errors import NotFound, StorageFailed
+
+_ID = re.compile(r"r(\d{4})(\d{2})(\d{2})-[0-9a-f]{16}")
+
+
+def new_receipt_id(now: dt.datetime) -> str:
+    """An id that says which day's file to look in."""
+    return f"r{now:%Y%m%d}-{secrets.token_hex(8)}"
+
+
+class Receipts:
+    """The receipts below a workspace folder.
+
+    Args:
+        folder: `<workspace>/receipts`; made at the first write.
+        keep_days: Files older than this are deleted when a new day's file begins.
+    """
+
+    def __init__(self, folder: Path, *, keep_days: int) -> None:
+        self._folder = folder
+        self._keep_days = keep_days
+
+    def put(self, receipt: Receipt) -> None:
+        """Store a receipt.
+
+        Raises:
+            StorageFailed: The folder cannot be written.
+        """
+        line = json.dumps(dataclasses.asdict(receipt), ensure_ascii=False, default=_iso) + "\n"
+        path = self._path(receipt.created_at.date())
+        try:
+            fresh = not path.exists()
+            self._folder.mkdir(exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                os.write(descriptor, line.encode("utf-8", "replace"))
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StorageFailed(
+                f"The receipt could not be stored in {self._folder} ({error.strerror}). Make the folder writable."
+            ) from error
+        if fresh:
+            self._prune(receipt.created_at.date())
+
+    def get(self, receipt_id: str) -> Receipt:
+        """Find a receipt.
+
+        Raises:
+            NotFound: There is none of that id, or it was kept for its time.
+        """
+        match = _ID.fullmatch(receipt_id)
+        missing = NotFound(f"There is no receipt {receipt_id!r}. Receipts are kept for {self._keep_days} days.")
+        if not match:
+            raise missing
+        try:
+            day = dt.date(*(int(part) for part in match.groups()))
+            with self._path(day).open(encoding="utf-8") as lines:
+                found = next((line for line in lines if receipt_id in line), None)
+        except (OSError, ValueError):
+            raise missing from None
+        if found is None:
+            raise missing
+        return _receipt(json.loads(found))
+
+    def _path(self, day: dt.date) -> Path:
+        return self._folder / f"{day.isoformat()}.jsonl"
+
+    def _prune(self, today: dt.date) -> None:
+        oldest = self._path(today - dt.timedelta(days=self._keep_days)).name
+        for path in self._folder.glob("????-??-??.jsonl"):
+            if path.name < oldest:
+                path.unlink(missing_ok=True)
+
+
+def _iso(value: object) -> str:
+    if isinstance(value, dt.datetime):
+        return value.isoformat()
+    raise TypeError(type(value).__name__)
+
+
+def _receipt(stored: dict[str, Any]) -> Receipt:
+    items = {name: tuple(ReceiptItem(**item) for item in stored[name]) for name in ("included", "omitted")}
+    created_at = dt.datetime.fromisoformat(stored["created_at"])
+    return Receipt(**{**stored, **items, "created_at": created_at, "degraded": tuple(stored["degraded"])})

@@ -1,0 +1,28 @@
+"""Owns the way to the bundled sample workspace: inside the package when installed, in `data/` in a checkout."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from memory_service.errors import NotFound
+
+_INSTALLED = Path(__file__).parent / "_sample"
+_CHECKOUT = Path(__file__).parent.parent / "data" / "default"
+
+
+def copy_sample(home: Path) -> Path:
+    """Copy the sample's Markdown to `<home>/default` and return that folder.
+
+    Raises:
+        NotFound: The installation lacks the sample.
+    """
+    source = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+    if not source.is_dir():
+        raise NotFound(f"The sample workspace is not at {source}. Reinstall memory-service.")
+    target = home / "default"
+    for path in sorted(source.rglob("*.md")):
+        copied = target / path.relative_to(source)
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copied)
+    return target

@@ -1,0 +1,314 @@
+"""Owns `MemoryService`, the facade: one method per use case, called by the HTTP API and the command line.
+
+Invariants: every name and path is checked before the disk is touched; errors that leave are those of
+`memory_service.errors`; workspaces are opened at first use and share one embedding model.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from indexer import (
+    CachedEmbedder,
+    Embedder,
+    Index,
+    IndexerError,
+    IndexStatus,
+    MiniLM,
+    Mode,
+    QueryInvalid,
+    RankingSettings,
+    SearchFilter,
+    SearchResults,
+    SourceMissing,
+    SyncPlan,
+    SyncProgress,
+    SyncReport,
+)
+from memory_service.config import Settings, load_settings
+from memory_service.context import Context, Receipt, build_context
+from memory_service.doctor import Finding, examine
+from memory_service.errors import InvalidRequest, NotFound, StorageFailed
+from memory_service.longterm import LongTermMemory
+from memory_service.memories import AppendedMemory, FileRange, ForgottenMemory, MemoryFile, MemoryFiles, NewMemory
+from memory_service.operations import Operation, Operations
+from memory_service.packing import CANDIDATES
+from memory_service.receipts import Receipts, new_receipt_id
+from memory_service.workspaces import Workspaces, memory_path
+
+_OPEN_WORKSPACES = 256
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done(Generic[T]):
+    """What a use case gave, and what of it was missing.
+
+    Attributes:
+        degraded: Parts that failed after the essential was done, each "part: why and what to do".
+    """
+
+    value: T
+    degraded: tuple[str, ...] = ()
+
+
+class MemoryService:
+    """The long-term memory of any number of workspaces below one home folder.
+
+    Args:
+        settings: See `memory_service.config`.
+        embedder: Takes the place of the configured one.
+
+    Safe to use from several threads, and beside other processes on the same home.
+    """
+
+    def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
+        self.settings = settings
+        self.operations = Operations()
+        self._workspaces = Workspaces(settings.home)
+        self._embedder = embedder or make_embedder(settings)
+        self._open: dict[str, LongTermMemory] = {}
+        self._opening = threading.Lock()
+
+    @classmethod
+    def open(cls, home: Path | str | None = None, **settings: Any) -> MemoryService:
+        """Open a home folder; nothing is read or made before the first use of a workspace."""
+        return cls(load_settings(home=home, **settings))
+
+    def close(self) -> None:
+        """Stop background work and give back all files."""
+        self.operations.close()
+        with self._opening:
+            for memory in self._open.values():
+                memory.close()
+            self._open.clear()
+
+    def __enter__(self) -> MemoryService:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Memories
+
+    def remember(self, workspace: str, new: NewMemory) -> Done[AppendedMemory]:
+        """Append an entry to the file of its day; durable and searchable when this returns."""
+        entry, missing = self._memory(workspace, make=True).remember(new)
+        return Done(value=entry, degraded=tuple(missing))
+
+    def list_files(self, workspace: str) -> list[MemoryFile]:
+        """All memory files, by path."""
+        return self._memory(workspace).files.list()
+
+    def read_file(self, workspace: str, path: str, *, start_line: int = 1, lines: int | None = None) -> FileRange:
+        """A range of lines of a memory file."""
+        memory = self._memory(workspace)
+        return memory.files.read(memory_path(path), start_line=start_line, lines=lines)
+
+    def write_file(
+        self, workspace: str, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False
+    ) -> Done[str]:
+        """Replace a file that is still what the caller saw, or make a new one; gives its etag."""
+        checked = memory_path(path)
+        etag, missing = self._memory(workspace, make=True).write(
+            checked, text, if_match=if_match, if_none_match=if_none_match
+        )
+        return Done(value=etag, degraded=tuple(missing))
+
+    def delete_file(self, workspace: str, path: str) -> Done[str]:
+        """Erase a file from disk and index; gives its path."""
+        checked = memory_path(path)
+        return Done(value=checked, degraded=tuple(self._memory(workspace).delete(checked)))
+
+    def forget(self, workspace: str, memory_id: str) -> Done[ForgottenMemory]:
+        """Erase an entry from its file and from the index."""
+        gone, missing = self._memory(workspace).forget(memory_id)
+        return Done(value=gone, degraded=tuple(missing))
+
+    # Search and context
+
+    def search(
+        self,
+        workspace: str,
+        query: str,
+        *,
+        limit: int = 6,
+        mode: Mode = "hybrid",
+        kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
+        explain: bool = False,
+    ) -> SearchResults:
+        """Find the passages that answer a question, best first."""
+        memory = self._memory(workspace)
+        with _translated():
+            return memory.search(query, limit=limit, mode=mode, kept=kept, explain=explain)
+
+    def context(
+        self,
+        workspace: str,
+        query: str,
+        *,
+        budget_tokens: int = 2000,
+        kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
+    ) -> Context:
+        """A block of memories of at most `budget_tokens`, with its stored receipt."""
+        if budget_tokens < 0:
+            raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
+        memory = self._memory(workspace)
+        with _translated():
+            hits, degraded = memory.best(query, limit=CANDIDATES, kept=kept)
+        now = self.settings.now()
+        context = build_context(
+            hits,
+            query=query,
+            budget_tokens=budget_tokens,
+            receipt_id=new_receipt_id(now),
+            created_at=now,
+            degraded=degraded,
+        )
+        return self._with_stored_receipt(workspace, context)
+
+    def receipt(self, workspace: str, receipt_id: str) -> Receipt:
+        """The record of a context that was made before."""
+        self._workspaces.existing(workspace)
+        return self._receipts(workspace).get(receipt_id)
+
+    # The index
+
+    def plan(self, workspace: str, paths: Collection[str] = ()) -> SyncPlan:
+        """What a reindex would do."""
+        memory = self._memory(workspace)
+        with _translated():
+            return memory.index.plan(_checked_paths(paths))
+
+    def reindex(
+        self,
+        workspace: str,
+        paths: Collection[str] = (),
+        *,
+        full: bool = False,
+        on_progress: Callable[[SyncProgress], None] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> SyncReport:
+        """Bring the index up to date with the files, here and now."""
+        memory = self._memory(workspace)
+        with _translated():
+            return memory.sync(_checked_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
+
+    def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
+        """The same in the background."""
+        memory = self._memory(workspace)
+        checked = _checked_paths(paths)
+        return self.operations.start(
+            workspace,
+            lambda on_progress, cancelled: memory.sync(
+                checked, full=full, on_progress=on_progress, cancelled=cancelled
+            ),
+        )
+
+    def status(self, workspace: str) -> IndexStatus:
+        """How a workspace stands."""
+        memory = self._memory(workspace)
+        with _translated():
+            return memory.index.status()
+
+    def workspaces(self) -> list[str]:
+        """Names of all workspaces."""
+        return self._workspaces.names()
+
+    def examine(self, workspace: str) -> Iterator[Finding]:
+        """Check every part by using it; gives one finding after the other."""
+        folder = self._workspaces.folder(workspace)
+        return examine(self.settings, folder, self._embedder)
+
+    def ready(self) -> tuple[str, ...]:
+        """What keeps the service from serving; empty when nothing does."""
+        home = self.settings.home
+        if home.exists() and not home.is_dir():
+            return (f"home: {home} is not a folder. Choose another --home.",)
+        return ()
+
+    def warm_up(self) -> None:
+        """Load the model now instead of at the first search."""
+        if self._embedder is not None:
+            self._embedder.embed_query("warm")
+
+    @property
+    def embedding_model(self) -> str:
+        """Name of the model in use; "none" without."""
+        return self._embedder.name if self._embedder else "none"
+
+    def _memory(self, workspace: str, *, make: bool = False) -> LongTermMemory:
+        folder = self._workspaces.ensure(workspace) if make else self._workspaces.existing(workspace)
+        with self._opening:
+            memory = self._open.get(workspace)
+            if memory is None:
+                if len(self._open) >= _OPEN_WORKSPACES:
+                    self._open.pop(next(iter(self._open))).close()
+                memory = self._open[workspace] = self._opened(folder)
+            return memory
+
+    def _opened(self, folder: Path) -> LongTermMemory:
+        settings = self.settings
+        index = Index(
+            folder,
+            self._embedder,
+            ranking=RankingSettings(**settings.ranking.model_dump()),
+            max_file_bytes=settings.max_file_bytes,
+            today=lambda: settings.now().date(),
+        )
+        return LongTermMemory(MemoryFiles(folder, now=settings.now), index)
+
+    def _receipts(self, workspace: str) -> Receipts:
+        folder = self._workspaces.folder(workspace) / "receipts"
+        return Receipts(folder, keep_days=self.settings.receipt_days)
+
+    def _with_stored_receipt(self, workspace: str, context: Context) -> Context:
+        try:
+            self._receipts(workspace).put(context.receipt)
+        except StorageFailed as error:
+            # The block is good without it: the caller gets both, and hears that the receipt was not kept.
+            return context.with_degraded(f"receipt: {error}")
+        return context
+
+
+def make_embedder(settings: Settings) -> Embedder | None:
+    """The configured embedder; None for "none".
+
+    Raises:
+        InvalidRequest: The name is unknown.
+    """
+    name = settings.embedding_model
+    if name == "none":
+        return None
+    if name == "minilm":
+        return CachedEmbedder(MiniLM(threads=settings.embedding_threads or None))
+    raise InvalidRequest(f"The embedding model {name!r} is unknown. Set embedding_model to minilm or none.")
+
+
+def _checked_paths(paths: Collection[str]) -> tuple[str, ...]:
+    return tuple(path if path.rstrip("/") == "memory" else _checked(path) for path in paths)
+
+
+def _checked(path: str) -> str:
+    # A folder below memory/ is as good as a file: checked as the file that it might hold.
+    folder = path.rstrip("/")
+    return memory_path(path) if path.lower().endswith(".md") else memory_path(f"{folder}/x.md").removesuffix("/x.md")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Errors of the index, as those of the service."""
+    try:
+        yield
+    except QueryInvalid as error:
+        raise InvalidRequest(str(error)) from error
+    except SourceMissing as error:
+        raise NotFound(str(error)) from error
+    except IndexerError as error:
+        raise StorageFailed(str(error)) from error

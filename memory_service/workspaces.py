@@ -1,0 +1,171 @@
+"""Owns the way from names to folders and from paths to files; nothing ever leaves its folder.
+
+Invariants: a name or path that a caller gives is refused, never repaired; every file that is read or written
+lies below the folder of its workspace, with no symbolic link on the way; looking something up creates nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import unicodedata
+from pathlib import Path
+
+from indexer.sources import is_memory_path
+from memory_service.errors import InvalidName, NotFound
+from memory_service.files import make_folder, storage_errors
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_DRIVE = re.compile(r"[A-Za-z]:")
+# "%25" too: what is decoded twice on its way would become one of the others.
+_ENCODED = re.compile(r"%(?:2e|2f|5c|00|25)", re.IGNORECASE)
+_MAX_PATH_CHARS = 512
+_MAX_SEGMENT_BYTES = 255
+_UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_ALLOWED = "Use MEMORY.md, USER.md or a Markdown file below memory/, such as memory/2026-11-20.md"
+
+
+class Workspaces:
+    """The workspaces of one home.
+
+    Args:
+        home: The folder that holds one folder for each workspace; it need not exist yet.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def folder(self, name: str) -> Path:
+        """The folder that a workspace has or would have.
+
+        Raises:
+            InvalidName: The name is not one of a workspace.
+        """
+        if _NAME.fullmatch(name) is None:
+            raise InvalidName(
+                f"{_shown(name)} is no name of a workspace. "
+                "Use 1 to 64 of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit."
+            )
+        return self._home / name
+
+    def existing(self, name: str) -> Path:
+        """The folder of a workspace that is there.
+
+        Raises:
+            InvalidName: The name is not one of a workspace.
+            NotFound: It has no folder, or only a link to one.
+        """
+        folder = self.folder(name)
+        with storage_errors(name):
+            if not folder.is_symlink() and folder.is_dir():
+                return folder
+        raise NotFound(
+            f"There is no workspace {name}. List the workspaces to see their names, "
+            "or write a first memory to create it; a symbolic link does not count as one."
+        )
+
+    def ensure(self, name: str) -> Path:
+        """The folder of a workspace, created if need be.
+
+        Raises:
+            InvalidName: The name is not one of a workspace, or a link or file stands in its place.
+            StorageFailed: The folder cannot be created.
+        """
+        folder = self.folder(name)
+        with storage_errors(name):
+            if folder.is_symlink():
+                raise InvalidName(f"The workspace {name} is a symbolic link. Put the folder itself there.")
+            make_folder(folder)
+            if not folder.is_dir():
+                raise InvalidName(f"A file stands where the folder of the workspace {name} would be. Move it away.")
+        return folder
+
+    def names(self) -> list[str]:
+        """The names of all workspaces, sorted.
+
+        Raises:
+            StorageFailed: The home cannot be listed.
+        """
+        if not self._home.exists():
+            return []
+        with storage_errors("the home folder"), os.scandir(self._home) as entries:
+            return sorted(e.name for e in entries if _NAME.fullmatch(e.name) and e.is_dir(follow_symlinks=False))
+
+
+def memory_path(path: str) -> str:
+    """Checks the path of a memory file, relative to its workspace, as a caller gave it.
+
+    Returns:
+        The same path.
+
+    Raises:
+        InvalidName: It is malformed, would leave the workspace, or is not that of a memory file.
+    """
+    fault = _path_fault(path)
+    if fault:
+        raise InvalidName(f"The path {_shown(path)} {fault}. {_ALLOWED}.")
+    return path
+
+
+def resolve(folder: Path, path: str) -> Path:
+    """The place of a memory file, which need not exist yet.
+
+    Raises:
+        InvalidName: `memory_path` refuses the path, or a component that exists is a link or of the wrong kind.
+        StorageFailed: A folder on the way cannot be searched.
+    """
+    at = folder
+    segments = memory_path(path).split("/")
+    for number, segment in enumerate(segments, start=1):
+        at = at / segment
+        with storage_errors(path):
+            try:
+                mode = os.lstat(at).st_mode
+            except FileNotFoundError:
+                break
+        _check_kind(path, mode, is_last=number == len(segments))
+    return folder / path
+
+
+def _check_kind(path: str, mode: int, *, is_last: bool) -> None:
+    if stat.S_ISLNK(mode):
+        raise InvalidName(f"The path {path} leads over a symbolic link. Put the file itself there.")
+    if is_last and not stat.S_ISREG(mode):
+        raise InvalidName(f"The path {path} is no regular file. Choose another one.")
+    if not is_last and not stat.S_ISDIR(mode):
+        raise InvalidName(f"The path {path} takes a file for a folder. Choose another one.")
+
+
+def _path_fault(path: str) -> str:
+    """What is wrong with a path; empty if nothing is."""
+    if not path:
+        return "is empty"
+    if len(path) > _MAX_PATH_CHARS:
+        return f"has {len(path):,} characters, more than {_MAX_PATH_CHARS}"
+    if any(unicodedata.category(char) in _UNPRINTABLE for char in path):
+        return "has a control character in it"
+    if path.startswith("/") or "\\" in path or _DRIVE.match(path):
+        return "is absolute or has a backslash in it"
+    if _ENCODED.search(path):
+        return "is percent-encoded"
+    if unicodedata.normalize("NFC", path) != path:
+        return "is not in the Unicode form NFC"
+    fault = next((fault for segment in path.split("/") if (fault := _segment_fault(segment))), "")
+    return fault or ("" if is_memory_path(path) else "is not that of a memory file")
+
+
+def _segment_fault(segment: str) -> str:
+    if not segment:
+        return "has an empty part"
+    if segment.startswith("."):
+        return "has a part that begins with a dot"
+    if len(segment.encode()) > _MAX_SEGMENT_BYTES:
+        return f"has a part of more than {_MAX_SEGMENT_BYTES} bytes"
+    return ""
+
+
+def _shown(given: str) -> str:
+    """A value from outside, short and on one line."""
+    text = ascii(given) if not given.isprintable() else repr(given)
+    return text if len(text) <= 100 else f"{text[:97]}...'"
