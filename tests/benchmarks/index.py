@@ -1,0 +1,117 @@
+"""Owns the speed of indexing, each number beside a reference of the same run.
+
+`python -m tests.benchmarks.index [--files 2000] [--passages 2000]`
+
+- throughput: a reindex against the bare embedder on the same texts, in turns, best of each;
+- no-op: a reindex of unchanged files, in seconds of CPU, and how many of them it opened;
+- one changed: a reindex after one of them changed, as a multiple of the no-op.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from indexer import Index, MiniLM
+from indexer.testing import HashEmbedder
+
+_WORDS = (
+    "deploy database stand-up Tuesday courier invoice customer shipment warehouse greenhouse supplier ticket release "
+    "error server backup migration price discount newsletter meeting decision owner deadline travel holiday account "
+    "password rotation latency budget printer label parcel return refund photo product search filter report".split()
+)
+
+
+def write_notes(folder: Path, files: int, lines: int, seed: int = 1) -> list[str]:
+    """Fill a workspace with dated notes of random words; gives the text of every list item."""
+    chance = random.Random(seed)
+    texts = []
+    (folder / "memory").mkdir(parents=True)
+    for number in range(files):
+        items = [" ".join(chance.choices(_WORDS, k=chance.randint(8, 30))) for _ in range(lines)]
+        texts += items
+        body = "".join(f"- {item}\n" for item in items)
+        (folder / "memory" / f"note-{number:05}.md").write_text(f"# Note {number}\n\n{body}", "utf-8")
+    return texts
+
+
+def throughput(passages: int) -> dict[str, float]:
+    """Passages per second of a reindex and of the embedder alone."""
+    embedder = MiniLM()
+    embedder.embed_query("warm")
+    rates: dict[str, list[float]] = {"bare": [], "reindex": []}
+    for turn in range(3):
+        with tempfile.TemporaryDirectory() as name:
+            texts = write_notes(Path(name), passages // 20, 20, seed=turn)
+            started = time.perf_counter()
+            embedder.embed_documents(texts)
+            rates["bare"].append(len(texts) / (time.perf_counter() - started))
+            index = Index(Path(name), embedder)
+            started = time.perf_counter()
+            embedded = index.sync().embedded
+            rates["reindex"].append(embedded / (time.perf_counter() - started))
+            index.close()
+    bare, reindex = max(rates["bare"]), max(rates["reindex"])
+    return {
+        "bare_per_second": round(bare, 1),
+        "reindex_per_second": round(reindex, 1),
+        "ratio": round(reindex / bare, 3),
+    }
+
+
+def no_op(files: int) -> dict[str, float]:
+    """What a reindex costs when nothing, and when one file, has changed."""
+    opened = [0]
+
+    def audit(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "open" and str(arguments[0]).endswith(".md"):
+            opened[0] += 1
+
+    sys.addaudithook(audit)
+    with tempfile.TemporaryDirectory() as name:
+        write_notes(Path(name), files, 3)
+        index = Index(Path(name), HashEmbedder())
+        index.sync()
+        time.sleep(0.1)
+        index.sync()
+        opened[0] = 0
+        idle = [_cpu_seconds(index) for _ in range(5)]
+        read = opened[0]
+        changed = []
+        for number in range(5):
+            with (Path(name) / "memory" / f"note-{number:05}.md").open("a", encoding="utf-8") as note:
+                note.write("- one more line\n")
+            changed.append(_cpu_seconds(index))
+        index.close()
+    ratio = min(changed) / min(idle)
+    return {
+        "files": files,
+        "cpu_seconds": round(min(idle), 4),
+        "files_read": read,
+        "one_changed_ratio": round(ratio, 2),
+    }
+
+
+def _cpu_seconds(index: Index) -> float:
+    started = time.process_time()
+    index.sync()
+    return time.process_time() - started
+
+
+def main() -> None:
+    """Run all and print one line of JSON each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=2000)
+    parser.add_argument("--passages", type=int, default=2000)
+    arguments = parser.parse_args()
+    print(json.dumps({"no_op": no_op(arguments.files)}))
+    print(json.dumps({"throughput": throughput(arguments.passages)}))
+
+
+if __name__ == "__main__":
+    main()

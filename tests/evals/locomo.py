@@ -1,0 +1,202 @@
+"""Owns the LoCoMo measure: is the evidence for a question in the block that the service would put into a prompt?
+
+`python -m tests.evals.locomo PATH/locomo10.json [--budget 1024 2048] [--embedding-model none] [--pooled]`
+
+Get the data from github.com/snap-research/locomo (CC BY-NC 4.0: for evaluation only). Each conversation
+becomes a workspace with one dated Markdown file a day; a real server is asked for the context of each
+question of categories 1 to 4, and an evidence turn counts when its text stands in the block. The baseline,
+rank-bm25 over windows of six turns, fills the same budget in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import html
+import json
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rank_bm25 import BM25Okapi
+
+from memory_service import MemoryClient
+from memory_service.tokens import count_tokens
+from tests.serving import running_process
+
+_WINDOW, _STEP = 6, 5
+_EVIDENCE = re.compile(r"D(\d+):(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question and the texts of the turns that answer it."""
+
+    text: str
+    category: int
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A conversation as files of a workspace, as windows for the baseline, and its questions."""
+
+    name: str
+    files: dict[str, str]
+    windows: tuple[str, ...]
+    questions: tuple[Question, ...]
+
+
+def load(path: Path) -> Iterator[Conversation]:
+    """Read the published file."""
+    for sample in json.loads(path.read_text("utf-8")):
+        yield _conversation(sample)
+
+
+def _conversation(sample: dict[str, Any]) -> Conversation:
+    talk, turns, files, windows = sample["conversation"], dict[str, str](), dict[str, str](), list[str]()
+    for number in range(1, 100):
+        if session := talk.get(f"session_{number}"):
+            when = _moment(talk[f"session_{number}_date_time"])
+            lines = []
+            for turn in session:
+                turns[turn["dia_id"]] = _spoken(turn)
+                lines.append(f"{turn['speaker']}: {turns[turn['dia_id']]}")
+            files[_free_path(files, when.date())] = f"# {when:%A} {when.day} {when:%B %Y}, {when:%H:%M}\n\n" + "".join(
+                f"- {line}\n" for line in lines
+            )
+            starts = range(0, max(1, len(lines) - _WINDOW + _STEP), _STEP)
+            windows += [f"{when:%d %B %Y}\n" + "\n".join(lines[start : start + _WINDOW]) for start in starts]
+    questions = tuple(question for asked in sample["qa"] if (question := _question(asked, turns)))
+    return Conversation(name=sample["sample_id"], files=files, windows=tuple(windows), questions=questions)
+
+
+def _moment(text: str) -> dt.datetime:
+    return dt.datetime.strptime(" ".join(text.split()), "%I:%M %p on %d %B, %Y")
+
+
+def _spoken(turn: dict[str, Any]) -> str:
+    text = " ".join((turn.get("text") or "").split())
+    return f"{text} [shares an image: {turn['blip_caption']}]" if turn.get("blip_caption") else text
+
+
+def _free_path(files: dict[str, str], day: dt.date) -> str:
+    path, number = f"memory/{day}.md", 1
+    while path in files:
+        number += 1
+        path = f"memory/{day}-{number}.md"
+    return path
+
+
+def _question(asked: dict[str, Any], turns: dict[str, str]) -> Question | None:
+    named = (f"D{int(a)}:{int(b)}" for item in asked.get("evidence") or [] for a, b in _EVIDENCE.findall(item))
+    evidence = tuple(turns[turn] for turn in dict.fromkeys(named) if turn in turns)
+    if not evidence or asked["category"] == 5:
+        return None
+    return Question(text=asked["question"], category=asked["category"], evidence=evidence)
+
+
+def share_found(question: Question, block: str) -> float:
+    """Share of the evidence turns whose text stands in a block; of a long one a long part is enough."""
+    seen = _squashed(block)
+    found = [_squashed(text) for text in question.evidence]
+    return statistics.mean(
+        text in seen or (len(text) > 240 and (text[:200] in seen or text[-200:] in seen)) for text in found
+    )
+
+
+def _squashed(text: str) -> str:
+    return re.sub(r"\W+", " ", html.unescape(text).lower()).strip()
+
+
+def baseline_block(bm25: BM25Okapi, windows: tuple[str, ...], question: str, budget_tokens: int) -> str:
+    """Windows in the order of their BM25, as many as fit."""
+    scores, block = bm25.get_scores(_words(question)), ""
+    for i in sorted(range(len(windows)), key=lambda i: -scores[i]):
+        longer = f"{block}{windows[i]}\n"
+        if count_tokens(longer) > budget_tokens:
+            break
+        block = longer
+    return block
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def main() -> None:
+    """Run the measure and print one line of JSON per system and budget."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="locomo10.json, or another file of that form")
+    parser.add_argument("--budget", type=int, nargs="+", default=[1024, 2048])
+    parser.add_argument("--embedding-model", default="minilm")
+    parser.add_argument("--pooled", action="store_true", help="all conversations in one workspace")
+    arguments = parser.parse_args()
+    conversations = list(load(arguments.data))
+    environment = {"MEMORY_SERVICE_EMBEDDING_MODEL": arguments.embedding_model}
+    with tempfile.TemporaryDirectory() as home, running_process(Path(home), environment) as url:
+        _fill(url, conversations, arguments.pooled)
+        for budget in arguments.budget:
+            _measure(url, conversations, budget, arguments.pooled)
+
+
+def _workspace(conversation: Conversation, pooled: bool) -> str:
+    return "pooled" if pooled else conversation.name
+
+
+def _fill(url: str, conversations: list[Conversation], pooled: bool) -> None:
+    for conversation in conversations:
+        with MemoryClient(url, workspace=_workspace(conversation, pooled)) as memory:
+            for path, text in conversation.files.items():
+                where = path.replace("memory/", f"memory/{conversation.name}/") if pooled else path
+                memory.put(where, text)
+
+
+def _measure(url: str, conversations: list[Conversation], budget: int, pooled: bool) -> None:
+    ours, theirs, over, times = list[tuple[int, float]](), list[tuple[int, float]](), 0, list[float]()
+    for conversation in conversations:
+        bm25 = BM25Okapi([_words(window) for window in conversation.windows])
+        with MemoryClient(url, workspace=_workspace(conversation, pooled)) as memory:
+            for question in conversation.questions:
+                started = time.perf_counter()
+                block = memory.context(question.text, budget_tokens=budget).block
+                times.append((time.perf_counter() - started) * 1000)
+                over += count_tokens(block) > budget
+                ours.append((question.category, share_found(question, block)))
+                plain = baseline_block(bm25, conversation.windows, question.text, budget)
+                theirs.append((question.category, share_found(question, plain)))
+        print(f"  {conversation.name}: {len(conversation.questions)} questions", file=sys.stderr)
+    p50 = round(statistics.median(times), 2)
+    _report("memory-service", budget, ours, {"over_budget": over, "context_p50_ms": p50})
+    _report("rank-bm25, windows of 6 turns", budget, theirs, {})
+
+
+def _report(name: str, budget: int, rows: list[tuple[int, float]], more: dict[str, float]) -> None:
+    names = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+    by_category = {
+        names[category]: round(statistics.mean(share for kind, share in rows if kind == category), 4)
+        for category in sorted({kind for kind, _ in rows})
+    }
+    fraction = round(statistics.mean(share for _, share in rows), 4)
+    print(
+        json.dumps(
+            {
+                "system": name,
+                "budget_tokens": budget,
+                "questions": len(rows),
+                "fraction": fraction,
+                **more,
+                **by_category,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

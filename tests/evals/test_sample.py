@@ -1,0 +1,64 @@
+"""Quality floors on the bundled sample: sixty questions about a shop's notes, half of them Chinese."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from indexer import Embedder, Index, MiniLM, Mode, RankingSettings
+from indexer.ranking import Fusion
+from memory_service.sample import copy_sample
+
+_QUESTIONS = json.loads((Path(__file__).parent / "sample_questions.json").read_text("utf-8"))
+_TODAY = dt.date(2026, 11, 20)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    place = copy_sample(tmp_path_factory.mktemp("sample"))
+    index = Index(place, MiniLM())
+    index.sync()
+    index.close()
+    yield place
+
+
+def found_within(folder: Path, language: str, first: int, mode: Mode, fusion: Fusion = "evidence") -> float:
+    """Share of the questions whose answering line is among the first hits."""
+    embedder: Embedder | None = MiniLM()
+    index = Index(folder, embedder, ranking=RankingSettings(fusion=fusion), today=lambda: _TODAY)
+    asked = [question for question in _QUESTIONS if question["language"] == language]
+    hits = [index.search(question["question"], limit=first, mode=mode).hits for question in asked]
+    index.close()
+    return sum(
+        any(hit.path == question["path"] and question["contains"] in hit.passage.text for hit in found)
+        for question, found in zip(asked, hits, strict=True)
+    ) / len(asked)
+
+
+@pytest.mark.parametrize(
+    ("language", "mode", "first", "floor"),
+    [
+        ("en", "hybrid", 5, 0.86),
+        ("en", "hybrid", 1, 0.5),
+        ("en", "text", 5, 0.63),
+        ("zh", "hybrid", 5, 0.9),
+        ("zh", "hybrid", 1, 0.5),
+        ("zh", "text", 5, 0.9),
+    ],
+)
+def test_floors(folder: Path, language: str, mode: Mode, first: int, floor: float) -> None:
+    assert found_within(folder, language, first, mode) >= floor
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("fusion", ["blend", "rrf"])
+def test_the_default_recipe_is_not_below_the_common_ones(folder: Path, language: str, fusion: Fusion) -> None:
+    assert found_within(folder, language, 5, "hybrid") >= found_within(folder, language, 5, "hybrid", fusion)
+
+
+def test_chinese_gains_from_vectors_that_do_not_know_it_are_not_losses(folder: Path) -> None:
+    assert found_within(folder, "zh", 5, "hybrid") >= found_within(folder, "zh", 5, "text") - 1 / 30

@@ -1,0 +1,62 @@
+"""The server as a process of its own: what it says, when it refuses, how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from memory_service.api.server import listening, serve
+from memory_service.errors import InvalidRequest
+from tests.serving import settings
+
+PROGRAM = """
+import sys
+from memory_service.api.server import listening, serve
+from memory_service.config import load_settings
+serve(load_settings(home=sys.argv[1], port=0, embedding_model="none"))
+"""
+
+
+def test_it_prints_one_line_with_its_address_and_ends_when_told_to(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_SERVICE_")}
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert str(tmp_path) in line and "model none" in line
+        url = line.split(" ")[3]
+        answer = httpx.get(f"{url}/version", trust_env=False, timeout=20)
+        assert answer.json()["embedding_model"] == "none"
+        assert "server" not in answer.headers
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        assert process.stderr.read() == ""
+
+
+def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidRequest, match=f"127.0.0.1 port {port}"):
+            serve(settings(tmp_path, port=port, embedding_model="none"))
+
+
+def test_small_answers_are_not_held_back(tmp_path: Path) -> None:
+    with listening("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+        with socket.create_connection(listener.getsockname()):
+            accepted, _ = listener.accept()
+            with accepted:
+                assert accepted.proto == socket.IPPROTO_TCP
+
+
+def test_an_open_address_without_a_key_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="no API key is configured"):
+        serve(settings(tmp_path, host="0.0.0.0", port=0))

@@ -1,0 +1,263 @@
+"""Both clients against a real server: the same methods, the same answers, the same errors."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import hashlib
+import inspect
+import subprocess
+import sys
+import textwrap
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexer import MiniLM
+from indexer.testing import HashEmbedder
+from memory_service import (
+    AsyncMemoryClient,
+    Conflict,
+    Forbidden,
+    InvalidName,
+    InvalidRequest,
+    MemoryClient,
+    NotFound,
+    PreconditionFailed,
+    TooLarge,
+    Unauthorized,
+    __version__,
+    schemas,
+)
+from memory_service.service import MemoryService
+from tests.serving import RunningServer, serving, settings
+
+
+class Blocking:
+    """The async client with blocking methods, so that one test serves both colours."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._client = AsyncMemoryClient(*arguments, **named)
+        self._loop = asyncio.new_event_loop()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method: Callable[..., Awaitable[Any]] = getattr(self._client, name)
+
+        async def call(*arguments: Any, **named: Any) -> Any:
+            return await method(*arguments, **named)
+
+        return lambda *arguments, **named: self._loop.run_until_complete(call(*arguments, **named))
+
+    def __enter__(self) -> Blocking:
+        self._loop.run_until_complete(self._client.__aenter__())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.run_until_complete(self._client.__aexit__(None, None, None))
+        self._loop.close()
+
+
+COLOURS: list[Any] = [MemoryClient, Blocking]
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server for all rows of the tables below."""
+    service = MemoryService(settings(tmp_path_factory.mktemp("shared")), embedder=HashEmbedder())
+    with serving(service) as server:
+        yield server
+
+
+@pytest.fixture(params=COLOURS, ids=["sync", "async"])
+def guest(request: pytest.FixtureRequest, shared_server: RunningServer) -> Iterator[Any]:
+    """A client of a server that others use too, with a workspace of its own."""
+    workspace = f"w{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:20]}"
+    with request.param(shared_server.url, workspace=workspace) as made:
+        yield made
+
+
+@pytest.fixture(params=COLOURS, ids=["sync", "async"])
+def client(request: pytest.FixtureRequest, running_server: RunningServer) -> Iterator[Any]:
+    with request.param(running_server.url) as made:
+        yield made
+
+
+def test_a_memory_goes_all_the_way_round(guest: Any) -> None:
+    stored = guest.remember(
+        "Deploys go out on Tuesdays.", tags=["ops"], date=dt.date(2026, 11, 20), origin="user", session_id="s-1"
+    )
+    assert isinstance(stored, schemas.StoredMemory)
+    assert (stored.path, stored.duplicate) == ("memory/2026-11-20.md", False)
+    assert [file.path for file in guest.files()] == ["memory/2026-11-20.md"]
+    line = guest.get(stored.path, start_line=stored.start_line, lines=1)
+    assert line.text == "- Deploys go out on Tuesdays. #ops\n"
+    [result] = guest.search(
+        "deploys", limit=3, mode="hybrid", sources=["memory"], since=dt.date(2026, 11, 1), explain=True
+    ).results
+    assert result.citation == f"{stored.path}#L{stored.start_line}"
+    assert result.signals
+    assert guest.search("deploys", min_score=1.1, until=dt.date(2026, 12, 1), path_prefix="memory/").results == []
+    made = guest.context("deploys", system_prompt="Be kind.", budget_tokens=300)
+    assert made.system_prompt.startswith("Be kind.\n\n<relevant_context>")
+    assert guest.receipt(made.receipt.receipt_id) == made.receipt
+    assert guest.forget(stored.memory_id).path == stored.path
+    assert guest.search("deploys").results == []
+
+
+def test_a_file_is_created_replaced_and_erased(guest: Any) -> None:
+    etag = guest.put("memory/a plan #1?.md", "one\n").etag
+    with pytest.raises(PreconditionFailed):
+        guest.put("memory/a plan #1?.md", "two\n")
+    assert guest.put("memory/a plan #1?.md", "two\n", etag=etag).etag != etag
+    with pytest.raises(PreconditionFailed):
+        guest.put("memory/a plan #1?.md", "three\n", etag=etag)
+    assert guest.get("memory/a plan #1?.md").text == "two\n"
+    assert guest.delete("memory/a plan #1?.md").path == "memory/a plan #1?.md"
+    assert guest.files() == []
+
+
+@pytest.mark.parametrize(
+    "path", ["memory/käse.md", "memory/100%.md", "memory/备忘.md", "memory/a&b=c;d+e.md", "memory/sub dir/x.md"]
+)
+def test_any_name_survives_the_way(guest: Any, path: str) -> None:
+    guest.put(path, "x\n")
+    assert guest.get(path).path == path
+    assert [file.path for file in guest.files()] == [path]
+
+
+@pytest.mark.parametrize(
+    "path", ["../other/memory/x.md", "..", "memory/../../x.md", "./MEMORY.md", "", "/etc/passwd", "%2e%2e/x.md"]
+)
+def test_a_path_cannot_change_the_route(guest: Any, path: str) -> None:
+    guest.remember("x")
+    with pytest.raises(InvalidName):
+        guest.get(path)
+    with pytest.raises(InvalidName):
+        guest.delete(path)
+    with pytest.raises(InvalidName):
+        guest.put(path, "x")
+
+
+def test_a_reindex_reports_and_returns(client: Any, running_server: RunningServer) -> None:
+    client.remember("x")
+    (running_server.home / "default/memory/new.md").write_text("- new\n")
+    seen: list[schemas.Operation] = []
+    report = client.reindex(on_progress=seen.append, poll_seconds=0.01)
+    assert isinstance(report, schemas.ReindexReport)
+    assert report.added == 1
+    assert seen[-1].state == "done"
+    assert client.reindex(["memory/new.md"], full=True).embedded > 0
+    operation_id = client.start_reindex().operation_id
+    assert client.cancel(operation_id).operation_id == operation_id
+    assert client.operation(operation_id).operation_id == operation_id
+
+
+def test_a_cancelled_reindex_is_an_error(client: Any, running_server: RunningServer) -> None:
+    folder = running_server.home / "default/memory"
+    folder.mkdir(parents=True)
+    for number in range(1500):
+        (folder / f"{number}.md").write_text("\n".join(f"- fact {number} {line}" for line in range(20)))
+    with MemoryClient(running_server.url) as other, pytest.raises(Conflict, match=r"Run it again|Start it again"):
+        client.reindex(on_progress=lambda operation: other.cancel(operation.operation_id), poll_seconds=0.01)
+
+
+def test_status_and_version(client: Any) -> None:
+    client.remember("x")
+    assert client.status().passages == 1
+    assert client.version() == schemas.Version(version=__version__, embedding_model="hash")
+
+
+def test_the_servers_errors_come_back_as_the_same_classes(client: Any) -> None:
+    with pytest.raises(NotFound, match="There is no workspace default"):
+        client.status()
+    client.remember("x", idempotency_key="k-1")
+    with pytest.raises(Conflict):
+        client.remember("y", idempotency_key="k-1")
+    with pytest.raises(InvalidRequest, match="tag"):
+        client.remember("y", tags=["a b"])
+    with pytest.raises(TooLarge):
+        client.put("MEMORY.md", "x" * (8 * 1024 * 1024 + 1))
+    for name, value in (("receipt", "../status"), ("forget", "../x"), ("operation", "")):
+        with pytest.raises(NotFound):
+            getattr(client, name)(value)
+
+
+def test_what_no_server_would_take_is_not_sent(guest: Any) -> None:
+    asked: list[tuple[str, tuple[str, ...], dict[str, object]]] = [
+        ("search", ("x",), {"limit": 0}),
+        ("search", ("",), {}),
+        ("context", ("x",), {"budget_tokens": -1}),
+        ("remember", ("x",), {"tags": "ops"}),
+        ("remember", ("x\ud800",), {}),
+        ("remember", ("x",), {"idempotency_key": "a b"}),
+        ("put", ("MEMORY.md", "x"), {"etag": "ä"}),
+    ]
+    for name, values, options in asked:
+        with pytest.raises(InvalidRequest):
+            getattr(guest, name)(*values, **options)
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_keys(colour: Any, tmp_path: Path) -> None:
+    service = MemoryService(settings(tmp_path, api_keys={"k1": "team"}), embedder=HashEmbedder())
+    with serving(service) as server:
+        with colour(server.url, workspace="team", api_key="k1") as client:
+            client.remember("x")
+        with colour(server.url, workspace="default", api_key="k1") as client, pytest.raises(Forbidden):
+            client.status()
+        with colour(server.url, workspace="team") as client, pytest.raises(Unauthorized):
+            client.status()
+        with pytest.raises(InvalidRequest):
+            colour(server.url, api_key="two words")
+
+
+def test_a_workspace_cannot_change_the_route(running_server: RunningServer) -> None:
+    for name in ("../x", "..", ".", "a/b", "UPPER", "a%2fb"):
+        with MemoryClient(running_server.url, workspace=name) as client, pytest.raises((InvalidName, NotFound)):
+            client.remember("x")
+    assert not running_server.home.exists()
+
+
+def test_both_colours_have_the_same_methods() -> None:
+    def methods(kind: type) -> dict[str, inspect.Signature]:
+        return {
+            name: inspect.signature(one)
+            for name, one in vars(kind).items()
+            if not name.startswith("_") and callable(one)
+        }
+
+    sync, coloured = methods(MemoryClient), methods(AsyncMemoryClient)
+    assert sync == coloured
+    assert len(sync) == 16
+    assert inspect.signature(MemoryClient.__init__) == inspect.signature(AsyncMemoryClient.__init__)
+    for name in sync:
+        assert inspect.iscoroutinefunction(getattr(AsyncMemoryClient, name))
+        assert getattr(MemoryClient, name).__doc__ == getattr(AsyncMemoryClient, name).__doc__
+
+
+def test_a_client_needs_no_server_package(running_server: RunningServer) -> None:
+    program = textwrap.dedent(
+        f"""
+        import sys
+        from memory_service import MemoryClient, AsyncMemoryClient
+        with MemoryClient({running_server.url!r}) as memory:
+            memory.remember("x")
+            assert memory.search("x").results
+        heavy = {{"fastapi", "starlette", "uvicorn", "indexer", "numpy", "apsw", "onnxruntime", "prometheus_client"}}
+        print(sorted(heavy & set(sys.modules)))
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_bundled_model_end_to_end(tmp_path: Path) -> None:
+    with serving(MemoryService(settings(tmp_path), embedder=MiniLM())) as server, MemoryClient(server.url) as memory:
+        memory.remember("The invoice of the plumber is due in March.", date=dt.date(2026, 11, 20))
+        memory.remember("Our cat is called Minka and sleeps all day.", date=dt.date(2026, 11, 20))
+        found = memory.search("what is the name of our pet?", mode="vector")
+        assert (found.mode, found.degraded) == ("vector", [])
+        assert "Minka" in found.results[0].text
+        assert "Minka" in memory.context("what is the name of our pet?", budget_tokens=60).block

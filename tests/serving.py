@@ -1,0 +1,108 @@
+"""Owns a real server on a loopback port, for tests: real files, real sockets, its own home."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from memory_service.api import create_app
+from memory_service.api.server import listening
+from memory_service.config import Settings
+from memory_service.service import MemoryService
+
+W = "/v1/workspaces/default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    """A server that runs, and a client without any key."""
+
+    url: str
+    home: Path
+    app: FastAPI
+    http: httpx.Client
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def raw(self, request: bytes) -> bytes:
+        """Send bytes as they are and read until the server closes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+            connection.sendall(request)
+            parts = []
+            while part := connection.recv(65536):
+                parts.append(part)
+            return b"".join(parts)
+
+    def raw_get(self, target: str, method: str = "GET") -> tuple[int, bytes]:
+        """Ask for a target that no client library may tidy up; gives status and body."""
+        head = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        answer = self.raw(head.encode("latin-1"))
+        return int(answer.split(b" ", 2)[1]), answer.partition(b"\r\n\r\n")[2]
+
+
+@contextmanager
+def serving(service: MemoryService) -> Iterator[RunningServer]:
+    """Run a server for a service until the block ends."""
+    app = create_app(service)
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=2)
+    )
+    with listening("127.0.0.1", 0) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            with httpx.Client(base_url=url, timeout=30, trust_env=False) as http:
+                yield RunningServer(url=url, home=service.settings.home, app=app, http=http)
+        finally:
+            server.should_exit = True
+            thread.join(20)
+    assert not thread.is_alive()
+
+
+def settings(home: Path, **values: object) -> Settings:
+    """Settings for a home in a test."""
+    return Settings.model_validate({"home": home, "timezone": "UTC", **values})
+
+
+@contextmanager
+def running_process(home: Path, environment: dict[str, str]) -> Iterator[str]:
+    """Run `memory-service serve` as a process of its own until the block ends; gives its URL."""
+    with listening("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+    command = [sys.executable, "-m", "memory_service", "serve", "--home", str(home), "--port", str(port)]
+    process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait_until_ready(url, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}")
+        try:
+            if httpx.get(f"{url}/health/ready", timeout=2).is_success:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.05)
+    raise TimeoutError(f"no server answers at {url}")
