@@ -299,9 +299,7 @@ def _seconds_to_find(text: str) -> float:
 )  # fmt: skip
 def test_reading_is_linear(content: str) -> None:
     half = content[: len(content) // 2]
-    seconds = []
-    for text in (half, content):
-        seconds.append(min(_seconds_to_find(text) for _ in range(3)))
+    seconds = [min(_seconds_to_find(text) for _ in range(3)) for text in (half, content)]
     assert seconds[1] < 3.5 * seconds[0] + 0.05
 
 

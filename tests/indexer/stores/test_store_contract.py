@@ -1,0 +1,381 @@
+"""What every `IndexStore` promises. A new engine is one more parameter of `open_store`."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer.plan import passage_terms, text_hash
+from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, Written
+from indexer.stores.sqlite import SqliteStore
+from indexer.testing import HashEmbedder
+from indexer.types import Cue, Fingerprint, Passage, SearchFilter
+
+DIMENSIONS = 16
+MADE = Fingerprint(model="hash", dimensions=DIMENSIONS, rules="r", schema=1)
+EMBEDDER = HashEmbedder(DIMENSIONS)
+
+Open = Callable[[], IndexStore]
+
+
+@pytest.fixture(params=["sqlite"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    """Opens the same store anew each time, as another process would."""
+    opened: list[IndexStore] = []
+
+    def connect() -> IndexStore:
+        match request.param:
+            case "sqlite":
+                opened.append(SqliteStore(tmp_path / "index.sqlite", busy_seconds=5))
+        return opened[-1]
+
+    yield connect
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(open_store: Open) -> IndexStore:
+    made = open_store()
+    made.reset(MADE)
+    return made
+
+
+def state(path: str, *, content_hash: str = "h", failure: str = "", source: str = "memory") -> FileState:
+    return FileState(
+        path=path,
+        source=source,  # type: ignore[arg-type]
+        size_bytes=2**40,
+        mtime_ns=1_700_000_000_123_456_789,
+        ctime_ns=2,
+        inode=2**63 - 1,
+        checked_ns=4,
+        content_hash=content_hash,
+        failure=failure,
+    )
+
+
+def passage(text: str, *, date: dt.date | None = None, label: str | None = None, line: int = 1) -> Passage:
+    return Passage(start_line=line, end_line=line, text=text, date=date, label=label)
+
+
+def new(at: int, made: Passage, *, embedded: bool = True) -> NewPassage:
+    vector = EMBEDDER.embed_query(made.text).astype("<f4").tobytes() if embedded else None
+    return NewPassage(
+        ordinal=at, passage=made, text_hash=text_hash(made.text), terms=passage_terms(made), vector=vector
+    )
+
+
+def put(
+    store: IndexStore,
+    path: str,
+    made: Sequence[str | Passage],
+    *,
+    expected: int = 0,
+    embedded: bool = True,
+    source: str = "memory",
+) -> Written:
+    passages = [text if isinstance(text, Passage) else passage(text, line=at + 1) for at, text in enumerate(made)]
+    inserted = tuple(new(at, each, embedded=embedded) for at, each in enumerate(passages))
+    write = FileWrite(path=path, state=state(path, source=source), expected_revision=expected, inserted=inserted)
+    return store.write([write])
+
+
+def removal(store: IndexStore, path: str) -> FileWrite:
+    removed = tuple((known.key, passage_terms(known.passage)) for known in store.known_passages(path))
+    return FileWrite(path=path, state=None, expected_revision=store.file_states()[path].revision, removed=removed)
+
+
+def keys_of(store: IndexStore, path: str) -> list[int]:
+    return [known.key for known in store.known_passages(path)]
+
+
+def found(store: IndexStore, text: str, *, limit: int = 10, kept: SearchFilter | None = None) -> list[str]:
+    keys, _ = store.nearest(EMBEDDER.embed_query(text), limit, kept or SearchFilter())
+    stored = store.passages(keys.tolist())
+    return [stored[key].passage.text for key in keys.tolist()]
+
+
+def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Path) -> None:
+    store = open_store()
+    assert store.fingerprint() is None
+    assert store.revision() == 0
+    assert store.file_states() == {}
+    assert store.unembedded_paths() == set()
+    assert store.postings(["x"]) == []
+    store.check()
+    store.scrub()
+    with store.reading():
+        assert len(store.corpus(None)) == 0
+    assert list(tmp_path.iterdir()) == [], "looking makes no file"
+
+
+def test_a_fingerprint_stays(store: IndexStore, open_store: Open) -> None:
+    assert store.fingerprint() == open_store().fingerprint() == MADE
+
+
+def test_what_is_written_is_read_back(store: IndexStore, open_store: Open) -> None:
+    made = Passage(
+        start_line=3,
+        end_line=5,
+        text="Grüße, 世界 🎉 \u202e'; DROP TABLE",
+        heading=("Ä", 'with "quotes"'),
+        opens_section=True,
+        date=dt.date(2026, 11, 20),
+        label="Ann",
+        cues=Cue.TIME | Cue.ANSWER,
+    )
+    written = put(store, "memory/ü 'x'.md", [made])
+    other = open_store()
+    (known,) = other.known_passages("memory/ü 'x'.md")
+    assert (known.passage, known.ordinal, known.embedded, known.text_hash) == (made, 0, True, text_hash(made.text))
+    (stored,) = other.passages([known.key, 10**12]).values()
+    assert (stored.passage, stored.path, stored.source, stored.ordinal) == (made, "memory/ü 'x'.md", "memory", 0)
+    states = other.file_states()
+    assert written.refused == ()
+    assert states["memory/ü 'x'.md"].revision == written.revision == other.revision()
+    assert states["memory/ü 'x'.md"].inode == 2**63 - 1
+
+
+def test_revisions_and_keys_only_grow(store: IndexStore) -> None:
+    revisions, keys = [store.revision()], list[int]()
+    for number in range(4):
+        put(store, f"memory/{number}.md", ["a", "b"])
+        keys += keys_of(store, f"memory/{number}.md")
+        revisions.append(store.revision())
+    store.write([removal(store, "memory/3.md")])
+    revisions.append(store.revision())
+    store.reset(MADE)
+    revisions.append(store.revision())
+    put(store, "memory/5.md", ["c"])
+    keys += keys_of(store, "memory/5.md")
+    assert revisions == sorted(set(revisions))
+    assert keys == sorted(set(keys))
+
+
+def test_a_reset_forgets_everything(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one", "two"])
+    other = Fingerprint(model="", dimensions=0, rules="r2", schema=1)
+    store.reset(other)
+    assert store.fingerprint() == other
+    assert store.file_states() == {}
+    assert store.counts().passages == store.counts().files == 0
+    assert store.postings(["on"]) == []
+    put(store, "memory/a.md", ["one"], embedded=False)
+    assert store.counts().passages == 1
+
+
+def test_a_write_is_refused_when_the_file_changed_meanwhile(store: IndexStore, open_store: Open) -> None:
+    first = put(store, "memory/a.md", ["one"]).revision
+    assert put(open_store(), "memory/a.md", ["two"]).refused == ("memory/a.md",), "it is known already"
+    second = put(open_store(), "memory/a.md", ["two"], expected=first).revision
+    refused = put(store, "memory/a.md", ["three"], expected=first)
+    assert refused.refused == ("memory/a.md",)
+    assert [known.passage.text for known in store.known_passages("memory/a.md")] == ["one", "two"]
+    assert store.file_states()["memory/a.md"].revision == second
+    gone = FileWrite(path="memory/a.md", state=None, expected_revision=first)
+    assert store.write([gone]).refused == ("memory/a.md",)
+
+
+def test_one_refused_file_does_not_stop_the_others(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one"])
+    writes = [
+        FileWrite(path=path, state=state(path), expected_revision=0, inserted=(new(0, passage("x")),))
+        for path in ("memory/a.md", "memory/b.md")
+    ]
+    assert store.write(writes).refused == ("memory/a.md",)
+    assert len(keys_of(store, "memory/b.md")) == 1
+
+
+def test_a_write_that_fails_leaves_nothing(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one"])
+    before = (store.revision(), store.counts().passages, keys_of(store, "memory/a.md"))
+    bad = NewPassage(ordinal=1, passage=passage("bad"), text_hash=b"", terms=("bad",), vector=b"\x00" * 7)
+    writes = [
+        FileWrite(
+            path="memory/b.md", state=state("memory/b.md"), expected_revision=0, inserted=(new(0, passage("good")),)
+        ),
+        FileWrite(path="memory/c.md", state=state("memory/c.md"), expected_revision=0, inserted=(bad,)),
+    ]
+    with pytest.raises(Exception):  # noqa: B017  (each engine's own)
+        store.write(writes)
+    assert (store.revision(), store.counts().passages, keys_of(store, "memory/a.md")) == before
+    assert store.postings(["good"]) == store.postings(["bad"]) == []
+    assert set(store.file_states()) == {"memory/a.md"}
+    put(store, "memory/b.md", ["good"])
+    assert len(store.postings(["good"])) == 1
+
+
+def test_a_moved_passage_keeps_its_key_and_its_vector(store: IndexStore) -> None:
+    revision = put(store, "memory/a.md", ["one", "two"]).revision
+    one, two = keys_of(store, "memory/a.md")
+    moved = Passage(start_line=9, end_line=9, text="two", heading=("New",), label="Bob", cues=Cue.TIME)
+    write = FileWrite(
+        path="memory/a.md",
+        state=state("memory/a.md"),
+        expected_revision=revision,
+        moved=((two, 0, moved),),
+        removed=((one, ("on",)),),
+    )
+    store.write([write])
+    (known,) = store.known_passages("memory/a.md")
+    assert (known.key, known.ordinal, known.passage, known.embedded) == (two, 0, moved, True)
+    assert found(store, "two") == ["two"]
+    assert store.postings(["on"]) == []
+
+
+def test_a_removed_file_is_gone(store: IndexStore) -> None:
+    put(store, "memory/a.md", [passage("Ann speaks", label="Ann")])
+    put(store, "memory/b.md", ["other"])
+    store.write([removal(store, "memory/a.md")])
+    assert set(store.file_states()) == {"memory/b.md"}
+    assert store.known_passages("memory/a.md") == []
+    assert store.postings(["speak", "ann"]) == []
+    assert found(store, "Ann speaks") == ["other"]
+    assert store.vectors_of_texts([text_hash("Ann speaks")]) == {}
+    assert store.corpus(None).label_names == {}
+
+
+def test_postings_count_the_terms_of_each_passage(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["red red fish", "blue fish", "猫"])
+    keys = keys_of(store, "memory/a.md")
+    postings = {posting.term: posting for posting in store.postings(["red", "fish", "猫", "none", "or", '"'])}
+    assert set(postings) == {"red", "fish", "猫"}
+    assert postings["red"].keys.tolist() == keys[:1] and postings["red"].counts.tolist() == [2]
+    assert postings["fish"].keys.tolist() == keys[:2] and postings["fish"].counts.tolist() == [1, 1]
+
+
+def test_vectors_come_back_as_they_went_in(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one", "two", "three"])
+    put(store, "memory/b.md", ["without"], embedded=False)
+    keys = keys_of(store, "memory/a.md")
+    for asked in (None, keys):
+        found_keys, vectors = store.vectors(asked)
+        assert sorted(found_keys.tolist()) == keys
+        by_key = dict(zip(found_keys.tolist(), vectors, strict=True))
+        assert np.array_equal(by_key[keys[1]], EMBEDDER.embed_query("two"))
+    assert store.vectors([10**12])[0].tolist() == []
+    hashed = [text_hash("two"), text_hash("without"), text_hash("never")]
+    assert store.vectors_of_texts(hashed) == {hashed[0]: EMBEDDER.embed_query("two").astype("<f4").tobytes()}
+
+
+def test_unembedded_paths(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one"])
+    put(store, "memory/b.md", ["two"], embedded=False)
+    put(store, "memory/c.md", [])
+    assert store.unembedded_paths() == {"memory/b.md"}
+
+
+def test_counts(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one", "two"])
+    put(store, "memory/b.md", ["three"], embedded=False)
+    store.write([FileWrite(path="c", state=state("c", failure="bad"), expected_revision=0)])
+    counts = store.counts()
+    assert (counts.files, counts.passages, counts.embedded, counts.failed_files) == (3, 3, 2, 1)
+    assert counts.size_bytes > 0
+    assert counts.updated_at is not None
+    assert abs((dt.datetime.now(dt.UTC) - counts.updated_at).total_seconds()) < 60
+
+
+MANY = 700
+
+
+@pytest.fixture
+def varied(store: IndexStore) -> IndexStore:
+    """Passages whose nearness to "fish" falls from file to file."""
+    for number in range(4):
+        made = [
+            passage(f"fish {'other ' * number}{at}", date=dt.date(2026, 1 + number, 1) if number else None, line=at + 1)
+            for at in range(MANY // 4)
+        ]
+        put(store, f"memory/{'ab'[number % 2]}/{number}%_.md", made, source=("memory", "files")[number // 2])
+    return store
+
+
+@pytest.mark.parametrize(
+    ("kept", "files"),
+    [
+        (SearchFilter(), {0, 1, 2, 3}),
+        (SearchFilter(sources=("files",)), {2, 3}),
+        (SearchFilter(sources=("memory", "sessions")), {0, 1}),
+        (SearchFilter(path_prefix="memory/a/"), {0, 2}),
+        (SearchFilter(path_prefix="memory/a/2%"), {2}),
+        (SearchFilter(path_prefix="memory/%"), set()),
+        (SearchFilter(since=dt.date(2026, 3, 1)), {2, 3}),
+        (SearchFilter(until=dt.date(2026, 3, 1)), {1, 2}),
+        (SearchFilter(since=dt.date(2026, 3, 1), until=dt.date(2026, 3, 1)), {2}),
+        (SearchFilter(sources=("files",), path_prefix="memory/b", since=dt.date(2026, 1, 1)), {3}),
+    ],
+)
+def test_nearest_is_exact_among_what_a_filter_keeps(varied: IndexStore, kept: SearchFilter, files: set[int]) -> None:
+    query = EMBEDDER.embed_query("fish")
+    keys, cosines = varied.nearest(query, 30, kept)
+    all_keys, vectors = varied.vectors(None)
+    stored = varied.passages(all_keys.tolist())
+    allowed = np.array([int(stored[key].path[9]) in files for key in all_keys.tolist()], bool)
+    best = np.sort((vectors @ query)[allowed])[::-1][:30]
+    assert cosines == pytest.approx(best, abs=1e-5)
+    assert np.all(np.diff(cosines) <= 0)
+    assert {int(stored[key].path[9]) for key in keys.tolist()} <= files
+
+
+def test_more_neighbours_than_there_are(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one", "two"])
+    assert len(found(store, "one", limit=100_000)) == 2
+
+
+def test_a_corpus_is_in_reading_order(store: IndexStore) -> None:
+    put(store, "memory/b.md", [passage("b one", label="Ann"), passage("b two")])
+    put(store, "memory/a.md", [passage("a one", date=dt.date(2026, 1, 2)), "a two"])
+    put(store, "memory/empty.md", [])
+    corpus = store.corpus(None)
+    assert [file.path for file in corpus.files] == ["memory/a.md", "memory/b.md"]
+    assert corpus.keys.tolist() == keys_of(store, "memory/a.md") + keys_of(store, "memory/b.md")
+    assert corpus.days.tolist() == [dt.date(2026, 1, 2).toordinal(), 0, 0, 0]
+    assert corpus.chars.tolist() == [5, 5, 5, 5]
+    assert list(corpus.speakers.values()) == ["Ann"]
+    assert corpus.labels[2] in corpus.speakers
+
+
+def test_a_corpus_of_another_store_is_not_taken_over(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one"])
+    before = store.corpus(None)
+    store.reset(MADE)
+    put(store, "memory/a.md", ["two"])
+    after = store.corpus(before)
+    assert after.keys.tolist() == keys_of(store, "memory/a.md")
+    assert not set(after.keys) & set(before.keys)
+
+
+def test_reading_shows_one_state(store: IndexStore, open_store: Open) -> None:
+    put(store, "memory/a.md", ["one"])
+    other = open_store()
+    with store.reading():
+        before = store.revision()
+        put(other, "memory/b.md", ["two"])
+        assert store.revision() == before
+        assert set(store.file_states()) == {"memory/a.md"}
+        with store.reading():
+            assert len(store.corpus(None)) == 1
+        assert store.postings(["two"]) == []
+    assert set(store.file_states()) == {"memory/a.md", "memory/b.md"}
+
+
+def test_an_error_inside_a_reading_does_not_hold_it_open(store: IndexStore, open_store: Open) -> None:
+    put(store, "memory/a.md", ["one"])
+    with pytest.raises(ZeroDivisionError), store.reading():
+        store.revision()
+        raise ZeroDivisionError
+    put(open_store(), "memory/b.md", ["two"])
+    assert len(store.file_states()) == 2
+
+
+def test_a_closed_store_may_be_used_again(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one"])
+    store.close()
+    assert len(store.file_states()) == 1
+    store.close()

@@ -1,0 +1,496 @@
+"""Runs `Index.sync` on real files; faults are made for real."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from indexer import EmbedderUnavailable, EmbeddingError, Index, SourceMissing, SyncCancelled, SyncProgress, SyncReport
+from indexer.stores.sqlite import SqliteStore
+from indexer.sync import BATCH_TEXTS
+from indexer.testing import HashEmbedder
+from tests.indexer.stores.test_sqlite import row_counts
+from tests.indexer.test_corpus import edit
+from tests.indexer.test_sources import reachable
+from tests.indexer.workspace import (
+    CountingEmbedder,
+    FailingEmbedder,
+    Workspace,
+    make_old,
+    run_python,
+    run_unprivileged,
+    texts,
+)
+
+
+def counted(report: SyncReport) -> tuple[int, int, int, int]:
+    return report.added, report.changed, report.removed, report.unchanged
+
+
+def reasons(report: SyncReport) -> dict[str, str]:
+    return {failure.path: failure.reason for failure in report.failed}
+
+
+def after(calls: int) -> Callable[[], bool]:
+    """A `cancelled` that says so from a given call on."""
+    left = [calls]
+
+    def cancelled() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    return cancelled
+
+
+def settle(index: Index) -> None:
+    """Look again when no file is as young as the clock's grain, so that none is in doubt any more."""
+    time.sleep(0.06)
+    index.sync()
+
+
+def dump(index: Index) -> list[tuple[object, ...]]:
+    """All that an index holds, but for keys and times."""
+    store = SqliteStore(index.root / "index.sqlite")
+    store.check()
+    held: list[tuple[object, ...]] = []
+    for path, state in sorted(store.file_states().items()):
+        held.append((path, state.size_bytes, state.content_hash, state.failure))
+        held += [(path, known.ordinal, known.passage, known.embedded) for known in store.known_passages(path)]
+    counts = row_counts(store.path)
+    counts_kept = counts["passages"], counts["vectors"], counts["terms_docsize"]
+    assert counts_kept == (counts["passages"],) * 3
+    store.close()
+    return held
+
+
+def test_add_change_and_remove(workspace: Workspace) -> None:
+    embedder = CountingEmbedder()
+    workspace.write_items("MEMORY.md", ["red", "green", "blue"])
+    workspace.write_items("memory/a.md", ["one", "two"])
+    index = workspace.index(embedder)
+    assert counted(index.sync()) == (2, 0, 0, 0)
+    assert sorted(embedder.documents) == ["blue", "green", "one", "red", "two"]
+    embedder.documents.clear()
+
+    workspace.write_items("MEMORY.md", ["yellow", "red", "blue"])
+    (workspace.root / "memory/a.md").unlink()
+    workspace.write_items("memory/b.md", ["four"])
+    report = index.sync()
+    assert counted(report) == (1, 1, 1, 0)
+    assert sorted(embedder.documents) == ["four", "yellow"], "what stays is not embedded again"
+    assert (report.embedded, report.reused) == (2, 0)
+    assert sorted(texts(index, "everything", limit=9)) == ["blue", "four", "red", "yellow"]
+    assert index.status().pending == 0, "just written is not the same as changed"
+
+
+def test_touching_a_file_changes_nothing(workspace: Workspace) -> None:
+    embedder = CountingEmbedder()
+    file = workspace.write_items("memory/a.md", ["one", "two"])
+    index = workspace.synced(embedder)
+    before = dump(index)
+    make_old(file)
+    assert index.status().pending == 1, "only reading it tells"
+    report = index.sync()
+    assert counted(report) == (0, 0, 0, 1)
+    assert (report.embedded, report.reused) == (0, 0)
+    assert dump(index) == before
+
+
+def test_a_renamed_file_keeps_its_vectors(workspace: Workspace) -> None:
+    embedder = CountingEmbedder()
+    file = workspace.write_items("memory/2026-01-01.md", ["one", "two"])
+    index = workspace.synced(embedder)
+    embedder.documents.clear()
+    file.rename(workspace.root / "memory/2026-01-02.md")
+    report = index.sync()
+    assert counted(report) == (1, 0, 1, 0)
+    assert embedder.documents == []
+    assert (report.embedded, report.reused) == (0, 2)
+    assert {hit.passage.date.day for hit in index.search("one").hits if hit.passage.date} == {2}
+
+
+def test_the_same_text_is_embedded_once(workspace: Workspace) -> None:
+    embedder = CountingEmbedder()
+    workspace.write_items("memory/a.md", ["same", "same", "other"])
+    workspace.write_items("memory/b.md", ["same"])
+    index = workspace.synced(embedder)
+    workspace.write_items("memory/c.md", ["same"])
+    report = index.sync()
+    assert sorted(embedder.documents) == ["other", "same"]
+    assert (report.embedded, report.reused) == (0, 1)
+
+
+def test_a_sync_with_nothing_to_do_opens_no_memory_file(workspace: Workspace) -> None:
+    for number in range(20):
+        workspace.write_items(f"memory/{number}.md", ["one"])
+    settle(workspace.synced(HashEmbedder()))
+    code = """
+import sys
+from pathlib import Path
+from indexer import Index
+from indexer.testing import HashEmbedder
+opened = []
+def hear(event, arguments):
+    if event == "open" and str(arguments[0]).endswith(".md"):
+        opened.append(arguments[0])
+sys.addaudithook(hear)
+def sync():
+    opened.clear()
+    report = Index(Path(sys.argv[1]), HashEmbedder()).sync()
+    print(report.unchanged, report.changed, len(opened))
+sync()
+(Path(sys.argv[1]) / "memory/3.md").write_text("- two")
+sync()
+"""
+    assert run_python(code, workspace.root).splitlines() == ["20 0 0", "19 1 2"], "one written, one read"
+
+
+def test_an_edit_within_the_grain_of_the_clock_is_noticed(workspace: Workspace) -> None:
+    index = workspace.index(HashEmbedder())
+    path = workspace.write("memory/a.md", "- aaaa")
+    for letter in "bcdefgh":
+        index.sync()
+        before = path.stat()
+        with open(path, "r+b") as stream:
+            stream.write(f"- {letter * 4}".encode())
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert path.stat().st_size == before.st_size and path.stat().st_mtime_ns == before.st_mtime_ns
+        assert counted(index.sync()) == (0, 1, 0, 0)
+        assert texts(index, letter * 4) == [letter * 4]
+
+
+def test_paths_restrict_a_sync(workspace: Workspace) -> None:
+    for path in ("MEMORY.md", "memory/a/x.md", "memory/ab/y.md"):
+        workspace.write_items(path, ["one"])
+    index = workspace.index(HashEmbedder())
+    assert index.sync(["memory/a"]).added == 1
+    assert index.sync(["memory/a/", "MEMORY.md"]).added == 1
+    (workspace.root / "memory/a/x.md").unlink()
+    assert counted(index.sync(["MEMORY.md"])) == (0, 0, 0, 1)
+    assert counted(index.sync(["memory/a/x.md"])) == (0, 0, 1, 0)
+    assert [file.path for file in index.plan().added] == ["memory/ab/y.md"]
+    with pytest.raises(SourceMissing, match=r"'notes/z'\. Run"):
+        index.sync(["notes/z"])
+    assert index.sync(["memory/not-yet.md"]).added == 0
+
+
+def test_a_full_sync_indexes_all_whatever_the_paths(workspace: Workspace) -> None:
+    embedder = CountingEmbedder()
+    workspace.write_items("MEMORY.md", ["one"])
+    workspace.write_items("memory/a.md", ["two"])
+    index = workspace.synced(embedder)
+    before = dump(index)
+    report = index.sync(["MEMORY.md"], full=True)
+    assert counted(report) == (2, 0, 0, 0)
+    assert len(embedder.documents) == 4
+    assert dump(index) == before
+
+
+def test_progress_knows_the_totals_from_the_start(workspace: Workspace) -> None:
+    sizes = 0
+    for number in range(5):
+        sizes += workspace.write_items(f"memory/{number}.md", [f"line {number} {n}" for n in range(150)]).stat().st_size
+    index = workspace.index(HashEmbedder())
+    seen: list[SyncProgress] = []
+    index.sync(on_progress=seen.append)
+    assert {(progress.total, progress.total_bytes) for progress in seen} == {(5, sizes)}
+    assert [progress.done for progress in seen] == [1, 2, 3, 4, 5]
+    assert (seen[-1].done_bytes, seen[-1].passages) == (sizes, 750)
+
+
+def test_a_cancelled_sync_goes_on_where_it_stopped(workspace: Workspace) -> None:
+    embedder = CountingEmbedder()
+    for number in range(8):
+        workspace.write_items(f"memory/{number}.md", [f"line {number} {n}" for n in range(200)])
+    index = workspace.index(embedder)
+    with pytest.raises(SyncCancelled, match=r"stopped after \d of 8 files\. Run it again"):
+        index.sync(cancelled=after(7))
+    stored = len(embedder.documents)
+    assert 0 < stored < 1600
+    assert index.status().counts is not None
+    index.sync()
+    assert len(embedder.documents) == len(set(embedder.documents)) == 1600
+    held = dump(index)
+    (workspace.root / "index.sqlite").unlink()
+    assert held == dump(workspace.synced(HashEmbedder()))
+
+
+@pytest.mark.parametrize("stop", [2, 3, 4, 5])
+def test_a_huge_file_is_stored_in_slices(workspace: Workspace, stop: int) -> None:
+    embedder = CountingEmbedder()
+    huge = workspace.write_items("memory/huge.md", [f"line number {n}" for n in range(5 * BATCH_TEXTS + 9)])
+    time.sleep(0.06)
+    index = workspace.index(embedder)
+    with pytest.raises(SyncCancelled):
+        index.sync(cancelled=after(stop))
+    stored = len(embedder.documents)
+    assert stored % BATCH_TEXTS == 0
+    assert index.status().pending == 1, "a file that is stored in part is not done"
+    report = index.sync()
+    assert sum(counted(report)) == 1 and report.unchanged == 0
+    assert len(embedder.documents) == len(set(embedder.documents)) == 5 * BATCH_TEXTS + 9
+    held = SqliteStore(workspace.root / "index.sqlite").known_passages("memory/huge.md")
+    assert [known.passage.start_line for known in held] == list(range(1, len(held) + 1))
+    assert counted(index.sync()) == (0, 0, 0, 1)
+    huge.unlink()
+    index.sync()
+    assert dump(index) == []
+
+
+def test_a_killed_sync_goes_on_where_it_stopped(workspace: Workspace) -> None:
+    for number in range(12):
+        workspace.write_items(f"memory/{number:02}.md", [f"line {number} {n}" for n in range(260)])
+    workspace.write_items("memory/99.md", [f"slice {n}" for n in range(4 * BATCH_TEXTS)])
+    code = """
+import sys, time
+from pathlib import Path
+from indexer import Index
+from indexer.testing import HashEmbedder
+class Slow(HashEmbedder):
+    def embed_documents(self, texts):
+        print(len(texts), flush=True)
+        return super().embed_documents(texts)
+Index(Path(sys.argv[1]), Slow()).sync()
+"""
+    embedded = 0
+    for batches in (4, 5, 3):
+        run = subprocess.Popen([sys.executable, "-c", code, str(workspace.root)], stdout=subprocess.PIPE, text=True)
+        assert run.stdout is not None
+        for _ in range(batches):
+            embedded += int(run.stdout.readline() or 0)
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+    embedder = CountingEmbedder()
+    index = workspace.synced(embedder)
+    total = 12 * 260 + 4 * BATCH_TEXTS
+    # Of each run, one batch at most was embedded and not stored.
+    assert len(embedder.documents) <= total - (embedded - 3 * 520)
+    held = dump(index)
+    (workspace.root / "index.sqlite").unlink()
+    assert held == dump(workspace.synced(HashEmbedder()))
+
+
+BAD: dict[str, tuple[bytes, str]] = {
+    "memory/latin.md": (b"gr\xfc\xdfe", "not UTF-8"),
+    "memory/wide.md": ("- x".encode("utf-16"), "UTF-16"),
+    "memory/large.md": (b"- x\n" * 3000, "more than the limit"),
+}
+
+
+def test_bad_files_are_named_and_the_rest_goes_on(workspace: Workspace) -> None:
+    index = Index(workspace.root, HashEmbedder(), max_file_bytes=10_000)
+    for path in BAD:
+        workspace.write_items(path, [f"earlier words of {path}"])
+    workspace.write_items("memory/good.md", ["good"])
+    index.sync()
+    for path, (raw, _) in BAD.items():
+        workspace.write(path, raw)
+    workspace.write_items("memory/later.md", ["later"])
+    for _ in range(3):
+        report = index.sync()
+        assert {path: reason in reasons(report)[path] for path, (_, reason) in BAD.items()} == dict.fromkeys(BAD, True)
+        assert len(report.failed) == 3
+        assert {failure.path for failure in index.status().failed} == set(BAD)
+        assert index.status().pending == 0, "it failed, and is not to be done"
+        assert all(f"earlier words of {path}" in texts(index, "earlier words", limit=9) for path in BAD)
+    assert counted(report) == (0, 0, 0, 2)
+    for path in BAD:
+        workspace.write_items(path, [f"mended {path}"])
+    assert index.sync().failed == ()
+    assert index.status().failed == ()
+    assert not any("earlier" in text for text in texts(index, "earlier words", limit=9))
+
+
+def test_a_file_that_never_was_good(workspace: Workspace) -> None:
+    workspace.write("memory/bad.md", b"\xff")
+    index = workspace.index(HashEmbedder())
+    for _ in range(2):
+        assert set(reasons(index.sync())) == {"memory/bad.md"}
+    (workspace.root / "memory/bad.md").unlink()
+    assert counted(index.sync()) == (0, 0, 1, 0)
+    assert index.status().failed == ()
+
+
+def test_what_may_not_be_read_is_named_and_stays_searchable(workspace: Workspace) -> None:
+    for path in ("memory/file.md", "memory/folder/below.md", "memory/open.md"):
+        workspace.write_items(path, [f"words in {path}"])
+    reachable(workspace.root)
+    workspace.synced(HashEmbedder()).close()
+    for entry in (workspace.root, *workspace.root.rglob("*")):
+        entry.chmod(0o777)
+    (workspace.root / "memory/file.md").chmod(0)
+    (workspace.root / "memory/folder").chmod(0)
+    code = """
+from pathlib import Path
+from indexer import Index
+from indexer.testing import HashEmbedder
+drop()
+index = Index(Path(sys.argv[1]), HashEmbedder())
+for _ in range(2):
+    report = index.sync()
+    print([f.path for f in report.failed], report.removed, sorted(h.path for h in index.search("words in").hits))
+"""
+    try:
+        printed = run_unprivileged(code, workspace.root).splitlines()
+    finally:
+        (workspace.root / "memory/folder").chmod(0o755)
+    everything = ["memory/file.md", "memory/folder/below.md", "memory/open.md"]
+    assert printed == [f"{['memory/file.md', 'memory/folder']} 0 {everything}"] * 2
+
+
+def test_links_are_not_followed(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.write_items("memory/a.md", ["inside"])
+    index = workspace.synced(HashEmbedder())
+    (tmp_path / "secret.md").write_text("- outside")
+    (workspace.root / "memory/link.md").symlink_to(tmp_path / "secret.md")
+    (workspace.root / "memory/a.md").unlink()
+    (workspace.root / "memory/a.md").symlink_to(tmp_path / "secret.md")
+    assert counted(index.sync()) == (0, 0, 1, 0)
+    assert texts(index, "outside inside") == []
+
+
+def test_what_is_deleted_leaves_no_trace(workspace: Workspace) -> None:
+    ordinary = [f"ordinary line {n}" for n in range(100)]
+    workspace.write_items("memory/a.md", ordinary)
+    workspace.write("memory/b.md", "# Project Xylotomous\n\n- Wombatina: zyxomatic\n- Wombatina: hunter2ing\n")
+    workspace.write_items("memory/c.md", [*ordinary[:3], "Quokkatown: grumblesome", "Quokkatown: again"])
+    index = workspace.synced(HashEmbedder())
+    index.search("wombatina")
+    (workspace.root / "memory/b.md").unlink()
+    workspace.write_items("memory/c.md", ordinary[:3])
+    index.sync()
+    index.scrub()
+    for file in workspace.index_files():
+        raw = file.read_bytes().lower()
+        for trace in (b"xylotom", b"wombatin", b"zyxomat", b"hunter2", b"quokkatown", b"grumbl"):
+            assert trace not in raw, (file.name, trace)
+    counts = row_counts(workspace.root / "index.sqlite")
+    assert (counts["files"], counts["passages"], counts["vectors"], counts["labels"]) == (2, 103, 103, 0)
+
+
+def test_ten_thousand_small_files(workspace: Workspace) -> None:
+    for folder in range(100):
+        (workspace.root / f"memory/{folder:02}").mkdir()
+        for number in range(100):
+            (workspace.root / f"memory/{folder:02}/{number:02}.md").write_bytes(
+                b"- tea %d\n- milk %d\n" % (folder, number)
+            )
+    index = workspace.index(None)
+    assert counted(index.sync()) == (10_000, 0, 0, 0)
+    time.sleep(0.06)
+    index.sync()
+    started = time.monotonic()
+    assert counted(index.sync()) == (0, 0, 0, 10_000)
+    assert time.monotonic() - started < 10
+    hits = index.search("tea 42", limit=60).hits
+    assert {hit.passage.text for hit in hits[:2]} == {"tea 42", "milk 42"}
+
+
+@pytest.mark.parametrize("error", [EmbedderUnavailable("It is gone. Get it."), EmbeddingError("It failed. Try again.")])
+def test_an_embedder_that_fails_leaves_text_and_is_made_up_for(workspace: Workspace, error: EmbeddingError) -> None:
+    for number in range(4):
+        workspace.write_items(f"memory/{number}.md", [f"line {number} {n}" for n in range(300)])
+    failing = workspace.index(FailingEmbedder(error, calls=2))
+    report = failing.sync()
+    assert report.added == 4 and report.failed == ()
+    assert report.degraded == (f"vector: {error}",)
+    assert report.embedded == 600
+    counts = failing.status().counts
+    assert counts is not None and (counts.passages, counts.embedded) == (1200, 600)
+    assert failing.status().pending == 2
+    assert texts(failing, "line 3 299")[0] == "line 3 299"
+
+    assert workspace.synced(FailingEmbedder(error)).status().pending == 2, "it is tried again, and stays to be done"
+    embedder = CountingEmbedder()
+    mended = workspace.index(embedder)
+    report = mended.sync()
+    assert report.degraded == ()
+    assert len(embedder.documents) == report.embedded == 600
+    assert counted(report) == (0, 2, 0, 2)
+    assert counted(mended.sync()) == (0, 0, 0, 4)
+    held = dump(mended)
+    (workspace.root / "index.sqlite").unlink()
+    assert held == dump(workspace.synced(HashEmbedder()))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_any_edits_end_in_the_index_that_a_fresh_one_has(workspace: Workspace, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    index = workspace.synced(HashEmbedder())
+    for number in range(12):
+        for _ in range(3):
+            edit(workspace, chance, number)
+            day = workspace.root / "memory/2026-11-20.md"
+            with open(day, "a") as stream:
+                stream.write(
+                    chance.choice(["## 14:0%d\n\n- entry\n", "- more %d\n", "\n# 2026-11-0%d\n", "Ann: %d\n"]) % number
+                )
+        index.sync()
+        fresh_root = tmp_path / f"fresh-{number}"
+        shutil.copytree(workspace.root, fresh_root, ignore=shutil.ignore_patterns("index.sqlite*"))
+        fresh = Index(fresh_root, HashEmbedder())
+        fresh.sync()
+        assert dump(index) == dump(fresh)
+        fresh.close()
+    index.close()
+
+
+SYNC = """
+import sys
+from pathlib import Path
+from indexer import Index
+from indexer.testing import HashEmbedder
+index = Index(Path(sys.argv[1]), HashEmbedder())
+for number in range(int(sys.argv[3])):
+    for path in ("memory/shared.md", f"memory/{sys.argv[2]}.md"):
+        with open(Path(sys.argv[1]) / path, "a") as stream:
+            stream.write(f"- line {number} of {sys.argv[2]}\\n")
+    index.sync()
+"""
+
+
+def test_two_processes_sync_at_once(workspace: Workspace) -> None:
+    for number in range(6):
+        workspace.write_items(f"memory/{number}.md", [f"line {number} {n}" for n in range(100)])
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", SYNC, str(workspace.root), name, "12"], stderr=subprocess.PIPE, text=True
+        )
+        for name in ("first", "second")
+    ]
+    for run in runs:
+        _, complaint = run.communicate(timeout=60)
+        assert run.returncode == 0, complaint
+    index = workspace.synced(HashEmbedder())
+    held = dump(index)
+    assert sum(1 for row in held if row[0] == "memory/shared.md") == 25
+    for file in workspace.index_files():
+        file.unlink()
+    assert held == dump(workspace.synced(HashEmbedder()))
+
+
+def test_a_file_that_grows_while_it_is_indexed(workspace: Workspace) -> None:
+    file = workspace.write_items("memory/a.md", ["start"])
+    code = """
+import sys
+for number in range(3000):
+    with open(sys.argv[1], "a") as stream:
+        stream.write(f"- line {number}\\n")
+"""
+    index = workspace.index(None)
+    writer = subprocess.Popen([sys.executable, "-c", code, str(file)])
+    while writer.poll() is None:
+        for failure in index.sync().failed:
+            assert "changes while it is read" in failure.reason
+    index.sync()
+    counts = index.status().counts
+    assert counts is not None and counts.passages == 3001

@@ -1,0 +1,120 @@
+"""A workspace in a temporary folder, and embedders that count or fail."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from indexer import Embedder, EmbeddingError, Index, RankingSettings, SearchFilter
+from indexer.testing import HashEmbedder
+from indexer.types import Vectors
+
+TODAY = dt.date(2026, 11, 20)
+LONG_AGO_NS = 1_700_000_000_123_456_789
+NOBODY = 65534
+
+
+class Workspace:
+    """A folder with memories."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "memory").mkdir(parents=True)
+
+    def write(self, path: str, text: str | bytes) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+        return file
+
+    def write_items(self, path: str, items: Sequence[str]) -> Path:
+        return self.write(path, "".join(f"- {item}\n" for item in items))
+
+    def index(self, embedder: Embedder | None = None, *, ranking: RankingSettings | None = None) -> Index:
+        return Index(self.root, embedder, ranking=ranking or RankingSettings(), today=lambda: TODAY)
+
+    def synced(self, embedder: Embedder | None = None, *, ranking: RankingSettings | None = None) -> Index:
+        index = self.index(embedder, ranking=ranking)
+        index.sync()
+        return index
+
+    def memories(self) -> dict[str, bytes]:
+        return {str(path.relative_to(self.root)): path.read_bytes() for path in sorted(self.root.rglob("*.md"))}
+
+    def index_files(self) -> list[Path]:
+        return sorted(self.root.glob("index.sqlite*"))
+
+
+class CountingEmbedder(HashEmbedder):
+    """Keeps every text that it was asked to embed."""
+
+    def __init__(self, dimensions: int = 64, *, seed: int = 0) -> None:
+        super().__init__(dimensions, seed=seed)
+        self.documents: list[str] = []
+        self.questions: list[str] = []
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        self.documents += texts
+        return super().embed_documents(texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        self.questions.append(text)
+        return super().embed_query(text)
+
+
+class FailingEmbedder(HashEmbedder):
+    """Fails from a given call on."""
+
+    def __init__(self, error: EmbeddingError, *, calls: int = 0) -> None:
+        super().__init__()
+        self.error = error
+        self.calls = calls
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        if self.calls <= 0:
+            raise self.error
+        self.calls -= 1
+        return np.stack([super(FailingEmbedder, self).embed_query(text) for text in texts])
+
+    def embed_query(self, text: str) -> Vectors:
+        raise self.error
+
+
+def texts(index: Index, query: str, *, limit: int = 6, kept: SearchFilter | None = None) -> list[str]:
+    return [hit.passage.text for hit in index.search(query, limit=limit, kept=kept or SearchFilter()).hits]
+
+
+def make_old(file: Path) -> None:
+    """Set a file's time to one that no clock's grain makes doubtful; its ctime is now."""
+    os.utime(file, ns=(LONG_AGO_NS, LONG_AGO_NS))
+
+
+def run_python(code: str, *arguments: object, timeout: float = 60) -> str:
+    """Run code in a fresh interpreter; what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def run_unprivileged(code: str, *arguments: object) -> str:
+    """Run code that, from `drop()` on, is one who may not read everything."""
+    drop = f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})" if os.geteuid() == 0 else "pass"
+    return run_python(_LOADED + code.replace("drop()", drop), *arguments)
+
+
+# The one who may not read everything may not read Python's own modules either.
+_LOADED = """
+import os, secrets, sys
+import apsw, numpy, sqlite_vec
+from indexer.testing import HashEmbedder
+HashEmbedder().embed_query("loads what is loaded late")
+apsw.Connection(":memory:").execute("SELECT 1")
+"""

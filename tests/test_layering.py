@@ -1,0 +1,238 @@
+"""Holds the direction of imports: read from the source with `ast`, so that no import has to run."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("indexer", "memory_service")
+
+# From the bottom up. A module imports only from layers below its own; "x.*" is a package whose modules
+# also import each other, though never in a circle.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    (
+        "indexer.errors",
+        "indexer.types",
+        "indexer.analysis",
+        "indexer.comments",
+        "indexer.cues",
+        "indexer.dates",
+        "indexer.sections",
+        "indexer.embeddings",
+        "indexer.stores",
+    ),
+    ("indexer.blocks", "indexer.corpus", "indexer.snippets", "indexer.embeddings.base", "indexer.testing"),
+    (
+        "indexer.markdown",
+        "indexer.ranking",
+        "indexer.embeddings.cache",
+        "indexer.embeddings.minilm",
+        "indexer.embeddings.minilm_model.convert",
+        "indexer.stores.base",
+        "indexer.stores.database",
+    ),
+    ("indexer.matrix", "indexer.sources", "indexer.splitter", "indexer.stores.sqlite"),
+    ("indexer.plan",),
+    ("indexer.search", "indexer.sync"),
+    ("indexer.index",),
+    ("indexer",),
+    (
+        "memory_service._version",
+        "memory_service.entries",
+        "memory_service.errors",
+        "memory_service.schemas",
+        "memory_service.tokens",
+    ),
+    (
+        "memory_service.block",
+        "memory_service.config",
+        "memory_service.files",
+        "memory_service.operations",
+        "memory_service.pages",
+        "memory_service.sample",
+    ),
+    ("memory_service.packing", "memory_service.workspaces"),
+    ("memory_service.context", "memory_service.daybook"),
+    ("memory_service.memories", "memory_service.receipts"),
+    ("memory_service.answers", "memory_service.doctor", "memory_service.longterm"),
+    ("memory_service.service",),
+    ("memory_service.api.*", "memory_service.cli.*", "memory_service.client.*"),
+    ("memory_service", "memory_service.__main__"),
+)
+# What a command starts, it imports when it runs.
+EXCEPTIONS = {("memory_service.cli.serve", "memory_service.api.server")}
+
+# Each foreign package is imported in one place, where its errors are translated too.
+VENDORS: dict[str, tuple[str, ...]] = {
+    "apsw": ("indexer.stores.database",),
+    "sqlite_vec": ("indexer.stores.database",),
+    "onnxruntime": ("indexer.embeddings.minilm",),
+    "tokenizers": ("indexer.embeddings.minilm",),
+    "onnx": ("indexer.embeddings.minilm_model.convert",),
+    "ml_dtypes": ("indexer.embeddings.minilm_model.convert",),
+    "safetensors": ("indexer.embeddings.minilm_model.convert",),
+    "Stemmer": ("indexer.analysis",),
+    "numpy": ("indexer", "indexer.*", "memory_service.packing", "memory_service.doctor"),
+    "pydantic": (
+        "memory_service.schemas",
+        "memory_service.config",
+        "memory_service.client.*",
+        "memory_service.cli.output",
+        "memory_service.api.*",
+    ),
+    "filelock": ("memory_service.files",),
+    "anyio": ("memory_service.api.*",),
+    "fastapi": ("memory_service.api.*",),
+    "starlette": ("memory_service.api.*",),
+    "uvicorn": ("memory_service.api.*",),
+    "prometheus_client": ("memory_service.api.*",),
+    "httpx": ("memory_service.client.*",),
+    "click": ("memory_service.cli.*",),
+    "rich": ("memory_service.cli.*",),
+}
+# What the client must never load, through whatever module.
+NOT_FOR_CLIENTS = {"indexer", "numpy", "fastapi", "starlette", "uvicorn", "apsw", "onnxruntime", "click", "rich"}
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One import: `late` when it runs with a function, `typing` when it never runs."""
+
+    importer: str
+    imported: str
+    late: bool
+    typing: bool
+
+
+def module_name(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_name(file): file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))}
+
+
+def imports_of(module: str) -> Iterator[Import]:
+    yield from _imports(ast.parse(MODULES[module].read_text(encoding="utf-8")), module, late=False, typing=False)
+
+
+def _imports(node: ast.AST, module: str, *, late: bool, typing: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                for name in names:
+                    yield Import(module, name.name, late, typing)
+            case ast.ImportFrom(module=str(source), level=0, names=names):
+                for name in names:
+                    full = f"{source}.{name.name}"
+                    yield Import(module, full if full in MODULES else source, late, typing)
+            case ast.ImportFrom():
+                raise AssertionError(f"{module} has a relative import. Write the full name.")
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                yield from _imports(child, module, late=late, typing=True)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                yield from _imports(child, module, late=True, typing=typing)
+            case _:
+                yield from _imports(child, module, late=late, typing=typing)
+
+
+IMPORTS = [found for module in MODULES for found in imports_of(module)]
+
+
+def in_place(module: str, place: str) -> bool:
+    return fnmatchcase(module, place) or module == place.removesuffix(".*")
+
+
+def place_of(module: str) -> tuple[int, str] | None:
+    """The layer of a module, and its name or pattern in the table."""
+    return next(
+        ((level, place) for level, layer in enumerate(LAYERS) for place in layer if in_place(module, place)), None
+    )
+
+
+def known_place(module: str) -> tuple[int, str]:
+    place = place_of(module)
+    assert place, f"{module} is new: add it to LAYERS in tests/test_layering.py, as low as it can stand."
+    return place
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_every_module_has_a_layer(module: str) -> None:
+    known_place(module)
+
+
+def test_the_table_names_no_module_that_is_gone() -> None:
+    gone = [place for layer in LAYERS for place in layer if not any(in_place(module, place) for module in MODULES)]
+    assert not gone, f"These are not there any more; take them out of LAYERS: {gone}"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_module_imports_only_from_below(module: str) -> None:
+    own = known_place(module)
+    for found in imports_of(module):
+        if found.imported not in MODULES or (module, found.imported) in EXCEPTIONS:
+            continue
+        other = known_place(found.imported)
+        same_package = other == own and own[1].endswith(".*")
+        assert other[0] < own[0] or same_package or module == own[1] == "memory_service", (
+            f"{module} imports {found.imported}, which does not stand below it. "
+            "Move what is shared down, or change LAYERS in tests/test_layering.py with the reason."
+        )
+
+
+def test_exceptions_are_late() -> None:
+    for importer, imported in EXCEPTIONS:
+        used = [found for found in IMPORTS if (found.importer, found.imported) == (importer, imported)]
+        assert used, f"{importer} does not import {imported} any more; take it out of EXCEPTIONS."
+        assert all(found.late for found in used)
+
+
+def test_indexer_knows_nothing_of_the_service() -> None:
+    assert not [
+        found for found in IMPORTS if top(found.importer) == "indexer" and top(found.imported) == "memory_service"
+    ]
+
+
+def test_there_are_no_circles() -> None:
+    graph: dict[str, set[str]] = {module: set() for module in MODULES}
+    for found in IMPORTS:
+        if found.imported in MODULES and not found.typing:
+            graph[found.importer].add(found.imported)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"Imports run in a circle: {' <- '.join(error.args[1])}")
+
+
+def top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_foreign_packages_are_imported_in_their_place(module: str) -> None:
+    for found in imports_of(module):
+        package = top(found.imported)
+        if package in PACKAGES or package in sys.stdlib_module_names:
+            continue
+        places = VENDORS.get(package)
+        assert places, f"{module} imports {package}, which is new: add it to VENDORS in tests/test_layering.py."
+        assert any(in_place(module, place) for place in places), f"{module} imports {package}; only {places} may."
+
+
+def test_the_client_loads_no_server_packages() -> None:
+    reached, waiting = set[str](), ["memory_service", "memory_service.client"]
+    while waiting:
+        module = waiting.pop()
+        if module in reached:
+            continue
+        reached.add(module)
+        if module in MODULES:
+            waiting += [found.imported for found in imports_of(module) if not found.late and not found.typing]
+    assert not {top(module) for module in reached} & NOT_FOR_CLIENTS
