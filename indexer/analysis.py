@@ -28,7 +28,9 @@ _UNSPACED = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7a3"  # kana, Hangul
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
 )
-_RUN = re.compile(f"[{_UNSPACED}]+|[^\\W_{_UNSPACED}]+")
+# The vowel signs of Indian scripts are no letters to `re`, but parts of words all the same.
+_INDIC = "\u0900-\u0963\u0966-\u0dff"
+_RUN = re.compile(f"[{_UNSPACED}]+|(?:[^\\W_{_UNSPACED}]|[{_INDIC}])+")
 _CJK = re.compile(f"[{_UNSPACED}]")
 _ASCII_WORD = re.compile("[a-z0-9]+")
 
@@ -95,7 +97,7 @@ def _asked(run: str) -> list[str]:
 def _runs(text: str) -> list[str]:
     return [
         run if len(run) <= MAX_TERM_CHARS or has_unspaced(run[0]) else run[:MAX_TERM_CHARS]
-        for run in _RUN.findall(fold(text))
+        for run in (_ASCII_WORD if text.isascii() else _RUN).findall(fold(text))
     ]
 
 

@@ -136,6 +136,7 @@ class Index:
                 self.root,
                 self._store,
                 self._embedder,
+                fingerprint=self.fingerprint,
                 max_file_bytes=self._max_file_bytes,
                 splitter=self._splitter,
                 on_progress=on_progress,
@@ -177,7 +178,7 @@ class Index:
         if embedder is not None and len(view.corpus):
             vector = searching.embed_question(embedder, searching.vector_text(text, postings, view.corpus), degraded)
             trust = searching.trust_in(embedder, text)
-        done: Mode = "text" if vector is None else mode
+        done: Mode = "text" if vector is None and (len(view.corpus) or embedder is None) else mode
         asked = replace(asked, mode=done)
         with self._store.reading():
             if done == "text" and mode == "vector" and embedder is not None:

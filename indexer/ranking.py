@@ -148,13 +148,16 @@ def fuse(text: TextEvidence | None, vector: VectorEvidence | None, rows: Ints, t
         trust: Weight of the vectors, 1.0 where the model knows the script of the question.
     """
     parts: dict[str, Floats] = {}
+    # What the vectors cannot tell, which passage of a window it is, the words then have to.
+    doubt = 1.0 if vector is None else 1.0 - trust
     if vector is not None:
         parts["vector"] = 0.5 * trust * standardised(vector.own, rows)
         parts["neighbours"] = 0.3 * trust * standardised(vector.triple, rows)
         parts["section"] = 0.3 * trust * standardised(vector.section, rows)
     if text is not None:
-        parts["text"] = 0.3 * standardised(text.pair, rows)
-        parts["window"] = 0.4 * standardised(text.window, rows)
+        parts["text"] = (0.3 - 0.05 * doubt) * standardised(text.pair, rows)
+        parts["window"] = (0.4 - 0.05 * doubt) * standardised(text.window, rows)
+        parts["words"] = 0.2 * doubt * standardised(text.unit, rows)
     return parts
 
 

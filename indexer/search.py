@@ -166,6 +166,12 @@ def rank(
     elif settings.recency_weight:
         parts = {name: part * aged for name, part in parts.items()}
         scores = scores * aged
+    if text and near is None:
+        # Nothing speaks for a passage with none of the words in it or around it. They go last, as the others
+        # are measured against them.
+        spoken_for = text.window[rows] > 0
+        rows, scores = rows[spoken_for], scores[spoken_for]
+        parts = {name: part[spoken_for] for name, part in parts.items()}
     return _Ranked(rows=rows, scores=scores, parts=parts, text=text, vector=near)
 
 

@@ -17,8 +17,8 @@ from indexer.errors import EmbedderUnavailable, EmbeddingError, SyncCancelled
 from indexer.plan import PassageDiff, SyncPlan, compare, passage_terms, text_hash
 from indexer.sources import Content, SourceFile, read
 from indexer.splitter import Splitter
-from indexer.stores.base import FileState, FileWrite, IndexStore, KnownPassage, NewPassage
-from indexer.types import FileFailure, Passage, SyncProgress, SyncReport
+from indexer.stores.base import FileState, FileWrite, IndexStore, KnownPassage, NewPassage, Written
+from indexer.types import FileFailure, Fingerprint, Passage, SyncProgress, SyncReport
 
 # Texts embedded between two transactions: enough to sort by length, few enough to lose little.
 BATCH_TEXTS = 256
@@ -66,6 +66,7 @@ class Sync:
         root: The workspace folder.
         store: Where passages go.
         embedder: Makes their vectors; None stores text alone.
+        fingerprint: What the index has to be made with: another process may make it anew meanwhile.
         max_file_bytes: Larger files are refused.
         splitter: What remembers files between runs.
         on_progress: Told after every batch.
@@ -78,6 +79,7 @@ class Sync:
         store: IndexStore,
         embedder: Embedder | None,
         *,
+        fingerprint: Fingerprint,
         max_file_bytes: int,
         splitter: Splitter | None = None,
         on_progress: Progress | None = None,
@@ -86,6 +88,7 @@ class Sync:
         self._root = root
         self._store = store
         self._embedder = embedder
+        self._fingerprint = fingerprint
         self._wants_vectors = embedder is not None
         self._max_file_bytes = max_file_bytes
         self._splitter = splitter or Splitter()
@@ -100,7 +103,7 @@ class Sync:
 
         Raises:
             SyncCancelled: `cancelled` said so; what was written stays.
-            StoreError: The index cannot be written.
+                StoreError: The index cannot be written.
         """
         started = time.monotonic()
         work = [*plan.suspects, *plan.unsure, *plan.added]
@@ -137,7 +140,7 @@ class Sync:
             self._check_cancelled()
             removed = _keys_and_terms(self._store.known_passages(path))
             write = FileWrite(path=path, state=None, expected_revision=states[path].revision, removed=removed)
-            refused = self._store.write([write]).refused
+            refused = self._write([write]).refused
             self._tally.refused += refused
             self._tally.removed += not refused
             self._advance(path, 0)
@@ -170,11 +173,14 @@ class Sync:
 
     def _note(self, state: FileState) -> None:
         write = FileWrite(path=state.path, state=state, expected_revision=state.revision)
-        self._tally.refused += self._store.write([write]).refused
+        self._tally.refused += self._write([write]).refused
+
+    def _write(self, writes: Sequence[FileWrite]) -> Written:
+        return self._store.write(writes, made_with=self._fingerprint)
 
     def _store_batch(self, portions: Sequence[_Portion]) -> None:
         vectors = self._vectors([passage.text for portion in portions for _, passage in portion.diff.inserted])
-        written = self._store.write([self._file_write(portion, vectors) for portion in portions])
+        written = self._write([self._file_write(portion, vectors) for portion in portions])
         for portion in portions:
             path = portion.state.path
             self._revisions[path] = written.revision

@@ -167,8 +167,12 @@ class IndexStore(Protocol):
         """Vectors (float32, little-endian) already stored for these texts, in whatever file."""
         ...
 
-    def write(self, writes: Sequence[FileWrite]) -> Written:
-        """Apply all in one transaction, but for files whose expected revision no longer holds."""
+    def write(self, writes: Sequence[FileWrite], *, made_with: Fingerprint | None = None) -> Written:
+        """Apply all in one transaction, but for files whose expected revision no longer holds.
+
+        Raises:
+            StoreOutdated: `made_with` is given and is not what the index was made with.
+        """
         ...
 
     def corpus(self, previous: Corpus | None) -> Corpus:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexer.corpus import COLUMNS, Corpus, CorpusFile, Floats, Ints
-from indexer.errors import StoreCorrupt, StoreLocked
+from indexer.errors import StoreCorrupt, StoreLocked, StoreOutdated
 from indexer.stores.base import (
     FileState,
     FileWrite,
@@ -97,6 +97,7 @@ class SqliteStore:
         """See `IndexStore`."""
         made = {name: getattr(fingerprint, name) for name in ("model", "dimensions", "rules", "schema")}
         with self._database.writing():
+            self._refuse_foreign()
             # Other processes hold older revisions and keys in memory, maybe of a file that was deleted:
             # both go on from where they were, and from the clock (µs) where nothing tells where that was.
             now = time.time_ns() // 1000
@@ -162,10 +163,14 @@ class SqliteStore:
                 found[text_hash] = row[0][0]
         return found
 
-    def write(self, writes: Sequence[FileWrite]) -> Written:
+    def write(self, writes: Sequence[FileWrite], *, made_with: Fingerprint | None = None) -> Written:
         """See `IndexStore`."""
         refused = []
         with self._database.writing():
+            if made_with is not None and self.fingerprint() != made_with:
+                raise StoreOutdated(
+                    f"The index {self.path} was made anew by another process. Run `memory-service reindex` again."
+                )
             revision = self.revision() + 1
             self._database.run("UPDATE meta SET value = ? WHERE name = 'revision'", (revision,))
             self._database.run("INSERT OR REPLACE INTO meta VALUES ('updated_at', ?)", (_now(),))
@@ -293,6 +298,13 @@ class SqliteStore:
 
     def _paths(self) -> list[Path]:
         return [self.path, self.path.with_name(self.path.name + "-wal")]
+
+    def _refuse_foreign(self) -> None:
+        tables = self._database.value("SELECT count(*) FROM sqlite_schema WHERE type = 'table'")
+        if tables and not self._has_tables():
+            raise StoreCorrupt(
+                f"{self.path} is an SQLite file of something else. Move it away and run `memory-service reindex`."
+            )
 
     def _drop_all(self, kind: str) -> None:
         # Virtual tables first: they drop their own shadow tables.

@@ -71,6 +71,6 @@ def context(place: Place, query: str, budget_tokens: int, system_prompt: str, ke
     if answer.system_prompt:
         click.echo(answer.system_prompt)
     receipt = answer.receipt
-    told = f"{len(receipt.included)} passages in, {receipt.omitted_count} left out; {answer.tokens} of {budget_tokens} tokens"
+    told = f"{len(receipt.included)} in, {receipt.omitted_count} left out; {answer.tokens} of {budget_tokens} tokens"
     click.secho(f"{receipt.reason or told}; receipt {receipt.receipt_id}", dim=True, err=True)
     warn(answer.degraded)

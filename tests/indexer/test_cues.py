@@ -103,6 +103,9 @@ He said "why?"
 **why?**
 why? 🙂
 Yes. And you?
+What? (yes)
+Look? [shares a picture: a cat]
+真的吗？（见下）
 你是谁？
 你好吗
 你好吗。
@@ -113,7 +116,6 @@ Yes. And you?
 ASKS_NOT = """
 Yes.
 Why? Because.
-What? (yes)
 a ? b : c
 你好
 你是谁？我是小明。

@@ -119,12 +119,14 @@ ALL = np.arange(3)
 
 def test_fuse_weighs_standardised_signals() -> None:
     parts = fuse(TEXT, VECTOR, ALL, 0.5)
-    assert set(parts) == {"vector", "neighbours", "section", "text", "window"}
+    assert set(parts) == {"vector", "neighbours", "section", "text", "window", "words"}
     assert parts["vector"] == pytest.approx(0.25 * standardised(VECTOR.own, ALL))
-    assert parts["text"] == pytest.approx(0.3 * standardised(TEXT.pair, ALL))
+    assert parts["text"] == pytest.approx(0.275 * standardised(TEXT.pair, ALL))
+    assert parts["words"] == pytest.approx(0.1 * standardised(TEXT.unit, ALL))
     assert parts["window"].tolist() == [0, 0, 0]
+    assert fuse(TEXT, VECTOR, ALL, 1.0)["words"].tolist() == [0, 0, 0]
     assert set(fuse(None, VECTOR, ALL, 1.0)) == {"vector", "neighbours", "section"}
-    assert set(fuse(TEXT, None, ALL, 1.0)) == {"text", "window"}
+    assert set(fuse(TEXT, None, ALL, 1.0)) == {"text", "window", "words"}
 
 
 def test_blend_is_seven_tenths_cosine_and_three_tenths_squeezed_bm25() -> None:

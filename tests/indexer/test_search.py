@@ -41,7 +41,8 @@ def facts(workspace: Workspace) -> Index:
 def test_every_mode_finds_the_fact(facts: Index, mode: Mode) -> None:
     for fact in FACTS:
         results = facts.search(fact, mode=mode, limit=3)
-        assert (results.mode, results.degraded, len(results.hits)) == (mode, (), 3)
+        assert (results.mode, results.degraded) == (mode, ())
+        assert len(results.hits) == 3 or mode == "text"
         assert results.hits[0].passage.text == fact
         assert results.hits[0].snippet == fact
 
@@ -81,16 +82,11 @@ def test_without_a_model_words_are_searched(workspace: Workspace) -> None:
     assert asked.hits[0].passage.text == FACTS[2]
 
 
-@pytest.mark.xfail(
-    reason="Without vectors no signal is of the passage alone: where all windows have the word, their tiny "
-    "differences in length are standardised to as much as the word itself."
-)
 def test_a_text_search_puts_first_what_has_the_word(workspace: Workspace) -> None:
     workspace.write_items("memory/a.md", FACTS)
     assert texts(workspace.synced(None), "deploys")[0] == FACTS[2]
 
 
-@pytest.mark.xfail(reason="A search by words fills its limit with passages that have none of them.")
 def test_a_text_search_finds_nothing_where_no_word_occurs(workspace: Workspace) -> None:
     workspace.write_items("memory/a.md", FACTS)
     assert texts(workspace.synced(None), "xylophone") == []
