@@ -24,7 +24,8 @@ from indexer.search import View
 from indexer.sources import is_memory_path, scan_memories
 from indexer.splitter import Splitter
 from indexer.stores.base import FileState, IndexStore, StoreCounts
-from indexer.stores.sqlite import SCHEMA, SqliteStore
+from indexer.stores.sqlite import SqliteStore
+from indexer.stores.tables import SCHEMA
 from indexer.sync import Progress, Sync
 from indexer.types import FileFailure, Fingerprint, Mode, SearchFilter, SearchResults, SyncReport
 

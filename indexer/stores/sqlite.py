@@ -11,9 +11,7 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,46 +27,21 @@ from indexer.stores.base import (
     TermPosting,
     Written,
 )
-from indexer.types import Cue, Fingerprint, Passage, SearchFilter, Vectors
+from indexer.stores.tables import (
+    PASSAGE_COLUMNS,
+    STATE_COLUMNS,
+    TABLES,
+    VECTORS,
+    passage_of,
+    state_of,
+    titles_of,
+    vector_filter,
+)
+from indexer.types import Fingerprint, Passage, SearchFilter, Vectors
 
-if TYPE_CHECKING:
-    from indexer.stores.database import Row
-
-SCHEMA = 1
 # sqlite-vec takes at most this many neighbours in one query.
 NEAREST_LIMIT = 4096
 _BATCH = 500
-
-# Small chunks make reading one vector ten times cheaper (15 instead of 130 µs) and a scan no slower;
-# secure-delete takes a removed term out of the full-text index at once instead of at the next merge.
-_TABLES = """
-    CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-    CREATE TABLE files (
-        file INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, source TEXT NOT NULL,
-        size_bytes INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
-        checked_ns INTEGER NOT NULL, content_hash TEXT NOT NULL, failure TEXT NOT NULL, revision INTEGER NOT NULL);
-    CREATE INDEX files_revision ON files (revision);
-    CREATE TABLE labels (label INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-    CREATE TABLE passages (
-        key INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, ordinal INTEGER NOT NULL,
-        start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, text TEXT NOT NULL, heading TEXT NOT NULL,
-        opens_section INTEGER NOT NULL, day INTEGER NOT NULL, label INTEGER NOT NULL, cues INTEGER NOT NULL,
-        chars INTEGER NOT NULL, length INTEGER NOT NULL, text_hash BLOB NOT NULL, embedded INTEGER NOT NULL);
-    CREATE INDEX passages_file ON passages (file, ordinal);
-    CREATE INDEX passages_text ON passages (text_hash) WHERE embedded;
-    CREATE INDEX passages_unembedded ON passages (file) WHERE NOT embedded;
-    CREATE INDEX passages_label ON passages (label) WHERE label > 0;
-    CREATE VIRTUAL TABLE terms USING fts5 (body, content='', tokenize='ascii');
-    INSERT INTO terms (terms, rank) VALUES ('secure-delete', 1);
-    CREATE VIRTUAL TABLE postings USING fts5vocab (terms, instance);
-"""
-_VECTORS = """
-    CREATE VIRTUAL TABLE vectors USING vec0 (
-        key INTEGER PRIMARY KEY, embedding FLOAT[{dimensions}] distance_metric=cosine,
-        source TEXT, day INTEGER, chunk_size=64)
-"""
-_PASSAGE = "p.start_line, p.end_line, p.text, p.heading, p.opens_section, p.day, coalesce(l.name, ''), p.cues"
-_STATE = "path, source, size_bytes, mtime_ns, ctime_ns, inode, checked_ns, content_hash, failure, revision"
 
 
 class SqliteStore:
@@ -105,9 +78,9 @@ class SqliteStore:
             highest = max(now, self._highest_key())
             for kind in ("view", "table"):
                 self._drop_all(kind)
-            self._database.run(_TABLES)
+            self._database.run(TABLES)
             if fingerprint.dimensions:
-                self._database.run(_VECTORS.format(dimensions=fingerprint.dimensions))
+                self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
             self._database.run_many(
                 "INSERT INTO meta VALUES (?, ?)", [("fingerprint", json.dumps(made)), ("revision", revision)]
             )
@@ -125,8 +98,8 @@ class SqliteStore:
 
     def file_states(self) -> dict[str, FileState]:
         """See `IndexStore`."""
-        rows = self._database.rows(f"SELECT {_STATE} FROM files") if self._has_tables() else []
-        return {row[0]: _state(row) for row in rows}
+        rows = self._database.rows(f"SELECT {STATE_COLUMNS} FROM files") if self._has_tables() else []
+        return {row[0]: state_of(row) for row in rows}
 
     def unembedded_paths(self) -> set[str]:
         """See `IndexStore`."""
@@ -140,13 +113,15 @@ class SqliteStore:
     def known_passages(self, path: str) -> list[KnownPassage]:
         """See `IndexStore`."""
         rows = self._database.rows(
-            f"""SELECT p.key, p.ordinal, p.text_hash, p.embedded, {_PASSAGE}
+            f"""SELECT p.key, p.ordinal, p.text_hash, p.embedded, {PASSAGE_COLUMNS}
                 FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
                 WHERE f.path = ? ORDER BY p.ordinal""",
             (path,),
         )
         return [
-            KnownPassage(key=key, ordinal=ordinal, text_hash=text_hash, embedded=bool(embedded), passage=_passage(rest))
+            KnownPassage(
+                key=key, ordinal=ordinal, text_hash=text_hash, embedded=bool(embedded), passage=passage_of(rest)
+            )
             for key, ordinal, text_hash, embedded, *rest in rows
         ]
 
@@ -212,7 +187,7 @@ class SqliteStore:
 
     def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
         """See `IndexStore`."""
-        where, bindings = _vector_filter(kept)
+        where, bindings = vector_filter(kept)
         rows = self._database.rows(
             f"SELECT key, distance FROM vectors WHERE embedding MATCH ? AND k = ?{where}",
             (vector.astype("<f4").tobytes(), min(limit, NEAREST_LIMIT), *bindings),
@@ -238,13 +213,13 @@ class SqliteStore:
         for start in range(0, len(keys), _BATCH):
             part = [int(key) for key in keys[start : start + _BATCH]]
             rows = self._database.rows(
-                f"""SELECT p.key, f.path, f.source, p.ordinal, {_PASSAGE}
+                f"""SELECT p.key, f.path, f.source, p.ordinal, {PASSAGE_COLUMNS}
                     FROM passages p JOIN files f USING (file) LEFT JOIN labels l USING (label)
                     WHERE p.key IN ({",".join("?" * len(part))})""",
                 part,
             )
             for key, path, source, ordinal, *rest in rows:
-                passage = _passage(rest)
+                passage = passage_of(rest)
                 found[key] = StoredPassage(key=key, path=path, source=source, ordinal=ordinal, passage=passage)
         return found
 
@@ -350,7 +325,7 @@ class SqliteStore:
             """UPDATE passages SET ordinal = ?, start_line = ?, end_line = ?, heading = ?, opens_section = ?, cues = ?,
                label = ? WHERE key = ?""",
             [
-                (ordinal, p.start_line, p.end_line, _titles(p), p.opens_section, int(p.cues), self._label(p), key)
+                (ordinal, p.start_line, p.end_line, titles_of(p), p.opens_section, int(p.cues), self._label(p), key)
                 for key, ordinal, p in write.moved
             ],
         )
@@ -364,8 +339,8 @@ class SqliteStore:
             state.checked_ns, state.content_hash, state.failure, revision,
         )  # fmt: skip
         if known is None:
-            return self._database.insert(f"INSERT INTO files ({_STATE}) VALUES (?,?,?,?,?,?,?,?,?,?)", row)
-        self._database.run(f"UPDATE files SET ({_STATE}) = (?,?,?,?,?,?,?,?,?,?) WHERE file = ?", (*row, known))
+            return self._database.insert(f"INSERT INTO files ({STATE_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+        self._database.run(f"UPDATE files SET ({STATE_COLUMNS}) = (?,?,?,?,?,?,?,?,?,?) WHERE file = ?", (*row, known))
         return int(known)
 
     def _insert_passage(self, file: int, source: str, new: NewPassage) -> None:
@@ -375,7 +350,7 @@ class SqliteStore:
             """INSERT INTO passages (file, ordinal, start_line, end_line, text, heading, opens_section, day, label,
                cues, chars, length, text_hash, embedded) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)""",
             (
-                file, new.ordinal, passage.start_line, passage.end_line, passage.text, _titles(passage),
+                file, new.ordinal, passage.start_line, passage.end_line, passage.text, titles_of(passage),
                 passage.opens_section, day, self._label(passage), int(passage.cues), len(passage.text),
                 len(new.terms), new.text_hash, new.vector is not None,
             ),
@@ -417,46 +392,3 @@ def _size_bytes(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _state(row: Row) -> FileState:
-    names = [name.strip() for name in _STATE.split(",")]
-    return FileState(**dict(zip(names, row, strict=True)))
-
-
-def _titles(passage: Passage) -> str:
-    return json.dumps(passage.heading, ensure_ascii=False) if passage.heading else ""
-
-
-@lru_cache(maxsize=4096)
-def _heading(titles: str) -> tuple[str, ...]:
-    # Passages of one section share it, and reading JSON is a third of what a row costs.
-    return tuple(json.loads(titles)) if titles else ()
-
-
-def _passage(row: Sequence[Any]) -> Passage:
-    start_line, end_line, text, heading, opens_section, day, label, cues = row
-    return Passage(
-        start_line=start_line,
-        end_line=end_line,
-        text=text,
-        heading=_heading(heading),
-        opens_section=bool(opens_section),
-        date=dt.date.fromordinal(day) if day else None,
-        label=label or None,
-        cues=Cue(cues),
-    )
-
-
-def _vector_filter(kept: SearchFilter) -> tuple[str, list[object]]:
-    where, bindings = "", list[object]()
-    if kept.sources:
-        where += f" AND source IN ({','.join('?' * len(kept.sources))})"
-        bindings += kept.sources
-    if kept.since or kept.until:
-        where += " AND day BETWEEN ? AND ?"
-        bindings += [kept.since.toordinal() if kept.since else 1, (kept.until or dt.date.max).toordinal()]
-    if kept.path_prefix:
-        where += " AND key IN (SELECT key FROM passages JOIN files USING (file) WHERE substr(path, 1, ?) = ?)"
-        bindings += [len(kept.path_prefix), kept.path_prefix]
-    return where, bindings
