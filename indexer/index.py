@@ -21,7 +21,7 @@ from indexer.matrix import MATRIX_PASSAGES, Matrix, load_matrix
 from indexer.plan import SyncPlan, plan_sync
 from indexer.ranking import RankingSettings
 from indexer.search import View
-from indexer.sources import is_memory_path, scan_memories
+from indexer.sources import is_memory_path, scan_memories, scan_paths
 from indexer.splitter import Splitter
 from indexer.stores.base import FileState, IndexStore, StoreCounts
 from indexer.stores.sqlite import SqliteStore
@@ -100,13 +100,15 @@ class Index:
 
     def plan(self, paths: Collection[str] = ()) -> SyncPlan:
         """What a sync would do; see `sync`."""
-        return self._plan(self._store.file_states(), paths)
+        plan, _ = self._plan(paths, missing_ok=False)
+        return plan
 
     def sync(
         self,
         paths: Collection[str] = (),
         *,
         full: bool = False,
+        missing_ok: bool = False,
         on_progress: Progress | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> SyncReport:
@@ -116,6 +118,7 @@ class Index:
             paths: Files or folders of the workspace to look at; empty means all.
             full: Forget everything first and index all of it anew, whatever `paths` says. Needed after a
                 change of model.
+            missing_ok: Whether `paths` may name what is neither on disk nor in the index.
             on_progress: Told after every file.
             cancelled: Asked between files.
 
@@ -131,8 +134,7 @@ class Index:
         total = SyncReport()
         wanted = () if full else tuple(paths)
         for _ in range(_ROUNDS):
-            states = self._store.file_states()
-            plan = self._plan(states, wanted)
+            plan, states = self._plan(wanted, missing_ok=missing_ok or bool(total.seconds))
             run = Sync(
                 self.root,
                 self._store,
@@ -191,8 +193,7 @@ class Index:
     def status(self) -> IndexStatus:
         """How the index stands; reads no file's content."""
         stored = self._store.fingerprint()
-        states = self._store.file_states()
-        plan = self._plan(states, ())
+        plan, states = self._plan((), missing_ok=True)
         return IndexStatus(
             counts=self._store.counts() if stored else None,
             stored=stored,
@@ -252,17 +253,20 @@ class Index:
             self._matrix = load_matrix(self._store, corpus, embedder.dimensions, self._matrix)
         return View(store=self._store, corpus=corpus, matrix=self._matrix)
 
-    def _plan(self, states: dict[str, FileState], paths: Collection[str]) -> SyncPlan:
-        scan = scan_memories(self.root)
-        for path in paths:
-            below = path.rstrip("/") + "/"
-            known = path in scan.files or path in states or any(p.startswith(below) for p in (*scan.files, *states))
-            if not known and not is_memory_path(path):
+    def _plan(self, paths: Collection[str], *, missing_ok: bool) -> tuple[SyncPlan, dict[str, FileState]]:
+        """What a sync would do, and the states that were compared; of named files no others are looked at."""
+        if paths and all(is_memory_path(path) for path in paths):
+            scan, states = scan_paths(self.root, paths), self._store.file_states(paths)
+        else:
+            scan, states = scan_memories(self.root), self._store.file_states()
+        for path in () if missing_ok else paths:
+            if not any(_within(known, [path]) for known in (*scan.files, *states)) and scan.covers(path):
                 raise SourceMissing(
                     f"There is no memory file or folder {path!r}. Run `memory-service status` to see what there is."
                 )
         incomplete = self._store.unembedded_paths() if self._embedder else set()
-        return plan_sync(scan, states, incomplete=incomplete, wanted=lambda path: not paths or _within(path, paths))
+        plan = plan_sync(scan, states, incomplete=incomplete, wanted=lambda path: not paths or _within(path, paths))
+        return plan, states
 
 
 def _within(path: str, wanted: Collection[str]) -> bool:

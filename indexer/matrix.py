@@ -56,7 +56,9 @@ def load_matrix(store: IndexStore, corpus: Corpus, dimensions: int, previous: Ma
         keys = corpus.keys[wanted].tolist() if len(wanted) * 8 < len(corpus) else None
         stored_keys, stored = store.vectors(keys)
         rows, known = corpus.rows(stored_keys)
-        vectors[rows] = stored[known]
+        # None of them may have a vector, where the model failed when they were written.
+        if len(rows):
+            vectors[rows] = stored[known]
     return Matrix(corpus=corpus, vectors=vectors, triple_norms=_triple_norms(corpus, vectors))
 
 

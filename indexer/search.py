@@ -1,7 +1,8 @@
 """Owns a search from question to hits: candidates from both halves, ranking, the passages of the best.
 
-Invariants: filters decide before anything is ranked; all reads of one search see one state of the index;
-no read is open while the question is embedded; a half that is missing is named, never passed over.
+Invariants: filters decide before anything is ranked; one search ranks one state of the index, and a passage
+that goes before it is fetched is left out; no read is open while the question is embedded; a half that is
+missing is named, never passed over.
 """
 
 from __future__ import annotations
@@ -244,9 +245,10 @@ def _looked_up(view: View, vector: Vectors, nearest: Ints, cosines: Floats, lexi
 
 def to_hits(view: View, query: Query, ranked: _Ranked, settings: RankingSettings) -> tuple[Hit, ...]:
     """The best candidates as hits, each text once."""
-    pool = max(4 * query.limit, query.limit + 20)
-    chosen = list(islice(_distinct(view, ranked, pool), pool if settings.mmr_lambda < 1 else query.limit))
-    if settings.mmr_lambda < 1:
+    varied = settings.mmr_lambda < 1
+    pool = 4 * query.limit if varied else query.limit
+    chosen = list(islice(_distinct(view, ranked, pool + 20), pool))
+    if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda)
     terms = analysis.query_terms(query.text)
     return tuple(_hit(found, position, ranked, terms, query.explain) for position, found in chosen[: query.limit])

@@ -11,10 +11,10 @@ import codecs
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from stat import S_ISREG
+from pathlib import Path, PurePosixPath
+from stat import S_ISDIR, S_ISREG
 
 from indexer.errors import SourceMissing
 from indexer.stores.base import FileState
@@ -108,6 +108,23 @@ def scan_memories(root: Path) -> Scan:
     else:
         files |= {path: _source_file(path, stat) for path, stat in _walk(root / MEMORY_FOLDER, MEMORY_FOLDER, failures)}
     return Scan(files=files, failures=tuple(failures))
+
+
+def scan_paths(root: Path, paths: Collection[str]) -> Scan:
+    """Look at some memory files alone; those that are not there, or are reached by a link, are left out."""
+    files = {}
+    for path in paths:
+        try:
+            above = [os.lstat(root / folder).st_mode for folder in PurePosixPath(path).parents if folder.name]
+            stat = os.lstat(root / path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            failure = FileFailure(path=path, reason=f"it cannot be read ({error.strerror}); check its permissions")
+            return Scan(files={}, failures=(failure,))
+        if S_ISREG(stat.st_mode) and all(S_ISDIR(mode) for mode in above):
+            files[path] = _source_file(path, stat)
+    return Scan(files=files, failures=())
 
 
 def is_memory_path(path: str) -> bool:

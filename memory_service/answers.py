@@ -5,22 +5,23 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from indexer import FileFailure as IndexFailure
 from indexer import Fingerprint, Hit, IndexStatus, SyncPlan, SyncReport
 from indexer import SearchResults as Found
 from memory_service import schemas
 from memory_service.config import Settings
-from memory_service.context import Context, Receipt
+from memory_service.context import Context, Receipt, ReceiptItem
 from memory_service.memories import AppendedMemory, FileRange, MemoryFile
 from memory_service.operations import Operation
 
 
 def shown_score(raw: float, fusion: str) -> float:
-    """A rank score as people see it: 0 to 1. Sums of deviations are squeezed, the others are shown as they are."""
+    """A rank score as people see it: 0 to 1. Sums of deviations are squeezed, the others are cut at both ends."""
     if fusion != "evidence":
-        return round(raw, 6)
-    return round(1 / (1 + math.exp(-max(-60.0, min(60.0, raw)) / 2)), 6)
+        return round(max(0.0, min(1.0, raw)), 6)
+    return round(1 / (1 + math.exp(-max(-60.0, min(60.0, raw)) / 4)), 6)
 
 
 def citation(path: str, start_line: int, end_line: int) -> str:
@@ -61,10 +62,12 @@ def _result(hit: Hit, score: float, explain: bool) -> schemas.SearchResult:
 
 def receipt(made: Receipt, *, fusion: str) -> schemas.Receipt:
     """A receipt, with scores as people see them."""
-    fields = dataclasses.asdict(made)
-    for name in ("included", "omitted"):
-        fields[name] = [{**item, "score": shown_score(item["score"], fusion)} for item in fields[name]]
-    return schemas.Receipt.model_validate(fields)
+    shown = replace(made, included=_shown(made.included, fusion), omitted=_shown(made.omitted, fusion))
+    return schemas.Receipt.model_validate(shown.record())
+
+
+def _shown(items: Iterable[ReceiptItem], fusion: str) -> tuple[ReceiptItem, ...]:
+    return tuple(replace(item, score=shown_score(item.score, fusion)) for item in items)
 
 
 def context(made: Context, *, system_prompt: str, fusion: str) -> schemas.Context:

@@ -20,6 +20,7 @@ _OPEN = f"<relevant_context>\n{NOTE}\n"
 _CLOSE = "</relevant_context>"
 # Control characters, and the marks that reorder text on a screen so that it reads as something else.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_UNSEEN_IN_PATH = re.compile(f"{_UNSEEN.pattern[:-1]}\t\n\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +57,13 @@ def render_block(spans: Mapping[str, Sequence[Span]]) -> str:
 
 
 def _file(path: str, spans: Sequence[Span]) -> str:
-    attributes = f'path="{escape(_UNSEEN.sub("", path))}" lines="{_lines(spans)}"'
+    # Marked, not dropped: a name must not turn into that of another file, nor go on in a second line.
+    shown = escape(_UNSEEN_IN_PATH.sub("\ufffd", path))
     parts = []
     for before, span in zip((None, *spans), spans, strict=False):
         apart = before is not None and span.ordinal != before.ordinal + 1
         parts.append(f"{GAP if apart else ''}{span.text}\n")
-    return f"<file {attributes}>\n{''.join(parts)}</file>\n"
+    return f'<file path="{shown}" lines="{_lines(spans)}">\n{"".join(parts)}</file>\n'
 
 
 def line_range(first: int, last: int) -> str:

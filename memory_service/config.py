@@ -121,6 +121,8 @@ def _environment() -> dict[str, Any]:
             place = values
             for table in tables:
                 place = place.setdefault(table, {})
+                if not isinstance(place, dict):
+                    raise InvalidRequest(f"{PREFIX}{table.upper()} is a table. Set {name} alone.")
             place[key] = value
     # Read by the command line alone: which workspace it works on, and where its server is.
     return {name: value for name, value in values.items() if name not in ("workspace", "url", "api_key")}
@@ -145,7 +147,8 @@ def _merged(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
 
 def _explained(error: ValidationError) -> str:
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"])
+    # What stands below api_keys is a key.
+    name = ".".join(str(part) for part in first["loc"][: 1 if first["loc"][0] == "api_keys" else None])
     if first["type"] == "extra_forbidden":
         return f"There is no setting {name!r}. The README lists all of them."
     return f"The setting {name!r} cannot be used: {first['msg'].removeprefix('Value error, ')}."

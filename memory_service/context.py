@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from indexer.types import Hit
 from memory_service.block import block_text
@@ -55,6 +55,11 @@ class Receipt:
     reason: str
     degraded: tuple[str, ...]
 
+    def record(self) -> dict[str, object]:
+        """Its fields by name, those of its items too: what is stored and sent."""
+        items = {name: [_fields(item) for item in getattr(self, name)] for name in ("included", "omitted")}
+        return {**_fields(self), **items}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
@@ -97,6 +102,11 @@ def build_context(
         degraded=degraded,
     )
     return Context(block=packed.block, receipt=receipt)
+
+
+def _fields(value: Receipt | ReceiptItem) -> dict[str, object]:
+    # `dataclasses.asdict` copies deeply, which takes longer than packing the block.
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _offer(hit: Hit) -> Offer:

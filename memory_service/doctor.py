@@ -20,6 +20,8 @@ from memory_service.errors import MemoryServiceError
 from memory_service.memories import MemoryFiles, NewMemory
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
+# Of a long line, enough to find it by; the index refuses a whole page as a question.
+_QUERY_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,13 @@ def _check(name: str, check: Callable[[], str]) -> Finding:
         # Their messages are made of what failed and what to do, in this order.
         detail, _, remedy = str(error).partition(". ")
         return Finding(name=name, ok=False, detail=detail, remedy=remedy)
+    except OSError as error:
+        detail = f"{error.filename or 'the disk'} cannot be used ({error.strerror})"
+        return Finding(name=name, ok=False, detail=detail, remedy="Check its permissions, or choose another --home.")
+    except Exception as error:
+        # A model that somebody else wrote may fail in any way; the other parts are looked at all the same.
+        detail = f"it met a defect ({type(error).__name__})"
+        return Finding(name=name, ok=False, detail=detail, remedy="Reinstall memory-service.")
 
 
 def _home(home: Path) -> str:
@@ -160,7 +169,7 @@ def _retrieval(folder: Path, index: Index) -> str:
         lines = [line for line in lines if len(line) > 40 and not line.startswith(("#", "<!--", "|", "```", ">"))]
         if lines:
             asked += 1
-            hits = index.search(lines[0], limit=5).hits
+            hits = index.search(lines[0][:_QUERY_CHARS], limit=5).hits
             found += any(hit.path == name.relative_to(folder).as_posix() for hit in hits)
     if found < asked * 0.8:
         raise _Failed(

@@ -51,16 +51,20 @@ class Refresher:
                 return self._outcomes.get(mine, "")
             batch, self._waiting = self._waiting, set()
             self._begun, self._running = mine, True
-        outcome = self._sync(batch)
-        with self._turn:
-            self._running, self._ended = False, mine
-            self._outcomes = {mine: outcome} | {n: o for n, o in self._outcomes.items() if n > mine - 8}
-            self._turn.notify_all()
+        # What the others hear if this ends with an exception: whatever it is, they must not wait for ever.
+        outcome = "index: it met a defect. See the log, then run `memory-service reindex`."
+        try:
+            outcome = self._sync(batch)
+        finally:
+            with self._turn:
+                self._running, self._ended = False, mine
+                self._outcomes = {mine: outcome} | {n: o for n, o in self._outcomes.items() if n > mine - 8}
+                self._turn.notify_all()
         return outcome
 
     def _sync(self, paths: Collection[str]) -> str:
         try:
-            report = self._index.sync(paths)
+            report = self._index.sync(paths, missing_ok=True)
         except IndexerError as error:
             return f"index: {error}"
         failures = [f"index: {failure.path}: {failure.reason}" for failure in report.failed if failure.path in paths]

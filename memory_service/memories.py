@@ -200,7 +200,7 @@ class MemoryFiles:
         if not erased:
             _check_complete(scan)
             raise NotFound(
-                f"There is no memory {ascii(memory_id)[1:81]}. It may have been erased before; search for it."
+                f"There is no memory {ascii(memory_id)[1:-1][:80]}. It may have been erased before; search for it."
             )
         return ForgottenMemory(memory_id=memory_id, paths=erased)
 

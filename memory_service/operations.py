@@ -92,8 +92,8 @@ class Operations:
     def cancel(self, workspace: str, operation_id: str) -> Operation:
         """Ask an operation to stop; it does so after the batch at hand."""
         self.get(workspace, operation_id)
-        self._stops[operation_id].set()
         with self._changing:
+            self._stops[operation_id].set()
             operation = self._operations[operation_id]
             if operation.state == "queued":
                 operation = self._operations[operation_id] = replace(operation, state="cancelled")
@@ -110,12 +110,14 @@ class Operations:
         self._pool.shutdown(wait=True)
 
     def _run(self, operation: Operation, work: Work) -> None:
-        stop = self._stops[operation.operation_id]
-        if stop.is_set():
-            self._put(replace(operation, state="cancelled"))
+        with self._changing:
+            stop = self._stops[operation.operation_id]
+            # Under the lock: one that was cancelled while it waited must not be seen to run.
+            begun = replace(operation, state="cancelled" if stop.is_set() else "running")
+            self._operations[operation.operation_id] = begun
+        if begun.state == "cancelled":
             return
         started = time.monotonic()
-        self._put(replace(operation, state="running"))
 
         def on_progress(progress: SyncProgress) -> None:
             now = self._operations[operation.operation_id]

@@ -51,7 +51,7 @@ def pack(offers: Sequence[Offer], budget_tokens: int) -> Packed:
         budget_tokens: Most tokens of the block with its wrapper.
     """
     offers = offers[:CANDIDATES]
-    picked = _Picker(offers, 4 * budget_tokens - wrapper_quarters()).run()
+    picked = _Picker(offers, 4 * budget_tokens).run()
     # The estimate may be off by a few characters of line numbers; the rendered block decides.
     while picked and quarters(block := _rendered(offers, picked)) > 4 * budget_tokens:
         picked.pop()
@@ -70,9 +70,10 @@ def _rendered(offers: Sequence[Offer], picked: Sequence[int]) -> str:
 class _Picker:
     """The greedy loop: costs change as neighbours and files come in, everything else is fixed."""
 
-    def __init__(self, offers: Sequence[Offer], room: int) -> None:
+    def __init__(self, offers: Sequence[Offer], limit: int) -> None:
         self._offers = offers
-        self._room = room
+        self._limit = limit
+        self._room = limit - wrapper_quarters()
         self._scores = np.array([offer.score for offer in offers])
         self._place = {(offer.path, offer.ordinal): i for i, offer in enumerate(offers)}
         self._of_file = defaultdict[str, list[int]](list)
@@ -88,11 +89,20 @@ class _Picker:
         while True:
             usable = left & (self._costs <= self._room)
             if not usable.any():
-                return self._picked
+                if self._regained() == 0:
+                    return self._picked
+                continue
             values = self._scores - _COST_WEIGHT * np.log(np.maximum(_LEAST_COST, self._costs))
             best = int(np.argmax(np.where(usable, values, -np.inf)))
             left[best] = False
             self._take(best)
+
+    def _regained(self) -> int:
+        """Room that the picked ones leave after all: line numbers of neighbours melt into one range."""
+        room = self._limit - quarters(_rendered(self._offers, self._picked)) if self._picked else self._room
+        regained = max(0, room - self._room)
+        self._room += regained
+        return regained
 
     def _take(self, i: int) -> None:
         offer = self._offers[i]

@@ -6,8 +6,8 @@ one line is one write, so processes that append at once do not mix theirs.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
+import errno
 import json
 import os
 import re
@@ -42,16 +42,18 @@ class Receipts:
         """Store a receipt.
 
         Raises:
-            StorageFailed: The folder cannot be written.
+            StorageFailed: The folder cannot be written, or old receipts in it cannot be deleted.
         """
-        line = json.dumps(dataclasses.asdict(receipt), ensure_ascii=False, default=_iso) + "\n"
+        line = json.dumps(receipt.record(), ensure_ascii=False, default=_iso) + "\n"
         path = self._path(receipt.created_at.date())
         try:
             fresh = not path.exists()
             self._folder.mkdir(exist_ok=True)
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
             try:
-                os.write(descriptor, line.encode("utf-8", "replace"))
+                raw = line.encode("utf-8", "replace")
+                if os.write(descriptor, raw) < len(raw):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -74,21 +76,29 @@ class Receipts:
         try:
             day = dt.date(*(int(part) for part in match.groups()))
             with self._path(day).open(encoding="utf-8") as lines:
-                found = next((line for line in lines if receipt_id in line), None)
+                # Not the id alone, which a query may quote; not at the start of a line, where half of one may stand.
+                begin = f'{{"receipt_id": "{receipt_id}"'
+                found = next((line[line.index(begin) :] for line in lines if begin in line), None)
+            if found is None:
+                raise missing
+            return _receipt(json.loads(found))
         except (OSError, ValueError):
             raise missing from None
-        if found is None:
-            raise missing
-        return _receipt(json.loads(found))
 
     def _path(self, day: dt.date) -> Path:
         return self._folder / f"{day.isoformat()}.jsonl"
 
     def _prune(self, today: dt.date) -> None:
         oldest = self._path(today - dt.timedelta(days=self._keep_days)).name
-        for path in self._folder.glob("????-??-??.jsonl"):
-            if path.name < oldest:
-                path.unlink(missing_ok=True)
+        try:
+            for path in self._folder.glob("????-??-??.jsonl"):
+                if path.name < oldest:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageFailed(
+                f"Receipts of more than {self._keep_days} days stay in {self._folder} ({error.strerror}). "
+                "Check its permissions, and delete them by hand."
+            ) from error
 
 
 def _iso(value: object) -> str:

@@ -38,6 +38,7 @@ from memory_service.longterm import LongTermMemory
 from memory_service.memories import AppendedMemory, FileRange, ForgottenMemory, MemoryFile, MemoryFiles, NewMemory
 from memory_service.operations import Operation, Operations
 from memory_service.packing import CANDIDATES
+from memory_service.pages import draft
 from memory_service.receipts import Receipts, new_receipt_id
 from memory_service.workspaces import Workspaces, memory_path
 
@@ -99,6 +100,7 @@ class MemoryService:
 
     def remember(self, workspace: str, new: NewMemory) -> Done[AppendedMemory]:
         """Append an entry to the file of its day; durable and searchable when this returns."""
+        draft(new)  # A memory that cannot be stored makes no workspace.
         entry, missing = self._memory(workspace, make=True).remember(new)
         return Done(value=entry, degraded=tuple(missing))
 

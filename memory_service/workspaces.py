@@ -61,8 +61,8 @@ class Workspaces:
             if not folder.is_symlink() and folder.is_dir():
                 return folder
         raise NotFound(
-            f"There is no workspace {name}. List the workspaces to see their names, "
-            "or write a first memory to create it; a symbolic link does not count as one."
+            f"There is no workspace {name}. Write a first memory to create it, or check the name and "
+            "the home; a symbolic link does not count as one."
         )
 
     def ensure(self, name: str) -> Path:

@@ -153,6 +153,9 @@ def _load(folder: Path, threads: int) -> _Engine:
 
 
 def _session(path: Path, threads: int) -> Any:
+    # From 1.29 on it keeps a device id and a record of its use below ~/.cache and sends them home, unless told not
+    # to before it starts: nothing leaves this machine. Source: github.com/microsoft/onnxruntime/pull/27379
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -7,7 +7,7 @@ terms and no vectors, it is handed both.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -151,8 +151,8 @@ class IndexStore(Protocol):
         """A number that grows with every write, by any process."""
         ...
 
-    def file_states(self) -> dict[str, FileState]:
-        """The state of every file, by path."""
+    def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState]:
+        """The states of the given files, or of every one, by path."""
         ...
 
     def unembedded_paths(self) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -96,9 +96,15 @@ class SqliteStore:
             return 0
         return int(self._database.value("SELECT value FROM meta WHERE name = 'revision'") or 0)
 
-    def file_states(self) -> dict[str, FileState]:
+    def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState]:
         """See `IndexStore`."""
-        rows = self._database.rows(f"SELECT {STATE_COLUMNS} FROM files") if self._has_tables() else []
+        if not self._has_tables():
+            return {}
+        query = f"SELECT {STATE_COLUMNS} FROM files"
+        if paths is None:
+            rows = self._database.rows(query)
+        else:
+            rows = [row for path in paths for row in self._database.rows(f"{query} WHERE path = ?", (path,))]
         return {row[0]: state_of(row) for row in rows}
 
     def unembedded_paths(self) -> set[str]:

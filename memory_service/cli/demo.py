@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,18 +20,19 @@ _WORKSPACE = "default"
 _BUDGET_TOKENS = 220
 _PROMPT = "You are the shop's assistant."
 _QUESTIONS = (
-    ("why did the release day change?", "English, and not in the words of the note"),
-    ("景德镇的盆为什么现在要等这么久？", "Chinese, which no space divides into words"),
+    ("What caused the wrong tax rate for people in Vienna?", "the note says neither Vienna nor wrong"),
+    ("when do we deploy?", "the rule, and the note that says since when and why"),
+    ("去云南的行程改到几号了？", "Chinese, which no space divides into words"),
 )
 _NEWS = "The courier picks up at 15:30 from Monday on, half an hour earlier."
 
 
 @click.command()
-@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Leave the sample there, to play on.")
+@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Leave the sample in this empty folder.")
 def demo(keep: Path | None) -> None:
-    """Tell the whole story on a bundled sample: notes in, search, memory in a prompt, within a budget.
+    """Tell the whole story on a bundled sample.
 
-    Works on a copy; needs no key and no network.
+    Notes in, search, memory in a prompt, within a budget. Works on a copy; needs no key and no network.
     """
     from memory_service.sample import copy_sample
     from memory_service.service import MemoryService
@@ -145,7 +147,7 @@ def _forget(service: MemoryService, memory_id: str) -> None:
 
 
 def _next_steps(keep: Path | None) -> None:
-    home = f" --home {keep}" if keep else ""
+    home = f" --home {shlex.quote(str(keep))}" if keep else ""
     click.echo()
     click.secho("Your own notes:", bold=True)
     click.echo(indented(f'memory-service remember "…"{home}'))

@@ -86,7 +86,10 @@ def _progress_bar() -> Iterator[Callable[[SyncProgress], None] | None]:
 @click.command()
 @placed
 def status(place: Place) -> None:
-    """Show how the workspace stands: counts, coverage, changed files, sizes, model."""
+    """Show how the workspace stands.
+
+    Counts, coverage, changed files, sizes, model.
+    """
     from memory_service import answers
 
     with place.service() as service:
@@ -123,7 +126,10 @@ def status(place: Place) -> None:
 @click.command()
 @placed
 def doctor(place: Place) -> None:
-    """Check every part by using it; each line says ok, or what is wrong and what mends it."""
+    """Check every part by using it.
+
+    Each line says ok, or what is wrong and what mends it.
+    """
     import json
 
     from memory_service import schemas

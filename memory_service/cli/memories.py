@@ -34,7 +34,7 @@ def remember(
     from memory_service import answers
     from memory_service.memories import NewMemory
 
-    words = sys.stdin.read() if text == "-" else text
+    words = _standard_input() if text == "-" else text
     day = date.date() if date else None
     with place.service() as service:
         done = service.remember(
@@ -47,6 +47,15 @@ def remember(
         where = answers.citation(stored.path, stored.start_line, stored.end_line)
         click.echo(f"{'already there' if stored.duplicate else 'remembered'}  {stored.memory_id}  {where}")
     warn(stored.degraded)
+
+
+def _standard_input() -> str:
+    from memory_service.errors import InvalidRequest
+
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidRequest("What came on standard input is not UTF-8. Convert it first, as with iconv.") from None
 
 
 @click.command()
@@ -67,11 +76,14 @@ def forget(place: Place, memory_id: str) -> None:
 
 @click.command()
 @click.argument("path")
-@click.option("--start-line", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--start-line", type=click.IntRange(min=1), default=1, show_default=True, help="First line.")
 @click.option("--lines", type=click.IntRange(min=1), help="How many lines.  [default: all, at most 2000]")
 @placed
 def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
-    """Print lines of a memory file, such as MEMORY.md or memory/2026-11-20.md."""
+    """Print lines of a memory file.
+
+    PATH is relative to the workspace, such as MEMORY.md or memory/2026-11-20.md.
+    """
     from memory_service import answers
 
     with place.service() as service:

@@ -17,13 +17,19 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("query")
-@click.option("--limit", "-n", type=click.IntRange(1, 200), default=6, show_default=True)
-@click.option("--mode", type=click.Choice(["hybrid", "text", "vector"]), default="hybrid", show_default=True)
+@click.option("--limit", "-n", type=click.IntRange(1, 200), default=6, show_default=True, help="Most results.")
+@click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "text", "vector"]),
+    default="hybrid",
+    show_default=True,
+    help="Words, meaning, or both.",
+)
 @click.option("--explain", is_flag=True, help="Show what every signal added to each score.")
 @placed
 @filtered
 def search(place: Place, query: str, limit: int, mode: Mode, explain: bool, kept: SearchFilter) -> None:
-    """Find the passages that answer QUERY, best first, with file and lines."""
+    """Find the passages that answer QUERY, with file and lines."""
     from memory_service import answers
 
     with place.service() as service:
@@ -58,7 +64,10 @@ def _print_results(answer: SearchResults) -> None:
 @placed
 @filtered
 def context(place: Place, query: str, budget_tokens: int, system_prompt: str, kept: SearchFilter) -> None:
-    """Print the block of memories for a prompt about QUERY; what went in is told on stderr."""
+    """Print the block of memories for a prompt about QUERY.
+
+    What went in, at which cost, is told on stderr.
+    """
     from memory_service import answers
 
     with place.service() as service:

@@ -6,6 +6,7 @@ inside its functions, so `--help` costs no model and no server.
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 
@@ -41,7 +42,7 @@ class _Commands(click.Group):
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="memory-service", message="%(prog)s %(version)s")
 def root() -> None:
-    r"""Memory for AI agents: Markdown files in, an exact, budgeted block in the prompt out.
+    """Memory for AI agents: Markdown files in, an exact, budgeted block in the prompt out.
 
     Memories are plain Markdown below <home>/<workspace>/. Edit them with any editor; the index beside
     them is derived and may be deleted at any time.
@@ -51,14 +52,15 @@ def root() -> None:
     Your notes:    memory-service remember "Deploys go out on Tuesdays."
                    memory-service search "when do we deploy?"
     In a service:  memory-service serve
-    """
+    """  # noqa: D301  (click reads the character, not the escape)
 
 
 def main() -> None:
     """Run the command line; exit 0 for done, 1 for a failure told in one line, 2 for wrong usage."""
     from memory_service.cli.output import failed
-    from memory_service.errors import MemoryServiceError
+    from memory_service.errors import MemoryServiceError, StorageFailed
 
+    _printable()
     try:
         root(prog_name="memory-service", standalone_mode=True)
     except MemoryServiceError as error:
@@ -67,3 +69,14 @@ def main() -> None:
         # The reader of our output has gone, as `| head` does.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        # The service tells its own in its own words; what is left is where the output goes, as to a full disk.
+        place, reason = error.filename or "The output", error.strerror or error
+        sys.exit(failed(StorageFailed(f"{place} cannot be written ({reason}). Check the disk and its permissions.")))
+
+
+def _printable() -> None:
+    """A terminal or file of another encoding gets an escape for what it lacks, not a failure."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

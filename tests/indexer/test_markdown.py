@@ -487,8 +487,8 @@ def seconds(function: Callable[[], object]) -> float:
 def test_time_is_linear(name: str) -> None:
     unit = ADVERSARIES[name]
     small = unit * ((40_000 if "\n" in unit else 250_000) // len(unit))
-    short, long = (seconds(lambda text=text: split(text)) for text in (small, small * 4))  # type: ignore[misc]
-    assert long < 10 * short + 0.05  # four times as much; a quadratic one would take sixteen times
+    short, long = (min(seconds(lambda text=text: split(text)) for _ in range(3)) for text in (small, small * 4))  # type: ignore[misc]
+    assert long < 10 * short + 0.1  # four times as much; a quadratic one would take sixteen times
     assert long < 5
 
 

@@ -178,9 +178,23 @@ def test_paths_restrict_a_sync(workspace: Workspace) -> None:
     assert counted(index.sync(["MEMORY.md"])) == (0, 0, 0, 1)
     assert counted(index.sync(["memory/a/x.md"])) == (0, 0, 1, 0)
     assert [file.path for file in index.plan().added] == ["memory/ab/y.md"]
-    with pytest.raises(SourceMissing, match=r"'notes/z'\. Run"):
-        index.sync(["notes/z"])
-    assert index.sync(["memory/not-yet.md"]).added == 0
+    for path in ("notes/z", "memory/not-yet.md", "memory/z"):
+        with pytest.raises(SourceMissing, match=rf"'{path}'\. Run"):
+            index.sync([path])
+        assert index.sync([path], missing_ok=True).added == 0
+
+
+def test_a_sync_of_named_files_looks_at_no_other(workspace: Workspace) -> None:
+    for number in range(3):
+        workspace.write_items(f"memory/{number}.md", [f"item {number}"])
+    index = workspace.synced(HashEmbedder())
+    for number in range(3):
+        workspace.write_items(f"memory/{number}.md", [f"changed {number}"])
+    assert counted(index.sync(["memory/1.md"])) == (0, 1, 0, 0)
+    (workspace.root / "memory/1.md").unlink()
+    (workspace.root / "memory/1.md").symlink_to(workspace.root / "memory/2.md")
+    assert counted(index.sync(["memory/1.md"])) == (0, 0, 1, 0)
+    assert {file.path for file in index.plan().suspects} == {"memory/0.md", "memory/2.md"}
 
 
 def test_a_full_sync_indexes_all_whatever_the_paths(workspace: Workspace) -> None:

@@ -134,7 +134,7 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
 def test_only_the_first_write_creates_a_folder(tmp_path: Path) -> None:
     workspaces = Workspaces(tmp_path / "home")
     assert workspaces.names() == []
-    with pytest.raises(NotFound, match="write a first memory"):
+    with pytest.raises(NotFound, match="Write a first memory"):
         workspaces.existing("default")
     assert not (tmp_path / "home").exists()
     folder = workspaces.ensure("default")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -218,3 +219,20 @@ def test_nothing_is_written_to_the_console() -> None:
     code = "from indexer.embeddings.minilm import MiniLM; MiniLM().embed_documents(['a', 'b c'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_the_engine_keeps_no_record_of_its_use(tmp_path: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    program = (
+        "from indexer import MiniLM; MiniLM().embed_query('a'); import onnxruntime; print(onnxruntime.__version__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**kept, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "CI": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert list(tmp_path.rglob("*")) == []

@@ -1,0 +1,127 @@
+"""reindex, status and doctor."""
+
+from __future__ import annotations
+
+import json
+
+from memory_service import schemas
+from tests.memory_service.cli.commands import CommandLine, Run
+
+
+def report(run: Run) -> schemas.ReindexReport:
+    return schemas.ReindexReport.model_validate_json(run.out)
+
+
+def counts(run: Run) -> tuple[int, int, int, int, int]:
+    found = report(run)
+    return found.added, found.changed, found.removed, found.unchanged, len(found.failed)
+
+
+def test_reindex_counts_what_it_did(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- Never deploy on Fridays."])
+    cli.write("memory/2026-11-02.md", ["- Monday was quiet."])
+    gone = cli.write("memory/old.md", ["- Outdated."])
+    assert cli.ok("reindex").startswith("3 added, 0 changed, 0 removed, 0 unchanged, 0 failed; 0 passages embedded in ")
+    cli.write("memory/2026-11-02.md", ["- Monday was quiet.", "- Until the evening."])
+    cli.write("memory/new.md", ["- Another."])
+    gone.unlink()
+    assert counts(cli.run("reindex", "--dry-run", "--json")) == (1, 1, 1, 1, 0)
+    assert cli.ok("reindex", "--dry-run") == "would be: 1 added, 1 changed, 1 removed, 1 unchanged, 0 failed\n"
+    assert counts(cli.run("reindex", "--json")) == (1, 1, 1, 1, 0)
+    assert counts(cli.run("reindex", "--json")) == (0, 0, 0, 3, 0)
+    assert counts(cli.run("reindex", "--full", "--json")) == (3, 0, 0, 0, 0)
+
+
+def test_a_dry_run_does_nothing(cli: CommandLine) -> None:
+    note = cli.write("MEMORY.md", ["- Never deploy on Fridays."])
+    before = [path for path in cli.home.rglob("*") if ".locks" not in path.parts]
+    assert cli.ok("reindex", "--dry-run").startswith("would be: 1 added")
+    assert [path for path in cli.home.rglob("*") if ".locks" not in path.parts] == before
+    cli.ok("reindex")
+    index = (cli.workspace / "index.sqlite").read_bytes()
+    note.write_text("- Changed.\n", "utf-8")
+    assert counts(cli.run("reindex", "--dry-run", "--json")) == (0, 1, 0, 0, 0)
+    assert (cli.workspace / "index.sqlite").read_bytes() == index
+
+
+def test_reindex_of_paths_leaves_the_rest(cli: CommandLine) -> None:
+    for name in ("MEMORY.md", "memory/a.md", "memory/deep/b.md", "memory/deep/c.md"):
+        cli.write(name, [f"- Note of {name}."])
+    assert counts(cli.run("reindex", "memory/a.md", "--json"))[0] == 1
+    assert counts(cli.run("reindex", "memory/deep/", "--json"))[0] == 2
+    assert counts(cli.run("reindex", "memory", "MEMORY.md", "--json")) == (1, 0, 0, 3, 0)
+    cli.run("reindex", "../elsewhere").failed_with("../elsewhere")
+    cli.run("reindex", "/etc").failed_with("/etc")
+
+
+def test_a_file_that_cannot_be_read_fails_by_name_and_the_rest_is_indexed(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- Never deploy on Fridays."])
+    bad = cli.write("memory/bad.md", [])
+    bad.write_bytes(b"- ok\n- caf\xe9\n")
+    run = cli.run("reindex")
+    assert run.code == 1
+    assert run.out.startswith("1 added, 0 changed, 0 removed, 0 unchanged, 1 failed")
+    assert run.err.startswith("failed: memory/bad.md: ") and "UTF-8" in run.err and run.err.count("\n") == 1
+    assert "Fridays" in cli.run("search", "deploy").out
+    again = cli.run("reindex", "--json")
+    assert again.code == 1 and [failure.path for failure in report(again).failed] == ["memory/bad.md"]
+    assert "failed: memory/bad.md" in cli.run("status").err
+    bad.write_text("- café\n", "utf-8")
+    assert counts(cli.run("reindex", "--json")) == (0, 1, 0, 1, 0)
+
+
+def test_status_tells_how_the_workspace_stands(cli: CommandLine) -> None:
+    note = cli.write("MEMORY.md", ["- Never deploy on Fridays.", "- Friday is for tests."])
+    rows = dict(line.split(maxsplit=1) for line in cli.ok("status").splitlines())
+    assert rows["workspace"] == f"default  ({cli.workspace})"
+    assert "none yet" in rows["index"] and "0 indexed, 1 changed since" in rows["files"]
+    cli.ok("reindex")
+    found = cli.run("status", "--json").answer(schemas.Status)
+    assert (found.files, found.passages, found.dirty, found.embedding_model) == (1, 2, 0, "none")
+    assert found.index_bytes > 0 and found.fingerprint == found.current_fingerprint
+    note.write_text("- Never deploy on Fridays, or Mondays.\n", "utf-8")
+    assert cli.run("status", "--json").answer(schemas.Status).dirty == 1
+    assert "1 changed since" in cli.ok("status")
+
+
+def test_status_with_the_model(cli: CommandLine) -> None:
+    real = CommandLine(home=cli.home, environment={})
+    real.ok("remember", "Deploys go out on Tuesdays.")
+    found = real.run("status", "--json").answer(schemas.Status)
+    assert (found.coverage, found.embedded, found.embedding_model) == (1.0, 1, "minilm")
+    assert "1, 100% with a vector" in real.ok("status")
+    # Another model than the one that made the index is named with its remedy, not hidden.
+    run = cli.run("status")
+    assert run.code == 0 and "reindex --full" in run.err
+    assert cli.run("reindex", "--full").code == 0
+    assert cli.run("status").err == ""
+
+
+def test_doctor_finds_nothing_wrong_with_a_sound_home(cli: CommandLine) -> None:
+    real = CommandLine(home=cli.home, environment={})
+    real.ok("remember", "Live plants leave the warehouse from Monday to Wednesday only.")
+    lines = real.ok("doctor").splitlines()
+    assert [line[:5] for line in lines] == ["ok   "] * len(lines)
+    assert [line[6:].split(":")[0] for line in lines] == ["home", "model", "round trip", "index", "files", "retrieval"]
+    assert sorted(path.name for path in cli.home.iterdir()) == ["default"]
+
+
+def test_doctor_names_what_is_wrong_and_what_mends_it(cli: CommandLine) -> None:
+    cli.ok("remember", "Live plants leave the warehouse from Monday to Wednesday only.")
+    (cli.workspace / "index.sqlite").write_bytes(b"this is no database" * 100)
+    run = cli.run("doctor")
+    assert (run.code, run.err) == (1, "")
+    wrong = [line for line in run.out.splitlines() if line.startswith("WRONG")]
+    assert wrong and "damaged" in wrong[0] and "reindex" in wrong[0]
+    machine = cli.run("doctor", "--json")
+    assert machine.code == 1
+    checks = [schemas.Check.model_validate(check) for check in json.loads(machine.out)["checks"]]
+    assert next(check.name for check in checks if not check.ok) == "index"
+    assert all(check.remedy for check in checks if not check.ok)
+
+
+def test_doctor_says_what_waits(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- Never deploy on Fridays."])
+    run = cli.run("doctor")
+    assert run.code == 1
+    assert "WRONG index: there is no index yet. Run `memory-service reindex`." in run.out

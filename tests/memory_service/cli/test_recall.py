@@ -1,0 +1,126 @@
+"""search and context."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory_service import schemas
+from memory_service.sample import copy_sample
+from memory_service.tokens import count_tokens
+from tests.memory_service.cli.commands import CommandLine, Run
+
+QUESTION = "when do we deploy?"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
+    """The command line on a copy of the sample, indexed with the real model."""
+    home = tmp_path_factory.mktemp("shop")
+    copy_sample(home)
+    cli = CommandLine(home=home, environment={})
+    cli.ok("reindex")
+    return cli
+
+
+def found(run: Run) -> list[schemas.SearchResult]:
+    return run.answer(schemas.SearchResults).results
+
+
+def test_search_prints_place_score_and_text(shop: CommandLine) -> None:
+    lines = shop.ok("search", QUESTION, "--limit", "2").splitlines()
+    results = found(shop.run("search", QUESTION, "--limit", "2", "--json"))
+    assert len(results) == 2
+    for number, result in enumerate(results, 1):
+        head = next(line for line in lines if line.startswith(f"{number}. {result.citation}  {result.score:.2f}"))
+        assert result.heading[-1] in head
+        assert f"   {result.text.splitlines()[0]}" in lines
+        assert result.vector_score is not None and result.signals is None
+
+
+def test_search_in_chinese(shop: CommandLine) -> None:
+    results = found(shop.run("search", "景德镇的盆为什么现在要等这么久？", "--json"))
+    assert any("景德镇" in result.text for result in results[:3])
+
+
+def test_search_in_each_mode(shop: CommandLine) -> None:
+    for mode in ("text", "vector"):
+        answer = shop.run("search", QUESTION, "--mode", mode, "--json").answer(schemas.SearchResults)
+        assert answer.mode == mode and answer.results and answer.degraded == []
+
+
+def test_search_keeps_to_its_filters(shop: CommandLine) -> None:
+    days = found(shop.run("search", "release", "--since", "2026-11-05", "--until", "2026-11-10", "-n", "50", "--json"))
+    assert days and all("2026-11-05" <= str(result.date) <= "2026-11-10" for result in days)
+    months = found(shop.run("search", "release", "--path", "memory/2026-10", "-n", "50", "--json"))
+    assert months and all(result.path.startswith("memory/2026-10") for result in months)
+    nothing = shop.run("search", "release", "--source", "sessions")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "nothing found\n")
+
+
+def test_search_explains_its_scores(shop: CommandLine) -> None:
+    (result,) = found(shop.run("search", QUESTION, "-n", "1", "--explain", "--json"))
+    assert result.signals
+    printed = shop.ok("search", QUESTION, "-n", "1", "--explain")
+    assert all(f"     {name} " in printed for name in result.signals)
+
+
+def test_a_hand_edit_is_found_without_a_reindex(cli: CommandLine) -> None:
+    note = cli.write("MEMORY.md", ["- The office plant is called Ferdinand."])
+    assert "Ferdinand" in cli.ok("search", "plant")
+    note.write_text("- The office plant is called Rosalind.\n", "utf-8")
+    printed = cli.ok("search", "plant")
+    assert "Rosalind" in printed and "Ferdinand" not in printed
+
+
+@pytest.mark.parametrize("command", ["search", "context"])
+def test_a_query_that_is_empty_or_too_long_is_refused(shop: CommandLine, command: str) -> None:
+    shop.run(command, " \n").failed_with("query is empty")
+    shop.run(command, "word" * 5000).failed_with("20,000 characters")
+
+
+@pytest.mark.parametrize("budget", [0, 1, 20, 60, 200, 1000])
+def test_the_block_is_never_over_its_budget(shop: CommandLine, budget: int) -> None:
+    made = shop.run("context", "景德镇 deploy 部署", "-b", str(budget), "--json").answer(schemas.Context)
+    assert count_tokens(made.block) == made.tokens <= budget
+    assert made.receipt.reason if not made.block else made.receipt.included
+    assert made.system_prompt == made.block
+
+
+def test_context_prints_the_block_and_tells_its_cost_beside_it(shop: CommandLine) -> None:
+    run = shop.run("context", QUESTION, "--budget-tokens", "120", "--system-prompt", "You are the shop's assistant.")
+    assert run.code == 0
+    prompt, _, block = run.out.partition("\n\n")
+    assert prompt == "You are the shop's assistant."
+    assert block.startswith("<relevant_context>") and block.endswith("</relevant_context>\n")
+    tokens = count_tokens(block.rstrip("\n"))
+    assert f"; {tokens} of 120 tokens; receipt r" in run.err and run.err.count("\n") == 1
+    receipt_id = run.err.split()[-1]
+    assert any(receipt_id in file.read_text("utf-8") for file in (shop.workspace / "receipts").iterdir())
+
+
+def test_context_keeps_to_its_filters_and_says_why_it_is_empty(shop: CommandLine) -> None:
+    run = shop.run("context", QUESTION, "--until", "2020-01-01")
+    assert (run.code, run.out) == (0, "")
+    assert "; receipt r" in run.err
+    made = shop.run("context", "release", "--path", "memory/2026-10", "--json").answer(schemas.Context)
+    assert made.receipt.included
+    assert all(item.path.startswith("memory/2026-10") for item in made.receipt.included)
+
+
+def test_what_is_missing_is_told_on_stderr(cli: CommandLine) -> None:
+    CommandLine(home=cli.home, environment={}).ok("remember", "The release is due.")
+    cli.write("MEMORY.md", ["- A note that this index cannot take in: its model is not the configured one."])
+    for command in ("search", "context"):
+        run = cli.run(command, "release")
+        assert run.code == 0 and "The release is due." in run.out and "degraded: " not in run.out
+        assert "degraded: index: " in run.err and "reindex --full" in run.err
+    answer = cli.run("search", "release", "--json")
+    assert answer.answer(schemas.SearchResults).degraded and answer.err == ""
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+def test_output_of_another_encoding_gets_an_escape(shop: CommandLine, encoding: str) -> None:
+    narrow = CommandLine(home=shop.home, environment={"PYTHONIOENCODING": encoding})
+    done = narrow.spawn("search", "景德镇", "-n", "1")
+    assert (done.code, done.err) == (0, "")
+    assert "\\u666f\\u5fb7\\u9547" in done.out

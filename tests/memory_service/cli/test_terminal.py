@@ -1,0 +1,110 @@
+"""What a person at a terminal sees that a pipe does not: the progress bar, and the end after Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from memory_service import schemas
+from tests.memory_service.cli.commands import PROGRAM, CommandLine, Run
+
+if sys.platform == "win32":
+    pytest.skip("Windows has no pseudo-terminals of this kind", allow_module_level=True)
+
+import fcntl
+import pty
+import struct
+import termios
+
+FILES = 24
+NOTES = 40
+
+
+@pytest.fixture
+def large(cli: CommandLine) -> CommandLine:
+    """A home whose reindex with the real model takes a second or more."""
+    for file in range(FILES):
+        cli.write(
+            f"memory/file-{file:02}.md",
+            [
+                f"- Order {file * NOTES + note} of {note * 7} pots was packed at station {file}."
+                for note in range(NOTES)
+            ],
+        )
+    return CommandLine(home=cli.home, environment={})
+
+
+def at_terminal(cli: CommandLine, *arguments: str, watch: Callable[[str, int], None] = lambda seen, pid: None) -> Run:
+    """Run a command whose stderr is a terminal; `watch` sees what it showed so far, and the process."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))
+    seen = b""
+    environment = {**cli.variables, "TERM": "xterm-256color"}
+    with subprocess.Popen(
+        [*PROGRAM, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        try:
+            while part := _read(ours):
+                seen += part
+                watch(seen.decode("utf-8", "replace"), process.pid)
+        finally:
+            os.close(ours)
+        assert process.stdout is not None
+        out = process.stdout.read().decode()
+        code = process.wait(60)
+    return Run(code=code, out=out, err=re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode("utf-8", "replace")))
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # how Linux says that the other side has closed
+        return b""
+
+
+def test_a_terminal_gets_a_bar_with_rate_and_time_left(large: CommandLine) -> None:
+    run = at_terminal(large, "reindex")
+    assert run.code == 0
+    assert re.search(rf"\b[1-9]\d*/{FILES}\b", run.err)
+    assert re.search(r"[1-9]\d* passages/s", run.err)
+    assert re.search(r"time left +\d:\d\d:\d\d", run.err)
+    assert "memory/file-" in run.err
+    assert run.out.startswith(f"{FILES} added") and "\x1b" not in run.out
+
+
+def test_a_pipe_gets_no_bar(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- A note."])
+    assert cli.ok("reindex").startswith("1 added")  # and not a byte on stderr
+    assert at_terminal(cli, "reindex", "--json").answer(schemas.ReindexReport).unchanged == 1
+
+
+def test_results_are_coloured_at_a_terminal_alone(cli: CommandLine) -> None:
+    cli.ok("remember", "A note.")
+    assert "\x1b" not in cli.ok("search", "note", "--explain")
+
+
+def test_an_interrupted_reindex_ends_in_one_line_and_the_next_goes_on(large: CommandLine) -> None:
+    sent: list[int] = []
+
+    def interrupt(seen: str, pid: int) -> None:
+        if not sent and re.search(rf"\b[2-9]\d*/{FILES}\b", seen):
+            sent.append(pid)
+            os.kill(pid, signal.SIGINT)
+
+    run = at_terminal(large, "reindex", watch=interrupt)
+    assert sent, "the reindex was over before it could be interrupted"
+    assert run.code in (1, 130) and run.out == ""
+    assert "Traceback" not in run.err
+    assert run.err.rstrip().splitlines()[-1].strip() == "Aborted!"
+    planned = large.run("reindex", "--dry-run", "--json").answer(schemas.ReindexReport)
+    assert planned.unchanged >= 1 and planned.added == FILES - planned.unchanged
+    after = large.run("reindex", "--json").answer(schemas.ReindexReport)
+    assert (after.added, after.unchanged) == (planned.added, planned.unchanged)
+    assert after.embedded == planned.added * NOTES

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from memory_service.config import DEFAULT_HOME, FILE_NAME, PREFIX, RankingTable, Settings, load_settings
+from memory_service.errors import InvalidRequest
+from memory_service.memories import NewMemory
+from memory_service.service import MemoryService
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        monkeypatch.delenv(name)
+
+
+def names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from names(field.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def refused(**arguments: object) -> str:
+    with pytest.raises(InvalidRequest) as raised:
+        load_settings(**arguments)
+    return str(raised.value)
+
+
+def test_arguments_win_over_environment_over_file_over_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load_settings(home=tmp_path).port == 8765
+    (tmp_path / FILE_NAME).write_text("port = 1001\nhost = '::1'\nreceipt_days = 5\n")
+    assert load_settings(home=tmp_path).port == 1001
+    monkeypatch.setenv("MEMORY_SERVICE_PORT", "1002")
+    monkeypatch.setenv("MEMORY_SERVICE_HOST", "localhost")
+    assert load_settings(home=tmp_path).port == 1002
+    loaded = load_settings(home=tmp_path, port=1003, host=None)
+    assert (loaded.port, loaded.host, loaded.receipt_days) == (1003, "localhost", 5)
+
+
+def test_tables_are_merged_key_by_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / FILE_NAME).write_text('[ranking]\nfusion = "rrf"\nhalf_life_days = 7\nmmr_lambda = 0.5\n')
+    monkeypatch.setenv("MEMORY_SERVICE_RANKING__FUSION", "blend")
+    monkeypatch.setenv("MEMORY_SERVICE_RANKING__HALF_LIFE_DAYS", "9")
+    ranking = load_settings(home=tmp_path, ranking={"half_life_days": 11.0}).ranking
+    assert (ranking.fusion, ranking.half_life_days, ranking.mmr_lambda) == ("blend", 11.0, 0.5)
+    assert ranking.recency_weight == Settings().ranking.recency_weight
+
+
+def test_the_home_is_where_it_is_said_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_settings().home == DEFAULT_HOME
+    monkeypatch.setenv("MEMORY_SERVICE_HOME", str(tmp_path / "of-environment"))
+    (tmp_path / "of-environment").mkdir()
+    (tmp_path / "of-environment" / FILE_NAME).write_text("port = 7\n")
+    assert load_settings().home == tmp_path / "of-environment"
+    assert load_settings().port == 7, "the file of that home is read"
+    assert load_settings(home=tmp_path / "given").home == tmp_path / "given"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_settings(home="~/notes").home == tmp_path / "notes"
+    assert not (tmp_path / "given").exists()
+
+
+@pytest.mark.parametrize("name", ["colour", "ranking.colour"])
+def test_an_unknown_name_is_named_wherever_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    table, _, key = name.rpartition(".")
+    assert refused(home=tmp_path, **({table: {key: 1}} if table else {key: 1})) == (
+        f"There is no setting '{name}'. The README lists all of them."
+    )
+    (tmp_path / FILE_NAME).write_text(f"[{table}]\n{key} = 1\n" if table else f"{key} = 1\n")
+    assert f"'{name}'" in refused(home=tmp_path)
+    (tmp_path / FILE_NAME).unlink()
+    monkeypatch.setenv(PREFIX + name.upper().replace(".", "__"), "1")
+    assert f"'{name}'" in refused(home=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("port", "many", "'port'"),
+        ("port", "65536", "'port'"),
+        ("receipt_days", "0", "'receipt_days'"),
+        ("max_file_bytes", "12", "'max_file_bytes'"),
+        ("timezone", "Mars/Olympus", '"Europe/Berlin", or "local"'),
+        ("timezone", "../../etc/passwd", '"Europe/Berlin", or "local"'),
+        ("timezone", "Europe", '"Europe/Berlin", or "local"'),
+        ("timezone", "", '"Europe/Berlin", or "local"'),
+        ("api_keys", "secret", '"key:workspace,key2:*"'),
+        ("api_keys", ":default", '"key:workspace,key2:*"'),
+        ("api_keys", "secret:", '"key:workspace,key2:*"'),
+        ("ranking__fusion", "magic", "'ranking.fusion'"),
+        ("ranking__mmr_lambda", "1.5", "'ranking.mmr_lambda'"),
+        ("ranking__half_life_days", "0", "'ranking.half_life_days'"),
+        ("ranking", "evidence", "'ranking'"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(PREFIX + name.upper(), value)
+    message = refused(home=tmp_path)
+    assert told in message and "cannot be used" in message
+    assert "secret" not in message
+
+
+def test_a_table_that_is_set_as_a_whole_and_in_part_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_SERVICE_RANKING", "evidence")
+    monkeypatch.setenv("MEMORY_SERVICE_RANKING__FUSION", "blend")
+    assert refused(home=tmp_path) == "MEMORY_SERVICE_RANKING is a table. Set MEMORY_SERVICE_RANKING__FUSION alone."
+
+
+@pytest.mark.parametrize("content", [b"port = ", b"port = 1\nport = 2\n", b"\xff\xfe", b"[ranking\n"])
+def test_a_settings_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
+    message = refused(home=tmp_path)
+    assert str(tmp_path / FILE_NAME) in message and message.endswith("Mend or remove it.")
+
+
+def test_a_folder_in_place_of_the_settings_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).mkdir()
+    assert str(tmp_path / FILE_NAME) in refused(home=tmp_path)
+
+
+def test_keys_and_their_workspaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_SERVICE_API_KEYS", " one:default , sk:with:colons:team-a,two:*, ")
+    expected = {"one": "default", "sk:with:colons": "team-a", "two": "*"}
+    assert load_settings(home=tmp_path).api_keys == expected
+    monkeypatch.delenv("MEMORY_SERVICE_API_KEYS")
+    (tmp_path / FILE_NAME).write_text('api_keys = {one = "default", "sk:with:colons" = "team-a", two = "*"}\n')
+    assert load_settings(home=tmp_path).api_keys == expected
+    assert load_settings(home=tmp_path, api_keys="").api_keys == {}
+
+
+def test_a_key_stands_in_no_message(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text("api_keys = {sk-secret = 5}\n")
+    message = refused(home=tmp_path)
+    assert "'api_keys'" in message and "secret" not in message
+
+
+def test_what_the_command_line_alone_reads_is_no_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WORKSPACE", "URL", "API_KEY"):
+        monkeypatch.setenv(PREFIX + name, "x")
+    assert load_settings(home=tmp_path) == Settings(home=tmp_path)
+
+
+def test_the_timezone_decides_the_day(tmp_path: Path) -> None:
+    # 26 hours apart: at any moment it is another day in the one than in the other.
+    days = set()
+    for zone in ("Pacific/Kiritimati", "Etc/GMT+12"):
+        settings = load_settings(home=tmp_path / zone.partition("/")[2], timezone=zone, embedding_model="none")
+        now = settings.now()
+        assert now.utcoffset() == dt.datetime.now(ZoneInfo(zone)).utcoffset()
+        with MemoryService(settings) as service:
+            before = settings.now().date()
+            path = service.remember("default", NewMemory(text="x")).value.path
+            assert path in {f"memory/{day}.md" for day in (before, settings.now().date())}
+        days.add(path)
+    assert len(days) == 2
+    assert Settings().now().tzinfo is not None
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValidationError):
+        Settings().port = 1
+    with pytest.raises(ValidationError):
+        Settings().ranking.fusion = "rrf"
+
+
+def test_the_readme_lists_all_of_them() -> None:
+    table = README.read_text("utf-8").partition("\n| setting |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
+    listed = [name for row in rows for name in re.findall(r"`([a-z0-9_.]+)`", row)]
+    assert sorted(listed) == sorted(names(Settings))
+    assert len(listed) <= 40
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    assert all(field.description for name, field in Settings.model_fields.items() if name != "ranking")
+    assert all(field.description for field in RankingTable.model_fields.values())

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import memory_service
+from memory_service import client, errors
+from tests.indexer.workspace import run_python
+
+SLOW = {"numpy", "httpx", "pydantic", "fastapi", "apsw", "onnxruntime", "indexer", "click", "rich", "tokenizers"}
+
+
+def test_all_is_sorted_and_complete() -> None:
+    tree = ast.parse(Path(memory_service.__file__).read_text(encoding="utf-8"))
+    imported = {
+        name.asname or name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module not in ("__future__", "typing")
+        for name in node.names
+    }
+    assert memory_service.__all__ == sorted(memory_service.__all__)
+    assert set(memory_service.__all__) == imported - {"client"}
+    assert all(hasattr(memory_service, name) for name in memory_service.__all__)
+
+
+def test_every_error_is_public() -> None:
+    tree = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    assert tree <= set(memory_service.__all__)
+    assert all(getattr(memory_service, name) is getattr(errors, name) for name in tree)
+
+
+def test_the_clients_are_those_of_the_client_package() -> None:
+    assert memory_service.MemoryClient is client.MemoryClient
+    assert memory_service.AsyncMemoryClient is client.AsyncMemoryClient
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = memory_service.Nothing
+
+
+def loaded_by(code: str) -> set[str]:
+    return {name.partition(".")[0] for name in run_python(f"import sys\n{code}\nprint(*sys.modules)").split()}
+
+
+def test_importing_it_loads_nothing_that_takes_time() -> None:
+    assert not SLOW & loaded_by("import memory_service")
+    assert not SLOW & loaded_by("from memory_service import NotFound, __version__")
+
+
+def test_a_client_loads_what_a_client_needs() -> None:
+    assert loaded_by("from memory_service import MemoryClient") & SLOW - {"rich", "click"} == {"httpx", "pydantic"}

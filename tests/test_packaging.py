@@ -1,0 +1,123 @@
+"""The wheel holds what is needed and nothing else, and its content runs by itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.memory_service.cli.test_demo import check_story
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("indexer", "memory_service", "data", "tests", "pyproject.toml", "README.md", "LICENSE")
+MODEL = "indexer/embeddings/minilm_model"
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("hatchling") is None, reason="hatchling builds the wheel: pip install '.[test]'"
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of a checkout in which somebody has already worked with the sample."""
+    checkout = tmp_path_factory.mktemp("checkout")
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, checkout / name)
+    for name in ("index.sqlite", "receipts/2026-11-20.jsonl", ".locks/memory.lock"):
+        (checkout / "data" / "default" / name).parent.mkdir(exist_ok=True)
+        (checkout / "data" / "default" / name).write_bytes(b"made at run time")
+    built = tmp_path_factory.mktemp("built")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)],
+        cwd=checkout, check=True, capture_output=True, timeout=100,
+    )  # fmt: skip
+    (found,) = built.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unpacked")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def modules(package: str) -> set[str]:
+    """The Python files of a package in the checkout."""
+    return {path.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py")}
+
+
+def test_the_wheel_is_for_every_platform(wheel: Path) -> None:
+    assert wheel.name.startswith("memory_service-") and wheel.name.endswith("-py3-none-any.whl")
+
+
+def test_it_holds_both_packages_and_their_types(wheel: Path) -> None:
+    found = names(wheel)
+    assert modules("indexer") | modules("memory_service") <= found
+    assert {"indexer/py.typed", "memory_service/py.typed"} <= found
+
+
+def test_it_holds_the_model_with_its_licence(wheel: Path) -> None:
+    model = {path.relative_to(ROOT).as_posix() for path in (ROOT / MODEL).iterdir() if path.is_file()}
+    assert {f"{MODEL}/{name}" for name in ("model.onnx", "tokenizer.json", "LICENSE", "NOTICE", "README.md")} <= model
+    assert model <= names(wheel)
+
+
+def test_it_names_both_licences(wheel: Path) -> None:
+    licences = {name.partition(".dist-info/licenses/")[2] for name in names(wheel)}
+    assert {"LICENSE", f"{MODEL}/LICENSE"} <= licences
+
+
+def test_it_holds_the_sample_and_nothing_that_was_made_from_it(wheel: Path) -> None:
+    sample = {name.removeprefix("memory_service/_sample/") for name in names(wheel) if "/_sample/" in name}
+    source = ROOT / "data" / "default"
+    assert sample == {path.relative_to(source).as_posix() for path in source.rglob("*.md")}
+
+
+def test_it_holds_nothing_else(wheel: Path) -> None:
+    found = names(wheel)
+    assert {name.split("/")[0].removesuffix(".dist-info") for name in found} == {
+        "indexer",
+        "memory_service",
+        wheel.name.removesuffix("-py3-none-any.whl"),
+    }
+    unwanted = ("__pycache__", ".pyc", "tests/", ".sqlite", ".lock", ".git")
+    assert [name for name in found if any(part in name for part in unwanted)] == []
+
+
+def test_the_command_is_installed(unpacked: Path) -> None:
+    (entry_points,) = unpacked.glob("*.dist-info/entry_points.txt")
+    assert "memory-service = memory_service.cli:main" in entry_points.read_text("utf-8")
+
+
+def test_its_content_tells_the_demo_from_an_empty_folder(unpacked: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_SERVICE_")}
+
+    def python(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=empty, env={**ours, "PYTHONPATH": str(unpacked), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    places = python("-c", "import indexer, memory_service; print(indexer.__file__, memory_service.__file__)").split()
+    assert [Path(place).parent.parent for place in places] == [unpacked, unpacked]
+    check_story(python("-m", "memory_service", "demo"))
+    assert list(empty.iterdir()) == []
