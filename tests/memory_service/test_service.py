@@ -286,7 +286,7 @@ def test_a_plan_changes_nothing_and_a_reindex_does_it(home: Path) -> None:
         (home / W / "memory/extra.md").write_text("- the wombat digs\n")
         before = below(home)
         assert [file.path for file in service.plan(W).added] == ["memory/extra.md"]
-        with pytest.raises(NotFound, match="'MEMORY.md'"):
+        with pytest.raises(NotFound, match=r"'MEMORY\.md'"):
             service.plan(W, ["MEMORY.md"])
         assert below(home).keys() == before.keys()
         told: list[SyncProgress] = []
