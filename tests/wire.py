@@ -93,9 +93,7 @@ def parts_fit_their_role(messages: Sequence[Wire]) -> Iterator[str]:
 
 
 def calls_are_answered_at_once(messages: Sequence[Wire]) -> Iterator[str]:
-    """Source: OpenAI API, error "An assistant message with 'tool_calls' must be followed by tool messages
-    responding to each 'tool_call_id'". The last message may still wait.
-    """
+    """Source: OpenAI API, error "An assistant message with 'tool_calls' must be followed by tool messages"."""
     for at, message in enumerate(messages):
         results = results_behind(messages, at)
         answered = {result.get("tool_call_id") for result in results}
@@ -105,9 +103,7 @@ def calls_are_answered_at_once(messages: Sequence[Wire]) -> Iterator[str]:
 
 
 def results_follow_their_call(messages: Sequence[Wire]) -> Iterator[str]:
-    """Source: OpenAI API, error "messages with role 'tool' must be a response to a preceeding message with
-    'tool_calls'".
-    """
+    """Source: OpenAI API, error "messages with role 'tool' must be a response to a preceeding message"."""
     asked: set[str] = set()
     for at, message in enumerate(messages):
         if message["role"] != "tool":

@@ -1,0 +1,58 @@
+"""Owns the shapes of messages: one inner form, read from OpenAI's and Anthropic's, written back as either.
+
+```
+calls, parts  ->  shapes (the inner form)  ->  reading, writing
+```
+Invariants: pure; no message is changed in place; what was said is kept as it came, even where no API takes it, and
+is made valid only when it goes out.
+"""
+
+from memory_service.messages.calls import arguments_object, wire_arguments
+from memory_service.messages.parts import Part, Role, text_part
+from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import (
+    Function,
+    Message,
+    ToolCall,
+    arguments_of,
+    is_empty,
+    is_system,
+    is_tool_result,
+    media_parts_of,
+    parts_of,
+    text_of,
+    tool_calls_of,
+    tool_result,
+    user_message,
+    with_text,
+    without_thinking,
+)
+from memory_service.messages.writing import to_anthropic, to_litellm, to_mistral, to_openai
+
+__all__ = [
+    "Function",
+    "Message",
+    "Part",
+    "Role",
+    "ToolCall",
+    "arguments_object",
+    "arguments_of",
+    "is_empty",
+    "is_system",
+    "is_tool_result",
+    "media_parts_of",
+    "parts_of",
+    "read_messages",
+    "text_of",
+    "text_part",
+    "to_anthropic",
+    "to_litellm",
+    "to_mistral",
+    "to_openai",
+    "tool_calls_of",
+    "tool_result",
+    "user_message",
+    "wire_arguments",
+    "with_text",
+    "without_thinking",
+]

@@ -1,0 +1,132 @@
+"""Owns the inner form of a message: its type, what is asked of it, and what is made from it.
+
+The inner form is OpenAI's chat message, plus keys for what that cannot say: `thinking_blocks` and
+`reasoning_content` (the names that litellm has for them), `block_order`, `is_error` and `interim`.
+
+Invariants: pure; no message is changed in place; every function takes any message, valid on a wire or not.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Required, TypedDict, cast
+
+from memory_service.messages.calls import arguments_object
+from memory_service.messages.parts import MEDIA, Part, Role, is_blank, text_of_part, text_part
+
+
+class Function(TypedDict):
+    """What is called, with the arguments as the model wrote them, valid JSON or not."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(TypedDict):
+    """One call of an assistant message."""
+
+    id: str
+    type: Literal["function"]
+    function: Function
+
+
+class Message(TypedDict, total=False):
+    """One message in the inner form; what else it holds, such as `audio` or `annotations`, rides along.
+
+    Attributes:
+        thinking_blocks: Anthropic's `thinking` and `redacted_thinking`, as they came.
+        reasoning_content: The reasoning of models that speak OpenAI's shape.
+        block_order: Where an Anthropic message thinks between its contents: the sequence of the two.
+        is_error: Of a tool's result: the tool failed.
+        interim: Of a tool's result: the tool still runs and will answer again.
+    """
+
+    role: Required[Role]
+    content: str | list[Part] | None
+    name: str
+    refusal: str | None
+    tool_calls: list[ToolCall]
+    tool_call_id: str
+    thinking_blocks: list[Part]
+    reasoning_content: str
+    block_order: list[str]
+    is_error: bool
+    interim: bool
+
+
+REASONING = ("thinking_blocks", "reasoning_content")
+
+
+def parts_of(message: Message) -> list[Part]:
+    """The content as parts; a string is one text part, nothing is none."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [text_part(content)] if content else []
+    return content or []
+
+
+def text_of(message: Message) -> str:
+    """What a message says, its parts on lines of their own; a refusal counts, thinking and calls do not."""
+    content = message.get("content")
+    if isinstance(content, str) and content:
+        return content
+    return "\n".join(filter(None, map(text_of_part, parts_of(message)))) or message.get("refusal") or ""
+
+
+def tool_calls_of(message: Message) -> list[ToolCall]:
+    """The calls of an assistant message; none for other roles."""
+    return (message.get("tool_calls") or []) if message["role"] == "assistant" else []
+
+
+def arguments_of(call: ToolCall) -> dict[str, object]:
+    """The arguments of a call as an object, see `arguments_object`."""
+    return arguments_object(call["function"]["arguments"])
+
+
+def media_parts_of(message: Message) -> list[Part]:
+    """Images, audio, documents and files, in either side's form."""
+    return [part for part in parts_of(message) if part["type"] in MEDIA]
+
+
+def is_tool_result(message: Message) -> bool:
+    """Whether a message is the result of a tool call."""
+    return message["role"] == "tool"
+
+
+def is_system(message: Message) -> bool:
+    """Whether a message instructs the model: a system or developer message."""
+    return message["role"] in ("system", "developer")
+
+
+def is_empty(message: Message) -> bool:
+    """Whether a message says and does nothing; thinking alone is nothing."""
+    return (
+        not tool_calls_of(message)
+        and not (message.get("refusal") or message.get("audio") or message.get("function_call"))
+        and all(map(is_blank, parts_of(message)))
+    )
+
+
+def user_message(text: str) -> Message:
+    """A user message."""
+    return {"role": "user", "content": text}
+
+
+def tool_result(call_id: str, text: str) -> Message:
+    """The result of a tool call."""
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def with_text(message: Message, text: str, *, keep_media: bool = True) -> Message:
+    """The same message saying something else; media stay behind the text unless they are to go."""
+    media = media_parts_of(message) if keep_media else []
+    content: str | list[Part] = [*([text_part(text)] if text else []), *media] if media else text
+    kept = {key: value for key, value in message.items() if key not in ("refusal", "block_order")}
+    return cast(Message, {**kept, "content": content})
+
+
+def without_thinking(message: Message) -> Message:
+    """The same message without its thinking; the message itself if it has none."""
+    dropped = {*REASONING, "block_order"}
+    if dropped.isdisjoint(message):
+        return message
+    return cast(Message, {key: value for key, value in message.items() if key not in dropped})
