@@ -1,0 +1,65 @@
+"""Owns what every log of a session can do, wherever it keeps its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from memory_service.sessions.records import Appended, Body, Record, Repair, SessionHeader
+
+
+class SessionLog(Protocol):
+    """Where the records of one session are kept."""
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last record; 0 if there is none."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What the records take, without what is kept beside them."""
+
+    @property
+    def header(self) -> SessionHeader | None:
+        """The last header; None if the log is empty."""
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """What was found wrong with the log since it was opened; for `degraded`."""
+
+    def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None) -> Appended:
+        """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
+
+        Args:
+            bodies: The records, at least one.
+            expected_last_seq: The last record that the caller has seen, if that matters.
+
+        Raises:
+            InvalidRequest: A record cannot be written.
+            Conflict: The last record is another one.
+            StorageFailed: The disk did not take them; the log is as it was.
+        """
+
+    def read(self, since_seq: int = 0, *, media: bool = True) -> Iterator[Record]:
+        """The records after `since_seq`, in order, one at a time; what is damaged is skipped.
+
+        Args:
+            since_seq: The last record that is not wanted.
+            media: Whether messages come as they were given; if not, a short note stands for each of the media.
+        """
+
+    def message(self, seq: int, *, media: bool = True) -> str:
+        """The JSON text of one message, as it was given.
+
+        Raises:
+            NotFound: There is no message of that number.
+            StorageFailed: The log cannot be read, or what is kept beside it is damaged.
+        """
+
+    def content(self, seq: int, number: int) -> bytes:
+        """One of the media of a message; the first has the number 1.
+
+        Raises:
+            NotFound: There is none of that number.
+            StorageFailed: It is damaged or cannot be read.
+        """

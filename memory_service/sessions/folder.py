@@ -1,0 +1,226 @@
+"""Owns the logs of one workspace: their names, their list, and that nothing is left of one that is deleted.
+
+Invariants: a name that a caller gives is refused, never repaired; nothing leaves the folder; a list reads the
+beginning and the end of each log and not what is between; a content that another log names stays.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory_service import files
+from memory_service.errors import Conflict, InvalidName, NotFound
+from memory_service.files import WriteLock, opened, storage_errors
+from memory_service.sessions import trims
+from memory_service.sessions.blobs import Blobs
+from memory_service.sessions.lines import Stamp, stamp
+from memory_service.sessions.log import BLOBS, BLOBS_LOCK, LOCKS, SUFFIX, JsonlLog, utc_now
+from memory_service.sessions.records import Json, SessionHeader
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_KEPT_LOGS = 256
+_END_BYTES = 64 * 1024
+_PIECE_BYTES = 1024 * 1024
+_SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+# As much of a piece is looked at again, so that no name is missed between two.
+_OVERLAP_BYTES = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFile:
+    """A log as it was when it was listed.
+
+    Attributes:
+        last_activity: When the last record was appended, in UTC; else when the file was changed.
+        last_seq: The number of the last record; None if the end of the file does not tell.
+        size_bytes: That of the log, without what is kept beside it.
+    """
+
+    session_id: str
+    last_activity: dt.datetime
+    last_seq: int | None
+    size_bytes: int
+
+
+class SessionLogs:
+    """The logs of one workspace.
+
+    Args:
+        folder: The folder `sessions` of the workspace; the first session creates it.
+        now: The present moment, with a time zone.
+    """
+
+    def __init__(self, folder: Path, *, now: Callable[[], dt.datetime] = utc_now) -> None:
+        self._folder = folder
+        self._now = now
+        self._blobs = Blobs(folder / BLOBS)
+        self._blobs_lock = WriteLock(folder / LOCKS / BLOBS_LOCK)
+        self._logs: dict[str, JsonlLog] = {}
+        self._guard = threading.Lock()
+
+    def create(
+        self,
+        session_id: str,
+        *,
+        model: str | None = None,
+        context_window: int | None = None,
+        settings: Mapping[str, Json] | None = None,
+    ) -> JsonlLog:
+        """Begins a session.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            Conflict: There is a session of that id.
+            StorageFailed: The disk did not take it.
+        """
+        log = self._log(session_id)
+        header = SessionHeader(
+            session_id=session_id, model=model, context_window=context_window, settings=dict(settings or {})
+        )
+        try:
+            log.append([header], expected_last_seq=0)
+        except Conflict as error:
+            raise Conflict(f"There is a session {session_id} already. Choose another id, or go on with it.") from error
+        return log
+
+    def get(self, session_id: str) -> JsonlLog:
+        """The log of a session that is there.
+
+        Raises:
+            InvalidName: The id is not one of a session, or its log is a symbolic link.
+            NotFound: There is no session of that id.
+        """
+        log = self._log(session_id)
+        if not (self._folder / f"{session_id}{SUFFIX}").is_file():
+            raise NotFound(f"There is no session {session_id}. List the sessions to see their ids.")
+        return log
+
+    def list(self) -> list[SessionFile]:
+        """All sessions, the last active first.
+
+        Raises:
+            StorageFailed: The folder or a log cannot be read.
+        """
+        found = (self._measured(name.removesuffix(SUFFIX)) for name in self._names() if _is_log(name))
+        return sorted((file for file in found if file), key=lambda file: file.last_activity, reverse=True)
+
+    def delete(self, session_id: str) -> None:
+        """Removes a session: its log, what trims and repairs left, and what no other session keeps beside its own.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            NotFound: There is no session of that id.
+            StorageFailed: The disk did not let it go.
+        """
+        log = self.get(session_id)
+        name = f"{session_id}{SUFFIX}"
+        # To be removed, a log need not be sound, nor the disk have room to mend it.
+        with log.writing(must_exist=True, mend=False):
+            own = [name, *(file for file in self._names() if trims.is_aside(file, name))]
+            named = set[str]()
+            for file in own:
+                named |= self._named_in(file)
+            for file in reversed(own):
+                files.remove_durably(self._folder / file)
+            self._remove_unnamed(named)
+        with self._guard:
+            self._logs.pop(session_id, None)
+
+    def sweep(self) -> int:
+        """Removes what is kept beside the logs and no log names, as a crash may leave it; says how much that was."""
+        return self._remove_unnamed(set(self._blobs.all()))
+
+    def _log(self, session_id: str) -> JsonlLog:
+        if _ID.fullmatch(session_id) is None:
+            raise InvalidName(
+                f"{session_id[:100]!a} is no id of a session. "
+                "Use 1 to 128 of A-Z, a-z, 0-9, '.', '_' and '-', and begin with a letter or digit."
+            )
+        with self._guard:
+            log = self._logs.pop(session_id, None) or JsonlLog(self._folder / f"{session_id}{SUFFIX}", now=self._now)
+            self._logs[session_id] = log
+            while len(self._logs) > _KEPT_LOGS:
+                del self._logs[next(iter(self._logs))]
+        return log
+
+    def _names(self) -> Iterable[str]:
+        """The names of all regular files in the folder, sorted."""
+        with storage_errors(self._folder.name):
+            if self._folder.is_symlink():
+                raise InvalidName(f"The folder {self._folder.name} is a symbolic link. Put the folder itself there.")
+            if not self._folder.exists():
+                return []
+            with os.scandir(self._folder) as entries:
+                return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+
+    def _measured(self, session_id: str) -> SessionFile | None:
+        """What the end of a log tells; None if it is gone."""
+        name = f"{session_id}{SUFFIX}"
+        try:
+            with storage_errors(name), opened(self._folder / name) as descriptor:
+                status = os.fstat(descriptor)
+                last = _last_stamp(descriptor, status.st_size)
+        except NotFound:
+            return None
+        return SessionFile(
+            session_id=session_id,
+            last_activity=_moment(last, status.st_mtime),
+            last_seq=last.seq if last else None,
+            size_bytes=status.st_size,
+        )
+
+    def _remove_unnamed(self, candidates: set[str]) -> int:
+        if not candidates:
+            return 0
+        with self._blobs_lock.held():
+            for file in self._names():
+                if not candidates:
+                    break
+                candidates -= self._named_in(file)
+            for sha256 in candidates:
+                self._blobs.remove(sha256)
+        return len(candidates)
+
+    def _named_in(self, file: str) -> set[str]:
+        """The contents that a file names."""
+        try:
+            with storage_errors(file), opened(self._folder / file) as descriptor:
+                return {match.decode() for piece in _pieces(descriptor) for match in _SHA256.findall(piece)}
+        except NotFound:
+            return set()
+
+
+def _is_log(name: str) -> bool:
+    return name.endswith(SUFFIX) and _ID.fullmatch(name, 0, len(name) - len(SUFFIX)) is not None
+
+
+def _pieces(descriptor: int) -> Iterator[bytes]:
+    with open(descriptor, "rb", closefd=False) as stream:
+        rest = b""
+        while piece := stream.read(_PIECE_BYTES):
+            yield rest + piece
+            rest = (rest + piece)[-_OVERLAP_BYTES:]
+
+
+def _last_stamp(descriptor: int, size: int) -> Stamp | None:
+    """The place of the last whole line, if it begins near the end."""
+    with open(descriptor, "rb", closefd=False) as stream:
+        begin = max(0, size - _END_BYTES)
+        stream.seek(begin)
+        lines = stream.read().split(b"\n")[:-1]
+    whole = lines if begin == 0 else lines[1:]
+    return next((place for line in reversed(whole) if (place := stamp(line + b"\n"))), None)
+
+
+def _moment(last: Stamp | None, modified: float) -> dt.datetime:
+    if last is not None:
+        with suppress(ValueError):
+            return dt.datetime.fromisoformat(last.ts).astimezone(dt.UTC)
+    return dt.datetime.fromtimestamp(modified, dt.UTC)

@@ -1,0 +1,454 @@
+"""Owns the log of one session: an append-only file, one record a line.
+
+Invariants: what was answered is on the disk; a batch is there as a whole or not at all, for every reader that
+opens the log; numbers are given once, under a lock among threads and processes; no line is ever rewritten: a
+torn end is cut, and kept beside the log, and a trim keeps the whole file; reading creates nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import itertools
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from memory_service import files
+from memory_service.errors import Conflict, InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
+from memory_service.files import WriteLock, opened, storage_errors
+from memory_service.sessions import trims
+from memory_service.sessions.base import SessionLog
+from memory_service.sessions.blobs import Blobs
+from memory_service.sessions.lines import Draft, Line, decode, draft, encode
+from memory_service.sessions.media import Part, attach, describe, media_of
+from memory_service.sessions.offsets import Offsets
+from memory_service.sessions.records import Appended, Body, Message, Record, Repair, SessionHeader, Trimmed
+
+__all__ = ["JsonlLog", "SessionLog"]
+
+BLOBS = "blobs"
+SUFFIX = ".jsonl"
+LOCKS = ".locks"
+BLOBS_LOCK = "blobs.lock"
+
+
+def utc_now() -> dt.datetime:
+    """The present moment in UTC."""
+    return dt.datetime.now(dt.UTC)
+
+
+class JsonlLog:
+    """The log of one session in a file, `<session_id>.jsonl`; the first record creates it.
+
+    Several objects, in several processes, may stand for the same file.
+
+    Args:
+        path: The file. Beside it are `blobs/`, `.locks/`, and what was cut off or trimmed.
+        now: The present moment, with a time zone.
+    """
+
+    def __init__(self, path: Path, *, now: Callable[[], dt.datetime] = utc_now) -> None:
+        self._path = path
+        self._now = now
+        self._session_id = path.name.removesuffix(SUFFIX)
+        self._blobs = Blobs(path.parent / BLOBS)
+        # A few files for all sessions: a lock file that came and went with its session could be held twice.
+        stripe = hashlib.sha256(path.name.encode()).hexdigest()[:2]
+        self._lock = WriteLock(path.parent / LOCKS / f"{stripe}.lock")
+        self._blobs_lock = WriteLock(path.parent / LOCKS / BLOBS_LOCK)
+        # Held for every look at what follows; whoever needs the lock too takes that first.
+        self._guard = threading.RLock()
+        self._offsets = Offsets()
+        self._repairs: dict[Repair, None] = {}
+        self._is_open = False
+        self._read_header: int | None = None
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last record; 0 if there is none."""
+        with self._reading() as descriptor:
+            return 0 if descriptor is None else self._offsets.last_seq
+
+    @property
+    def size_bytes(self) -> int:
+        """What the records take, without what is kept beside them."""
+        with self._reading() as descriptor:
+            return 0 if descriptor is None else self._offsets.end
+
+    @property
+    def header(self) -> SessionHeader | None:
+        """The last header; one made of the name if it was lost and could not be rebuilt; None if the log is empty."""
+        with self._reading() as descriptor:
+            if descriptor is None or not self._offsets.last_seq:
+                return None
+            seq = self._offsets.header_seq
+            line = None if seq is None else self._line(descriptor, seq)
+            if line is not None and isinstance(line.record.body, SessionHeader):
+                return line.record.body
+            return self._lost_header()
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """What was found wrong with the log since it was opened; for `degraded`."""
+        with self._reading():
+            count, first = self._offsets.damaged
+            message = f"{count} lines of {self._path.name} were skipped; the first begins at byte {first}."
+            damaged = [Repair(kind="damaged", message=message)] if count else []
+            return (*damaged, *self._repairs)
+
+    def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None) -> Appended:
+        """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
+
+        Args:
+            bodies: The records, at least one.
+            expected_last_seq: The last record that the caller has seen, if that matters.
+
+        Raises:
+            InvalidRequest: A record cannot be written.
+            InvalidName: A link or something else than a file stands in the place of the log.
+            Conflict: The last record is another one.
+            StorageFailed: The disk did not take them; the log is as it was.
+        """
+        if not bodies:
+            raise InvalidRequest("There is nothing to append. Send at least one record.")
+        drafts = [draft(body) for body in bodies]
+        with self.writing() as descriptor:
+            last_seq = self._offsets.last_seq
+            if expected_last_seq not in (None, last_seq):
+                raise Conflict(
+                    f"The log of {self._session_id} ends with record {last_seq}, not {expected_last_seq}. "
+                    "Read what was added, then try again."
+                )
+            if not last_seq and not isinstance(bodies[0], SessionHeader):
+                drafts.insert(0, draft(SessionHeader(session_id=self._session_id)))
+            with self._kept_media(drafts):
+                self._write(descriptor, drafts)
+            appended = self._offsets.last_seq
+        return Appended(first_seq=appended - len(bodies) + 1, last_seq=appended)
+
+    def read(self, since_seq: int = 0, *, media: bool = True) -> Iterator[Record]:
+        """The records after `since_seq`, in order, one at a time; what is damaged is skipped.
+
+        Args:
+            since_seq: The last record that is not wanted.
+            media: Whether messages come as they were given; if not, a short note stands for each of the media.
+
+        Raises:
+            StorageFailed: The log cannot be read.
+        """
+        with ExitStack() as stack:
+            with self._reading() as descriptor:
+                if descriptor is None:
+                    return
+                seqs, starts = self._offsets.after(since_seq)
+                own = os.dup(descriptor)
+            stack.callback(os.close, own)
+            stack.enter_context(storage_errors(self._path.name))
+            with open(own, "rb", closefd=False) as stream:
+                at = -1
+                for seq, start in zip(seqs, starts, strict=True):
+                    if at != start:
+                        stream.seek(start)
+                    raw = stream.readline()
+                    at = start + len(raw)
+                    line = _line(raw, seq) or self._second_look(seq)
+                    if line is not None:
+                        yield self._with_media(line, media)
+
+    def message(self, seq: int, *, media: bool = True) -> str:
+        """The JSON text of one message, as it was given.
+
+        Raises:
+            NotFound: There is no message of that number.
+            StorageFailed: The log cannot be read, or what is kept beside it is damaged.
+        """
+        message, parts = self._message(seq)
+        if not media:
+            return describe(message.text, media_of(parts, seq), parts)
+        try:
+            return attach(message.text, parts, lambda part: self._blobs.get(part.sha256))
+        except NotFound as error:
+            raise StorageFailed(
+                f"What message {seq} keeps beside the log is gone. Restore it from a backup."
+            ) from error
+
+    def content(self, seq: int, number: int) -> bytes:
+        """One of the media of a message; the first has the number 1.
+
+        Raises:
+            NotFound: There is none of that number.
+            StorageFailed: It is damaged or cannot be read.
+        """
+        _, parts = self._message(seq)
+        if not 1 <= number <= len(parts):
+            raise NotFound(
+                f"Message {seq} has {len(parts)} media, and none with the number {number}. Take one of these."
+            )
+        return self._blobs.get(parts[number - 1].sha256)
+
+    def trim(self, keep_last: int) -> Path:
+        """Shortens the log to its last lines; what the view is built on, such as pins and compactions, stays too.
+
+        Args:
+            keep_last: How many lines stay, whatever they are; of the older ones, messages and usage go.
+
+        Returns:
+            The file that has the log as it was.
+
+        Raises:
+            InvalidRequest: `keep_last` is negative.
+            NotFound: There is no log.
+            StorageFailed: The disk did not take it; the log is as it was.
+        """
+        if keep_last < 0:
+            raise InvalidRequest(f"A log cannot keep {keep_last} lines. Use 0 or more.")
+        with self.writing(must_exist=True) as descriptor:
+            raw = files.read_all(descriptor)
+            kept, gone = trims.kept_lines(raw, keep_last)
+            backup = self._save(raw, "bak")
+            made = draft(Trimmed(backup=backup.name, lines=gone))
+            try:
+                self._replace(descriptor, b"".join((*kept, *self._lines([made]))))
+            except BaseException:
+                with suppress(OSError):
+                    backup.unlink()
+                raise
+        return backup
+
+    def restore_trim(self) -> None:
+        """Takes the last trim back; what was appended since stays.
+
+        Raises:
+            NotFound: No trim is left to take back.
+            StorageFailed: The disk did not take it; the log is as it was.
+        """
+        with self.writing(must_exist=True) as descriptor:
+            raw = files.read_all(descriptor)
+            names = trims.backups(raw, self._path.name)
+            backup = next((file for name in names if (file := self._path.with_name(name)).is_file()), None)
+            if backup is None:
+                raise NotFound(f"The log of {self._session_id} has no trim to take back. Nothing has to be done.")
+            with opened(backup) as earlier:
+                self._replace(descriptor, trims.restored(files.read_all(earlier), raw))
+            files.remove_durably(backup)
+
+    @contextmanager
+    def writing(self, *, must_exist: bool = False, mend: bool = True) -> Iterator[int]:
+        """Holds the lock of the log; gives its file, mended if need be, to who changes it.
+
+        A file that is empty afterwards goes again.
+        """
+        with self._lock.held(), self._guard, storage_errors(self._path.name):
+            self._check_place()
+            create = 0 if must_exist else os.O_CREAT
+            with opened(self._path, os.O_RDWR | os.O_APPEND | create) as descriptor:
+                try:
+                    if mend:
+                        self._mend(descriptor)
+                    yield descriptor
+                finally:
+                    if not os.fstat(descriptor).st_size:
+                        with suppress(OSError):
+                            self._path.unlink()
+
+    @contextmanager
+    def _reading(self) -> Iterator[int | None]:
+        """Gives the file, with its offsets up to date; None if there is none."""
+        self._open()
+        with self._guard, storage_errors(self._path.name), ExitStack() as stack:
+            self._check_place()
+            descriptor = None
+            with suppress(FileNotFoundError):
+                descriptor = stack.enter_context(opened(self._path))
+            if descriptor is None:
+                self._offsets.clear()
+            else:
+                self._offsets.refresh(descriptor)
+            yield descriptor
+
+    def _open(self) -> None:
+        """Mends the log before it is read for the first time."""
+        if self._is_open:
+            return
+        self._is_open = True
+        with self._reading() as descriptor:
+            is_sound = descriptor is None or self._is_sound(descriptor)
+        if is_sound:
+            return
+        # What looks torn may be a line that somebody writes at this moment: with the lock held, it is whole.
+        try:
+            with self.writing(must_exist=True):
+                pass
+        except MemoryServiceError as error:
+            self._note(Repair(kind="unrepaired", message=f"{self._path.name} was read as it is, not mended. {error}"))
+
+    def _check_place(self) -> None:
+        folder = self._path.parent
+        if folder.is_symlink():
+            raise InvalidName(f"The folder {folder.name} is a symbolic link. Put the folder itself there.")
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.lstat(self._path).st_mode):
+                raise InvalidName(f"{self._path.name} is a link or no regular file. Move it away.")
+
+    def _note(self, repair: Repair) -> None:
+        self._repairs[repair] = None
+
+    def _mend(self, descriptor: int) -> None:
+        """Cuts a torn end, and writes a header if the log has lost its own. The lock is held."""
+        self._offsets.refresh(descriptor)
+        if self._offsets.is_torn:
+            self._cut(descriptor)
+        if self._is_foreign():
+            self._note(Repair(kind="foreign", message=f"{self._path.name} holds no record of a session."))
+            raise StorageFailed(f"{self._path.name} is no log of a session. Move it away.")
+        if not self._has_header(descriptor):
+            self._write(descriptor, [draft(self._lost_header())])
+            self._note(Repair(kind="header", message=f"{self._path.name} had lost its header and has a new one."))
+
+    def _cut(self, descriptor: int) -> None:
+        end = self._offsets.end
+        with open(descriptor, "rb", closefd=False) as stream:
+            stream.seek(end)
+            torn = stream.read()
+        kept = self._save(torn, "torn")
+        files.truncate_durably(descriptor, end)
+        self._offsets.refresh(descriptor)
+        message = f"The last {len(torn)} bytes of {self._path.name} were no whole record; {kept.name} has them."
+        self._note(Repair(kind="torn", message=message))
+
+    def _is_sound(self, descriptor: int) -> bool:
+        return not self._offsets.is_torn and not self._is_foreign() and self._has_header(descriptor)
+
+    def _is_foreign(self) -> bool:
+        """Whether there are whole lines, and none is ours."""
+        return not self._offsets.last_seq and self._offsets.end > 0
+
+    def _has_header(self, descriptor: int) -> bool:
+        """Whether the log has a header that can be read, or needs none."""
+        while (seq := self._offsets.header_seq) is not None and seq != self._read_header:
+            if self._line(descriptor, seq) is None:
+                self._drop(seq)
+            else:
+                self._read_header = seq
+        return seq is not None or not self._offsets.last_seq
+
+    def _lost_header(self) -> SessionHeader:
+        return SessionHeader(session_id=self._session_id, rebuilt=True)
+
+    def _drop(self, seq: int) -> None:
+        self._offsets.drop(seq)
+        self._note(Repair(kind="damaged", message=f"Record {seq} of {self._path.name} cannot be read and was skipped."))
+
+    def _save(self, raw: bytes, ending: str) -> Path:
+        """Writes a file beside the log, under a name that is free."""
+        for number in itertools.count(1):
+            target = self._path.with_name(f"{self._path.name}.{ending}" + (f"-{number}" if number > 1 else ""))
+            if files.current_signature(target) is None and files.replace_durably(target, raw, expected=None):
+                break
+        return target
+
+    def _replace(self, descriptor: int, raw: bytes) -> None:
+        if not files.replace_durably(self._path, raw, expected=files.signature(os.fstat(descriptor))):
+            raise files.restless(self._path.name)
+
+    def _lines(self, drafts: Iterable[Draft]) -> list[bytes]:
+        drafts = list(drafts)
+        first = self._offsets.last_seq + 1
+        last = first + len(drafts) - 1
+        ts = self._now().astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return [encode(made, seq=seq, first=first, last=last, ts=ts) for seq, made in enumerate(drafts, start=first)]
+
+    def _write(self, descriptor: int, drafts: Iterable[Draft]) -> None:
+        """Appends a batch with one write."""
+        files.append_durably(descriptor, b"".join(self._lines(drafts)))
+        if not self._offsets.end:
+            try:
+                files.sync_folder(self._path.parent)
+            except BaseException:
+                os.ftruncate(descriptor, 0)
+                raise
+        # Somebody may have put another file in this one's place.
+        if not os.path.samestat(os.lstat(self._path), os.fstat(descriptor)):
+            raise files.restless(self._path.name)
+        self._offsets.refresh(descriptor)
+
+    @contextmanager
+    def _kept_media(self, drafts: Iterable[Draft]) -> Iterator[None]:
+        """Stores the media of a batch; those that are new go again if the batch fails."""
+        contents = [content for made in drafts if made.media for content in made.media.contents]
+        if not contents:
+            yield
+            return
+        # Nobody may sweep a content between the moment it is found there and the one it is named.
+        with self._blobs_lock.held():
+            new = list[str]()
+            try:
+                for content in contents:
+                    sha256, is_new = self._blobs.put(content)
+                    new += [sha256] if is_new else []
+                yield
+            except BaseException:
+                with suppress(MemoryServiceError):
+                    for sha256 in new:
+                        self._blobs.remove(sha256)
+                raise
+
+    def _line(self, descriptor: int, seq: int) -> Line | None:
+        """A record by its number; None if there is none, or it is damaged."""
+        start = self._offsets.start_of(seq)
+        if start is None:
+            return None
+        with open(descriptor, "rb", closefd=False) as stream:
+            stream.seek(start)
+            return _line(stream.readline(), seq)
+
+    def _second_look(self, seq: int) -> Line | None:
+        """A record that was not where it should be: it is damaged, or was moved or taken back meanwhile."""
+        with self._reading() as descriptor:
+            if descriptor is None:
+                return None
+            self._offsets.clear()
+            self._offsets.refresh(descriptor)
+            line = self._line(descriptor, seq)
+            if line is None and self._offsets.start_of(seq) is not None:
+                self._drop(seq)
+            return line
+
+    def _message(self, seq: int) -> tuple[Message, tuple[Part, ...]]:
+        with self._reading() as descriptor:
+            line = None
+            if descriptor is not None and self._offsets.start_of(seq) is not None:
+                line = self._line(descriptor, seq) or self._second_look(seq)
+        if line is None or not isinstance(line.record.body, Message):
+            raise NotFound(f"The log of {self._session_id} has no message {seq}. Read the log to see what it has.")
+        return line.record.body, line.parts
+
+    def _with_media(self, line: Line, media: bool) -> Record:
+        body = line.record.body
+        if not line.parts or not isinstance(body, Message):
+            return line.record
+        seq = line.record.seq
+        told = media_of(line.parts, seq)
+        text = None
+        if media:
+            try:
+                text = attach(body.text, line.parts, lambda part: self._blobs.get(part.sha256))
+            except (NotFound, StorageFailed):
+                self._note(Repair(kind="media", message=f"What message {seq} keeps beside the log cannot be read."))
+        if text is None:
+            text = describe(body.text, told, line.parts)
+        return replace(line.record, body=replace(body, text=text, media=told))
+
+
+def _line(raw: bytes, seq: int) -> Line | None:
+    """The record of a line; None if it is damaged, or another one."""
+    try:
+        line = decode(raw)
+    except ValueError:
+        return None
+    return line if line.record.seq == seq else None

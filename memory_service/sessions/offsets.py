@@ -1,0 +1,189 @@
+"""Owns where each record begins in the file of a log, in 16 bytes a record.
+
+Invariants: only records of whole batches are known, in the order of their numbers; what was known is looked
+at again when the file is another one, is shorter, or ends differently; a lookup reads nothing but its line.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from memory_service.files import Signature, signature
+from memory_service.sessions.lines import Stamp, is_object, stamp
+
+# A line begins with its place in the log; this much of it tells whether it is still the same one.
+_GLANCE_BYTES = 160
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What was written at once, as far as it was met.
+
+    Attributes:
+        begin: Where its first line begins.
+        last_line: Where the last of its lines begins that was met.
+        is_whole: Whether that is the last one of all. Lines before it that are damaged are skipped, here as
+            anywhere: it cannot be told from damage to what was answered long ago.
+    """
+
+    begin: int
+    first: int
+    last: int
+    last_line: int = 0
+    is_whole: bool = False
+
+
+class Offsets:
+    """Where each record of one file begins.
+
+    Attributes:
+        end: Where the last whole line ends.
+        size_bytes: That of the file; what lies beyond `end` is torn, or being written.
+        damaged: How many lines are skipped, and where the first of them begins.
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._seqs = array("Q")
+        self._starts = array("Q")
+        self._signature: Signature | None = None
+        self._glance = b""
+        self.end = 0
+        self.size_bytes = 0
+        self.damaged = (0, 0)
+        self._headers = list[int]()
+        self._dropped = set[int]()
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last record; 0 if there is none."""
+        return self._seqs[-1] if self._seqs else 0
+
+    @property
+    def header_seq(self) -> int | None:
+        """The number of the last header; None if there is none."""
+        return self._headers[-1] if self._headers else None
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether there are bytes after the last whole batch."""
+        return self.size_bytes > self.end
+
+    def start_of(self, seq: int) -> int | None:
+        """Where a record begins; None if there is none of that number."""
+        at = bisect_left(self._seqs, seq)
+        if at == len(self._seqs) or self._seqs[at] != seq or seq in self._dropped:
+            return None
+        return self._starts[at]
+
+    def after(self, seq: int) -> tuple[array[int], array[int]]:
+        """The numbers of all records after this one, and where they begin."""
+        at = bisect_right(self._seqs, seq)
+        seqs, starts = self._seqs[at:], self._starts[at:]
+        for gone in sorted(self._dropped, reverse=True):
+            if gone > seq:
+                del starts[bisect_left(seqs, gone)]
+                seqs.remove(gone)
+        return seqs, starts
+
+    def drop(self, seq: int) -> None:
+        """Skips a record that turned out to be damaged; its number is not given again."""
+        self._dropped.add(seq)
+        self._headers = [header for header in self._headers if header != seq]
+
+    def refresh(self, descriptor: int) -> None:
+        """Reads what was added to the open file, or all of it if it is not the same any more."""
+        now = signature(os.fstat(descriptor))
+        if now == self._signature:
+            return
+        known = self._signature
+        fresh = known is None or now[2] != known[2] or now[0] < self.end or not self._ends_alike(descriptor)
+        if fresh:
+            self.clear()
+        with open(descriptor, "rb", closefd=False) as stream:
+            batch = self._scan(stream)
+            # Everything before the last batch was on the disk before that was begun.
+            if fresh and batch is not None and not self._is_sound(stream, batch):
+                self._take_back(batch)
+            self._glance = self._last_glance(stream)
+        self.size_bytes = max(now[0], self.end)
+        self._signature = now
+
+    def _ends_alike(self, descriptor: int) -> bool:
+        with open(descriptor, "rb", closefd=False) as stream:
+            return self._last_glance(stream) == self._glance
+
+    def _last_glance(self, stream: BinaryIO) -> bytes:
+        if not self._starts:
+            return b""
+        stream.seek(self._starts[-1])
+        return stream.read(min(_GLANCE_BYTES, self.end - self._starts[-1]))
+
+    def _scan(self, stream: BinaryIO) -> _Batch | None:
+        """Goes on from the end; returns the last batch, if there is a whole one."""
+        stream.seek(self.end)
+        at, batch, doubtful = self.end, None, list[int]()
+        for line in stream:
+            if not line.endswith(b"\n"):
+                # Whoever writes it may go on at this moment: what comes next would look like another line.
+                break
+            start, at = at, at + len(line)
+            place = stamp(line)
+            if place is None or place.seq <= self.last_seq:
+                if doubtful or (batch and not batch.is_whole) or not is_object(line):
+                    doubtful.append(start)
+                else:
+                    self._skip([start])
+                    self.end = at
+                continue
+            if batch is None or (place.first, place.last) != (batch.first, batch.last):
+                batch = self._begin(place, start, doubtful)
+            self._add(place, start)
+            batch.last_line = start
+            if place.seq == place.last:
+                batch.is_whole = True
+                self._skip(doubtful)
+                doubtful.clear()
+                self.end = at
+        if batch is not None and not batch.is_whole:
+            self._take_back(batch)
+            return None
+        return batch
+
+    def _begin(self, place: Stamp, start: int, doubtful: list[int]) -> _Batch:
+        """Begins a batch; of the doubtful lines before it, it keeps those that may belong to it."""
+        own = min(place.seq - place.first, len(doubtful))
+        begin = doubtful[-own] if own else start
+        self._skip([line for line in doubtful if line < begin])
+        del doubtful[: len(doubtful) - own]
+        self.end = begin
+        return _Batch(begin, place.first, place.last)
+
+    def _skip(self, lines: list[int]) -> None:
+        if lines:
+            count, first = self.damaged
+            self.damaged = count + len(lines), first if count else lines[0]
+
+    def _add(self, place: Stamp, start: int) -> None:
+        self._seqs.append(place.seq)
+        self._starts.append(start)
+        if place.kind == "session":
+            self._headers.append(place.seq)
+
+    def _is_sound(self, stream: BinaryIO, batch: _Batch) -> bool:
+        stream.seek(batch.last_line)
+        return is_object(stream.readline())
+
+    def _take_back(self, batch: _Batch) -> None:
+        """Forgets a batch that is not whole; it may be one that is being written."""
+        kept = bisect_left(self._starts, batch.begin)
+        del self._seqs[kept:], self._starts[kept:]
+        self._headers = [seq for seq in self._headers if seq <= self.last_seq]
+        self.end = batch.begin

@@ -1,0 +1,233 @@
+"""Owns what a session log holds, as values: one class for each kind of record. Knows nothing of files.
+
+Invariants: a record never changes; a message is kept as the JSON text it came as; a compaction names the
+messages it stands for by number and never holds them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, TypedDict
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+RepairKind = Literal["torn", "damaged", "header", "foreign", "media", "unrepaired"]
+
+LOG_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHeader:
+    """What a session is; the last header of a log counts.
+
+    Attributes:
+        version: That of the format of the log.
+        context_window: In tokens; None if it is not known.
+        rebuilt: Whether the service wrote it because the first one was lost.
+    """
+
+    session_id: str
+    model: str | None = None
+    context_window: int | None = None
+    settings: Mapping[str, Json] = field(default_factory=dict)
+    version: int = LOG_VERSION
+    rebuilt: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a provider counted for one call, in tokens; `input_tokens` without those of its cache."""
+
+    input_tokens: int
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """Something in a message that is kept beside the log.
+
+    Attributes:
+        mime: As the message names it, or `application/octet-stream`.
+        size_bytes: What it takes beside the log.
+        handle: How the log gives it back: `log:<seq>#<number>`, counted from 1.
+    """
+
+    mime: str
+    size_bytes: int
+    handle: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message.
+
+    Attributes:
+        text: Its JSON, an object, exactly as it was given.
+        usage: What the provider counted for the call that it answers.
+        media: What is kept beside the log; the log fills this in.
+    """
+
+    text: str
+    usage: Usage | None = None
+    media: tuple[Media, ...] = ()
+
+
+class LedgerEntry(TypedDict):
+    """Something exact that no model rewrites: a path, a command, a number, a decision.
+
+    `seqs` are the messages that it stands in.
+    """
+
+    kind: str
+    text: str
+    seqs: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """The old messages of the view give way to a summary.
+
+    Attributes:
+        base: The compaction before this one; None for the first.
+        upto: The last record that the plan was made on.
+        tail_start: The first message that stays word for word.
+        stage: How far it went, such as `prune`, `summary` or `hard`.
+        cleared: The stub that stands for a tool result, by message.
+        tokens_before: Size of the view before it.
+        tokens_after: Size of the view after it.
+        audit: What was checked, and what was found.
+    """
+
+    base: int | None
+    upto: int
+    tail_start: int
+    summary: str
+    stage: str
+    tokens_before: int
+    tokens_after: int
+    ledger: tuple[LedgerEntry, ...] = ()
+    cleared: Mapping[int, str] = field(default_factory=dict)
+    model: str | None = None
+    prompt_version: str | None = None
+    audit: Mapping[str, Json] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """A compaction no longer counts; `compaction` is its number in the log."""
+
+    compaction: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """What every view keeps word for word: a text, or the message with the number `target`."""
+
+    pin_id: str
+    text: str | None = None
+    target: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpin:
+    """A pin no longer counts."""
+
+    pin_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flush:
+    """The messages `from_seq` to `to_seq` were searched for memories; `written` are the ids of those found."""
+
+    from_seq: int
+    to_seq: int
+    written: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """Tool calls that will be answered late."""
+
+    call_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """The context window, in tokens, that a provider's error told."""
+
+    context_window: int
+    model: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trimmed:
+    """Older lines were moved out of the log; `backup` is the name of the file that still has them."""
+
+    backup: str
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """A record that a newer version wrote; `text` is its line. Whoever reads it ignores it."""
+
+    kind: str
+    text: str
+
+
+Body = SessionHeader | Message | Usage | Compaction | Undo | Pin | Unpin | Flush | Pending | Learned | Trimmed | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One line of a log.
+
+    Attributes:
+        seq: Its number; the first is 1, and they have no gaps but those that a trim or damage leaves.
+        ts: When it was appended: UTC, ISO 8601.
+        kind: What `body` is.
+    """
+
+    seq: int
+    ts: str
+    kind: str
+    body: Body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """The numbers that the records of one batch were given."""
+
+    first_seq: int
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """Something that was wrong with a log, and what became of it; `message` holds no text of the log."""
+
+    kind: RepairKind
+    message: str
+
+
+def json_text(value: object) -> str:
+    """The JSON of a value on one line, as short as it gets, that UTF-8 can take.
+
+    Raises:
+        ValueError: It is no JSON: NaN, a circle, a key that is no text.
+        TypeError: It holds something that JSON does not know.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"))
+    return text

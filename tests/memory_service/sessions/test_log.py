@@ -1,0 +1,886 @@
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound, StorageFailed
+from memory_service.sessions.base import SessionLog
+from memory_service.sessions.folder import SessionLogs
+from memory_service.sessions.lines import MAX_NESTING
+from memory_service.sessions.log import JsonlLog
+from memory_service.sessions.records import (
+    Appended,
+    Body,
+    Compaction,
+    Flush,
+    Json,
+    Learned,
+    LedgerEntry,
+    Message,
+    Pending,
+    Pin,
+    SessionHeader,
+    Trimmed,
+    Undo,
+    Unknown,
+    Unpin,
+    Usage,
+    json_text,
+)
+
+ROOT = Path(__file__).parents[3]
+IN_CHILD = """
+import os, sys, json
+from pathlib import Path
+from memory_service.errors import *
+from memory_service.sessions.log import JsonlLog
+from memory_service.sessions.records import *
+path = Path(sys.argv[1])
+log = JsonlLog(path)
+def say(text): os.write(1, (text + "\\n").encode())
+"""
+BODIES: list[Body] = [
+    SessionHeader(session_id="support-42", model="gpt-4o", context_window=128_000, settings={"preset": "a", "n": [1]}),
+    Message(text='{"role":"user","content":"Hello"}'),
+    Message(text='{"role":"assistant","content":"Hi"}', usage=Usage(input_tokens=9, output_tokens=2, model="m")),
+    Usage(input_tokens=10, output_tokens=3, cache_read_tokens=4, cache_write_tokens=5),
+    Compaction(
+        base=None,
+        upto=3,
+        tail_start=3,
+        summary='Said hello. ,"message":{} \ud800',
+        stage="summary",
+        tokens_before=900,
+        tokens_after=90,
+        ledger=(LedgerEntry(kind="file", text="/etc/hosts", seqs=[2, 3]),),
+        cleared={2: "[cleared, ref=log:2]"},
+        model="gpt-4o-mini",
+        prompt_version="1",
+        audit={"missing": [], "ratio": 0.1},
+        reason="threshold",
+    ),
+    Undo(compaction=5, reason="asked for"),
+    Pin(pin_id="p1", text="Never deploy on Fridays.\n"),
+    Pin(pin_id="p2", target=2),
+    Unpin(pin_id="p1"),
+    Flush(from_seq=1, to_seq=3, written=("m1", "m2"), reason="before compaction"),
+    Pending(call_ids=("call_1",)),
+    Learned(context_window=32_768, model="gpt-4o", reason="overflow"),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sessions" / "support-42.jsonl"
+
+
+@pytest.fixture
+def log(path: Path) -> JsonlLog:
+    return JsonlLog(path)
+
+
+def said(text: str) -> Message:
+    return Message(text=json_text({"role": "user", "content": text}))
+
+
+def texts(log: SessionLog) -> list[str]:
+    return [json.loads(body.text)["content"] for body in bodies(log) if isinstance(body, Message)]
+
+
+def bodies(log: SessionLog) -> list[Body]:
+    return [record.body for record in log.read()]
+
+
+def seqs(log: SessionLog) -> list[int]:
+    return [record.seq for record in log.read()]
+
+
+def kinds(log: SessionLog) -> list[str]:
+    return [repair.kind for repair in log.repairs]
+
+
+def beside(path: Path) -> list[str]:
+    return sorted(file.name for file in path.parent.iterdir() if file.is_file())
+
+
+def child(code: str, path: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "error", "-c", IN_CHILD + textwrap.dedent(code), str(path), *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return out
+
+
+# What goes in comes out.
+
+
+def test_every_kind_of_record_comes_back_as_it_was(log: JsonlLog, path: Path) -> None:
+    assert log.append(BODIES) == Appended(first_seq=1, last_seq=len(BODIES))
+    for same in (log, JsonlLog(path)):
+        assert bodies(same) == BODIES
+        assert [r.seq for r in same.read(since_seq=9)] == [10, 11, 12]
+        assert [r.kind for r in same.read()][:5] == ["session", "message", "message", "usage", "compaction"]
+        assert same.header == BODIES[0]
+        assert same.repairs == ()
+        assert same.size_bytes == path.stat().st_size
+    assert all(record.ts.endswith("Z") for record in log.read())
+
+
+def test_the_log_is_json_lines_that_anybody_can_read(log: JsonlLog, path: Path) -> None:
+    log.append(BODIES)
+    lines = [json.loads(line) for line in path.read_text("utf-8").split("\n")[:-1]]
+    assert [line["seq"] for line in lines] == list(range(1, len(BODIES) + 1))
+    assert lines[1]["message"] == {"role": "user", "content": "Hello"}
+
+
+def test_a_log_begins_with_a_header_of_its_own(log: JsonlLog) -> None:
+    assert log.append([said("a")], expected_last_seq=0) == Appended(first_seq=2, last_seq=2)
+    assert log.header == SessionHeader(session_id="support-42")
+    assert seqs(log) == [1, 2]
+
+
+def test_the_last_header_counts(log: JsonlLog) -> None:
+    log.append([said("a"), SessionHeader(session_id="support-42", model="other")])
+    assert log.header == SessionHeader(session_id="support-42", model="other")
+
+
+def test_a_log_that_is_not_there_is_empty_and_reading_makes_nothing(log: JsonlLog, tmp_path: Path) -> None:
+    assert (log.last_seq, log.size_bytes, list(log.read()), log.header, log.repairs) == (0, 0, [], None, ())
+    with pytest.raises(NotFound, match="no message 1"):
+        log.message(1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seq", [0, 1, 3, -1])
+def test_only_messages_are_messages(log: JsonlLog, seq: int) -> None:
+    log.append([said("a")])
+    assert log.message(2) == '{"role":"user","content":"a"}'
+    with pytest.raises(NotFound):
+        log.message(seq)
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", '"text"', '{"a":NaN}', '{"a":1}x', "{" * 9999, "\ufeff{}"])
+def test_what_is_no_json_object_is_refused(log: JsonlLog, path: Path, text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        log.append([Message(text=text)])
+    assert not path.exists()
+
+
+def test_depth_has_a_limit(log: JsonlLog) -> None:
+    deep = '{"a":' * (MAX_NESTING - 1) + "{}" + "}" * (MAX_NESTING - 1)
+    log.append([Message(text=deep)])
+    assert log.message(2) == deep
+    with pytest.raises(InvalidRequest, match="nested"):
+        log.append([Message(text=f'{{"a":{deep}}}')])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":2, "b" : 1e400}',
+        ' {"a":"\\u0000\\ud800\\/"}\t',
+        '{\n  "a": 1,\r\n  "b": "\\n"\n}',
+        '{"a":"half \ud83d of a pair","b":"\u2028\u0085\x7f"}',
+        '{"a":' + "9" * 5000 + "}",
+        '{"message":{"text":"\\",\\"message\\":"},"text":"x","media":[{"at":0}],"seq":7}',
+    ],
+)
+def test_odd_json_comes_back_to_the_byte(log: JsonlLog, path: Path, text: str) -> None:
+    log.append([Message(text=text, usage=Usage(input_tokens=1, model=',"message":'))])
+    assert log.message(2) == JsonlLog(path).message(2) == JsonlLog(path).message(2, media=False) == text
+    assert path.read_bytes().count(b"\n") == 2
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**60), 10**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=()))
+    | st.binary(max_size=90).map(lambda raw: "data:image/png;base64," + base64.b64encode(raw).decode()),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(values=st.lists(st.dictionaries(st.text(), JSON, max_size=4), min_size=1, max_size=3), ascii_only=st.booleans())
+def test_any_message_comes_back_to_the_byte(values: list[dict[str, Json]], ascii_only: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        given_texts = [json.dumps(value, ensure_ascii=ascii_only, indent=len(value) % 2 or None) for value in values]
+        log = JsonlLog(Path(folder, "a.jsonl"))
+        log.append([Message(text=text) for text in given_texts])
+        again = JsonlLog(Path(folder, "a.jsonl"))
+        assert [again.message(seq) for seq in range(2, len(values) + 2)] == given_texts
+        assert [body.text for body in bodies(again) if isinstance(body, Message)] == given_texts
+        assert again.repairs == ()
+
+
+# Order, and compare-and-swap.
+
+
+def test_an_append_on_an_older_state_changes_nothing(log: JsonlLog, path: Path) -> None:
+    log.append([said("a")])
+    before = path.read_bytes()
+    for wrong in (0, 1, 3):
+        with pytest.raises(Conflict, match="ends with record 2"):
+            log.append([said("b")], expected_last_seq=wrong)
+    assert path.read_bytes() == before
+    assert log.append([said("b")], expected_last_seq=2).last_seq == 3
+
+
+def test_a_conflict_makes_no_file(log: JsonlLog, path: Path) -> None:
+    with pytest.raises(Conflict):
+        log.append([said("a")], expected_last_seq=4)
+    assert not path.exists()
+
+
+def test_an_empty_batch_is_refused(log: JsonlLog) -> None:
+    with pytest.raises(InvalidRequest, match="nothing to append"):
+        log.append([])
+
+
+def test_two_objects_see_what_the_other_appends(log: JsonlLog, path: Path) -> None:
+    other = JsonlLog(path)
+    for number in range(6):
+        (log, other)[number % 2].append([said(str(number))])
+        assert log.last_seq == other.last_seq == number + 2
+    assert texts(log) == texts(other) == list("012345")
+
+
+def test_threads_lose_nothing_and_mix_nothing(log: JsonlLog, path: Path) -> None:
+    logs = [log, log, JsonlLog(path), JsonlLog(path)]
+
+    def write(number: int) -> list[tuple[int, int]]:
+        answers = (logs[number].append([said(f"{number}.{i}.{k}") for k in range(3)]) for i in range(20))
+        return [(a.first_seq, a.last_seq) for a in answers]
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = [answer for part in pool.map(write, range(4)) for answer in part]
+    assert all(last - first == 2 for first, last in answers)
+    found = texts(JsonlLog(path))
+    assert len(found) == len(set(found)) == 240
+    assert all(found[at].rpartition(".")[0] == found[at + 2].rpartition(".")[0] for at in range(0, 240, 3))
+    assert seqs(log) == list(range(1, 242))
+
+
+def test_of_those_who_compare_one_wins(log: JsonlLog, path: Path) -> None:
+    log.append([said("a")])
+    logs = [JsonlLog(path) for _ in range(6)]
+
+    def swap(number: int) -> bool:
+        try:
+            logs[number].append([said(str(number))], expected_last_seq=2)
+        except Conflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(swap, range(6))) == 1
+    assert log.last_seq == 3
+
+
+def test_processes_lose_nothing_and_compare_and_swap(path: Path) -> None:
+    code = """
+        done = 0
+        while done < 25:
+            seen = log.last_seq
+            try:
+                log.append([Message(text=json.dumps({"content": f"{sys.argv[2]}.{done}"}))] * 2, expected_last_seq=seen)
+                done += 1
+            except Conflict:
+                pass
+        """
+    children = [child(code, path, str(number)) for number in range(2)]
+    for process in children:
+        finish(process)
+    found = texts(JsonlLog(path))
+    assert len(found) == 100
+    assert all(found.count(f"{number}.{i}") == 2 for number in range(2) for i in range(25))
+    assert seqs(JsonlLog(path)) == list(range(1, 102))
+
+
+def test_a_reader_during_writes_sees_whole_batches_in_order(log: JsonlLog, path: Path) -> None:
+    log.append([said("0")])
+    process = child(
+        """
+        for number in range(150):
+            log.append([Message(text='{"content":"%s"}' % ("x" * 3000))] * 4)
+        """,
+        path,
+    )
+    reader = JsonlLog(path)
+    looks = 0
+    while process.poll() is None:
+        found = seqs(reader)
+        assert found == list(range(1, len(found) + 1))
+        assert (len(found) - 2) % 4 == 0
+        looks += 1
+    finish(process)
+    assert looks
+    assert (reader.last_seq, reader.repairs) == (602, ())
+
+
+def test_an_iterator_keeps_to_what_was_there(log: JsonlLog) -> None:
+    log.append([said("a"), said("b")])
+    records = log.read()
+    assert next(records).seq == 1
+    log.append([said("c")])
+    log.trim(0)
+    assert [record.seq for record in records] == [2, 3]
+    del records
+
+
+# Crashes, power cuts, full disks.
+
+
+@pytest.fixture
+def read_only() -> Iterator[Path]:
+    """A log with a torn end in a folder that nobody may write into."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name, "support-42.jsonl")
+        JsonlLog(path).append([said("a")])
+        with path.open("ab") as file:
+            file.write(b"torn")
+        path.chmod(0o444)
+        path.parent.chmod(0o555)
+        yield path
+        path.parent.chmod(0o755)
+
+
+def test_a_torn_batch_of_any_length_is_cut_and_kept(log: JsonlLog, path: Path) -> None:
+    log.append([said("a")])
+    whole = path.read_bytes()
+    log.append([said("b"), Pin(pin_id="p", text="ü"), said("c")])
+    full = path.read_bytes()
+    for size in range(len(whole), len(full) + 1):
+        path.write_bytes(full[:size])
+        again = JsonlLog(path)
+        is_whole = size == len(full)
+        assert texts(again) == (["a", "b", "c"] if is_whole else ["a"])
+        again.append([said("d")], expected_last_seq=5 if is_whole else 2)
+        assert texts(JsonlLog(path))[-1] == "d"
+        assert path.read_bytes().startswith(full if is_whole else whole)
+        torn = path.with_name(f"{path.name}.torn")
+        assert kinds(again) == ([] if size in (len(whole), len(full)) else ["torn"])
+        if again.repairs:
+            assert torn.read_bytes() == full[len(whole) : size]
+            torn.unlink()
+
+
+@pytest.mark.parametrize(
+    "end", [b"\0" * 700, b"\0" * 50 + b"\n", b"garbage\nmore\n", b"\xff\xfe", b"{}", b'{"seq":9\n']
+)
+def test_rubbish_at_the_end_is_cut_and_kept(log: JsonlLog, path: Path, end: bytes) -> None:
+    log.append([said("a")])
+    whole = path.read_bytes()
+    with path.open("ab") as file:
+        file.write(end)
+    again = JsonlLog(path)
+    assert texts(again) == ["a"]
+    assert path.read_bytes() == whole
+    assert path.with_name(f"{path.name}.torn").read_bytes() == end
+    assert [repair.kind for repair in again.repairs] == ["torn"]
+    assert str(len(end)) in again.repairs[0].message
+
+
+@pytest.mark.parametrize("rubbish", [b"\0\0\0", b'"\n"', b'""x'])
+def test_rubbish_in_the_last_line_takes_its_batch_and_elsewhere_only_its_line(
+    log: JsonlLog, path: Path, rubbish: bytes
+) -> None:
+    log.append([said("a")])
+    log.append([said("b"), said("c"), said("d")])
+    raw = path.read_bytes()
+    for word, left in ((b'"b"', ["a", "c", "d"]), (b'"c"', ["a", "b", "d"]), (b'"d"', ["a"])):
+        path.write_bytes(raw.replace(word, rubbish))
+        again = JsonlLog(path)
+        assert texts(again) == left
+        assert again.append([said("e")]).last_seq == (6 if len(left) > 1 else 3)
+        assert texts(JsonlLog(path)) == [*left, "e"]
+        assert set(kinds(again)) == ({"damaged"} if len(left) > 1 else {"torn"})
+
+
+def test_a_log_of_nothing_but_a_torn_line_is_empty(log: JsonlLog, path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b'{"seq":1,"batch":[1,1],"ts":"2026')
+    assert (log.last_seq, kinds(log)) == (0, ["torn"])
+    assert log.append([said("a")]).last_seq == 2
+
+
+def test_torn_ends_do_not_overwrite_each_other(path: Path) -> None:
+    for number in range(3):
+        JsonlLog(path).append([said(str(number))])
+        with path.open("ab") as file:
+            file.write(f"torn {number}".encode())
+    JsonlLog(path).append([said("end")])
+    names = [f"{path.name}.torn", f"{path.name}.torn-2", f"{path.name}.torn-3"]
+    assert [path.with_name(name).read_text() for name in names] == ["torn 0", "torn 1", "torn 2"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"x\n", b'{"seq":1,"ba\0', b"{}\n"])
+def test_a_lost_header_is_rebuilt(log: JsonlLog, path: Path, damage: bytes) -> None:
+    log.append([said("a"), said("b")])
+    header, _, rest = path.read_bytes().partition(b"\n")
+    assert header
+    path.write_bytes(damage + (b"\n" if damage.endswith(b"\0") else b"") + rest)
+    again = JsonlLog(path)
+    assert again.header == SessionHeader(session_id="support-42", rebuilt=True)
+    assert "header" in kinds(again)
+    assert texts(again) == texts(JsonlLog(path)) == ["a", "b"]
+    assert seqs(again) == [2, 3, 4]
+    assert "header" not in kinds(JsonlLog(path))
+    assert rest in path.read_bytes()
+
+
+def test_a_header_with_nonsense_in_it_is_rebuilt(log: JsonlLog, path: Path) -> None:
+    log.append([SessionHeader(session_id="support-42")])
+    log.append([said("a")])
+    path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":"'))
+    again = JsonlLog(path)
+    assert again.header == SessionHeader(session_id="support-42", rebuilt=True)
+    assert texts(again) == ["a"]
+    assert again.append([said("b")]).last_seq == 4
+
+
+@pytest.mark.parametrize("line", [b"\0\0\0\0", b"not ours", b'{"type":"session"}', b"", b"\xff"])
+def test_a_damaged_line_in_the_middle_is_skipped_and_stays(log: JsonlLog, path: Path, line: bytes) -> None:
+    for text in "abc":
+        log.append([said(text)])
+    lines = path.read_bytes().split(b"\n")
+    lines[2] = line
+    damaged = b"\n".join(lines)
+    path.write_bytes(damaged)
+    again = JsonlLog(path)
+    assert texts(again) == ["a", "c"]
+    assert kinds(again) == ["damaged"]
+    with pytest.raises(NotFound):
+        again.message(3)
+    assert again.append([said("d")]).last_seq == 5
+    assert path.read_bytes().startswith(damaged)
+    assert texts(JsonlLog(path)) == texts(again) == ["a", "c", "d"]
+
+
+def test_damage_that_only_reading_shows_is_skipped_and_reported(log: JsonlLog, path: Path) -> None:
+    for text in "abc":
+        log.append([said(text)])
+    path.write_bytes(path.read_bytes().replace(b'"content":"b"', b'"content":"b,'))
+    again = JsonlLog(path)
+    assert texts(again) == texts(again) == ["a", "c"]
+    assert kinds(again) == ["damaged"]
+    with pytest.raises(NotFound):
+        again.message(3)
+    assert texts(log) == ["a", "c"]
+
+
+def test_a_record_of_a_newer_version_is_kept_and_told_apart(log: JsonlLog, path: Path) -> None:
+    log.append([said("a")])
+    line = b'{"seq":3,"batch":[3,3],"ts":"2027-01-01T00:00:00Z","kind":"hologram","depth":{"message":[1]}}'
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+    assert bodies(log)[2] == Unknown(kind="hologram", text=line.decode())
+    assert log.append([said("b")]).last_seq == 4
+    assert line in path.read_bytes()
+    with pytest.raises(InvalidRequest, match="hologram"):
+        log.append([bodies(log)[2]])
+
+
+def test_the_log_of_another_program_is_left_alone(log: JsonlLog, path: Path) -> None:
+    path.parent.mkdir()
+    raw = b'{"type":"session","version":3}\n{"type":"message","id":"1"}\n'
+    path.write_bytes(raw)
+    assert (texts(log), log.last_seq) == ([], 0)
+    assert "foreign" in kinds(log)
+    with pytest.raises(StorageFailed, match="no log"):
+        log.append([said("a")])
+    assert path.read_bytes() == raw
+    assert beside(path) == [path.name]
+
+
+def test_kill_at_random_moments(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    chance = random.Random(11)
+    code = """
+        for number in range(10**6):
+            batch = [Message(text='{"content":"%s"}' % ("y" * 5000)), Pin(pin_id=str(number), text="x")]
+            say(str(log.append(batch).last_seq))
+        """
+    acknowledged = 0
+    for _ in range(15):
+        process = child(code, path)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(chance.random() * 0.05)
+        process.send_signal(signal.SIGKILL)
+        out, _ = process.communicate(timeout=60)
+        numbers = [int(line) for line in out.splitlines() if line]
+        acknowledged = max([acknowledged, *numbers[:-1]])
+        log = JsonlLog(path)
+        found = seqs(log)
+        assert found == list(range(1, len(found) + 1))
+        assert len(found) >= acknowledged
+        assert len(found) % 2 == 1
+
+
+def test_a_full_disk_leaves_the_log_as_it_was(path: Path) -> None:
+    out = finish(
+        child(
+            """
+            import resource
+            log.append([Message(text='{"content":"first"}')])
+            before = path.read_bytes()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+            try:
+                log.append([Message(text='{"content":"%s"}' % ("z" * 1000))] * 5)
+            except StorageFailed as error:
+                say(str(error))
+            assert path.read_bytes() == before
+            assert log.last_seq == 2
+            log.append([Message(text='{"content":"small"}')], expected_last_seq=2)
+            try:
+                log.append([Message(text='{"content":"data:image/png;base64,%s"}' % ("A" * 9000))])
+            except StorageFailed as error:
+                say(str(error))
+            assert not [file for file in path.parent.rglob("blobs/*/*")]
+            """,
+            path,
+        )
+    )
+    assert out.count("larger than the system allows") == 2
+    assert texts(JsonlLog(path)) == ["first", "small"]
+
+
+def test_a_new_log_that_does_not_fit_leaves_no_file(path: Path) -> None:
+    finish(
+        child(
+            """
+            import resource
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+            try:
+                log.append([Message(text='{"content":"%s"}' % ("z" * 1000))])
+            except StorageFailed:
+                assert not path.exists()
+            else:
+                raise AssertionError
+            """,
+            path,
+        )
+    )
+
+
+def test_a_read_only_folder_can_be_read(read_only: Path) -> None:
+    out = finish(
+        child(
+            """
+            if os.geteuid() == 0:
+                os.seteuid(65534)  # root may write everywhere
+            say(str([record.seq for record in log.read()]) + log.repairs[0].kind)
+            try:
+                log.append([Pin(pin_id="p", text="x")])
+            except StorageFailed as error:
+                say(str(error))
+            """,
+            read_only,
+        )
+    )
+    assert out.startswith("[1, 2]unrepaired\n")
+    assert "permission was denied" in out
+
+
+def test_a_log_that_cannot_be_mended_is_read_as_it_is(log: JsonlLog, path: Path) -> None:
+    log.append([said("a")])
+    with path.open("ab") as file:
+        file.write(b"torn")
+    (path.parent / ".locks").rename(path.parent / "elsewhere")
+    (path.parent / ".locks").write_text("")
+    again = JsonlLog(path)
+    assert texts(again) == ["a"]
+    assert kinds(again) == ["unrepaired"]
+    with pytest.raises(StorageFailed, match=r"\.locks"):
+        again.append([said("b")])
+
+
+def test_a_log_that_was_rolled_back_and_went_on_is_read_afresh(log: JsonlLog, path: Path) -> None:
+    log.append([said("a")])
+    whole = path.read_bytes()
+    log.append([said("taken back")])
+    assert log.last_seq == 3
+    path.write_bytes(whole)
+    JsonlLog(path).append([said("b"), said("c"), said("d")])
+    assert texts(log) == ["a", "b", "c", "d"]
+    assert log.repairs == ()
+
+
+def test_a_log_that_is_deleted_meanwhile_begins_anew(log: JsonlLog, path: Path) -> None:
+    log.append([said("a")])
+    path.unlink()
+    assert log.last_seq == 0
+    assert log.append([said("b")]).last_seq == 2
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+def test_only_a_regular_file_is_a_log(log: JsonlLog, path: Path, tmp_path: Path, kind: str) -> None:
+    path.parent.mkdir()
+    outside = tmp_path / "outside"
+    outside.write_text("{}\n")
+    match kind:
+        case "link":
+            path.symlink_to(outside)
+        case "folder":
+            path.mkdir()
+        case _:
+            os.mkfifo(path)
+    with pytest.raises(InvalidName):
+        log.append([said("a")])
+    with pytest.raises(InvalidName):
+        list(log.read())
+    assert outside.read_text() == "{}\n"
+
+
+def test_a_linked_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "sessions").symlink_to(tmp_path / "real")
+    with pytest.raises(InvalidName, match="symbolic link"):
+        JsonlLog(tmp_path / "sessions" / "a.jsonl").append([said("a")])
+    with pytest.raises(InvalidName, match="symbolic link"):
+        SessionLogs(tmp_path / "sessions").list()
+    assert not list((tmp_path / "real").glob("*.jsonl"))
+
+
+# Trims.
+
+
+def test_a_trim_keeps_the_last_lines_and_what_the_view_needs(log: JsonlLog, path: Path) -> None:
+    log.append([said("a"), Pin(pin_id="p", text="keep"), said("b"), Usage(input_tokens=1), said("c"), said("d")])
+    before = path.read_bytes()
+    backup = log.trim(2)
+    assert backup.read_bytes() == before
+    assert backup.name == "support-42.jsonl.bak"
+    assert texts(log) == ["c", "d"]
+    assert seqs(log) == seqs(JsonlLog(path)) == [1, 3, 6, 7, 8]
+    assert bodies(log)[-1] == Trimmed(backup=backup.name, lines=3)
+    assert log.message(6) == JsonlLog(path).message(6)
+    assert log.append([said("e")]).last_seq == 9
+    assert set(path.read_bytes().split(b"\n")[:-3]) <= set(before.split(b"\n"))
+
+
+def test_a_trim_is_taken_back_with_what_came_later(log: JsonlLog, path: Path) -> None:
+    log.append([said("a"), said("b")])
+    before = path.read_bytes()
+    log.trim(0)
+    log.append([said("c")])
+    log.trim(1)
+    log.append([said("d")])
+    assert texts(log) == ["c", "d"] or texts(log) == ["d"]
+    log.restore_trim()
+    assert texts(log)[-2:] == ["c", "d"]
+    log.restore_trim()
+    assert texts(log) == texts(JsonlLog(path)) == ["a", "b", "c", "d"]
+    assert path.read_bytes().startswith(before)
+    assert seqs(log) == list(range(1, log.last_seq + 1))
+    assert beside(path) == [path.name]
+    with pytest.raises(NotFound, match="no trim"):
+        log.restore_trim()
+    log.trim(1)
+    assert log.repairs == ()
+
+
+def test_a_trim_that_was_taken_back_twice_after_a_crash(log: JsonlLog, path: Path) -> None:
+    log.append([said("a"), said("b")])
+    backup = log.trim(0)
+    kept = backup.read_bytes()
+    log.restore_trim()
+    once = path.read_bytes()
+    backup.write_bytes(kept)
+    log.restore_trim()
+    assert path.read_bytes() == once
+
+
+def test_a_trim_names_no_file_elsewhere(log: JsonlLog, path: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("secret\n")
+    log.append([said("a"), Trimmed(backup="../outside", lines=1), Trimmed(backup="other.jsonl", lines=1)])
+    path.with_name("other.jsonl").write_text("secret\n")
+    with pytest.raises(NotFound):
+        log.restore_trim()
+
+
+def test_a_trim_by_hand_can_be_read(log: JsonlLog, path: Path) -> None:
+    log.append([said("a"), said("b"), said("c")])
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[-2:]))
+    again = JsonlLog(path)
+    assert texts(again) == ["b", "c"]
+    assert kinds(again) == ["header"]
+
+
+def test_trims_that_cannot_be(log: JsonlLog) -> None:
+    with pytest.raises(NotFound):
+        log.trim(1)
+    with pytest.raises(NotFound):
+        log.restore_trim()
+    with pytest.raises(InvalidRequest):
+        log.trim(-1)
+
+
+# The folder.
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> SessionLogs:
+    return SessionLogs(tmp_path / "sessions")
+
+
+def test_sessions_are_created_got_listed_and_deleted(logs: SessionLogs, tmp_path: Path) -> None:
+    assert logs.list() == []
+    assert not (tmp_path / "sessions").exists()
+    made = logs.create("b.1", model="m", context_window=9, settings={"a": [1]})
+    logs.create("A").append([said("word " * 20_000)])
+    assert made.header == SessionHeader(session_id="b.1", model="m", context_window=9, settings={"a": [1]})
+    assert logs.get("b.1") is made
+    with pytest.raises(Conflict, match="already"):
+        logs.create("A")
+    listed = logs.list()
+    assert [file.session_id for file in listed] == ["A", "b.1"]
+    assert [(file.last_seq, file.size_bytes) for file in listed] == [
+        (None, logs.get("A").size_bytes),
+        (1, made.size_bytes),
+    ]
+    assert listed[1].last_activity.isoformat().replace("+00:00", "Z") == next(made.read()).ts
+    logs.delete("A")
+    assert [file.session_id for file in logs.list()] == ["b.1"]
+    with pytest.raises(NotFound, match="no session A"):
+        logs.get("A")
+    with pytest.raises(NotFound):
+        logs.delete("A")
+
+
+BAD = [
+    "",
+    ".",
+    "..",
+    "../a",
+    "a/b",
+    "a\\b",
+    ".a",
+    "-a",
+    "_a",
+    "a\0",
+    "a\n",
+    "a b",
+    "ä",
+    "a%2f",
+    "x" * 129,
+    "/etc/passwd",
+    "a:b",
+]
+
+
+@pytest.mark.parametrize("session_id", BAD)
+def test_ids_that_are_none_are_refused(logs: SessionLogs, tmp_path: Path, session_id: str) -> None:
+    for act in (logs.create, logs.get, logs.delete):
+        with pytest.raises(InvalidName):
+            act(session_id)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_log_is_not_listed(logs: SessionLogs, tmp_path: Path) -> None:
+    logs.create("x" * 128)
+    folder = tmp_path / "sessions"
+    (folder / "link.jsonl").symlink_to(folder / f"{'x' * 128}.jsonl")
+    (folder / "folder.jsonl").mkdir()
+    (folder / ".hidden.jsonl").write_text("")
+    (folder / "a.jsonl.bak").write_text("")
+    (folder / "by hand.jsonl").write_text("")
+    assert [file.session_id for file in logs.list()] == ["x" * 128]
+    with pytest.raises(InvalidName):
+        list(logs.get("link").read())
+    with pytest.raises(InvalidName):
+        logs.delete("link")
+
+
+def test_deleting_takes_what_lies_beside_and_nothing_else(logs: SessionLogs, tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    logs.create("a").append([said("1"), said("2")])
+    logs.get("a").trim(1)
+    with (folder / "a.jsonl").open("ab") as file:
+        file.write(b"torn")
+    others = ["a.jsonl", "a.jsonl.bak", "a.jsonl.torn-2", "ab"]
+    for name in others:
+        logs.create(name)
+    logs.delete("a")
+    assert sorted(beside(folder / "a")) == sorted(f"{name}.jsonl" for name in others)
+
+
+@pytest.mark.parametrize("raw", [b"torn", b'{"type":"other"}\n', b""])
+def test_what_cannot_be_mended_can_be_deleted(logs: SessionLogs, tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "sessions" / "a.jsonl"
+    logs.create("b")
+    path.write_bytes(raw)
+    logs.delete("a")
+    assert beside(path) == ["b.jsonl"]
+
+
+def test_a_log_in_memory_is_16_bytes_a_record(path: Path) -> None:
+    JsonlLog(path).append([said("word " * 200)] * 3000)
+    log = JsonlLog(path)
+    tracemalloc.start()
+    try:
+        assert log.last_seq == 3001
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 100_000 < path.stat().st_size
+
+
+def test_a_list_does_not_read_whole_logs(logs: SessionLogs, tmp_path: Path) -> None:
+    path = tmp_path / "sessions" / "big.jsonl"
+    logs.create("big").append([said("a")])
+    line = path.read_bytes().splitlines(keepends=True)[1]
+    with path.open("wb") as file:
+        file.truncate(4 * 1024**3)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n" + line)
+    started = time.process_time()
+    assert [file.last_seq for file in logs.list()] == [2]
+    assert time.process_time() - started < 1
+
+
+def test_rights_of_a_log_stay_after_a_trim(log: JsonlLog, path: Path) -> None:
+    log.append([said("a")])
+    path.chmod(0o600)
+    log.trim(1)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_two_threads_open_one_log_at_once(path: Path) -> None:
+    JsonlLog(path).append([said("a")])
+    with path.open("ab") as file:
+        file.write(b"torn")
+    log = JsonlLog(path)
+    start = threading.Barrier(4)
+
+    def look(_: int) -> list[str]:
+        start.wait()
+        return texts(log)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(look, range(4))) == [["a"]] * 4
