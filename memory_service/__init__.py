@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from memory_service._version import __version__
 from memory_service.errors import (
+    CallCancelled,
     Conflict,
     ConnectionFailed,
+    ContextOverflow,
     Forbidden,
     InvalidName,
     InvalidRequest,
     MemoryServiceError,
+    ModelUnavailable,
     NotFound,
     PreconditionFailed,
     ServerFailed,
@@ -38,13 +41,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncMemoryClient",
+    "CallCancelled",
     "Conflict",
     "ConnectionFailed",
+    "ContextOverflow",
     "Forbidden",
     "InvalidName",
     "InvalidRequest",
     "MemoryClient",
     "MemoryServiceError",
+    "ModelUnavailable",
     "NotFound",
     "PreconditionFailed",
     "ServerFailed",

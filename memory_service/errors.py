@@ -12,7 +12,10 @@ MemoryServiceError                 status  code
 ├── TooLarge                       413     too_large
 ├── TooManyRequests                429     too_many_requests
 ├── UpstreamFailed                 502     upstream_failed     a model provider failed
+│   ├── ContextOverflow            502     context_overflow    the prompt does not fit the model's window
+│   └── ModelUnavailable           502     model_unavailable   no package, no key, no money or no such model
 ├── StorageFailed                  503     storage_failed      disk full, read-only, index damaged or locked
+├── CallCancelled                  503     call_cancelled      the caller ended a model call
 ├── ServerFailed                   500     internal_error      a defect of the service
 └── ConnectionFailed               -       connection_failed   the client reached no server
 ```
@@ -95,10 +98,42 @@ class TooManyRequests(MemoryServiceError):
 
 
 class UpstreamFailed(MemoryServiceError):
-    """A model provider failed."""
+    """A model provider failed.
+
+    Attributes:
+        kind: What went wrong, by the names of `memory_service.llm.overflow.FailureKind`.
+    """
 
     status = 502
     code = "upstream_failed"
+
+    def __init__(self, message: str = "", *, kind: str = "other") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class ContextOverflow(UpstreamFailed):
+    """The prompt, or prompt and answer, do not fit the model's window.
+
+    Attributes:
+        window_tokens: What the model takes, if the provider told it.
+        requested_tokens: What was asked of it, if the provider told it.
+    """
+
+    code = "context_overflow"
+
+    def __init__(
+        self, message: str = "", *, window_tokens: int | None = None, requested_tokens: int | None = None
+    ) -> None:
+        super().__init__(message, kind="token_overflow")
+        self.window_tokens = window_tokens
+        self.requested_tokens = requested_tokens
+
+
+class ModelUnavailable(UpstreamFailed):
+    """The model cannot be used as things are; trying again will not help."""
+
+    code = "model_unavailable"
 
 
 class StorageFailed(MemoryServiceError):
@@ -106,6 +141,13 @@ class StorageFailed(MemoryServiceError):
 
     status = 503
     code = "storage_failed"
+
+
+class CallCancelled(MemoryServiceError):
+    """The caller ended a model call before it answered; no failure, so nothing stands in for the answer."""
+
+    status = 503
+    code = "call_cancelled"
 
 
 class ServerFailed(MemoryServiceError):
@@ -129,4 +171,5 @@ def _below(root: type[MemoryServiceError]) -> list[type[MemoryServiceError]]:
 
 
 _BY_CODE = {kind.code: kind for kind in _below(MemoryServiceError)}
-_BY_STATUS = {kind.status: kind for kind in _below(MemoryServiceError)}
+# A parent stands before its children in the list, and is what a bare status means.
+_BY_STATUS = {kind.status: kind for kind in reversed(_below(MemoryServiceError))}

@@ -1,0 +1,435 @@
+"""litellm for real, against a scripted server on a loopback port."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
+from memory_service.llm.base import ChatMessage, ChatModel, Usage
+from memory_service.llm.litellm import LiteLLMModel, _fallback_target, _seconds_until, _Target
+from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedServer, Step
+
+INSTALLED = importlib.util.find_spec("litellm") is not None
+needs_litellm = pytest.mark.skipif(not INSTALLED, reason='litellm is not there: pip install "memory-service[llm]"')
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:(litellm|pydantic|aiohttp|httpx)")
+
+SECRET = "the vault opens with 4711"
+KEY = "sk-not-for-anybody"
+MESSAGES: list[ChatMessage] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": SECRET}]
+BUSY = Failure(status=503, body="down")
+
+
+class Played:
+    """A running server and a model that talks to it."""
+
+    def __init__(self, server: ScriptedServer, **options: object) -> None:
+        self.server = server
+        settings = {"api_base": server.url, "api_key": KEY, "backoff_seconds": 0.01, **options}
+        self.model = LiteLLMModel("openai/any", **settings)  # type: ignore[arg-type]
+
+    @property
+    def tries(self) -> int:
+        return len(self.server.requests)
+
+    @property
+    def pauses(self) -> list[float]:
+        at = [request.at_seconds for request in self.server.requests]
+        return [later - earlier for earlier, later in itertools.pairwise(at)]
+
+
+Play = Callable[..., Played]
+
+
+@pytest.fixture
+def play() -> Iterator[Play]:
+    running: list[ScriptedServer] = []
+
+    def start(*script: Step, **options: object) -> Played:
+        running.append(ScriptedServer(*script).__enter__())
+        return Played(running[-1], **options)
+
+    yield start
+    for server in running:
+        server.__exit__(None, None, None)
+
+
+@pytest.fixture(autouse=True)
+def only_loopback(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Refuse every connection that would leave this machine, and fail the test that tried."""
+    asked: list[str] = []
+    resolve = socket.getaddrinfo
+
+    def watched(host: object, *args: object, **kwargs: object) -> object:
+        if host not in ("127.0.0.1", "localhost", None):
+            asked.append(str(host))
+            raise socket.gaierror(f"no network in tests: {host!r}")
+        return resolve(host, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", watched)
+    yield asked
+    assert not asked
+
+
+def failure_of(model: ChatModel, **options: object) -> UpstreamFailed:
+    with pytest.raises(UpstreamFailed) as caught:
+        model.complete(MESSAGES, **options)  # type: ignore[arg-type]
+    for secret in (SECRET, KEY):
+        assert secret not in str(caught.value)
+    assert str(caught.value).count(". ") == 1, "a sentence on what failed, a sentence on what to do"
+    return caught.value
+
+
+def run(code: str, **environment: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        check=True, capture_output=True, text=True, timeout=60, env={**os.environ, **environment},
+    ).stdout  # fmt: skip
+
+
+# --- answers ---
+
+
+@needs_litellm
+def test_an_answer(play: Play, capfd: pytest.CaptureFixture[str]) -> None:
+    played = play(Reply(text="A summary.", input_tokens=50, output_tokens=3, cached_tokens=40))
+    answer = played.model.complete(MESSAGES, max_output_tokens=99)
+    assert (answer.text, answer.finish_reason, answer.model, answer.tries) == ("A summary.", "stop", "openai/any", 1)
+    assert answer.usage == Usage(input_tokens=50, output_tokens=3, cached_tokens=40)
+    assert not answer.tool_calls_present
+    (request,) = played.server.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.body == {"model": "any", "messages": MESSAGES, "max_tokens": 99}
+    assert capfd.readouterr() == ("", "")
+
+
+@needs_litellm
+def test_without_a_limit_none_is_sent(play: Play) -> None:
+    played = play("Yes.")
+    played.model.complete(MESSAGES)
+    assert set(played.server.requests[0].body) == {"model", "messages"}
+
+
+@needs_litellm
+def test_what_the_caller_has_to_judge_is_reported(play: Play) -> None:
+    played = play("", Reply(text="Cut sho", finish_reason="length"), Reply(tool_call="search"))
+    empty, cut, call = (played.model.complete(MESSAGES) for _ in range(3))
+    assert (empty.text, empty.finish_reason) == ("", "stop")
+    assert (cut.text, cut.finish_reason) == ("Cut sho", "length")
+    assert (call.text, call.finish_reason, call.tool_calls_present) == ("", "tool_calls", True)
+    assert played.tries == 3
+
+
+# --- failures ---
+
+
+@needs_litellm
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "moonshot", "vllm", "llamacpp"])
+def test_an_overflow_is_told_with_its_numbers_and_not_tried_again(play: Play, provider: str) -> None:
+    played = play(Failure.named(provider), fallback="openai/other")
+    error = failure_of(played.model)
+    assert isinstance(error, ContextOverflow)
+    assert (error.window_tokens, error.requested_tokens) == (131_072, 140_000)
+    assert "140,000 for a window of 131,072 tokens" in str(error)
+    assert played.tries == 1
+
+
+@needs_litellm
+@pytest.mark.parametrize("provider", ["dashscope", "zhipu"])
+def test_an_overflow_without_all_numbers(play: Play, provider: str) -> None:
+    assert isinstance(failure_of(play(Failure.named(provider)).model), ContextOverflow)
+
+
+@needs_litellm
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (Failure(status=401, body={"error": {"message": f"Incorrect API key provided: {KEY}"}}), "auth"),
+        (Failure(status=429, body={"error": {"code": "insufficient_quota", "message": "No credit."}}), "quota"),
+        (Failure(status=404, body={"error": {"message": "The model `any` does not exist"}}), "unsupported"),
+    ],
+)
+def test_what_no_waiting_mends_is_not_tried_again(play: Play, failure: Failure, kind: str) -> None:
+    played = play(failure)
+    error = failure_of(played.model)
+    assert (type(error), error.kind, played.tries) == (ModelUnavailable, kind, 1)
+
+
+@needs_litellm
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (Failure.named("bytes"), "byte_overflow"),
+        (Failure(status=400, body={"error": {"message": f"Bad request: {SECRET}"}}), "other"),
+        (
+            Failure(status=400, body={"error": {"message": "Range of max_tokens should be [1, 8192]"}}),
+            "output_overflow",
+        ),
+        (
+            Failure(status=413, body={"error": {"message": "on tokens per minute (TPM): Limit 8000, Requested 11881"}}),
+            "rate_limit",
+        ),
+    ],
+)
+def test_other_refusals_are_not_tried_again(play: Play, failure: Failure, kind: str) -> None:
+    played = play(failure)
+    assert (failure_of(played.model).kind, played.tries) == (kind, 1)
+
+
+@needs_litellm
+@pytest.mark.parametrize(
+    "step",
+    [Failure(), BUSY, Failure(status=502, body="<html>Bad Gateway</html>"), Failure.named("rate_limit"), Cut(),
+     Failure(status=408), Failure(status=409)],
+)  # fmt: skip
+def test_what_may_pass_is_tried_again(play: Play, step: Step) -> None:
+    played = play(step, step, "At last.")
+    answer = played.model.complete(MESSAGES)
+    assert (answer.text, answer.tries, played.tries) == ("At last.", 3, 3)
+
+
+@needs_litellm
+def test_tries_end(play: Play) -> None:
+    played = play(*[BUSY] * 9, retries=2)
+    error = failure_of(played.model)
+    assert (error.kind, played.tries) == ("unavailable", 3)
+    assert "(3 tries)" in str(error)
+
+
+@needs_litellm
+def test_waits_double(play: Play) -> None:
+    played = play(BUSY, BUSY, BUSY, "Yes.", backoff_seconds=0.1)
+    played.model.complete(MESSAGES)
+    for pause, wanted in zip(played.pauses, (0.1, 0.2, 0.4), strict=True):
+        assert 0.75 * wanted <= pause
+
+
+@needs_litellm
+def test_retry_after_is_waited_for_and_capped(play: Play) -> None:
+    busy = Failure(status=429, headers={"Retry-After": "0.4"})
+    long = Failure(status=429, headers={"Retry-After": "3600"})
+    played = play(busy, long, "Yes.", longest_wait_seconds=0.6)
+    assert played.model.complete(MESSAGES).text == "Yes."
+    assert played.pauses[0] >= 0.4
+    assert 0.6 <= played.pauses[1] < 20
+
+
+def test_retry_after_may_be_a_date() -> None:
+    assert 50 < (_seconds_until(format_datetime(datetime.now(UTC) + timedelta(seconds=60))) or 0) <= 60
+    assert _seconds_until("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert _seconds_until("-5") == 0
+    assert _seconds_until("soon") is None
+
+
+# --- time ---
+
+
+@needs_litellm
+def test_the_safety_timeout_is_for_all_tries(play: Play) -> None:
+    played = play(BUSY, Hang(seconds=30), "Too late.")
+    started = time.monotonic()
+    assert failure_of(played.model, timeout_seconds=0.6).kind == "timeout"
+    assert time.monotonic() - started < 5
+    assert played.tries == 2
+
+
+@needs_litellm
+def test_nothing_is_waited_for_that_comes_too_late(play: Play) -> None:
+    played = play(Failure(status=429, headers={"Retry-After": "20"}), "Too late.")
+    started = time.monotonic()
+    assert failure_of(played.model, timeout_seconds=5).kind == "rate_limit"
+    assert time.monotonic() - started < 4
+
+
+@needs_litellm
+def test_one_try_may_have_its_own_time(play: Play) -> None:
+    played = play(Hang(seconds=30), "Yes.", try_timeout_seconds=0.3)
+    assert played.model.complete(MESSAGES).tries == 2
+
+
+@needs_litellm
+@pytest.mark.parametrize("script", [(Hang(seconds=30),), (Failure(status=429, headers={"Retry-After": "20"}),)])
+def test_cancelling_from_another_thread_ends_a_try_and_a_wait(play: Play, script: tuple[Step, ...]) -> None:
+    played, stop, raised = play(*script), threading.Event(), list[BaseException]()
+
+    def ask() -> None:
+        try:
+            played.model.complete(MESSAGES, cancelled=stop.is_set)
+        except CallCancelled as error:
+            raised.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while not played.tries:
+        time.sleep(0.01)
+    started = time.monotonic()
+    stop.set()
+    asking.join(10)
+    assert raised
+    assert time.monotonic() - started < 2
+    assert played.tries == 1
+
+
+@needs_litellm
+def test_a_cancelled_call_closes_its_connection() -> None:
+    closed = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                while connection.recv(65536):
+                    pass
+            closed.set()
+
+        threading.Thread(target=serve, daemon=True).start()
+        model = LiteLLMModel("openai/any", api_base=f"http://127.0.0.1:{listener.getsockname()[1]}/v1", api_key=KEY)
+        end = time.monotonic() + 0.3
+        with pytest.raises(CallCancelled):
+            model.complete(MESSAGES, cancelled=lambda: time.monotonic() > end)
+        assert closed.wait(5)
+
+
+@needs_litellm
+def test_a_cancelled_call_asks_nobody(play: Play) -> None:
+    played = play("Never.")
+    with pytest.raises(CallCancelled):
+        played.model.complete(MESSAGES, cancelled=lambda: True)
+    assert played.tries == 0
+
+
+@needs_litellm
+def test_calls_from_many_threads(play: Play) -> None:
+    played, answers = play(*[f"{number}" for number in range(16)]), list[str]()
+    threads = [threading.Thread(target=lambda: answers.append(played.model.complete(MESSAGES).text)) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(answers, key=int) == [f"{number}" for number in range(16)]
+
+
+# --- another model ---
+
+
+@needs_litellm
+@pytest.mark.parametrize("status", [401, 402, 404])
+def test_another_model_answers_where_the_first_cannot_be_used(play: Play, status: int) -> None:
+    played = play(Failure(status=status, body="no"), "Yes.", fallback="openai/other")
+    answer = played.model.complete(MESSAGES)
+    assert (answer.text, answer.model) == ("Yes.", "openai/other")
+    assert [request.body["model"] for request in played.server.requests] == ["any", "other"]
+
+
+@needs_litellm
+def test_another_model_does_not_answer_where_the_first_may_come_back(play: Play) -> None:
+    played = play(BUSY, fallback="openai/other", retries=0)
+    assert failure_of(played.model).kind == "unavailable"
+    assert played.tries == 1
+
+
+@needs_litellm
+def test_the_error_is_that_of_the_last_model(play: Play) -> None:
+    played = play(Failure(status=401, body="no"), Failure(status=402, body="no"), fallback="openai/other")
+    error = failure_of(played.model)
+    assert error.kind == "quota"
+    assert "openai/other" in str(error)
+
+
+@needs_litellm
+def test_a_key_stays_with_its_provider() -> None:
+    target = _Target(model="openai/any", api_base="http://127.0.0.1:1/v1", api_key=KEY)
+    assert _fallback_target(target, "gpt-4o-mini") == _Target(
+        model="gpt-4o-mini", api_base="http://127.0.0.1:1/v1", api_key=KEY
+    )
+    assert _fallback_target(target, "anthropic/any") == _Target(model="anthropic/any", api_base=None, api_key=None)
+
+
+# --- what is known of models ---
+
+
+@needs_litellm
+def test_context_windows() -> None:
+    assert LiteLLMModel("openai/gpt-4o").context_window() == 128_000
+    assert LiteLLMModel("gpt-4o").context_window() == 128_000
+    assert LiteLLMModel("anthropic/claude-sonnet-4-5").context_window() == 200_000
+    assert LiteLLMModel("openai/of-my-own").context_window() is None
+    assert LiteLLMModel("ollama/gpt-4o").context_window() is None
+
+
+@needs_litellm
+def test_tokens_are_counted_where_the_tokenizer_is_at_hand() -> None:
+    assert 10 <= (LiteLLMModel("openai/gpt-4o").count_tokens(MESSAGES) or 0) <= 30
+    assert LiteLLMModel("openai/of-my-own").count_tokens(MESSAGES) is None
+    assert LiteLLMModel("ollama/llama3.1").count_tokens(MESSAGES) is None
+    assert LiteLLMModel("anthropic/claude-sonnet-4-5").count_tokens(MESSAGES) is None
+
+
+@needs_litellm
+def test_a_provider_that_is_not_there(only_loopback: list[str]) -> None:
+    error = failure_of(LiteLLMModel("nobody/any", api_key=KEY))
+    assert (type(error), error.kind) == (ModelUnavailable, "unsupported")
+
+
+@needs_litellm
+def test_no_key_at_all(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    error = failure_of(LiteLLMModel("openai/any", api_base=play().server.url))
+    assert (type(error), error.kind) == (ModelUnavailable, "auth")
+
+
+@needs_litellm
+def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    model = LiteLLMModel("openai/any", api_base=f"http://127.0.0.1:{port}/v1", api_key=KEY, retries=1,
+                         backoff_seconds=0.01)  # fmt: skip
+    assert failure_of(model).kind == "unavailable"
+
+
+# --- the package ---
+
+
+def test_importing_the_module_loads_nothing() -> None:
+    code = "import sys, memory_service.llm.litellm as l; l.LiteLLMModel('openai/any'); print('litellm' in sys.modules)"
+    assert run(code) == "False\n"
+
+
+@needs_litellm
+def test_the_first_use_sets_what_keeps_it_offline_and_quiet() -> None:
+    code = (
+        "import os, socket\n"
+        "def refuse(*args, **kwargs): raise SystemExit('it wants the network')\n"
+        "socket.getaddrinfo = socket.socket.connect = refuse\n"
+        "from memory_service.llm.litellm import LiteLLMModel\n"
+        "assert 'LITELLM_LOCAL_MODEL_COST_MAP' not in os.environ\n"
+        "LiteLLMModel('openai/gpt-4o').context_window()\n"
+        "import litellm\n"
+        "print(os.environ['LITELLM_LOCAL_MODEL_COST_MAP'], litellm.telemetry, litellm.suppress_debug_info)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LITELLM")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert (done.stdout, done.stderr) == ("True False True\n", "")
+
+
+def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    error = failure_of(LiteLLMModel("openai/any", fallback="openai/other"))
+    assert isinstance(error, ModelUnavailable)
+    assert 'pip install "memory-service[llm]"' in str(error)
+    with pytest.raises(ModelUnavailable):
+        LiteLLMModel("openai/any").context_window()
