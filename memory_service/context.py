@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 
 from indexer.types import Hit
 from memory_service.block import block_text
-from memory_service.packing import CANDIDATES, Offer, pack
+from memory_service.packing import Offer, pack
 from memory_service.tokens import count_tokens
 
 # A receipt explains the near misses; the two-hundredth is not one.
@@ -83,7 +83,7 @@ def build_context(
     degraded: tuple[str, ...] = (),
 ) -> Context:
     """Pack hits, best first, into a block of at most `budget_tokens`."""
-    offers = [_offer(hit) for hit in hits[:CANDIDATES]]
+    offers = [_offer(hit) for hit in hits]
     packed = pack(offers, budget_tokens)
     chosen = frozenset(packed.chosen)
     left = [i for i in range(len(offers)) if i not in chosen]

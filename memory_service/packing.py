@@ -17,7 +17,9 @@ import numpy as np
 from memory_service.block import GAP, Span, file_quarters, line_range, render_block, wrapper_quarters
 from memory_service.tokens import quarters
 
-CANDIDATES = 250
+# Passages to choose from, per token of the budget: a passage takes 30 or more, so this is four times what fits.
+_CANDIDATES_PER_TOKEN = 1 / 8
+_FEWEST, _MOST = 60, 1000
 _COST_WEIGHT = 0.5
 # Below this many quarters, shorter is not better: a line of five tokens is seldom an answer.
 _LEAST_COST = 20
@@ -43,14 +45,21 @@ class Packed:
     block: str
 
 
+def candidates_for(budget_tokens: int) -> int:
+    """How many passages are worth offering for a budget.
+
+    Source: on LoCoMo the evidence in the block is the same from 100 to 250 at 1,024 and 2,048 tokens.
+    """
+    return max(_FEWEST, min(_MOST, round(budget_tokens * _CANDIDATES_PER_TOKEN)))
+
+
 def pack(offers: Sequence[Offer], budget_tokens: int) -> Packed:
     """Choose offers, best first, until the budget is full.
 
     Args:
-        offers: Best first; only the first 250 are considered.
+        offers: Best first; `candidates_for` tells how many are worth offering.
         budget_tokens: Most tokens of the block with its wrapper.
     """
-    offers = offers[:CANDIDATES]
     picked = _Picker(offers, 4 * budget_tokens).run()
     # The estimate may be off by a few characters of line numbers; the rendered block decides.
     while picked and quarters(block := _rendered(offers, picked)) > 4 * budget_tokens:

@@ -37,7 +37,7 @@ from memory_service.errors import InvalidRequest, NotFound, StorageFailed
 from memory_service.longterm import LongTermMemory
 from memory_service.memories import AppendedMemory, FileRange, ForgottenMemory, MemoryFile, MemoryFiles, NewMemory
 from memory_service.operations import Operation, Operations
-from memory_service.packing import CANDIDATES
+from memory_service.packing import candidates_for
 from memory_service.pages import draft
 from memory_service.receipts import Receipts, new_receipt_id
 from memory_service.workspaces import Workspaces, memory_path
@@ -163,7 +163,7 @@ class MemoryService:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._memory(workspace)
         with _translated():
-            hits, degraded = memory.best(query, limit=CANDIDATES, kept=kept)
+            hits, degraded = memory.best(query, limit=candidates_for(budget_tokens), kept=kept)
         now = self.settings.now()
         context = build_context(
             hits,

@@ -1,6 +1,6 @@
 """Owns the speed of indexing, each number beside a reference of the same run.
 
-`python -m tests.benchmarks.index [--files 2000] [--passages 2000]`
+`python -m tests.benchmarks.index [--files 2000] [--passages 800]`
 
 - throughput: a reindex against the bare embedder on the same texts, in turns, best of each;
 - no-op: a reindex of unchanged files, in seconds of CPU, and how many of them it opened;
@@ -45,7 +45,7 @@ def throughput(passages: int) -> dict[str, float]:
     embedder = MiniLM()
     embedder.embed_query("warm")
     rates: dict[str, list[float]] = {"bare": [], "reindex": []}
-    for turn in range(3):
+    for turn in range(8):
         with tempfile.TemporaryDirectory() as name:
             texts = write_notes(Path(name), passages // 20, 20, seed=turn)
             started = time.perf_counter()
@@ -107,7 +107,7 @@ def main() -> None:
     """Run all and print one line of JSON each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=2000)
-    parser.add_argument("--passages", type=int, default=2000)
+    parser.add_argument("--passages", type=int, default=800)
     arguments = parser.parse_args()
     print(json.dumps({"no_op": no_op(arguments.files)}))
     print(json.dumps({"throughput": throughput(arguments.passages)}))

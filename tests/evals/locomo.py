@@ -136,9 +136,10 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="locomo10.json, or another file of that form")
     parser.add_argument("--budget", type=int, nargs="+", default=[1024, 2048])
     parser.add_argument("--embedding-model", default="minilm")
+    parser.add_argument("--conversations", type=int, default=10, help="only the first so many")
     parser.add_argument("--pooled", action="store_true", help="all conversations in one workspace")
     arguments = parser.parse_args()
-    conversations = list(load(arguments.data))
+    conversations = list(load(arguments.data))[: arguments.conversations]
     environment = {"MEMORY_SERVICE_EMBEDDING_MODEL": arguments.embedding_model}
     with tempfile.TemporaryDirectory() as home, running_process(Path(home), environment) as url:
         _fill(url, conversations, arguments.pooled)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from indexer import Hit, Passage
 from memory_service.block import Span, block_text, render_block
 from memory_service.context import Context, Receipt, build_context
-from memory_service.packing import CANDIDATES
 from memory_service.tokens import count_tokens
 from tests.memory_service.test_block import lines_in, read_back
 
@@ -140,12 +139,6 @@ def test_of_many_left_out_the_best_are_told_and_all_are_counted() -> None:
     assert receipt.included and receipt.omitted_count == 100 - len(receipt.included)
     left = [path for path, _ in places(hits) if path not in {item.path for item in receipt.included}]
     assert [item.path for item in receipt.omitted] == left[:OMITTED]
-
-
-def test_no_more_than_the_candidates_are_considered() -> None:
-    hits = [hit("x", path=f"memory/{n:03}.md") for n in range(CANDIDATES + 10)]
-    receipt = context_of(hits, 100_000).receipt
-    assert (len(receipt.included), receipt.omitted_count) == (CANDIDATES, 0)
 
 
 def test_a_context_hands_on_what_was_missing() -> None:
