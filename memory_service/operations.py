@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from indexer import IndexerError, SyncCancelled, SyncProgress, SyncReport
-from memory_service.errors import NotFound
+from memory_service.errors import NotFound, TooManyRequests
 
 _KEPT = 1000
 _WORKERS = 2
@@ -67,16 +67,28 @@ class Operations:
         self._stops: dict[str, threading.Event] = {}
 
     def start(self, workspace: str, work: Work) -> Operation:
-        """Queue work; it begins as soon as a worker is free."""
+        """Queue work; it begins as soon as a worker is free.
+
+        Raises:
+            TooManyRequests: A thousand operations have not ended yet.
+        """
         operation = Operation(operation_id=f"op-{secrets.token_hex(8)}", workspace=workspace)
         with self._changing:
+            self._make_room()
             self._operations[operation.operation_id] = operation
             self._stops[operation.operation_id] = threading.Event()
-            while len(self._operations) > _KEPT:
-                oldest, _ = self._operations.popitem(last=False)
-                self._stops.pop(oldest).set()
         self._pool.submit(self._run, operation, work)
         return operation
+
+    def _make_room(self) -> None:
+        """Forget the oldest operation that has ended, if as many are kept as may be."""
+        if len(self._operations) < _KEPT:
+            return
+        ended = (name for name, one in self._operations.items() if one.state not in ("queued", "running"))
+        oldest = next(ended, None)
+        if oldest is None:
+            raise TooManyRequests(f"{_KEPT:,} operations have not ended yet. Wait for some of them, or cancel them.")
+        del self._operations[oldest], self._stops[oldest]
 
     def get(self, workspace: str, operation_id: str) -> Operation:
         """How far an operation is.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from indexer import StoreFull, SyncCancelled, SyncProgress, SyncReport
 from indexer.testing import HashEmbedder
-from memory_service.errors import NotFound
+from memory_service.errors import NotFound, TooManyRequests
 from memory_service.operations import Operation, Operations, with_progress
 from memory_service.service import MemoryService
 from tests.serving import settings
@@ -138,11 +138,28 @@ def test_the_last_thousand_are_remembered(operations: Operations) -> None:
     def nothing(*_: object) -> SyncReport:
         return REPORT
 
-    started = [operations.start("default", nothing) for _ in range(KEPT + 100)]
-    assert ended(operations, started[-1]).state == "done"
+    started = []
+    for _ in range(KEPT + 100):
+        started.append(operations.start("default", nothing))
+        assert ended(operations, started[-1]).state == "done"
     with pytest.raises(NotFound):
         operations.get("default", started[99].operation_id)
     assert all(operations.get("default", operation.operation_id) for operation in started[100:])
+
+
+def test_no_operation_is_forgotten_before_it_ends(operations: Operations) -> None:
+    gates = busy(operations)
+    waiting = [operations.start("default", Gate()) for _ in range(KEPT - WORKERS)]
+    with pytest.raises(TooManyRequests, match="Wait for some"):
+        operations.start("default", Gate())
+    assert operations.running() == KEPT
+    operations.cancel("default", waiting[-1].operation_id)
+    more = operations.start("default", Gate())
+    assert operations.get("default", more.operation_id).state == "queued"
+    with pytest.raises(NotFound):
+        operations.get("default", waiting[-1].operation_id)
+    for gate in gates:
+        gate.may_end.set()
 
 
 def test_closing_stops_what_runs_and_what_waits() -> None:
