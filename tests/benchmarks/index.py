@@ -20,7 +20,7 @@ from pathlib import Path
 from indexer import Index, MiniLM
 from indexer.testing import HashEmbedder
 
-_WORDS = (
+WORDS = (
     "deploy database stand-up Tuesday courier invoice customer shipment warehouse greenhouse supplier ticket release "
     "error server backup migration price discount newsletter meeting decision owner deadline travel holiday account "
     "password rotation latency budget printer label parcel return refund photo product search filter report".split()
@@ -33,7 +33,7 @@ def write_notes(folder: Path, files: int, lines: int, seed: int = 1) -> list[str
     texts = []
     (folder / "memory").mkdir(parents=True)
     for number in range(files):
-        items = [" ".join(chance.choices(_WORDS, k=chance.randint(8, 30))) for _ in range(lines)]
+        items = [" ".join(chance.choices(WORDS, k=chance.randint(8, 30))) for _ in range(lines)]
         texts += items
         body = "".join(f"- {item}\n" for item in items)
         (folder / "memory" / f"note-{number:05}.md").write_text(f"# Note {number}\n\n{body}", "utf-8")
