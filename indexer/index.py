@@ -21,7 +21,7 @@ from indexer.matrix import MATRIX_PASSAGES, Matrix, load_matrix
 from indexer.plan import SyncPlan, plan_sync
 from indexer.ranking import RankingSettings
 from indexer.search import View
-from indexer.sources import is_memory_path, scan_memories, scan_paths
+from indexer.sources import is_memory_path, require_folder, scan_memories, scan_paths
 from indexer.splitter import Splitter
 from indexer.stores.base import FileState, IndexStore, StoreCounts
 from indexer.stores.sqlite import SqliteStore
@@ -128,13 +128,12 @@ class Index:
             SyncCancelled: `cancelled` said so; what was written stays.
             StoreError: The index cannot be written.
         """
-        if not self.root.is_dir():
-            scan_memories(self.root)
+        require_folder(self.root)
         self._prepare(full=full)
         total = SyncReport()
         wanted = () if full else tuple(paths)
-        for _ in range(_ROUNDS):
-            plan, states = self._plan(wanted, missing_ok=missing_ok or bool(total.seconds))
+        for attempt in range(_ROUNDS):
+            plan, states = self._plan(wanted, missing_ok=missing_ok or attempt > 0)
             run = Sync(
                 self.root,
                 self._store,

@@ -22,11 +22,10 @@ from typing import Literal
 import numpy as np
 
 from indexer.corpus import Corpus, Floats, Ints, Mask
-from indexer.types import Cue
+from indexer.types import EVERGREEN, Cue
 
 K1, B = 1.2, 0.75
 CANDIDATES = 400
-EVERGREEN_NAMES = ("MEMORY.md", "USER.md")
 
 Fusion = Literal["evidence", "blend", "rrf"]
 
@@ -211,7 +210,7 @@ def cue_bonus(corpus: Corpus, rows: Ints, asks_when: bool) -> Floats:
 
 def age_share(corpus: Corpus, rows: Ints, today: int, half_life_days: float) -> Floats:
     """How much of its freshness each row has left, 1.0 for today, for the future and for what never ages."""
-    evergreen = np.array([file.path in EVERGREEN_NAMES for file in corpus.files], bool)
+    evergreen = np.array([file.path in EVERGREEN for file in corpus.files], bool)
     days = corpus.days[rows]
     ages = np.where((days == 0) | evergreen[corpus.file[rows]], 0, np.maximum(0, today - days))
     return np.exp2(-ages / half_life_days)

@@ -18,9 +18,8 @@ from stat import S_ISDIR, S_ISREG
 
 from indexer.errors import SourceMissing
 from indexer.stores.base import FileState
-from indexer.types import FileFailure, Source
+from indexer.types import EVERGREEN, FileFailure, Source
 
-EVERGREEN = ("MEMORY.md", "USER.md")
 MEMORY_FOLDER = "memory"
 # A change that comes within the grain of the file system's clock leaves the stat as it was.
 _GRAIN_NS = 50_000_000
@@ -82,14 +81,23 @@ class Content:
     failure: str = ""
 
 
+def require_folder(root: Path) -> None:
+    """Make sure that a workspace is there.
+
+    Raises:
+        SourceMissing: It is not.
+    """
+    if not root.is_dir():
+        raise SourceMissing(f"The workspace folder {root} is not there. Create it, or write a first memory.")
+
+
 def scan_memories(root: Path) -> Scan:
     """Look for memory files in a workspace: MEMORY.md, USER.md and all Markdown below memory/.
 
     Raises:
         SourceMissing: The workspace folder itself is not there or cannot be listed.
     """
-    if not root.is_dir():
-        raise SourceMissing(f"The workspace folder {root} is not there. Create it, or write a first memory.")
+    require_folder(root)
     files: dict[str, SourceFile] = {}
     failures: list[FileFailure] = []
     for name in EVERGREEN:

@@ -18,6 +18,9 @@ Source = Literal["memory", "sessions", "files"]
 Mode = Literal["hybrid", "text", "vector"]
 Vectors = NDArray[np.float32]
 
+# Curated files at the top of a workspace: they never age.
+EVERGREEN = ("MEMORY.md", "USER.md")
+
 
 class Cue(IntFlag):
     """What a passage looks like, found when it is indexed and used when it is ranked."""

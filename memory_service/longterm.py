@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 
-from indexer import Hit, Index, IndexerError, Mode, SearchFilter, SearchResults, SyncProgress, SyncReport
+from indexer import Index, IndexerError, Mode, SearchFilter, SearchResults, SyncProgress, SyncReport
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 
 # What people changed in an editor is indexed by the next search, as long as that takes no time.
@@ -107,16 +107,13 @@ class LongTermMemory:
         gone = self.files.forget(memory_id)
         return gone, self._erase(gone.paths)
 
-    def search(self, query: str, *, limit: int, mode: Mode, kept: SearchFilter, explain: bool) -> SearchResults:
+    def search(
+        self, query: str, *, limit: int, kept: SearchFilter, mode: Mode = "hybrid", explain: bool = False
+    ) -> SearchResults:
         """Search, after a look for files that people have changed."""
         behind = self._look()
         found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain)
         return SearchResults(hits=found.hits, mode=found.mode, degraded=(*found.degraded, *behind))
-
-    def best(self, query: str, *, limit: int, kept: SearchFilter) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-        """The best hits for a context, and what was missing."""
-        found = self.search(query, limit=limit, mode="hybrid", kept=kept, explain=False)
-        return found.hits, found.degraded
 
     def sync(
         self,

@@ -118,7 +118,8 @@ class MemoryService:
     ) -> Done[str]:
         """Replace a file that is still what the caller saw, or make a new one; gives its etag."""
         checked = memory_path(path)
-        etag, missing = self._memory(workspace, make=True).write(
+        # A file that has to be there already makes no workspace.
+        etag, missing = self._memory(workspace, make=if_match is None).write(
             checked, text, if_match=if_match, if_none_match=if_none_match
         )
         return Done(value=etag, degraded=tuple(missing))
@@ -163,15 +164,15 @@ class MemoryService:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._memory(workspace)
         with _translated():
-            hits, degraded = memory.best(query, limit=candidates_for(budget_tokens), kept=kept)
+            found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept)
         now = self.settings.now()
         context = build_context(
-            hits,
+            found.hits,
             query=query,
             budget_tokens=budget_tokens,
             receipt_id=new_receipt_id(now),
             created_at=now,
-            degraded=degraded,
+            degraded=found.degraded,
         )
         return self._with_stored_receipt(workspace, context)
 

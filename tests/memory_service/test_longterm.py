@@ -41,12 +41,12 @@ def open_memory(tmp_path: Path) -> Iterator[OpenMemory]:
 
 
 def texts(memory: LongTermMemory, query: str, limit: int = 3) -> list[str]:
-    hits, _ = memory.best(query, limit=limit, kept=SearchFilter())
+    hits = memory.search(query, limit=limit, kept=SearchFilter()).hits
     return [hit.passage.text for hit in hits]
 
 
 def degraded(memory: LongTermMemory, query: str = "quokka") -> tuple[str, ...]:
-    return memory.best(query, limit=3, kept=SearchFilter())[1]
+    return memory.search(query, limit=3, kept=SearchFilter()).degraded
 
 
 def test_eight_threads_find_what_they_wrote(open_memory: OpenMemory) -> None:

@@ -280,6 +280,13 @@ def test_erasing_leaves_no_bytes_anywhere(home: Path) -> None:
         assert "xyzzyplugh" not in service.context(W, "password").block
 
 
+def test_a_write_to_a_file_that_has_to_be_there_makes_no_workspace(home: Path) -> None:
+    with opened(home) as service:
+        with pytest.raises(NotFound):
+            service.write_file("none", "MEMORY.md", "- x\n", if_match="*")
+        assert not (home / "none").exists()
+
+
 def test_a_plan_changes_nothing_and_a_reindex_does_it(home: Path) -> None:
     with opened(home) as service:
         service.remember(W, NewMemory(text="the quokka sleeps"))
