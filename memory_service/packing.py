@@ -136,4 +136,5 @@ class _Picker:
         beside = sum(self._neighbour(i, step) in self._picked for step in (-1, 1))
         own, lines = int(self._own[i]), 1 + len(line_range(self._offers[i].start_line, self._offers[i].end_line))
         gap = quarters(GAP)
-        return own + lines + gap if not beside else own + lines if beside == 1 else own - gap
+        # Between two neighbours the gap goes, but not always the line numbers: text may lie between the lines.
+        return own + lines + (gap, 0, -gap)[beside]
