@@ -9,10 +9,12 @@ MemoryServiceError                 status  code
 ├── NotFound                       404     not_found
 ├── Conflict                       409     conflict
 ├── PreconditionFailed             412     precondition_failed a person changed the file meanwhile
+├── Incompressible                 422     incompressible      the view cannot be made to fit; names the part
 ├── TooLarge                       413     too_large
 ├── TooManyRequests                429     too_many_requests
 ├── UpstreamFailed                 502     upstream_failed     a model provider failed
 │   ├── ContextOverflow            502     context_overflow    the prompt does not fit the model's window
+│   ├── SummaryFailed              502     summary_failed      a model's summary was refused; nothing has changed
 │   └── ModelUnavailable           502     model_unavailable   no package, no key, no money or no such model
 ├── StorageFailed                  503     storage_failed      disk full, read-only, index damaged or locked
 ├── CallCancelled                  503     call_cancelled      the caller ended a model call
@@ -134,6 +136,31 @@ class ModelUnavailable(UpstreamFailed):
     """The model cannot be used as things are; trying again will not help."""
 
     code = "model_unavailable"
+
+
+class SummaryFailed(UpstreamFailed):
+    """A model wrote no usable summary: none, a cut one, a tool call, or one that says what its source does not.
+
+    Attributes:
+        kind: `empty`, `truncated`, `tool_call`, `headings`, `too_long`, `ungrounded`, or that of the provider's failure.
+    """
+
+    code = "summary_failed"
+
+
+class Incompressible(MemoryServiceError):
+    """A view cannot be made to fit its window.
+
+    Attributes:
+        parts: What each part takes, in tokens, the largest first: `system`, `tools`, `pins`, `summary`, `last_unit`.
+    """
+
+    status = 422
+    code = "incompressible"
+
+    def __init__(self, message: str = "", *, parts: dict[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.parts = parts or {}
 
 
 class StorageFailed(MemoryServiceError):

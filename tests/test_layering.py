@@ -46,8 +46,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("indexer",),
     (
         "memory_service._version",
+        "memory_service.compaction",
         "memory_service.entries",
         "memory_service.errors",
+        "memory_service.flush",
         "memory_service.llm",
         "memory_service.llm.wordings",
         "memory_service.schemas",
@@ -58,6 +60,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("memory_service.messages.*",),
     (
         "memory_service.block",
+        "memory_service.compaction.summary",
         "memory_service.config",
         "memory_service.files",
         "memory_service.llm.base",

@@ -27,11 +27,13 @@ from memory_service.messages.shapes import (
     with_text,
     without_thinking,
 )
+from memory_service.messages.sizes import Numbered, message_tokens, numbered
 from memory_service.messages.writing import to_anthropic, to_litellm, to_mistral, to_openai
 
 __all__ = [
     "Function",
     "Message",
+    "Numbered",
     "Part",
     "Role",
     "ToolCall",
@@ -41,6 +43,8 @@ __all__ = [
     "is_system",
     "is_tool_result",
     "media_parts_of",
+    "message_tokens",
+    "numbered",
     "parts_of",
     "read_messages",
     "text_of",

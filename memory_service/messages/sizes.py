@@ -1,0 +1,57 @@
+"""Owns the estimate of what a message takes of a context window, in tokens. Pure.
+
+Invariants: never below characters / 4; the same for every provider, since the real count corrects it where a
+provider reports one.
+
+Source: providers frame a message in 3 to 4 tokens and a tool call in about 50 with its schema's names; an image is
+1,105 tokens at OpenAI (1024 x 1024, high detail) and up to 1,600 at Anthropic, whose number stands here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory_service.messages.parts import MEDIA
+from memory_service.messages.shapes import Message, parts_of, text_of, tool_calls_of
+from memory_service.tokens import quarters
+
+MESSAGE_TOKENS = 4
+CALL_TOKENS = 50
+MEDIA_TOKENS = 1_600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbered:
+    """A message with its number in the log.
+
+    Attributes:
+        seq: Its number; in a list that has no log, its place from 1.
+        tokens: See `message_tokens`.
+        at: When it was appended: UTC, ISO 8601; empty if that is not known.
+    """
+
+    seq: int
+    message: Message
+    tokens: int
+    at: str = ""
+
+
+def numbered(message: Message, seq: int, at: str = "") -> Numbered:
+    """A message with its number and size."""
+    return Numbered(seq=seq, message=message, tokens=message_tokens(message), at=at)
+
+
+def message_tokens(message: Message) -> int:
+    """Size of a message in tokens: text, thinking, calls with their arguments, media and the frame around it."""
+    calls = tool_calls_of(message)
+    size = quarters(text_of(message)) + sum(
+        quarters(call["function"]["name"]) + quarters(call["function"]["arguments"]) for call in calls
+    )
+    if "thinking_blocks" in message:
+        size += sum(
+            quarters(str(block.get("thinking") or block.get("data") or "")) for block in message["thinking_blocks"]
+        )
+    if "reasoning_content" in message:
+        size += quarters(message["reasoning_content"] or "")
+    media = 0 if isinstance(message.get("content"), str) else sum(part["type"] in MEDIA for part in parts_of(message))
+    return -(-size // 4) + MESSAGE_TOKENS + CALL_TOKENS * len(calls) + MEDIA_TOKENS * media
