@@ -1,0 +1,257 @@
+"""Owns the check of a summary against what it was made from, in both directions.
+
+Forward: headings, the most important identifiers and the user's rules are there, or in the ledger beside it. Backward:
+what the summary names, measures or quotes stands in its source, and so does each consent that it reports.
+
+Invariants: pure; linear in the source for each thing looked up; a summary is never repaired by rewording, only by
+leaving out whole lines, and doing that twice changes nothing more.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from memory_service.compaction.consent import claims_of, is_granted
+from memory_service.compaction.identifiers import Identifier, find_identifiers
+from memory_service.compaction.secrets import redacted
+from memory_service.compaction.sources import SourceText
+from memory_service.compaction.statements import rules_of
+from memory_service.compaction.summary import SummaryRequest
+from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
+from memory_service.sessions.records import Json
+
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)
+_HANDLE = re.compile(r"log:\d+(?:[-–#]\d+)*")
+_NOTHING = "(none)"
+# What the summary cannot do without; numbers, times and quotes are many, and the ledger has the first.
+_CARRIED = frozenset({"path", "url", "email", "uuid", "hash", "id", "version", "address", "variable"})
+_MAX_RULES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What is wrong with a summary.
+
+    Attributes:
+        missing: Important identifiers of the source that neither the summary nor the ledger has.
+        ungrounded: Identifiers, numbers and quotes of the summary that its source lacks.
+        missing_headings: Headings that are not there, or not in their place.
+        empty_headings: Headings with nothing under them.
+        flagged: Lines that report a consent which the source lacks.
+        unquoted: Rules of the user that neither the summary nor the ledger quotes.
+        unpinned: Pins that the summary does not repeat; no fault, since the view keeps them itself.
+    """
+
+    missing: tuple[str, ...] = ()
+    ungrounded: tuple[str, ...] = ()
+    missing_headings: tuple[str, ...] = ()
+    empty_headings: tuple[str, ...] = ()
+    flagged: tuple[str, ...] = ()
+    unquoted: tuple[str, ...] = ()
+    unpinned: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the summary may be used as it is."""
+        faults = (
+            self.missing,
+            self.ungrounded,
+            self.missing_headings,
+            self.empty_headings,
+            self.flagged,
+            self.unquoted,
+        )
+        return not any(faults)
+
+
+def audited(
+    summary_text: str,
+    *,
+    request: SummaryRequest,
+    headings: Sequence[str] = (),
+    pins: Sequence[str] = (),
+    top: int = 12,
+) -> Audit:
+    """Checks a summary.
+
+    Args:
+        summary_text: Markdown.
+        request: What it was asked with; nothing else is its source but the pins.
+        headings: Those it must have, in order, with or without their `#`.
+        pins: What the view keeps word for word.
+        top: How many identifiers of the source have to be carried.
+    """
+    messages = (*request.messages, *request.prefix)
+    beside = [entry["text"] for entry in request.ledger]
+    carried = SourceText(summary_text, *beside)
+    source = SourceText(*_source_texts(messages, request), *pins, days=_days(messages))
+    missing_headings, empty_headings = _checked_headings(summary_text, headings)
+    return Audit(
+        missing=tuple(found.text for found in _important(messages, top) if not carried.holds(found)),
+        ungrounded=tuple(dict.fromkeys(found.text for found in _own(summary_text) if not source.holds(found))),
+        missing_headings=missing_headings,
+        empty_headings=empty_headings,
+        flagged=tuple(claim for claim in claims_of(summary_text) if not is_granted(claim, request)),
+        unquoted=tuple(rule for rule in _rules(messages) if not carried.holds(_as_quote(rule))),
+        unpinned=tuple(pin for pin in pins if pin.strip() not in summary_text),
+    )
+
+
+def without_ungrounded(text: str, audit: Audit) -> str:
+    """The summary without the lines that hold something ungrounded or flagged.
+
+    Headings stay; one that has nothing left under it says so.
+    """
+    bad = set(audit.ungrounded)
+    lines = text.split("\n")
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    places = {bisect_right(ends, found.start) for found in _own(text) if found.text in bad} if bad else set()
+    dropped = {
+        at
+        for at, line in enumerate(lines)
+        if (at in places or line.strip() in audit.flagged)
+        and not _HEADING.match(line)
+        and not line.lstrip().startswith("```")
+    }
+    if not dropped:
+        return text
+    return _filled([line for at, line in enumerate(lines) if at not in dropped])
+
+
+def problems(audit: Audit) -> tuple[str, ...]:
+    """What is wrong as sentences, for the model that is to write the summary again."""
+    told = (
+        ("These headings are missing or out of order: {}.", audit.missing_headings),
+        ("These headings have nothing under them; write (none) if there is nothing: {}.", audit.empty_headings),
+        ("These identifiers of the conversation are missing; carry them over exactly: {}.", audit.missing),
+        ("These rules of the user are not quoted word for word: {}.", audit.unquoted),
+        ("These do not occur in the conversation; leave them out or correct them: {}.", audit.ungrounded),
+        ("The user never said so; do not report a consent that was not given: {}.", audit.flagged),
+    )
+    return tuple(sentence.format("; ".join(items)) for sentence, items in told if items)
+
+
+def record(audit: Audit) -> dict[str, Json]:
+    """The audit as the log keeps it; what was fine is left out."""
+    found = {
+        "missing": audit.missing,
+        "ungrounded": audit.ungrounded,
+        "missing_headings": audit.missing_headings,
+        "empty_headings": audit.empty_headings,
+        "flagged": audit.flagged,
+        "unquoted": audit.unquoted,
+        "unpinned": audit.unpinned,
+    }
+    return {"ok": audit.ok, **{name: list(items) for name, items in found.items() if items}}
+
+
+def _source_texts(messages: Iterable[Numbered], request: SummaryRequest) -> Iterator[str]:
+    yield from (request.previous, request.instructions, request.identifier_instructions)
+    yield from (entry["text"] for entry in request.ledger)
+    for message in messages:
+        yield text_of(message.message)
+        yield message.at
+        for call in tool_calls_of(message.message):
+            yield call["function"]["name"]
+            # Strings as they are meant: JSON writes a line break and a backslash otherwise.
+            yield from _strings(arguments_of(call))
+
+
+def _strings(value: object, name: str = "") -> Iterator[str]:
+    waiting = [(name, value)]
+    while waiting:
+        key, item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [(str(inner), deeper) for inner, deeper in item.items()]
+        elif isinstance(item, list):
+            waiting += [(key, deeper) for deeper in item]
+        else:
+            yield f"{key}: {item}"
+
+
+def _days(messages: Iterable[Numbered]) -> Iterator[dt.date]:
+    for at in {message.at[:10] for message in messages if message.at}:
+        try:
+            yield dt.date.fromisoformat(at)
+        except ValueError:
+            continue
+
+
+def _own(summary: str) -> list[Identifier]:
+    """The identifiers of a summary, without the handles of messages."""
+    return [found for found in find_identifiers(summary) if not _HANDLE.fullmatch(found.text)]
+
+
+def _important(messages: Sequence[Numbered], top: int) -> list[Identifier]:
+    """The identifiers that matter most: the user's, the recent, the often used."""
+    scores: dict[str, float] = {}
+    first: dict[str, Identifier] = {}
+    for at, message in enumerate(messages, 1):
+        weight = {"user": 3.0, "assistant": 1.0}.get(message.message["role"], 0.25)
+        for found in _distinct(redacted(text_of(message.message)[:12_000])):
+            scores[found.text] = scores.get(found.text, 0.0) + weight * (1 + at / len(messages))
+            first.setdefault(found.text, found)
+    best = sorted(scores, key=lambda text: -scores[text])[: max(top, 0)]
+    return [first[text] for text in best]
+
+
+def _distinct(text: str) -> Iterable[Identifier]:
+    return {found.text: found for found in find_identifiers(text) if found.kind in _CARRIED}.values()
+
+
+def _rules(messages: Sequence[Numbered]) -> list[str]:
+    told = [message for message in messages if message.message["role"] == "user"]
+    rules = [rule for message in told for rule in rules_of(redacted(text_of(message.message)[:12_000]))]
+    return list(dict.fromkeys(rules))[-_MAX_RULES:]
+
+
+def _as_quote(text: str) -> Identifier:
+    return Identifier(kind="quote", text=text, start=0, end=len(text))
+
+
+def _checked_headings(text: str, headings: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    found = [(_bare(match[2]), len(match[1]), match.end()) for match in _HEADING.finditer(_without_code(text))]
+    missing, empty, at = [], [], 0
+    for heading in headings:
+        place = next((place for place in range(at, len(found)) if found[place][0] == _bare(heading)), None)
+        if place is None:
+            missing.append(heading)
+            continue
+        at = place + 1
+        end = text.find("\n#", found[place][2])
+        deeper = at < len(found) and found[at][1] > found[place][1]
+        if not deeper and not text[found[place][2] : end if end >= 0 else len(text)].strip():
+            empty.append(heading)
+    return tuple(missing), tuple(empty)
+
+
+def _without_code(text: str) -> str:
+    """A text with the lines of its code blocks made blank: a comment there is no heading."""
+    inside, lines = False, []
+    for line in text.split("\n"):
+        fence = line.lstrip().startswith("```")
+        lines.append(" " * len(line) if inside or fence else line)
+        inside ^= fence
+    return "\n".join(lines)
+
+
+def _bare(heading: str) -> str:
+    return heading.strip().lstrip("#").strip(" \t*:：#").lower()
+
+
+def _filled(lines: list[str]) -> str:
+    """Lines with a word under each heading that has none."""
+    filled: list[str] = []
+    below = ""
+    for line in reversed(lines):
+        heading, next_heading = _HEADING.match(line), _HEADING.match(below)
+        if heading and (not below or (next_heading and len(next_heading[1]) <= len(heading[1]))):
+            filled.append(_NOTHING)
+        filled.append(line)
+        below = line if line.strip() else below
+    return "\n".join(reversed(filled))

@@ -1,0 +1,145 @@
+"""Owns where a compaction cuts: before the messages that stay word for word. Pure.
+
+Invariants: a cut never parts a call from its results, nor what one message of the log was read as; what waits for a
+result is never cut off; at least one unit stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from memory_service.messages import Numbered, is_system, is_tool_result, tool_calls_of
+from memory_service.sessions.units import Unit, units_of
+
+# A cut before a user's message reads better than one in the middle of a turn: it may cost this share of the tail.
+_TOWARDS_USER = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepRules:
+    """How much stays word for word; where several are set, the least counts.
+
+    Attributes:
+        share: Of the usable window.
+        least_tokens: At least this, whatever the share comes to.
+        most_tokens: At most this.
+        turns: The last turns, each from a user's message on; None for any number.
+        messages: The last messages, by the size of the window: (window, count), smallest first; empty for any.
+        emergency_messages: The last messages after an overflow; None for the same as else.
+        whole_turns: Whether turns that fit are never split, even if the tokens are over.
+    """
+
+    share: float = 0.25
+    least_tokens: int = 2_000
+    most_tokens: int = 20_000
+    turns: int | None = None
+    messages: tuple[tuple[int, int], ...] = ()
+    emergency_messages: int | None = None
+    whole_turns: bool = False
+
+    def tokens(self, usable_tokens: int) -> int:
+        """Tokens that stay, for a window of which this many can be used."""
+        return min(usable_tokens, max(self.least_tokens, min(self.most_tokens, int(usable_tokens * self.share))))
+
+    def last_messages(self, window_tokens: int, *, emergency: bool) -> int | None:
+        """Messages that stay; None for any number."""
+        if emergency and self.emergency_messages is not None:
+            return self.emergency_messages
+        fitting = [count for window, count in self.messages if window <= window_tokens]
+        return fitting[-1] if fitting else self.messages[0][1] if self.messages else None
+
+
+def turns_of(messages: Sequence[Numbered]) -> list[int]:
+    """Where turns begin: at each message of the user that follows none of its own."""
+    return [
+        at
+        for at, each in enumerate(messages)
+        if each.message["role"] == "user" and (at == 0 or messages[at - 1].message["role"] != "user")
+    ]
+
+
+def cut_by_tokens(
+    messages: Sequence[Numbered], keep_tokens: int, *, live: Collection[str] = (), sizes: Sequence[int] | None = None
+) -> int:
+    """The first of the messages that stay, when about `keep_tokens` do.
+
+    Args:
+        messages: Those after the last cut, without system messages of the beginning.
+        keep_tokens: Tokens that may stay; one unit does anyhow.
+        live: Ids of calls that still run.
+        sizes: What each message takes in the view, if not its own size.
+    """
+    units = units_of([each.message for each in messages])
+    if not units:
+        return 0
+    own = sizes if sizes is not None else [each.tokens for each in messages]
+    summed = [0, *accumulate(own)]
+    total, at = summed[-1], len(units) - 1
+    while at > 0 and total - summed[units[at - 1].first] <= keep_tokens:
+        at -= 1
+    spare = _TOWARDS_USER * keep_tokens
+    for later in range(at, len(units)):
+        if summed[units[later].first] - summed[units[at].first] > spare:
+            break
+        if units[later].kind == "user":
+            at = later
+            break
+    return bordered(messages, units, units[at].first, live)
+
+
+def cut_by_turns(messages: Sequence[Numbered], turns: int, *, live: Collection[str] = ()) -> int:
+    """The first of the messages that stay, when the last turns do; 0 if there are no more than those."""
+    begins = turns_of(messages)
+    if len(begins) <= turns:
+        return 0
+    return bordered(messages, units_of([each.message for each in messages]), begins[-turns], live)
+
+
+def cut_by_count(messages: Sequence[Numbered], count: int, *, live: Collection[str] = ()) -> int:
+    """The first of the messages that stay, when the last `count` do, and those they must not be parted from."""
+    at = max(0, len(messages) - count)
+    return bordered(messages, units_of([each.message for each in messages]), at, live)
+
+
+def bordered(messages: Sequence[Numbered], units: Sequence[Unit], at: int, live: Collection[str]) -> int:
+    """The last place at or before `at` where a cut may be."""
+    running = next((unit.first for unit in units if _is_live(messages, unit, live)), len(messages))
+    at = min(at, running)
+    begins = {unit.first for unit in units}
+    while at > 0 and (at not in begins or messages[at - 1].seq == messages[at].seq):
+        at -= 1
+    return at
+
+
+def waits(messages: Sequence[Numbered], live: Collection[str]) -> bool:
+    """Whether a call among the messages still runs, so that not all of them can be covered."""
+    return any(_is_live(messages, unit, live) for unit in units_of([each.message for each in messages]))
+
+
+def covered_by(messages: Sequence[Numbered], at: int) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
+    """What a cut covers: whole turns, and the first half of the turn that it splits. System messages are in neither."""
+    begins = turns_of(messages)
+    splits = at < len(messages) and messages[at].message["role"] != "user"
+    last = max((begin for begin in begins if begin < at), default=None)
+    border = last if splits and last is not None and not any(at <= begin for begin in begins) else at
+    whole, prefix = messages[:border], messages[border:at]
+    return (
+        tuple(each for each in whole if not is_system(each.message)),
+        tuple(each for each in prefix if not is_system(each.message)),
+    )
+
+
+def _is_live(messages: Sequence[Numbered], unit: Unit, live: Collection[str]) -> bool:
+    # Of the last unit, nobody else has spoken since: its tools may still answer, also those that said so.
+    last = unit.last == len(messages) - 1
+    waiting = {call["id"] for call in tool_calls_of(messages[unit.first].message) if last or call["id"] in live}
+    if not waiting:
+        return False
+    answered = {
+        each.message.get("tool_call_id")
+        for each in messages[unit.first + 1 :]
+        if is_tool_result(each.message) and not each.message.get("interim")
+    }
+    return not waiting <= answered

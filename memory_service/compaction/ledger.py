@@ -1,0 +1,240 @@
+"""Owns the typed ledger: the exact things of a conversation that no model ever rewrites, found and merged by code.
+
+```
+message_entries (one message; callers may cache it)  +  calls, questions, answers (across messages)  ->  entries_of
+merged(the ledger so far, the new entries)  ->  the next ledger, bounded
+```
+Invariants: pure; linear; every text is quoted from its message, on one line, at most 240 characters, without secrets;
+a merge is bounded and depends on nothing but its arguments, so that a replay gives the same ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
+from memory_service.compaction.identifiers import Identifier, find_identifiers
+from memory_service.compaction.secrets import redacted
+from memory_service.compaction.statements import (
+    MAX_CHARS,
+    ask_of,
+    decisions_of,
+    is_no,
+    is_yes,
+    names_of,
+    one_line,
+    question_of,
+    rules_of,
+)
+from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
+from memory_service.sessions.records import LedgerEntry
+
+# How many of a kind a ledger keeps. Source: OpenClaw keeps 8 tool failures and 12 ids; a ledger of 80 entries takes
+# about 1,500 tokens.
+CAPS = {
+    "rule": 24, "decision": 24, "ask": 4, "confirmation": 8, "name": 4, "failure": 8, "file_modified": 24,
+    "command": 16, "id": 24, "url": 12, "path": 16, "number": 20, "date": 8, "file_read": 16,
+}  # fmt: skip
+KEPT_LAST = frozenset({"rule", "decision"})
+_KINDS = {
+    "id": "id", "uuid": "id", "hash": "id", "version": "id", "variable": "id", "email": "id", "address": "id",
+    "url": "url", "path": "path", "number": "number", "date": "date",
+}  # fmt: skip
+# What is read of one message, and how many identifiers are taken from it; a tool may print thousands.
+_SCAN_CHARS = 12_000
+_MESSAGE_IDENTIFIERS = 40
+_RESULT_IDENTIFIERS = 8
+_LAST_SEQS = 5
+_CLAUSE_ENDS = "\n.,;:!?()[]{}|，。；：！？（）、\"'`*"
+
+
+def entries_of(
+    messages: Sequence[Numbered], *, entries: Callable[[Numbered], tuple[LedgerEntry, ...]] | None = None
+) -> tuple[LedgerEntry, ...]:
+    """The ledger of some messages.
+
+    Args:
+        messages: In order.
+        entries: `message_entries`, or a caller's cache of it.
+
+    Returns:
+        Each thing once with the messages it stands in, the one mentioned last at the end; not bounded, see `merged`.
+    """
+    each = entries or message_entries
+    alone = (entry for message in messages for entry in each(message))
+    return tuple(_joined([*alone, *_calls(messages), *_answers(messages), *_open_asks(messages)]))
+
+
+def message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
+    """What one message gives by itself: rules, decisions, names, identifiers, failures of tools."""
+    inner = message.message
+    if is_system(inner):
+        return ()
+    text = redacted(_scanned(text_of(inner)))
+    result = is_tool_result(inner)
+    found = [] if result else _statements(inner["role"], text)
+    if result:
+        failure = failure_of(inner)
+        found += [("failure", redacted(failure))] if failure else []
+    found += _identifiers(text, _RESULT_IDENTIFIERS if result else _MESSAGE_IDENTIFIERS, numbers=not result)
+    return tuple(_entry(kind, words, message.seq) for kind, words in dict.fromkeys(found))
+
+
+def _scanned(text: str) -> str:
+    return text if len(text) <= _SCAN_CHARS else f"{text[: _SCAN_CHARS // 2]}\n{text[-_SCAN_CHARS // 2 :]}"
+
+
+def _entry(kind: str, text: str, *seqs: int) -> LedgerEntry:
+    return {"kind": kind, "text": one_line(text, MAX_CHARS), "seqs": list(seqs)}
+
+
+def _statements(role: str, text: str) -> list[tuple[str, str]]:
+    found = [("decision", f"{role}: {decision}") for decision in decisions_of(text)]
+    if role == "user":
+        found += [("rule", rule) for rule in rules_of(text)]
+        found += [("name", name) for name in names_of(text)]
+    return found
+
+
+def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for identifier in find_identifiers(text):
+        kind = _KINDS.get(identifier.kind)
+        if kind and len(identifier.text) <= MAX_CHARS and (numbers or kind != "number"):
+            found.append((kind, _measured(text, identifier) if kind == "number" else identifier.text))
+            if len(found) == limit:
+                break
+    return found
+
+
+def _measured(text: str, number: Identifier) -> str:
+    """A number with the few words before it that say what it measures: "timeout of 30 s"."""
+    start = number.start
+    words = 0
+    while start > 0 and number.start - start < 40 and text[start - 1] not in _CLAUSE_ENDS:
+        words += text[start - 1] == " "
+        if words > 5:
+            break
+        start -= 1
+    if start and number.start - start == 40 and text[start - 1].isascii():
+        start = max(text.find(" ", start, number.start), start)
+    return text[start : number.end].strip()
+
+
+def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
+    """Commands with how they ended, and files; what a failed call would have written was not written."""
+    tools = (message.message for message in messages if is_tool_result(message.message))
+    results = {result.get("tool_call_id", ""): result for result in tools}
+    for message in messages:
+        for call in tool_calls_of(message.message):
+            result = results.get(call["id"])
+            command, outcome = command_of(call), outcome_of(result)
+            if command:
+                ending = f" ({outcome})" if outcome else ""
+                yield _entry("command", one_line(redacted(command), MAX_CHARS - len(ending)) + ending, message.seq)
+            if outcome in SUCCESS:
+                for kind, path in files_of(call):
+                    yield _entry(kind, redacted(path), message.seq)
+
+
+def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
+    """The user's yes or no to a question, both quoted."""
+    question, asked = "", 0
+    for message in messages:
+        role = message.message["role"]
+        if role == "assistant":
+            text = text_of(message.message)
+            if text:
+                question, asked = question_of(text), message.seq
+        elif role == "user":
+            answer = text_of(message.message)
+            if question and answer and (is_yes(answer) or is_no(answer)):
+                told = one_line(redacted(answer[:400]), 100)
+                yield _entry("confirmation", f"“{one_line(redacted(question), 130)}” → “{told}”", asked, message.seq)
+            question = ""
+
+
+def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
+    """What the user asked since the assistant last answered in words."""
+    found: list[LedgerEntry] = []
+    for message in reversed(messages):
+        role = message.message["role"]
+        if role == "assistant" and text_of(message.message).strip() and not tool_calls_of(message.message):
+            break
+        ask = ask_of(redacted(text_of(message.message)[-4_000:])) if role == "user" else ""
+        if ask:
+            found.append(_entry("ask", ask, message.seq))
+        if len(found) == CAPS["ask"]:
+            break
+    return found[::-1]
+
+
+def merged(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry], *, cap: int = 80) -> tuple[LedgerEntry, ...]:
+    """The next ledger.
+
+    Args:
+        old: The ledger so far.
+        new: What later messages add, see `entries_of`.
+        cap: The most entries it may have.
+
+    Returns:
+        Each thing once, the one mentioned last at the end. A modified file is no read one, and neither is a
+        mere path. The old open asks are gone once there is something newer: they were answered or overtaken. Over the
+        caps the oldest leave first, rules and decisions last.
+    """
+    before, after = list(old), list(new)
+    latest = max((entry["seqs"][-1] for entry in after if entry["seqs"]), default=0)
+    live = [entry for entry in before if entry["kind"] != "ask" or _last(entry) >= latest]
+    entries = _without_covered(_joined([*live, *after]))
+    return tuple(_capped(entries, cap))
+
+
+def _joined(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
+    """Each thing once, with the first and the last few messages it stands in, ordered by the last."""
+    by_key: dict[tuple[str, str], LedgerEntry] = {}
+    for entry in entries:
+        key = (entry["kind"], _normalised(entry))
+        known = by_key.get(key)
+        if known:
+            seqs = sorted({*known["seqs"], *entry["seqs"]})
+            by_key[key] = {"kind": known["kind"], "text": known["text"], "seqs": _bounded(seqs)}
+        else:
+            by_key[key] = entry if len(entry["seqs"]) <= _LAST_SEQS else {**entry, "seqs": _bounded(entry["seqs"])}
+    return sorted(by_key.values(), key=_age)
+
+
+def _bounded(seqs: list[int]) -> list[int]:
+    return seqs if len(seqs) <= _LAST_SEQS + 1 else [seqs[0], *seqs[-_LAST_SEQS:]]
+
+
+def _normalised(entry: LedgerEntry) -> str:
+    if entry["kind"] in ("path", "file_read", "file_modified"):
+        return entry["text"].removeprefix("./")
+    text = " ".join(entry["text"].split())
+    return text.rstrip(".。!！").lower() if entry["kind"] in ("rule", "decision", "ask", "failure", "number") else text
+
+
+def _last(entry: LedgerEntry) -> int:
+    return entry["seqs"][-1] if entry["seqs"] else 0
+
+
+def _age(entry: LedgerEntry) -> tuple[int, str, str]:
+    return _last(entry), entry["kind"], entry["text"]
+
+
+def _without_covered(entries: list[LedgerEntry]) -> list[LedgerEntry]:
+    modified = {_normalised(entry) for entry in entries if entry["kind"] == "file_modified"}
+    files = modified | {_normalised(entry) for entry in entries if entry["kind"] == "file_read"}
+    covered = {"file_read": modified, "path": files}
+    return [entry for entry in entries if _normalised(entry) not in covered.get(entry["kind"], ())]
+
+
+def _capped(entries: list[LedgerEntry], cap: int) -> list[LedgerEntry]:
+    counts: dict[str, int] = {}
+    kept: list[LedgerEntry] = []
+    for entry in reversed(entries):
+        counts[entry["kind"]] = counts.get(entry["kind"], 0) + 1
+        if counts[entry["kind"]] <= CAPS.get(entry["kind"], 8):
+            kept.append(entry)
+    ranked = sorted(kept, key=lambda entry: entry["kind"] not in KEPT_LAST)
+    return sorted(ranked[: max(cap, 0)], key=_age)

@@ -1,0 +1,151 @@
+"""Owns the presets: the same machine set to work as each of five systems does, as plain values.
+
+| preset      | begins                  | keeps                        | summary                        |
+|-------------|-------------------------|------------------------------|--------------------------------|
+| default     | 90 % of what is usable  | a quarter, 2,000 to 20,000   | updated section by section     |
+| openclaw    | window less reserve     | 20,000 tokens                | rolling over chunks, two parts |
+| turns       | 75 % of the window      | the last 6 turns             | plain text, by the assistant   |
+| ponybunny   | 80 % of the window      | 5 to 100 messages            | parts at once, merged          |
+| opencode    | all that is usable      | 2 turns, 2,000 to 8,000      | updated section by section     |
+
+Invariants: a preset is a value and does nothing; `default` is what measures best, the others are what their systems do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from memory_service.budget import DEFAULT, OPENCLAW, OPENCODE, PONYBUNNY, TURNS, Thresholds
+from memory_service.compaction.cheap import PruningMode
+from memory_service.compaction.cut import KeepRules
+from memory_service.compaction.guard import GuardRules
+from memory_service.compaction.prompts import OPENCODE_HEADINGS
+from memory_service.compaction.steps import PruningRules
+from memory_service.compaction.summary_rules import SummaryRules
+
+Fallback = Literal["extractive", "note", "last_turns", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryRules:
+    """What is tried when a provider refuses a prompt for its size.
+
+    Attributes:
+        compactions: Compactions in a row, before anything else is tried.
+        truncates: Whether oversized results are cut after that, once.
+        replays: Whether the last request is put again behind the summary, its media as labels, with a note to go on.
+    """
+
+    compactions: int = 3
+    truncates: bool = True
+    replays: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """How sessions are compacted.
+
+    Attributes:
+        thresholds: When, and how small it gets.
+        keep: What stays word for word.
+        summary: How a model writes the summary.
+        fallback: What stands in for it when the model fails: a summary by rules, a note on how much there was, the
+            last turns alone, or nothing: the session stays as it was.
+        pruning_mode: What is pruned before anything is summarised.
+        role: Whose message the summary is shown as.
+        checkpoint_share: Of the target, what summary and ledger may take together.
+        least_summary_tokens: A summary may be so long, however little it stands for.
+        most_summary_tokens: And no longer than this.
+        ledger_share: Of the summary's size, what the ledger may take beside it.
+        request_share: Of what is usable, what a request of the user may take in a checkpoint.
+        summariser_window_tokens: The window of a model of which nothing is known.
+    """
+
+    name: str
+    thresholds: Thresholds = DEFAULT
+    keep: KeepRules = field(default_factory=KeepRules)
+    summary: SummaryRules = field(default_factory=SummaryRules)
+    fallback: Fallback = "extractive"
+    pruning: PruningRules = field(default_factory=PruningRules)
+    pruning_mode: PruningMode = "to_target"
+    guard: GuardRules = field(default_factory=GuardRules)
+    recovery: RecoveryRules = field(default_factory=RecoveryRules)
+    role: Literal["user", "assistant"] = "user"
+    checkpoint_share: float = 0.35
+    least_summary_tokens: int = 200
+    most_summary_tokens: int = 4_000
+    ledger_share: float = 0.6
+    request_share: float = 0.25
+    summariser_window_tokens: int = 32_000
+
+    def ledger_tokens(self, summary_tokens: int) -> int:
+        """The longest ledger beside a summary of a size."""
+        return int(summary_tokens * self.ledger_share)
+
+    def request_tokens(self, usable_tokens: int) -> int:
+        """The longest request that a checkpoint carries word for word."""
+        return int(usable_tokens * self.request_share)
+
+
+# Source: seeds 000 and 002: the 20,000 newest tokens stay; two parts merged; a text note when all else fails.
+_OPENCLAW = Preset(
+    name="openclaw",
+    thresholds=OPENCLAW,
+    keep=KeepRules(share=0.5, least_tokens=0, most_tokens=20_000),
+    summary=SummaryRules(style="rolling", headings=(), keep_partial=True, note_at_last=True),
+    fallback="note",
+    pruning_mode="cache_ttl",
+    recovery=RecoveryRules(compactions=3, truncates=True),
+)
+
+# Source: seed 001: the last 6 turns stay, the summary is the assistant's, what else is missing are the last turns.
+_TURNS = Preset(
+    name="turns",
+    thresholds=TURNS,
+    keep=KeepRules(share=1.0, least_tokens=0, most_tokens=1 << 40, turns=6, whole_turns=True),
+    summary=SummaryRules(style="plain", headings=()),
+    fallback="last_turns",
+    pruning_mode="off",
+    recovery=RecoveryRules(compactions=2, truncates=False),
+    role="assistant",
+)
+
+# Source: seed 003: messages kept by the size of the window, two after an error; parts at once, summarised again.
+_PONYBUNNY = Preset(
+    name="ponybunny",
+    thresholds=PONYBUNNY,
+    keep=KeepRules(
+        messages=((16_000, 5), (32_000, 10), (64_000, 20), (128_000, 50), (200_000, 100)), emergency_messages=2
+    ),
+    summary=SummaryRules(
+        style="parts",
+        headings=(),
+        concurrent=True,
+        merge_by_model=False,
+        condense=True,
+        attempts=3,
+        note_at_last=True,
+    ),
+    fallback="note",
+    pruning_mode="off",
+    recovery=RecoveryRules(compactions=3, truncates=False),
+)
+
+# Source: seed 004: two turns within 2,000 to 8,000 tokens stay; no fallback: an error with the reason.
+_OPENCODE = Preset(
+    name="opencode",
+    thresholds=OPENCODE,
+    keep=KeepRules(share=0.25, least_tokens=2_000, most_tokens=8_000, turns=2),
+    summary=SummaryRules(style="sections", headings=OPENCODE_HEADINGS),
+    fallback="none",
+    pruning=PruningRules(placeholder="[Old tool result content cleared]"),
+    pruning_mode="budget",
+    recovery=RecoveryRules(compactions=1, truncates=False, replays=True),
+)
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {preset.name: preset for preset in (Preset(name="default"), _OPENCLAW, _TURNS, _PONYBUNNY, _OPENCODE)}
+)

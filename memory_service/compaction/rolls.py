@@ -1,0 +1,224 @@
+"""Owns how a long history is read: chunk after chunk into one text, or part by part and merged.
+
+Invariants: every message is read once and in order, whole units at a time, or is noted as omitted; what was read stays
+read, so that a last answer that is refused later costs one call and not all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+
+from memory_service.compaction.chunks import (
+    adaptive_ratio,
+    chunk_tokens,
+    first_chunk,
+    group_tokens,
+    grouped,
+    is_oversized,
+)
+from memory_service.compaction.stubs import handle
+from memory_service.compaction.transcript import Entry
+from memory_service.compaction.writer import Task, Writer, too_large
+from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
+from memory_service.tokens import count_tokens
+
+_PARALLEL = 4
+_LEAST_PART_TOKENS = 200
+
+Group = tuple[Entry, ...]
+
+
+class Roll:
+    """Messages read chunk by chunk, each chunk bringing the text so far up to date.
+
+    Args:
+        writer: Who writes.
+        entries: What is to be read, each with a text.
+        task: What is to be written.
+        previous: What was written before.
+    """
+
+    def __init__(self, writer: Writer, entries: Sequence[Entry], task: Task, previous: str = "") -> None:
+        self._writer, self._task, self._text = writer, task, previous
+        self._rules, self._calls = writer.rules, writer.calls
+        self._groups: list[Group] = grouped(entries)
+        self._entries = entries
+        self._at = self._chunks_read = 0
+        self._ratio: dict[int, float] = {}
+
+    def finish(self, reasons: Sequence[str] = ()) -> str:
+        """Read what is left and return the text; asked again, read the last chunk anew.
+
+        Args:
+            reasons: Why the text was refused; they go with the last chunk.
+
+        Raises:
+            UpstreamFailed: A chunk could not be read, see `Calls.ask` and `Writer`.
+        """
+        try:
+            return self._read(reasons)
+        except UpstreamFailed as error:
+            if not (self._rules.keep_partial and self._chunks_read):
+                raise
+            return self._partial(error)
+
+    def fits_one_chunk(self) -> bool:
+        """Whether one call reads everything."""
+        return self._size(0) <= self._limit(self._writer.room(self._task, self._text))
+
+    def _read(self, reasons: Sequence[str]) -> str:
+        while True:
+            window_tokens = self._calls.window_tokens
+            end = self._next_end(reasons)
+            last = end == len(self._groups)
+            entries = [entry for group in self._groups[self._at : end] for entry in group]
+            try:
+                text = self._writer.read(self._task, entries, self._text, reasons if last else ())
+            except ContextOverflow as error:
+                self._calls.learn(error, window_tokens)
+                continue
+            except ModelUnavailable:
+                raise
+            except UpstreamFailed:
+                # Where something huge was read, it may be at fault.
+                if not self._omit_oversized(self._at, end):
+                    raise
+                continue
+            if last:
+                return text
+            self._text, self._at = text, end
+            self._chunks_read += 1
+
+    def _next_end(self, reasons: Sequence[str]) -> int:
+        """Where the next chunk ends; what it begins with is made to fit."""
+        room = self._writer.room(self._task, self._text, reasons)
+        if self._group_size(self._at) > room:
+            self._fit(self._at, room)
+        left = self._size(self._at)
+        if left > room * self._calls.left:
+            raise too_large(left, self._calls.window_tokens)
+        end = first_chunk(self._groups, self._at, self._limit(room), safety=self._rules.safety)
+        if end < len(self._groups) and self._rules.one_call:
+            if not self._omit_oversized(self._at, len(self._groups)):
+                raise too_large(left, self._calls.window_tokens)
+            return self._next_end(reasons)
+        return end
+
+    def _limit(self, room: int) -> int:
+        """How much one chunk takes, with the safety margin."""
+        left = self._size(self._at)
+        # A part is already as small as it should be. Source: seed 003, 3.2: a call for each part.
+        at_once = self._rules.single_pass or self._rules.style == "parts"
+        if self._rules.one_call or (at_once and left <= room):
+            return room
+        window_tokens = self._calls.window_tokens
+        if window_tokens not in self._ratio:
+            rules = self._rules
+            self._ratio[window_tokens] = adaptive_ratio(
+                self._entries, window_tokens, base=rules.chunk_ratio, least=rules.min_chunk_ratio, safety=rules.safety
+            )
+        limit = chunk_tokens(window_tokens, self._ratio[window_tokens], overhead_tokens=self._rules.overhead_tokens)
+        # With few calls left, chunks have to be larger than they should be.
+        return room if left > limit * (self._calls.left - 1) else min(limit, room)
+
+    def _size(self, start: int) -> int:
+        """What is left to be read, with the safety margin."""
+        return math.ceil(sum(map(group_tokens, self._groups[start:])) * self._rules.safety)
+
+    def _group_size(self, at: int) -> float:
+        return group_tokens(self._groups[at]) * self._rules.safety
+
+    def _fit(self, at: int, room: int) -> None:
+        """Put notes in the place of the largest messages of a unit until it fits."""
+        if not self._rules.without_oversized:
+            raise too_large(group_tokens(self._groups[at]), self._calls.window_tokens)
+        group = list(self._groups[at])
+        size = self._group_size(at)
+        for place in sorted(range(len(group)), key=lambda place: -group[place].tokens):
+            if size <= room:
+                break
+            note = self._writer.omit(group[place])
+            size -= (group[place].tokens - note.tokens) * self._rules.safety
+            group[place] = note
+        if size > room:
+            raise too_large(group_tokens(self._groups[at]), self._calls.window_tokens)
+        self._groups[at] = tuple(group)
+
+    def _omit_oversized(self, start: int, end: int) -> bool:
+        """Put notes in the place of messages over half the window; whether there were any."""
+        if not self._rules.without_oversized:
+            return False
+        found = False
+        window_tokens, safety = self._calls.window_tokens, self._rules.safety
+        for at in range(start, end):
+            if any(is_oversized(entry, window_tokens, safety=safety) for entry in self._groups[at]):
+                found = True
+                self._groups[at] = tuple(
+                    self._writer.omit(entry) if is_oversized(entry, window_tokens, safety=safety) else entry
+                    for entry in self._groups[at]
+                )
+        return found
+
+    def _partial(self, error: UpstreamFailed) -> str:
+        """The text so far, with a mark that says what is not in it."""
+        first, last = self._groups[self._at][0].seq, self._groups[-1][-1].seq
+        missing = f"{handle(first)} to {handle(last)}"
+        self._writer.notes.append(
+            f"The summary is partial: the messages {missing} are not in it, since a call failed ({error.kind})."
+        )
+        mark = f"[Partial: the messages {missing} are not in this record.]"
+        room = self._task.brief.target_tokens - count_tokens(mark) - 1
+        return f"{self._writer.cut(self._text, room)}\n\n{mark}"
+
+
+class Stages:
+    """Messages read in parts, whose texts are merged.
+
+    Args:
+        writer: Who writes.
+        shares: What is to be read, part by part.
+        task: What is to be written.
+        previous: What was written before; it is merged too.
+    """
+
+    def __init__(self, writer: Writer, shares: Sequence[Sequence[Entry]], task: Task, previous: str = "") -> None:
+        self._writer, self._task, self._previous = writer, task, previous
+        target = task.brief.target_tokens
+        if not writer.rules.merge_by_model:
+            target = max(_LEAST_PART_TOKENS, target // len(shares))
+        part_task = replace(task, brief=replace(task.brief, target_tokens=target))
+        self._rolls = [Roll(writer, share, part_task) for share in shares]
+        self._partials: list[str] = []
+
+    def finish(self, reasons: Sequence[str] = ()) -> str:
+        """See `Roll.finish`; asked again, only the merge is done anew."""
+        self._partials = self._partials or self._read()
+        joined = "\n\n".join(filter(None, [self._previous, *self._partials]))
+        brief = self._task.brief
+        fits = count_tokens(joined) <= brief.target_tokens
+        if not reasons and (joined in self._partials or (fits and not self._writer.rules.merge_by_model)):
+            return joined
+        window_tokens = self._writer.calls.window_tokens
+        while True:
+            try:
+                return self._writer.merged(self._partials, brief, self._previous, reasons)
+            except ContextOverflow as error:
+                self._writer.calls.learn(error, window_tokens)
+                window_tokens = self._writer.calls.window_tokens
+
+    def _read(self) -> list[str]:
+        if not self._writer.rules.concurrent:
+            return [roll.finish() for roll in self._rolls]
+        with ThreadPoolExecutor(max_workers=min(len(self._rolls), _PARALLEL), thread_name_prefix="summary") as pool:
+            futures = [pool.submit(roll.finish) for roll in self._rolls]
+            try:
+                for done in as_completed(futures):
+                    done.result()
+            except (UpstreamFailed, CallCancelled):
+                self._writer.calls.stop()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return [future.result() for future in futures]

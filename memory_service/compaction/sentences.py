@@ -1,0 +1,284 @@
+"""Owns the cut of a message into sentences: what of it could stand in a summary, word for word.
+
+Invariants: pure; linear in the size of a message, of which at most `HEAD_CHARS` and `TAIL_CHARS` are read; a
+sentence occurs in its message as it is, but for white space where a line was wrapped; thinking, bytes and what
+looks like a secret never become a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from indexer.analysis import has_unspaced
+from memory_service.messages import Message, Numbered, is_system, is_tool_result, media_parts_of, text_of
+from memory_service.tokens import quarters
+
+Voice = Literal["user", "assistant", "tool"]
+
+HEAD_CHARS = 8_000
+TAIL_CHARS = 4_000
+TOOL_CHARS = 2_000
+SENTENCE_CHARS = 240
+UNSPACED_CHARS = 90
+CODE_LINES = 2
+
+_MARKS = re.compile(r"(?:[#>*+•|=~-]++|\d{1,3}[.)]|\[[ xX]\])(?:\s++|$)")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*`]*+(?=\s)|(?<![。！？；])[。！？；]++[”’」』）]*+")
+_BORDER = re.compile(r"[,;:](?=\s)|[，；：、]|\s(?=[-–(])|——")
+_ABBREVIATIONS = frozenset(
+    "e.g. i.e. dr. mr. mrs. ms. prof. no. vs. etc. approx. st. fig. cf. inc. ltd. sec. a.m. p.m.".split()
+)
+_REASON = re.compile(
+    r"(?i:because|since|the reason|so that|that way|reason:|due to|otherwise)\b|因为|原因|由于|这样|否则|理由|不然"
+)
+_SPEAKER = re.compile(r"(?:\*\*)?([^\W\d_][\w .'’-]{0,30}?)(?:\*\*)?(?:：|:(?:\*\*)?\s)")
+_NO_SPEAKERS = frozenset(
+    "note notes todo fixme nb ps warning caution tip hint important update edit example error rule result http https "
+    "task goal question answer observation thought action input output step status summary "
+    "注意 备注 提示 待办 说明 警告 例如 重要 规则 结果 错误 报错".split()
+)
+_MEDIA = {"image_url": "[image]", "image": "[image]", "input_audio": "[audio]"}
+# Shapes of keys that providers publish, a value behind a word for secrets, and long runs of all kinds of characters.
+_SECRET_SHAPE = re.compile(
+    r"\b(?:sk-|sk_live_|rk_live_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|npm_|hf_|pypi-)[\w-]{8}"
+    r"|\beyJ[\w-]{10,}+\.|-----BEGIN|\bBearer\s+[\w.~+/=-]{12}|://[^\s:@/]{0,64}:[^\s@/]{1,128}@|;base64,"
+)
+_SECRET_SHAPES = (
+    "k_live",
+    "sk-",
+    "gh",
+    "glpat-",
+    "xox",
+    "akia",
+    "asia",
+    "aiza",
+    "npm_",
+    "hf_",
+    "pypi-",
+    "eyj",
+    "---b",
+    "bearer",
+    "://",
+    ";b",
+)
+_SECRET_VALUE = re.compile(
+    r"(?:password|passwd|pwd|passphrase|passcode)[\"'`]?\s*(?:[:=]|is\b(?=\s+\S*[\d!@#$%^&*]))\s*\S{3}"
+    r"|(?:secret|api[_-]?key|access[_-]?key|token|credential|private[_-]?key)\w{0,12}[\"'`]?\s*(?:[:=]|is\b)\s*[\"'`]?"
+    r"(?=[^\s]{0,80}?\d)(?=[^\s]{0,80}?[a-z])\S{8}"
+    r"|(?:密码|口令|密钥|令牌|私钥)\s*(?:[:：=]|是|为)\s*[\"'“`]?(?=[!-~]{0,80}?[\d!@#$%^&*])[!-~]{4}"
+    r"|\bpin\s*(?:code)?\s*(?:[:=]|is\b)\s*\d{4}"
+)
+_SECRET_WORDS = ("pass", "pwd", "secret", "key", "token", "credential", "pin", "密码", "口令", "密钥", "令牌", "私钥")
+_LONG_RUN = re.compile(r"(?<![A-Za-z0-9+_-])[A-Za-z0-9+_-]{32,}+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A sentence of a message, or a clause of a long one.
+
+    Attributes:
+        text: As it stands in the message, on one line.
+        voice: Whose message it is.
+        name: The speaker whom the message names; empty if it names none.
+        seq: The number of the message.
+        place: Its place in the message, from 0.
+        day: When the message was appended, as `YYYY-MM-DD`; empty if that is not known.
+        media: Labels of what else the message shows, such as `[image]`.
+        failed: Whether the message is the result of a tool that failed.
+    """
+
+    text: str
+    voice: Voice
+    name: str = ""
+    seq: int = 0
+    place: int = 0
+    day: str = ""
+    media: str = ""
+    failed: bool = False
+
+
+def is_secret(text: str) -> bool:
+    """Whether a text holds what looks like a key, a token or a password."""
+    lower = text.lower()
+    if any(word in lower for word in _SECRET_WORDS) and _SECRET_VALUE.search(lower) is not None:
+        return True
+    if any(shape in lower for shape in _SECRET_SHAPES) and _SECRET_SHAPE.search(text) is not None:
+        return True
+    return len(text) >= 32 and any(map(_is_mixed, _LONG_RUN.findall(text)))
+
+
+def _is_mixed(run: str) -> bool:
+    digits = sum(map(str.isdigit, run))
+    return digits >= 3 and any(map(str.isupper, run)) and any(map(str.islower, run))
+
+
+def media_labels(message: Message) -> list[str]:
+    """What a message shows beside its text, as words: `[image]`, `[audio]`, `[file]`."""
+    return [_MEDIA.get(part["type"], "[file]") for part in media_parts_of(message)]
+
+
+def speakers_of(messages: Sequence[Numbered]) -> frozenset[str]:
+    """The names that at least two messages begin with, as in "Maria: I moved"."""
+    heads = (text_of(item.message)[:60] for item in messages if not is_tool_result(item.message))
+    names = Counter(match[1] for head in heads if (match := _SPEAKER.match(head)) is not None)
+    return frozenset(name for name, count in names.items() if count > 1 and _is_name(name))
+
+
+def _is_name(text: str) -> bool:
+    words = text.split()
+    plain = len(words) <= 3 and text.casefold() not in _NO_SPEAKERS
+    return plain and all(word[0].isupper() or has_unspaced(word[0]) for word in words)
+
+
+def sentences_of(item: Numbered, speakers: frozenset[str] = frozenset()) -> list[Sentence]:
+    """The sentences of a message in their order.
+
+    Args:
+        item: The message.
+        speakers: Names that, at the start of a message, say who speaks.
+    """
+    message = item.message
+    if is_system(message):
+        return []
+    text, name = _within(text_of(message), tool=is_tool_result(message)), ""
+    head = _SPEAKER.match(text)
+    if head is not None and head[1] in speakers:
+        name, text = head[1], text[head.end() :]
+    voice: Voice = "tool" if message["role"] == "tool" else "assistant" if message["role"] == "assistant" else "user"
+    labels = "" if isinstance(message.get("content"), str) else " ".join(dict.fromkeys(media_labels(message)))
+    return [
+        Sentence(
+            text=sentence,
+            voice=voice,
+            name=name or message.get("name") or "" if voice != "tool" else "",
+            seq=item.seq,
+            place=place,
+            day=item.at[:10],
+            media=labels,
+            failed=message.get("is_error") is True,
+        )
+        for place, sentence in enumerate(split_text(text, wrapped=voice != "tool"))
+    ]
+
+
+def split_text(text: str, *, wrapped: bool = True) -> list[str]:
+    """The sentences of a text, those with a secret left out.
+
+    Args:
+        text: Prose, Markdown or the output of a program.
+        wrapped: Whether a long line that the next one goes on with is one line with it.
+    """
+    lines = _lines(_within(text, tool=False))
+    whole = (sentence for line in (_unwrapped(lines) if wrapped else lines) for sentence in _cut(line))
+    return [clause for sentence in whole if not is_secret(sentence) for clause in _clauses(sentence)]
+
+
+def clip(text: str, room: int) -> str:
+    """The beginning of a text that takes at most `room` quarters of a token, cut at a border; empty if none fits."""
+    if quarters(text) <= room:
+        return text
+    end = min(len(text), max(room, 0))
+    while end and quarters(text[:end]) > room:
+        end = end * 3 // 4
+    cut = _last_border(text, end)
+    short = text[:cut].rstrip(" ,;:，；：、-–(").strip()
+    return short if any(map(str.isalnum, short)) else ""
+
+
+def _within(text: str, *, tool: bool) -> str:
+    head, tail = (TOOL_CHARS, TOOL_CHARS) if tool else (HEAD_CHARS, TAIL_CHARS)
+    if len(text) <= head + tail:
+        return text
+    first, last = text[:head], text[-tail:]
+    # Half a word, and half a key, are nobody's words.
+    return f"{first[: _last_space(first)]}\n{last[_first_space(last) :]}"
+
+
+def _last_space(text: str) -> int:
+    return max(text.rfind(" "), text.rfind("\n"), text.rfind("。") + 1, 0)
+
+
+def _first_space(text: str) -> int:
+    found = [at for at in (text.find(" "), text.find("\n"), text.find("。") + 1 or -1) if at >= 0]
+    return min(found, default=len(text))
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text without marks of Markdown; of code blocks only the short ones; a gap is an empty line."""
+    kept: list[str] = []
+    code: list[str] | None = None
+    for raw in text.splitlines():
+        line = raw.strip()
+        if line.startswith(("```", "~~~")):
+            if code is not None and len(code) <= CODE_LINES:
+                kept += code
+            kept.append("")
+            code = [] if code is None else None
+        elif code is not None:
+            code.append(line)
+        else:
+            kept.append(_bare(line))
+    return kept
+
+
+def _bare(line: str) -> str:
+    for _ in range(4):
+        mark = _MARKS.match(line)
+        if mark is None:
+            break
+        line = line[mark.end() :]
+    return line.strip("| ").rstrip("= ")
+
+
+def _unwrapped(lines: Sequence[str]) -> Iterator[str]:
+    waiting: list[str] = []
+    for line in lines:
+        goes_on = (
+            waiting and len(waiting[-1]) >= 60 and waiting[-1][-1] not in ".!?:;…。！？：；" and line[:1].islower()
+        )
+        if waiting and not goes_on:
+            yield " ".join(waiting)
+            waiting = []
+        if line:
+            waiting.append(line)
+    if waiting:
+        yield " ".join(waiting)
+
+
+def _cut(line: str) -> Iterator[str]:
+    """The sentences of a line; a reason stays with what it is the reason of."""
+    start = 0
+    ends = [match.end() for match in _END.finditer(line)]
+    for end in (*ends, len(line)):
+        piece = line[start:end].strip()
+        following = line[end : end + 40].lstrip()
+        short = len(piece) < 3 or piece.rpartition(" ")[2].lower() in _ABBREVIATIONS
+        joined = following and _REASON.match(following) and len(piece) <= UNSPACED_CHARS
+        if piece and (end == len(line) or not (short or joined)):
+            yield piece
+            start = end
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    if len(sentence) <= UNSPACED_CHARS:
+        yield sentence
+        return
+    limit = UNSPACED_CHARS if has_unspaced(sentence) else SENTENCE_CHARS
+    while len(sentence) > limit:
+        cut = _last_border(sentence, limit) or limit
+        yield sentence[:cut].strip()
+        sentence = sentence[cut:].strip()
+    if sentence:
+        yield sentence
+
+
+def _last_border(text: str, end: int) -> int:
+    borders = [match.end() for match in _BORDER.finditer(text, end // 2, end)]
+    if borders:
+        return borders[-1]
+    space = text.rfind(" ", 0, end + 1)
+    return space if space > 0 else end if has_unspaced(text[:end]) else 0 if end < SENTENCE_CHARS else end

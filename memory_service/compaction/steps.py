@@ -1,0 +1,305 @@
+"""Owns what the cheap steps before a summary share: their rules, what they are given, what they give back.
+
+Invariants: pure; nothing is changed in place. What the model has not read yet, a call that still runs, an error and a
+protected message are never found; a result that is too small to gain from is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from memory_service.compaction.stubs import placeholder_text, stub_text, trimmed, without_media
+from memory_service.messages import (
+    Function,
+    Message,
+    Numbered,
+    is_tool_result,
+    media_parts_of,
+    message_tokens,
+    text_of,
+    tool_calls_of,
+    with_text,
+)
+from memory_service.messages.sizes import MESSAGE_TOKENS
+from memory_service.tokens import count_tokens
+
+CHARS_PER_TOKEN = 4
+_NOTICE_TOKENS = 20  # what says that something is left out, with the frame of the message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruningRules:
+    """What may be taken out of a view, when, and how much. Characters: a CJK one counts for four.
+
+    Attributes:
+        placeholder: What stands for a cleared result, the handle behind it; empty for a line that says what it was.
+        allow_tools: Patterns of tools whose results may be pruned, whatever their case; empty for all.
+        deny_tools: Patterns of tools whose results stay; they win.
+        min_result_chars: A smaller result stays as it is. Source: ours; a stub has up to 240 characters.
+        ttl_seconds: How long the provider keeps its prompt cache. Source: seed 002, 13.6; Anthropic's five minutes.
+        keep_last_assistants: So many replies stay with all behind them. Source: OpenClaw, `keepLastAssistants`.
+        soft_trim_ratio: Use of the window from which results are shortened. Source: OpenClaw, `softTrimRatio`.
+        soft_trim_chars: Results over this are shortened. Source: OpenClaw, `softTrim.maxChars`; so the next two.
+        head_chars: What stays of the beginning.
+        tail_chars: What stays of the end.
+        hard_clear: Whether results may be cleared at all.
+        hard_clear_ratio: Use of the window from which results are cleared. Source: OpenClaw, `hardClearRatio`.
+        min_prunable_chars: Less than this is not worth a cold cache. Source: OpenClaw, `minPrunableToolChars`.
+        keep_image_results: So many of the newest results with images stay. Source: OpenClaw.
+        measure: What `soft_trim_ratio` and `hard_clear_ratio` are of: the whole view, or each result by itself as in
+            seed 002, 13.6, where each has its own age too.
+        protect_turns: The user's turns that `budget` leaves alone. Source: seed 004, strategy 2.
+        protect_tokens: Newest tokens that stay. Source: seed 004, `PRUNE_PROTECT`.
+        budget_gain_tokens: What `budget` must gain. Source: seed 004, `PRUNE_MINIMUM`.
+        protect_share: Of what is usable of the window, the other bound on `protect_tokens` in `to_target`, so that
+            small windows can be pruned at all. Source: compaction reference 7.4.
+        min_gain_tokens: What `to_target` must gain. Source: Hermes, which prunes from 4,096 on for its cache's sake.
+        min_gain_share: Of the view, the same; of the window, an upper bound on `min_gain_tokens`. Source: 7.4.
+        stale_after: A file's text stays after an edit until so many results came behind that. Source: ours; whoever
+            edits a file once often edits it again.
+    """
+
+    placeholder: str = ""
+    allow_tools: tuple[str, ...] = ()
+    deny_tools: tuple[str, ...] = ("skill",)
+    min_result_chars: int = 400
+    ttl_seconds: float = 300
+    keep_last_assistants: int = 3
+    soft_trim_ratio: float = 0.30
+    soft_trim_chars: int = 4_000
+    head_chars: int = 1_500
+    tail_chars: int = 1_500
+    hard_clear: bool = True
+    hard_clear_ratio: float = 0.50
+    min_prunable_chars: int = 50_000
+    keep_image_results: int = 3
+    measure: Literal["view", "result"] = "view"
+    protect_turns: int = 2
+    protect_tokens: int = 40_000
+    budget_gain_tokens: int = 20_000
+    protect_share: float = 0.20
+    min_gain_tokens: int = 4_096
+    min_gain_share: float = 0.05
+    stale_after: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What a step takes out of a view.
+
+    Attributes:
+        cleared: The text that stands for a tool result, by the number of its message.
+        stripped: Numbers of messages whose media give way to labels, in order.
+        tokens_before: Size of the view before.
+        tokens_after: Size of the view after.
+        notes: What was done or why nothing was, each a sentence for the receipt.
+    """
+
+    tokens_before: int
+    tokens_after: int
+    cleared: Mapping[int, str] = field(default_factory=dict)
+    stripped: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gain_tokens(self) -> int:
+        """What is saved."""
+        return self.tokens_before - self.tokens_after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What is settled before a step.
+
+    Attributes:
+        protected: Numbers of messages that stay as they are, such as pins.
+        already: What stands for results by earlier steps.
+        stripped: Numbers of messages whose media are gone by earlier steps.
+        pending: Ids of calls that still run.
+    """
+
+    protected: Collection[int] = frozenset()
+    already: Mapping[int, str] = field(default_factory=dict)
+    stripped: Collection[int] = frozenset()
+    pending: Collection[str] = frozenset()
+
+    def after(self, step: Pruned) -> Given:
+        """What is settled after a step."""
+        return replace(
+            self, already={**self.already, **step.cleared}, stripped=frozenset({*self.stripped, *step.stripped})
+        )
+
+
+NOTHING_GIVEN = Given()
+
+
+class Result(NamedTuple):
+    """A result that may be pruned, as the view has it now."""
+
+    at: int
+    numbered: Numbered
+    function: Function
+    text: str
+    tokens: int
+
+
+def pruned_view(
+    messages: Sequence[Numbered], cleared: Mapping[int, str], stripped: Collection[int] = ()
+) -> list[Numbered]:
+    """The messages as they are after steps; those that no step touched are the same objects."""
+    return [
+        each
+        if each.seq not in cleared and each.seq not in stripped
+        else _renumbered(each, shown(each, cleared.get(each.seq), each.seq in stripped))
+        for each in messages
+    ]
+
+
+def shown(each: Numbered, text: str | None, stripped: bool) -> Message:
+    """A message with the text that stands for it, and with or without its media."""
+    message = each.message
+    if text is not None and is_tool_result(message):
+        message = with_text(message, text)
+    return without_media(message, each.seq) if stripped else message
+
+
+def view_tokens(messages: Sequence[Numbered], given: Given) -> int:
+    """Size of the view in tokens."""
+    if not given.already and not given.stripped:
+        return sum(each.tokens for each in messages)
+    return sum(_tokens_now(each, given) for each in messages)
+
+
+def unread_from(messages: Sequence[Numbered]) -> int:
+    """The position from which on results were not read by the model: that of its last message."""
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].message["role"] == "assistant":
+            return at
+    return 0
+
+
+def results_of(messages: Sequence[Numbered], rules: PruningRules, given: Given = NOTHING_GIVEN) -> list[Result]:
+    """The results that may be pruned, in order."""
+    functions: dict[str, Function] = {}
+    unknown: Function = {"name": "", "arguments": ""}
+    least = rules.min_result_chars // CHARS_PER_TOKEN + MESSAGE_TOKENS
+    found: list[Result] = []
+    for at in range(unread_from(messages)):
+        each = messages[at]
+        message = each.message
+        if "tool_calls" in message:
+            for call in tool_calls_of(message):
+                functions[call["id"]] = call["function"]
+        if message["role"] != "tool" or each.tokens <= least or not _is_settled(each, given):
+            continue
+        function = functions.get(message.get("tool_call_id", ""), unknown)
+        if not may_prune(function["name"] or message.get("name") or "", rules.allow_tools, rules.deny_tools):
+            continue
+        tokens = _tokens_now(each, given) if each.seq in given.already or each.seq in given.stripped else each.tokens
+        if tokens > least:
+            found.append(Result(at, each, function, given.already.get(each.seq) or text_of(message), tokens))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def may_prune(name: str, allow: tuple[str, ...], deny: tuple[str, ...]) -> bool:
+    """Whether the results of a tool may be pruned; a pattern is a shell's, whatever the case, and `deny` wins."""
+    folded = name.casefold()
+    if any(fnmatchcase(folded, pattern.casefold()) for pattern in deny):
+        return False
+    return not allow or any(fnmatchcase(folded, pattern.casefold()) for pattern in allow)
+
+
+class Draft:
+    """What a step has decided so far; it takes only what makes the view smaller."""
+
+    def __init__(self, rules: PruningRules, given: Given, tokens: int) -> None:
+        self._rules, self._given = rules, given
+        self._before = self.tokens = tokens
+        self._cleared: dict[int, str] = {}
+        self._stripped: set[int] = set()
+        self._sizes: dict[int, int] = {}
+
+    def size(self, result: Result) -> int:
+        """Tokens of a result as it is now."""
+        return self._sizes.get(result.at, result.tokens)
+
+    def trim_gain(self, result: Result) -> int:
+        """About what shortening a result would save, in tokens; 0 if it is not over the size for that."""
+        rules = self._rules
+        if self.size(result) <= rules.soft_trim_chars // CHARS_PER_TOKEN + MESSAGE_TOKENS:
+            return 0
+        return max(0, self.size(result) - (rules.head_chars + rules.tail_chars) // CHARS_PER_TOKEN - _NOTICE_TOKENS)
+
+    def trim(self, result: Result) -> bool:
+        """Shortens a result to its beginning and end if it is over the size for that."""
+        if not self.trim_gain(result):
+            return False
+        rules, seq = self._rules, result.numbered.seq
+        return self.put(result, trimmed(result.text, head_chars=rules.head_chars, tail_chars=rules.tail_chars, seq=seq))
+
+    def clear(self, result: Result) -> bool:
+        """Takes out a result, its media too."""
+        each, rules = result.numbered, self._rules
+        if rules.placeholder:
+            text = placeholder_text(rules.placeholder, each.seq)
+        else:
+            text = stub_text(result.function["name"], result.function["arguments"], each.message, each.seq)
+        return self.put(result, text, strip=True)
+
+    def put(self, result: Result, text: str, *, strip: bool = False) -> bool:
+        """Puts a text for a result, if that is smaller."""
+        each = result.numbered
+        strip = strip and each.seq not in self._given.stripped and bool(media_parts_of(each.message))
+        tokens = _shown_tokens(each, text, strip or each.seq in self._given.stripped)
+        if tokens >= self.size(result):
+            return False
+        self.tokens -= self.size(result) - tokens
+        self._sizes[result.at] = tokens
+        self._cleared[each.seq] = text
+        if strip:
+            self._stripped.add(each.seq)
+        return True
+
+    def done(self, *notes: str) -> Pruned:
+        """What was decided."""
+        return Pruned(
+            cleared=self._cleared,
+            stripped=tuple(sorted(self._stripped)),
+            tokens_before=self._before,
+            tokens_after=self.tokens,
+            notes=tuple(filter(None, notes)),
+        )
+
+    def dropped(self, *notes: str) -> Pruned:
+        """Nothing, after all."""
+        return Pruned(tokens_before=self._before, tokens_after=self._before, notes=notes)
+
+
+def _is_settled(each: Numbered, given: Given) -> bool:
+    message = each.message
+    return not (
+        message.get("is_error")
+        or message.get("interim")
+        or each.seq in given.protected
+        or message.get("tool_call_id") in given.pending
+    )
+
+
+def _tokens_now(each: Numbered, given: Given) -> int:
+    text, stripped = given.already.get(each.seq), each.seq in given.stripped
+    return each.tokens if text is None and not stripped else _shown_tokens(each, text, stripped)
+
+
+def _shown_tokens(each: Numbered, text: str | None, stripped: bool) -> int:
+    if text is not None and isinstance(each.message.get("content"), str) and is_tool_result(each.message):
+        return count_tokens(text) + MESSAGE_TOKENS
+    return message_tokens(shown(each, text, stripped))
+
+
+def _renumbered(each: Numbered, message: Message) -> Numbered:
+    return replace(each, message=message, tokens=message_tokens(message))

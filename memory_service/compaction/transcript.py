@@ -1,0 +1,187 @@
+"""Owns the conversation as a summariser reads it: one text, every message under its role and its handle.
+
+Invariants: pure; linear. Never in it: thinking, the bytes of media, secrets, and whatever a tool's result holds beside
+its content. No message can pretend to be another one: a line in it that looks like the head of a message is marked.
+Every message has its handle, such as `log:12`, by which the log gives the original back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from memory_service.compaction.fences import escaped
+from memory_service.compaction.secrets import redacted
+from memory_service.compaction.stubs import ends_in_error, handle, is_inline, media_label, trimmed
+from memory_service.compaction.thoughts import without_thoughts
+from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
+from memory_service.messages.parts import MEDIA, THINKING, text_of_part
+from memory_service.tokens import count_tokens, quarters
+
+# Source: OpenClaw, OpenCode and pi cut results for their summaries at this length; OpenClaw keeps such an end.
+TOOL_OUTPUT_CHARS = 2_000
+TAIL_SHARE = 0.30
+TAIL_CHARS = 600
+
+_NAME_CHARS = 64
+_DATE_TOKENS = 6
+_ENCODED_CHARS = 512  # hashes and keys are shorter, and so is any word
+_ENCODED = re.compile(
+    r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w.+=-]{1,128}){0,8};base64,[A-Za-z0-9+/_=-]++"
+    rf"|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_ENCODED_CHARS},}}+={{0,2}}",
+    re.ASCII,
+)
+# A line, wherever a reader may see one begin, that looks like the head of a message.
+_FALSE_HEAD = re.compile(
+    r"(?<=[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029])([ \t\xa0\u3000]{0,64}+)"
+    r"(?=(?:log:\d{1,20}[ \t]{0,8}+)?[\[［](?:User|Assistant|System|Tool|Date|Omitted)\b"
+    r"|log:\d{1,20}[ \t]{0,8}+[\[［])",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One message as the summariser reads it.
+
+    Attributes:
+        seq: Its number in the log.
+        at: When it was said: UTC, ISO 8601; empty if that is not known.
+        message: What it was made from.
+        text: Empty for a message that says nothing but what it thought.
+        tokens: Size of the text, with that of the date before it where a new day begins.
+    """
+
+    seq: int
+    at: str
+    message: Message
+    text: str
+    tokens: int
+
+
+def entries_of(messages: Sequence[Numbered], *, tool_output_chars: int = TOOL_OUTPUT_CHARS) -> tuple[Entry, ...]:
+    """The messages as the summariser reads them, one entry each.
+
+    Args:
+        messages: In order.
+        tool_output_chars: The longest result, or arguments of a call; a CJK character counts for four.
+    """
+    names: dict[str, str] = {}
+    entries = []
+    day = ""
+    for each in messages:
+        for call in tool_calls_of(each.message):
+            names[call["id"]] = call["function"]["name"]
+        text = "\n".join(_pieces(each, names, tool_output_chars))
+        tokens = (count_tokens(text) + 1 + _DATE_TOKENS * (each.at[:10] != day)) if text else 0
+        day = each.at[:10] if text else day
+        entries.append(Entry(seq=each.seq, at=each.at, message=each.message, text=text, tokens=tokens))
+    return tuple(entries)
+
+
+def transcript(entries: Sequence[Entry]) -> str:
+    """The entries as one text, the date wherever a new day begins."""
+    lines: list[str] = []
+    day = ""
+    for entry in entries:
+        if entry.text and entry.at[:10] and entry.at[:10] != day:
+            day = entry.at[:10]
+            lines.append(f"[Date]: {day}")
+        if entry.text:
+            lines.append(entry.text)
+    return "\n".join(lines)
+
+
+def omitted(entry: Entry) -> Entry:
+    """The same entry with a note in the place of its text."""
+    text = omitted_note(entry)
+    return replace(entry, text=f"{handle(entry.seq)} {text}", tokens=count_tokens(text) + 4)
+
+
+def omitted_note(entry: Entry) -> str:
+    """What says that a message was too large for a summary: `[Omitted: large tool result, ~38K tokens; log:12]`."""
+    what = "tool result" if is_tool_result(entry.message) else f"{entry.message['role']} message"
+    size = f"{round(entry.tokens / 1_000)}K" if entry.tokens >= 1_000 else str(entry.tokens)
+    return f"[Omitted: large {what}, ~{size} tokens; {handle(entry.seq)}]"
+
+
+def _pieces(each: Numbered, names: Mapping[str, str], limit: int) -> Iterator[str]:
+    message, at = each.message, handle(each.seq)
+    if is_tool_result(message):
+        name = names.get(message.get("tool_call_id", "")) or message.get("name") or "unknown tool"
+        failed = ", failed" if message.get("is_error") else ""
+        said = _cut(_clean("\n".join(_said(each))), limit, each.seq, failed=bool(failed)) or "(empty)"
+        yield f"{at} [Tool result of {_label(name)}{failed}]: {said}"
+        return
+    said = _clean("\n".join(_said(each)))
+    if said.strip():
+        yield f"{at} [{_role(message)}]: {said}"
+    for name, arguments in _calls(message):
+        yield f"{at} [Assistant tool call]: {_label(name)}({_cut(_clean(arguments), limit, each.seq)})"
+
+
+def _said(each: Numbered) -> Iterator[str]:
+    """What the content of a message says, media by their labels."""
+    message = each.message
+    inline = 0
+    for part in parts_of(message):
+        if part["type"] in MEDIA:
+            inline += is_inline(part)
+            yield media_label(part, each.seq, inline)
+        elif part["type"] not in THINKING:
+            text = text_of_part(part) or ("" if part["type"] in ("text", "refusal") else f"[{_label(part['type'])}]")
+            yield without_thoughts(text) if message["role"] == "assistant" else text
+    if message.get("refusal"):
+        yield message.get("refusal") or ""
+    spoken = _field(message, "audio").get("transcript")
+    if isinstance(spoken, str):
+        yield spoken
+
+
+def _calls(message: Message) -> Iterator[tuple[str, str]]:
+    """Names and arguments of what was called, in OpenAI's older form too."""
+    for call in tool_calls_of(message):
+        yield call["function"]["name"], call["function"]["arguments"]
+    older = _field(message, "function_call")
+    if isinstance(older.get("name"), str):
+        yield str(older["name"]), str(older.get("arguments") or "")
+
+
+def _field(message: Message, key: str) -> Mapping[str, object]:
+    value = cast("Mapping[str, object]", message).get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _role(message: Message) -> str:
+    role = "System" if is_system(message) else str(message["role"]).capitalize()
+    return f"{role} {_label(message['name'])}" if message.get("name") else role
+
+
+def _label(name: str) -> str:
+    """A name on one line that cannot end the head it stands in."""
+    return escaped(re.sub(r"[\s\[\]［］():]+", " ", name[: 4 * _NAME_CHARS]).strip()[:_NAME_CHARS]) or "unknown"
+
+
+def _clean(text: str) -> str:
+    """A text without secrets and encoded bytes, unable to close its fence or to begin another message."""
+    text = _ENCODED.sub(_encoded, text)
+    return _FALSE_HEAD.sub(r"\1\\", escaped(redacted(text)))
+
+
+def _encoded(found: re.Match[str]) -> str:
+    run = found[0]
+    if run.startswith("data:"):
+        return f"[Attached {run[5:].partition(';')[0]}]"
+    # One letter over and over encodes nothing.
+    mixed = any(map(str.isdigit, run)) and any(map(str.isupper, run)) and any(map(str.islower, run))
+    return f"[{len(run):,} encoded characters]" if mixed else run
+
+
+def _cut(text: str, limit: int, seq: int, *, failed: bool = False) -> str:
+    """A text within a limit: its beginning, and its end where that tells what went wrong."""
+    if quarters(text) <= limit:
+        return text
+    tail = min(int(limit * TAIL_SHARE), TAIL_CHARS) if failed or ends_in_error(text) else 0
+    return trimmed(text, head_chars=limit - tail, tail_chars=tail, seq=seq)
