@@ -1,0 +1,298 @@
+"""Owns what happens to sessions, told while it happens: events, who hears them, and whether a session is at rest.
+
+Invariants: the ids of a session's events rise by one, so who sees a gap has missed something, and rise further
+after a restart; nobody who listens ever holds up who tells: a subscription is a place in the session's history, and
+what it is too slow for is counted to it by a `dropped` event; events hold numbers, ids and short reasons, never
+the text of a message; histories are bounded in length and in number.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+EventKind = Literal["compaction_start", "compaction_end", "flush", "prune", "overflow", "undo"]
+EventField: TypeAlias = "str | int | float | bool | None"
+
+KEPT_EVENTS = 256
+KEPT_SESSIONS = 1024
+# Enough for an id or a reason, too little for what somebody said.
+MAX_FIELD_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened to a session.
+
+    Attributes:
+        id: Its number in the session. That of a `dropped` event is the number of the last one that is missing.
+        at: When, with its time zone.
+        fields: Numbers, ids and reasons. `compaction_end` has `will_retry`; `dropped` has `count`, which is
+            None where nobody knows how many there were.
+    """
+
+    id: int
+    at: dt.datetime
+    kind: EventKind | Literal["dropped"]
+    session_id: str
+    fields: Mapping[str, EventField] = field(default_factory=dict)
+
+
+def _utc_now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+class _History:
+    """The latest events of one session, and what they tell of its state. Used with the hub's lock held."""
+
+    def __init__(self, changing: threading.Lock) -> None:
+        self.events: deque[Event] = deque(maxlen=KEPT_EVENTS)
+        self.changed = threading.Condition(changing)
+        self.followers: set[Subscription] = set()
+        self.waiters = 0
+        self.compacting = False
+        self.retry_expected = False
+        # Microseconds since 1970: higher than all ids before a restart, and exact in JavaScript for 200 years.
+        self.first_id = self.next_id = time.time_ns() // 1000
+
+    @property
+    def at_rest(self) -> bool:
+        return not (self.compacting or self.retry_expected)
+
+    @property
+    def kept_from(self) -> int:
+        return self.next_id - len(self.events)
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self.followers or self.waiters or self.compacting)
+
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+        self.next_id = event.id + 1
+        if event.kind in ("compaction_start", "compaction_end"):
+            self.compacting = event.kind == "compaction_start"
+            self.retry_expected = event.fields.get("will_retry") is True
+        self.changed.notify_all()
+
+
+class Subscription:
+    """One listener's place in the history of a session; made by `EventHub.subscribe`, to be closed at the end.
+
+    Iterate over it in a thread of its own, or `take` what there is each time `on_news` calls.
+    """
+
+    def __init__(self, history: _History, session_id: str, position: int, now: Callable[[], dt.datetime]) -> None:
+        self._history = history
+        self._session_id = session_id
+        self._position = position
+        self._now = now
+        self._wake: Callable[[], None] | None = None
+        self._closed = False
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Event]:
+        return self.events()
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing new will come; what came before can still be taken."""
+        return self._closed
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called after each event and at the end.
+
+        Args:
+            wake: Called by whoever publishes: it must return at once and never raise.
+        """
+        self._wake = wake
+
+    def take(self) -> list[Event]:
+        """What has come since the last time, at once; a `dropped` event stands for what is not kept any more."""
+        history = self._history
+        with history.changed:
+            missing = self._missing()
+            events = list(islice(history.events, max(self._position - history.kept_from, 0), None))
+            self._position = history.next_id
+        return [*missing, *events]
+
+    def events(self, timeout_seconds: float | None = None) -> Iterator[Event]:
+        """Events as they come, until the end or until none has come for `timeout_seconds`."""
+        while True:
+            closed = self._closed
+            events = self.take()
+            yield from events
+            if closed or not (events or self._comes(timeout_seconds)):
+                return
+
+    def close(self) -> None:
+        """Listen no more; who iterates comes to the end."""
+        with self._history.changed:
+            self._history.followers.discard(self)
+            wake = self._end()
+        if wake is not None:
+            wake()
+
+    def _end(self) -> Callable[[], None] | None:
+        self._closed = True
+        self._history.changed.notify_all()
+        return self._wake
+
+    def _comes(self, timeout_seconds: float | None) -> bool:
+        history = self._history
+        with history.changed:
+            return history.changed.wait_for(lambda: self._closed or self._position < history.next_id, timeout_seconds)
+
+    def _missing(self) -> list[Event]:
+        history = self._history
+        if self._position >= history.kept_from:
+            return []
+        # A place from before this history: before a restart, or before the session was put away.
+        count = history.kept_from - self._position if self._position >= history.first_id else None
+        dropped = Event(
+            id=history.kept_from - 1,
+            at=self._now(),
+            kind="dropped",
+            session_id=self._session_id,
+            fields=MappingProxyType({"count": count}),
+        )
+        return [dropped]
+
+
+class EventHub:
+    """Where events are told and heard; safe to use from any thread.
+
+    Args:
+        now: Tells the time, with its zone.
+    """
+
+    def __init__(self, now: Callable[[], dt.datetime] = _utc_now) -> None:
+        self._now = now
+        self._changing = threading.Lock()
+        self._histories: OrderedDict[tuple[str, str], _History] = OrderedDict()
+        self._closed = False
+
+    def publish(self, workspace: str, kind: EventKind, session_id: str, /, **fields: EventField) -> Event:
+        """Tell all who listen; never waits for them.
+
+        Each `compaction_start` needs its `compaction_end`, whatever comes of it. One with `will_retry=True` is
+        followed by another start, by another end without it when the retry is given up, or by `settle`.
+        """
+        with self._changing:
+            history = self._history(workspace, session_id)
+            event = Event(
+                id=history.next_id,
+                at=self._now(),
+                kind=kind,
+                session_id=session_id,
+                fields=MappingProxyType({name: _short(value) for name, value in fields.items()}),
+            )
+            history.add(event)
+            wakes = [follower._wake for follower in history.followers]
+        _call(wakes)
+        return event
+
+    def subscribe(self, workspace: str, session_id: str, after_id: int | None = None) -> Subscription:
+        """Listen to a session, from now on or from where somebody has left off.
+
+        Args:
+            workspace: Its workspace.
+            session_id: The session; it need not exist yet.
+            after_id: The last event that was heard; 0 begins with the oldest that is kept.
+        """
+        with self._changing:
+            history = self._history(workspace, session_id)
+            position = _position(history, after_id)
+            subscription = Subscription(history, session_id, position, self._now)
+            if self._closed:
+                subscription._end()
+            else:
+                history.followers.add(subscription)
+        return subscription
+
+    def settle(self, workspace: str, session_id: str) -> None:
+        """Take note that the retry which was announced has come, or will not come; tells those who wait for it."""
+        with self._changing:
+            history = self._histories.get((workspace, session_id))
+            if history is None or not history.retry_expected:
+                return
+            history.retry_expected = False
+            history.changed.notify_all()
+            wakes = [follower._wake for follower in history.followers]
+        _call(wakes)
+
+    def wait_idle(self, workspace: str, session_id: str, timeout_seconds: float | None = None) -> bool:
+        """Wait until no compaction of a session runs and none is to be tried again.
+
+        Returns:
+            Whether that is so; False after `timeout_seconds`, or when the hub closes before.
+        """
+        with self._changing:
+            history = self._histories.get((workspace, session_id))
+            if history is None:
+                return True
+            history.waiters += 1
+            try:
+                history.changed.wait_for(lambda: history.at_rest or self._closed, timeout_seconds)
+                return history.at_rest
+            finally:
+                history.waiters -= 1
+
+    def close(self) -> None:
+        """End all subscriptions and all waiting; returns at once."""
+        with self._changing:
+            self._closed = True
+            wakes = []
+            for history in self._histories.values():
+                wakes += [follower._end() for follower in history.followers]
+                history.followers.clear()
+                history.changed.notify_all()
+        _call(wakes)
+
+    def _history(self, workspace: str, session_id: str) -> _History:
+        key = (workspace, session_id)
+        history = self._histories.get(key)
+        if history is None:
+            if len(self._histories) >= KEPT_SESSIONS:
+                self._put_one_away()
+            history = self._histories[key] = _History(self._changing)
+        self._histories.move_to_end(key)
+        return history
+
+    def _put_one_away(self) -> None:
+        oldest = next((key for key, history in self._histories.items() if not history.in_use), None)
+        if oldest is not None:
+            del self._histories[oldest]
+
+
+def _position(history: _History, after_id: int | None) -> int:
+    if after_id is None:
+        return history.next_id
+    # 0 asks for all there is. An id still to come is from before the clock was set back.
+    return after_id + 1 if 0 < after_id < history.next_id else history.first_id
+
+
+def _short(value: EventField) -> EventField:
+    if isinstance(value, str) and len(value) > MAX_FIELD_CHARS:
+        return f"{value[: MAX_FIELD_CHARS - 1]}…"
+    # JSON has no other numbers.
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _call(wakes: list[Callable[[], None] | None]) -> None:
+    for wake in wakes:
+        if wake is not None:
+            wake()

@@ -1,0 +1,129 @@
+"""Owns what a program that runs the service in process adds to it: functions called before and after its work.
+
+Invariants: hooks are called in the order they were added, in the thread that does the work; a hook that fails
+never breaks the work, and is named among the failures, with the kind of its error but not its text, which may
+hold that of a message; what the hook itself did before it failed is its own matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from memory_service.events import Event, EventField
+
+HookedWork = Literal["compaction", "flush"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What is about to be done to a session.
+
+    Attributes:
+        fields: Numbers, ids and reasons, as the event at its beginning has them.
+    """
+
+    work: HookedWork
+    workspace: str
+    session_id: str
+    fields: Mapping[str, EventField] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A hook's veto: the work is not done."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """A hook's wish for how the work is done, in words for the model that does it."""
+
+    text: str
+
+
+Answer: TypeAlias = Refused | Instructions | None
+BeforeHook = Callable[[Intent], Answer]
+AfterHook = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What all hooks together say to an intent.
+
+    Attributes:
+        refused: The first veto; after it no hook is asked.
+        instructions: Those of all hooks, one paragraph each; empty without any.
+        failures: Hooks that failed, each "part: why and what to do", for `degraded`.
+    """
+
+    refused: Refused | None = None
+    instructions: str = ""
+    failures: tuple[str, ...] = ()
+
+
+class Hooks:
+    """The hooks of one service. Add them before work begins; each `before_…` and `after_…` is also a decorator."""
+
+    def __init__(self) -> None:
+        self._before: dict[HookedWork, list[BeforeHook]] = {"compaction": [], "flush": []}
+        self._after: dict[HookedWork, list[AfterHook]] = {"compaction": [], "flush": []}
+
+    def before_compaction(self, hook: BeforeHook) -> BeforeHook:
+        """Ask `hook` before each compaction."""
+        self._before["compaction"].append(hook)
+        return hook
+
+    def after_compaction(self, hook: AfterHook) -> AfterHook:
+        """Tell `hook` the event at the end of each compaction."""
+        self._after["compaction"].append(hook)
+        return hook
+
+    def before_flush(self, hook: BeforeHook) -> BeforeHook:
+        """Ask `hook` before each flush."""
+        self._before["flush"].append(hook)
+        return hook
+
+    def after_flush(self, hook: AfterHook) -> AfterHook:
+        """Tell `hook` the event of each flush."""
+        self._after["flush"].append(hook)
+        return hook
+
+    def ask(self, intent: Intent) -> Verdict:
+        """What the hooks say to what is about to be done."""
+        instructions: list[str] = []
+        failures: list[str] = []
+        for hook in tuple(self._before[intent.work]):
+            try:
+                answer: object = hook(intent)
+            except Exception as error:
+                failures.append(_failure(f"before_{intent.work}", hook, f"raised {type(error).__name__}"))
+                continue
+            match answer:
+                case Refused():
+                    return Verdict(refused=answer, failures=tuple(failures))
+                case Instructions(text):
+                    instructions.append(text)
+                case None:
+                    pass
+                case _:
+                    # Hooks may be written without types.
+                    failures.append(_failure(f"before_{intent.work}", hook, f"gave a {type(answer).__name__}"))
+        return Verdict(instructions="\n\n".join(instructions), failures=tuple(failures))
+
+    def tell(self, work: HookedWork, event: Event) -> tuple[str, ...]:
+        """Tell the hooks what was done; gives those that failed, as in `Verdict.failures`."""
+        failures: list[str] = []
+        for hook in tuple(self._after[work]):
+            try:
+                hook(event)
+            except Exception as error:
+                failures.append(_failure(f"after_{work}", hook, f"raised {type(error).__name__}"))
+        return tuple(failures)
+
+
+def _failure(place: str, hook: Callable[..., object], what: str) -> str:
+    name = getattr(hook, "__qualname__", type(hook).__name__)
+    return f"hooks: {name}, a hook of {place}, {what}. It was passed over; mend or remove it."

@@ -1,0 +1,99 @@
+"""What hooks may say, and that none of them breaks the work."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from memory_service.events import Event, EventHub
+from memory_service.hooks import HookedWork, Hooks, Instructions, Intent, Refused, Verdict
+
+SECRET = "消息的正文"
+COMPACTION = Intent(work="compaction", workspace="default", session_id="支持", fields={"tokens_before": 9000})
+FLUSH = Intent(work="flush", workspace="default", session_id="支持")
+
+
+def test_without_hooks_there_is_nothing_to_say() -> None:
+    assert Hooks().ask(COMPACTION) == Verdict()
+    assert Hooks().tell("flush", EventHub().publish("default", "flush", "支持")) == ()
+
+
+def test_hooks_see_what_is_about_to_be_done_and_add_instructions() -> None:
+    hooks, seen = Hooks(), list[Intent]()
+
+    @hooks.before_compaction
+    def keep_names(intent: Intent) -> Instructions:
+        seen.append(intent)
+        return Instructions("保留所有名字。")
+
+    hooks.before_compaction(lambda intent: seen.append(intent))
+    hooks.before_compaction(lambda intent: Instructions("Keep file names."))
+    assert hooks.ask(COMPACTION) == Verdict(instructions="保留所有名字。\n\nKeep file names.")
+    assert seen == [COMPACTION, COMPACTION]
+    assert hooks.ask(FLUSH) == Verdict()
+
+
+def test_the_first_veto_counts_and_ends_the_asking() -> None:
+    hooks, asked = Hooks(), list[str]()
+    hooks.before_flush(lambda intent: Instructions("Be short."))
+    hooks.before_flush(lambda intent: Refused("夜间不写"))
+    hooks.before_flush(lambda intent: asked.append("third"))
+    verdict = hooks.ask(FLUSH)
+    assert verdict.refused == Refused("夜间不写")
+    assert asked == []
+
+
+def test_a_hook_that_fails_is_passed_over_and_named_without_its_text() -> None:
+    hooks = Hooks()
+
+    @hooks.before_compaction
+    def broken(intent: Intent) -> None:
+        raise ValueError(SECRET)
+
+    hooks.before_compaction(lambda intent: Instructions("Go on."))
+    hooks.before_compaction(lambda intent: SECRET)  # type: ignore[arg-type, return-value]
+    hooks.before_compaction(functools.partial(broken))
+    verdict = hooks.ask(COMPACTION)
+    assert (verdict.refused, verdict.instructions) == (None, "Go on.")
+    first, second, third = verdict.failures
+    assert first.startswith("hooks: ") and "broken, a hook of before_compaction, raised ValueError" in first
+    assert "gave a str" in second
+    assert "partial" in third and "mend or remove" in third
+    assert not any(SECRET in failure for failure in verdict.failures)
+
+
+def test_failures_before_a_veto_are_told_with_it() -> None:
+    hooks = Hooks()
+    hooks.before_flush(lambda intent: Refused(str(1 // 0)))
+    hooks.before_flush(lambda intent: Refused("no"))
+    verdict = hooks.ask(FLUSH)
+    assert verdict.refused == Refused("no") and "ZeroDivisionError" in verdict.failures[0]
+
+
+@pytest.mark.parametrize("work", ["compaction", "flush"])
+def test_all_are_told_afterwards_whoever_fails(work: HookedWork) -> None:
+    hooks, told = Hooks(), list[Event]()
+    event = EventHub().publish("default", "compaction_end", "支持", will_retry=False)
+    add = hooks.after_compaction if work == "compaction" else hooks.after_flush
+
+    @add
+    def broken(event: Event) -> None:
+        raise KeyError(SECRET)
+
+    add(told.append)
+    (failure,) = hooks.tell(work, event)
+    assert f"a hook of after_{work}, raised KeyError" in failure and SECRET not in failure
+    assert told == [event]
+    assert hooks.tell("flush" if work == "compaction" else "compaction", event) == ()
+
+
+def test_who_wants_to_stop_the_program_can() -> None:
+    hooks = Hooks()
+
+    @hooks.before_flush
+    def stop(intent: Intent) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hooks.ask(FLUSH)
