@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from memory_service import files
 from memory_service.entries import Entry
 from memory_service.errors import NotFound
 from memory_service.files import opened, storage_errors
-from memory_service.pages import Draft, NewMemory, Page, draft
+from memory_service.pages import Addition, Draft, NewMemory, Page, draft
 from memory_service.workspaces import resolve
 
 _KEPT_PAGES = 8
@@ -78,6 +78,48 @@ class Daybook:
                     return _appended(entry, earlier, duplicate=True, replayed=True)
             return self._append(checked, day, f"{now:%H:%M}")
 
+    def append_all(self, news: Sequence[NewMemory]) -> list[AppendedMemory]:
+        """Writes memories of one moment into the file of today, below one heading and with one wait for the disk.
+
+        Those whose text stands there already are left out; a `date` or `key` of theirs does not count.
+
+        Raises:
+            InvalidRequest: One of them cannot be stored, or the file of the day is not UTF-8; none was written.
+            StorageFailed: The disk did not take them; the file is as it was.
+        """
+        drafts = [draft(new) for new in news]
+        if not drafts:
+            return []
+        with self._lock.held():
+            now = self._now()
+            return self._append_drafts(drafts, now.date(), f"{now:%H:%M}")
+
+    def _append_drafts(self, drafts: Sequence[Draft], day: dt.date, clock: str) -> list[AppendedMemory]:
+        path = _path_of(day)
+        target = resolve(self._folder, path)
+        written = set[int]()
+        with storage_errors(path):
+            files.make_folder(target.parent)
+            for _ in range(files.ATTEMPTS):
+                with opened(target, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
+                    page = self._writable_page(descriptor, day)
+                    known = [page.find(each) for each in drafts]
+                    missing = [each for each, entry in zip(drafts, known, strict=True) if entry is None]
+                    if missing:
+                        self._add(descriptor, page, missing, clock, target)
+                        written |= {at for at, entry in enumerate(known) if entry is None}
+                    else:
+                        # Who wrote them may have died before the disk had them.
+                        os.fsync(descriptor)
+                    entries = [page.find(each) for each in drafts]
+                    if files.current_signature(target) == files.signature(os.fstat(descriptor)):
+                        return [
+                            _appended(entry, day, duplicate=at not in written, replayed=False)
+                            for at, entry in enumerate(entries)
+                            if entry is not None
+                        ]
+        raise files.restless(path)
+
     def _replayed(self, checked: Draft, day: dt.date) -> Entry | None:
         path = _path_of(day)
         try:
@@ -98,7 +140,7 @@ class Daybook:
                     entry = page.find(checked)
                     duplicate = entry is not None and not written
                     if entry is None:
-                        entry, written = self._add(descriptor, page, checked, clock, target), True
+                        entry, written = self._add(descriptor, page, [checked], clock, target)[0], True
                     else:
                         # Who wrote it may have died before the disk had it.
                         os.fsync(descriptor)
@@ -107,20 +149,26 @@ class Daybook:
                         return _appended(entry, day, duplicate=duplicate, replayed=False)
         raise files.restless(path)
 
-    def _add(self, descriptor: int, page: Page, checked: Draft, clock: str, target: Path) -> Entry:
-        addition = page.plan(checked, clock)
-        is_new = page.is_new
+    def _add(self, descriptor: int, page: Page, drafts: Sequence[Draft], clock: str, target: Path) -> list[Entry]:
+        is_new, day = page.is_new, page.day
+        additions = list[Addition]()
         try:
-            files.append_durably(descriptor, addition.text.encode())
+            for each in drafts:
+                # The same text twice among them is one entry.
+                if page.find(each) is None:
+                    additions.append(page.plan(each, None if additions else clock))
+                    page.add(additions[-1])
+            files.append_durably(descriptor, "".join(addition.text for addition in additions).encode())
             if is_new:
                 files.sync_folder(target.parent)
         except BaseException:
+            # What was remembered of the page is more than what is on the disk.
+            self._pages.pop(day, None)
             if is_new:
                 target.unlink(missing_ok=True)
             raise
-        page.add(addition)
         self._keep(descriptor, page)
-        return addition.entry
+        return [addition.entry for addition in additions]
 
     def _writable_page(self, descriptor: int, day: dt.date) -> Page:
         """The page of a day, in UTF-8."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from indexer import Index, IndexerError, Mode, SearchFilter, SearchResults, SyncProgress, SyncReport
+from memory_service.flush.novelty import Fact, first_of_each, holds_all, probe, read_fact, stands_in
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 
 # What people changed in an editor is indexed by the next search, as long as that takes no time.
@@ -18,6 +19,14 @@ _INLINE_BYTES = 32 * 1024
 _LOOK_EVERY_SECONDS = 1.0
 # Looking for changes may take this share of the time at most.
 _LOOK_SHARE = 0.02
+# A session that is being talked in is indexed at most so often; recall does not wait for it.
+_SETTLE_SECONDS = 1.0
+_KEPT_SESSIONS = 1_024
+# A fact that is known is among the first to be found by its own words.
+_NEAREST = 3
+_PROBED = 8
+_QUERY_CHARS = 1_000
+_MEMORIES = SearchFilter(sources=("memory",))
 
 
 class Refresher:
@@ -71,6 +80,49 @@ class Refresher:
         return "; ".join([*failures, *report.degraded])
 
 
+class Later:
+    """Does something for paths a little later, once for all that come meanwhile, in a thread of its own.
+
+    Args:
+        work: What is done.
+        after_seconds: How long is waited for more.
+    """
+
+    def __init__(self, work: Callable[[Collection[str]], object], after_seconds: float = _SETTLE_SECONDS) -> None:
+        self._work = work
+        self._after = after_seconds
+        self._changing = threading.Lock()
+        self._waiting: set[str] = set()
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def note(self, path: str) -> None:
+        """Take note of a path."""
+        with self._changing:
+            self._waiting.add(path)
+            if self._thread is None and not self._closed.is_set():
+                self._thread = threading.Thread(target=self._run, name="index-sessions", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; what still waits is left."""
+        with self._changing:
+            self._closed.set()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._after):
+            with self._changing:
+                paths, self._waiting = self._waiting, set()
+                if not paths:
+                    # An idle service has no threads for it.
+                    self._thread = None
+                    return
+            self._work(paths)
+
+
 class LongTermMemory:
     """One workspace's files and index.
 
@@ -86,11 +138,30 @@ class LongTermMemory:
         self._looking = threading.Lock()
         self._look_again = 0.0
         self._behind: tuple[str, ...] = ()
+        self._sessions = Later(self._refresher.refresh)
+        self._ready: dict[str, int] = {}
 
     def remember(self, new: NewMemory) -> tuple[AppendedMemory, list[str]]:
         """Append an entry and index it. Returns the entry, and what of that failed after it was on disk."""
         entry = self.files.append(new)
         return entry, self._refresh([entry.path])
+
+    def remember_all(self, news: Sequence[NewMemory]) -> tuple[list[AppendedMemory | None], list[str]]:
+        """Append those facts to the file of today that no memory states yet, and index them.
+
+        Returns:
+            Where each stands, None for one that was known and was not written; and what failed after they were on
+            disk, or kept a known fact from being found.
+        """
+        facts = [read_fact(new.text) for new in news]
+        known, missing = self._known(facts)
+        fresh = [at for at, is_first in enumerate(first_of_each(facts)) if is_first and at not in known]
+        if not fresh:
+            return [None] * len(news), missing
+        entries = self.files.append_all([news[at] for at in fresh])
+        # Another process may have written the same meanwhile.
+        written = {at: entry for at, entry in zip(fresh, entries, strict=True) if not entry.duplicate}
+        return [written.get(at) for at in range(len(news))], [*missing, *self._refresh([entries[0].path])]
 
     def write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> tuple[str, list[str]]:
         """Replace or make a file and index it. Returns its etag, and what of that failed after it was on disk."""
@@ -107,12 +178,41 @@ class LongTermMemory:
         gone = self.files.forget(memory_id)
         return gone, self._erase(gone.paths)
 
+    def note_session(self, session_id: str) -> None:
+        """Take note that a session's log has grown; it is indexed in the background, a moment later."""
+        self._sessions.note(session_path(session_id))
+
+    def session_ready(self, session_id: str, *, upto_seq: int) -> list[str]:
+        """Make sure that a session's messages are searchable up to a number; gives why not."""
+        path = session_path(session_id)
+        if self._ready.get(path, 0) >= upto_seq:
+            return []
+        outcome = self._refresher.refresh([path])
+        if not outcome:
+            self._ready[path] = upto_seq
+            while len(self._ready) > _KEPT_SESSIONS:
+                del self._ready[next(iter(self._ready))]
+        return [outcome] if outcome else []
+
+    def forget_session(self, session_id: str) -> list[str]:
+        """Take a session that was deleted out of the index."""
+        path = session_path(session_id)
+        self._ready.pop(path, None)
+        return self._erase([path])
+
     def search(
-        self, query: str, *, limit: int, kept: SearchFilter, mode: Mode = "hybrid", explain: bool = False
+        self,
+        query: str,
+        *,
+        limit: int,
+        kept: SearchFilter,
+        mode: Mode = "hybrid",
+        explain: bool = False,
+        snippets: bool = True,
     ) -> SearchResults:
         """Search, after a look for files that people have changed."""
         behind = self._look()
-        found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain)
+        found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
         return SearchResults(hits=found.hits, mode=found.mode, degraded=(*found.degraded, *behind))
 
     def sync(
@@ -129,7 +229,8 @@ class LongTermMemory:
         return report
 
     def close(self) -> None:
-        """Give back what the index holds."""
+        """Give back what the index holds; what still waits is indexed by the next search."""
+        self._sessions.close()
         self.index.close()
 
     def _refresh(self, paths: Collection[str]) -> list[str]:
@@ -143,6 +244,33 @@ class LongTermMemory:
         except IndexerError as error:
             missing.append(f"index: {error}")
         return missing
+
+    def _known(self, facts: Sequence[Fact]) -> tuple[set[int], list[str]]:
+        """Which of some facts a memory states, by place; and what kept others from being found."""
+        known = set[int]()
+        missing = list(self._look())
+        try:
+            known.update(at for at, fact in enumerate(facts) if self._is_known(fact))
+        except IndexerError as error:
+            missing.append(f"index: {error}")
+        return known, missing
+
+    def _is_known(self, fact: Fact) -> bool:
+        words = probe(fact)
+        found = self._passages(words, _PROBED)
+        if any(stands_in(fact, passage) for passage in found):
+            return True
+        if len(found) < _PROBED or not holds_all(found[-1], words):
+            return False
+        # More passages have those words than were looked at.
+        return any(stands_in(fact, passage) for passage in self._passages(fact.plain[:_QUERY_CHARS], _NEAREST))
+
+    def _passages(self, query: str, limit: int) -> list[str]:
+        """The memories with words of a question, the best first."""
+        if not query.strip():
+            return []
+        hits = self.index.search(query, limit=limit, mode="text", kept=_MEMORIES).hits
+        return [hit.passage.text for hit in hits]
 
     def _look(self) -> tuple[str, ...]:
         """Index what changed on disk since the last look, if it is little; else say that it waits."""
@@ -162,8 +290,12 @@ class LongTermMemory:
             plan = self.index.plan()
         except IndexerError as error:
             return (f"index: {error}",)
-        changed = [*plan.added, *plan.suspects]
-        paths = [*(file.path for file in (*changed, *plan.unsure)), *plan.removed]
+        for file in (*plan.added, *plan.suspects, *plan.unsure):
+            if file.source == "sessions":
+                self._sessions.note(file.path)
+        changed = [file for file in (*plan.added, *plan.suspects) if file.source != "sessions"]
+        unsure = [file for file in plan.unsure if file.source != "sessions"]
+        paths = [*(file.path for file in (*changed, *unsure)), *plan.removed]
         if not paths:
             return ()
         size = sum(file.size_bytes for file in changed)
@@ -171,3 +303,8 @@ class LongTermMemory:
             return (f"index: {len(changed)} changed files ({size:,} bytes) wait. Run `memory-service reindex`.",)
         outcome = self._refresher.refresh(paths)
         return (outcome,) if outcome else ()
+
+
+def session_path(session_id: str) -> str:
+    """Where the log of a session is, as the index names it."""
+    return f"sessions/{session_id}.jsonl"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,6 +104,10 @@ class MemoryFiles:
             StorageFailed: The disk did not take it; the file is as it was.
         """
         return self._daybook.append(new)
+
+    def append_all(self, news: Sequence[NewMemory]) -> Sequence[AppendedMemory]:
+        """Writes memories of one moment into the file of today; see `Daybook.append_all`."""
+        return self._daybook.append_all(news)
 
     def list(self) -> list[MemoryFile]:
         """All memory files, sorted by path.

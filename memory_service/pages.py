@@ -128,20 +128,22 @@ class Page:
             )
         return entry
 
-    def plan(self, draft: Draft, clock: str) -> Addition:
+    def plan(self, draft: Draft, clock: str | None) -> Addition:
         """What to append for a draft that is not on the page yet.
 
         Args:
             draft: The memory.
-            clock: The time for its heading, HH:MM.
+            clock: The time for its heading, HH:MM; None if it stands below that of the addition before it.
         """
         head = ["# " + str(self.day), ""] if self.is_new else [""] * self._gap
+        title = [f"## {clock}"] if clock is not None else []
+        head = head if title else []
         memory_id = self._free_id(draft.folded)
         item = _item_lines(draft.text)
         comment = f"<!-- memory id={memory_id}{draft.fields} -->"
-        lines = [*head, f"## {clock}", comment, *item, ""]
+        lines = [*head, *title, comment, *item, ""]
         # Of the gap, the first line end may only complete an unfinished last line.
-        first = self._lines + len(head) - (self._gap == 2) + 2
+        first = self._lines + len(head) - (bool(title) and self._gap == 2) + len(title) + 1
         entry = Entry(
             memory_id=memory_id,
             text_hash=hash_text(draft.folded),

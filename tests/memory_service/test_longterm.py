@@ -270,3 +270,114 @@ def test_a_damaged_index_loses_no_write(open_memory: OpenMemory, tmp_path: Path)
     (tmp_path / "w/index.sqlite").unlink()
     assert again.sync((), full=False, on_progress=None, cancelled=lambda: False).added == 1
     assert texts(again, "wombat")[0] == "the wombat digs"
+
+
+FACTS = (
+    "Deploys go out on Tuesdays after the stand-up.",
+    "The API listens on port 8765.",
+    "李雷对花生过敏。",
+    "Ingrid: I moved to Bergen in May. (on 2026-11-01)",
+)
+
+
+def news(*texts: str) -> list[NewMemory]:
+    return [NewMemory(text=text, origin="agent", session_id="s1", messages=(1, 2)) for text in texts]
+
+
+def test_facts_are_stored_together_and_found_at_once(open_memory: OpenMemory, tmp_path: Path) -> None:
+    memory = open_memory()
+    kept, missing = memory.remember_all(news(*FACTS))
+    assert missing == []
+    assert [entry is not None and not entry.duplicate for entry in kept] == [True] * 4
+    assert (tmp_path / "w/memory/2026-11-20.md").read_text().count("## 14:32") == 1
+    assert texts(memory, "花生过敏", limit=1) == ["李雷对花生过敏。"]
+    assert memory.remember_all([]) == ([], [])
+
+
+def test_a_repeated_flush_adds_nothing(open_memory: OpenMemory, tmp_path: Path) -> None:
+    memory = open_memory()
+    memory.remember_all(news(*FACTS))
+    raw = (tmp_path / "w/memory/2026-11-20.md").read_bytes()
+    again = (
+        "deploys go out on tuesdays after the stand-up",
+        "User: On port 8765, the API listens (log:3-4)",
+        "李雷对花生过敏",
+        "Ingrid: I moved to Bergen in May.",
+    )
+    assert memory.remember_all(news(*FACTS)) == ([None] * 4, [])
+    assert memory.remember_all(news(*again)) == ([None] * 4, [])
+    assert (tmp_path / "w/memory/2026-11-20.md").read_bytes() == raw
+
+
+def test_a_fact_is_known_from_any_memory_file_and_from_no_other(open_memory: OpenMemory, tmp_path: Path) -> None:
+    memory = open_memory()
+    (tmp_path / "w/memory/2025-01-02.md").write_text("- We agreed. The API listens on port 8765.\n")
+    (tmp_path / "w/MEMORY.md").write_text("# Health\n\n李雷对花生过敏。\n")
+    (tmp_path / "w/notes.md").write_text("- Deploys go out on Tuesdays after the stand-up.\n")
+    kept, missing = memory.remember_all(news(*FACTS[:3]))
+    assert [entry is not None for entry in kept] == [True, False, False]
+    assert missing == []
+
+
+def test_another_fact_of_the_same_words_is_stored(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.remember_all(news(*FACTS))
+    other = (
+        "Deploys go out on Thursdays after the stand-up.",
+        "The API listens on port 8766.",
+        "李雷对花生不过敏。",
+        "Marcus: I moved to Bergen in May. (on 2026-11-01)",
+    )
+    kept, _ = memory.remember_all(news(*other))
+    assert all(kept)
+
+
+def test_what_stands_twice_in_one_flush_is_stored_once(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    kept, _ = memory.remember_all(news(FACTS[0], "李雷对花生过敏", FACTS[0].lower(), FACTS[2], "!!"))
+    assert [entry is not None for entry in kept] == [True, True, False, False, True]
+
+
+def test_a_forgotten_fact_may_be_stored_again(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    (entry, _), _ = memory.remember_all(news(*FACTS[:2]))
+    assert entry is not None
+    memory.forget(entry.memory_id)
+    kept, _ = memory.remember_all(news(*FACTS[:2]))
+    assert [each is not None for each in kept] == [True, False]
+
+
+def test_a_known_fact_is_found_among_many_like_it(open_memory: OpenMemory, tmp_path: Path) -> None:
+    many = [f"The nightly backup of server {number % 40} finished after {number} minutes." for number in range(400)]
+    (tmp_path / "w/memory").mkdir(parents=True)
+    (tmp_path / "w/memory/2025-01-02.md").write_text("".join(f"- {text}\n" for text in many))
+    memory = open_memory()
+    memory.sync((), full=False, on_progress=None, cancelled=lambda: False)
+    kept, _ = memory.remember_all(news(*many[::25], "The nightly backup of server 7 finished after 401 minutes."))
+    assert [each is not None for each in kept] == [False] * 16 + [True]
+
+
+def test_flushes_at_once_store_each_fact_once(open_memory: OpenMemory, tmp_path: Path) -> None:
+    memories = [open_memory() for _ in range(3)]
+    facts = [f"Rack {number} 的温度是{number}度" for number in range(15)]
+    ready = threading.Barrier(6)
+
+    def flush(thread: int) -> list[bool]:
+        ready.wait(10)
+        kept, missing = memories[thread % 3].remember_all(news(*facts[thread:], *facts[:thread]))
+        assert missing == []
+        return [entry is not None for entry in kept]
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(flush, range(6)))
+    assert sum(map(sum, answers)) == 15
+    text = (tmp_path / "w/memory/2026-11-20.md").read_text()
+    assert text.count("\n- ") == 15
+
+
+def test_facts_are_kept_while_the_index_is_broken(open_memory: OpenMemory, tmp_path: Path) -> None:
+    memory = open_memory(FailingEmbedder(EmbeddingError("no model")))
+    kept, missing = memory.remember_all(news(*FACTS))
+    assert all(kept)
+    assert missing and "vector" in " ".join(missing)
+    assert memory.remember_all(news(*FACTS))[0] == [None] * 4

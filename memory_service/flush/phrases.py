@@ -1,0 +1,84 @@
+"""Owns the set phrases that decide what becomes of a sentence: pleasantries, narration, pointers. Pure.
+
+Invariants: linear in the length of the text; English and Chinese.
+"""
+
+from __future__ import annotations
+
+import re
+
+_RELATIVE = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|now|soon|upcoming|earlier"
+    r"|(?:last|next|this|past|coming|previous|the other) (?:\w{1,12} )?"
+    r"(?:day|night|week|weekend|month|year|quarter|summer|winter|spring|fall|autumn|morning|afternoon|evening"
+    r"|mon|tue|wed|thu|fri|sat|sun|january|february|march|april|may|june|july|august|september|october|november"
+    r"|december)[a-z]{0,8}|(?:on|by|until|since) (?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
+    "|[昨今明前后]天|[昨今明][日晚早]|[今明去前后]年|[上下本这][一个個]?(?:周|週|星期|礼拜|月|季度|学期)"
+    "|(?:周|星期|礼拜)[一二三四五六日天末]|刚才|刚刚|最近|近期|不久前|过几天|前几天|前阵子|目前|现在|[月年]底|[天周月年][前后](?!面)",
+    re.IGNORECASE,
+)
+_POINTING = re.compile(
+    r"(?:it|it's|its|that|that's|this|they|they're|he|she|he's|she's|those|these|them|there|same|one|both|so|because"
+    r"|but|and|plus|also|then)\b|它|[那这]个|[那这]是|[他她]|[那这][样里边]|而且|但是|不过|因为|所以|还有",
+    re.IGNORECASE,
+)
+_NARRATION = re.compile(
+    r"(?:(?:ok|okay|now|first|next|then|great|good|perfect|alright)[,.]? )?(?:let me"
+    r"|let's (?:see|look|check|try|start|run)|i'll (?:now|first|start|begin|check|look|read|run|try|take|search|go|use"
+    r"|need|also|open|have|update|fix|add|help|do|make|write|create)|i (?:will|can|am going to|need to|should|see|now"
+    r"|have the)|i'm (?:going to|now|checking|looking|running|reading)|looking at|checking|reading|running|searching"
+    r"|here(?:'s| is| are)|below is|would you like|feel free|happy to|hope this|if you(?:'d)?|as an ai|you can)\b"
+    "|让我|我来|我先|我现在|接下来我|首先我|我会注意|正在|以下是|下面是|如果[你您]|希望[这对]|需要我|请告诉我|[你您]可以",
+    re.IGNORECASE,
+)
+_PLEASANTRY = re.compile(
+    r"(?:good ?bye|bye|see (?:you|ya)|take care|stay (?:safe|strong|positive)|talk (?:to you |later|soon)"
+    r"|have (?:a )?(?:fun|great|good|nice|safe|blast)|good (?:luck|night|to (?:see|hear|talk))"
+    r"|(?:great|nice|good|lovely) (?:to (?:see|hear|chat|talk|meet)|hearing|seeing|talking|chatting)"
+    r"|keep (?:it up|up|going|at it|pushing|shining)|let's (?:keep|catch up)|long time|hope (?:you|all|everything)"
+    r"|thanks|thank you|you're welcome|let me know|can't wait to (?:hear|see)"
+    r"|i'm (?:so |really |always )?(?:glad|happy|proud|here) (?:for|of|you|to hear)|i'm rooting|congrat|cheers"
+    r"|no (?:worries|problem)|my pleasure|anytime|wish(?:ing)? you|best of luck|your (?:support|kind|words))\b[^\d]*$"
+    "|(?:再见|拜拜|回头聊|回见|保重|祝[你您]|晚安|辛苦|别客气|不客气|加油|周末愉快|一路顺风|好久不见|谢谢|多谢|感谢|恭喜|希望你)"
+    r"[^\d]*$",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(r"(?:can|could|would|will) you\b|please\b|请|能不能|能否|可以[帮把]|麻烦|帮我", re.IGNORECASE)
+_PICTURE = re.compile(
+    r"\[(?:shares?|shared|sends?|sent|attach(?:es|ed)|posts?) (?:an? |the )?(?:image|photo|picture|pic)s?\s*[:：]\s*"
+    r"(?:an? )?(?:photo(?:graph(?:y)?)?|picture|image)?(?: of )?\s*([^\]]+)\]$"
+    r"|\[(?:分享|发送|发)了?(?:一张|张)?(?:图片|照片)\s*[:：]\s*([^\]]+)\]$",
+    re.IGNORECASE,
+)
+_PICTURE_CHARS = 160
+
+
+def is_relative(text: str) -> bool:
+    """Whether a text has words of time that mean another day tomorrow: "yesterday", "next week", "昨天"."""
+    return _RELATIVE.search(text) is not None
+
+
+def points_back(text: str) -> bool:
+    """Whether a sentence begins with a word whose meaning stands before it: "It was …", "那个…"."""
+    return _POINTING.match(text) is not None
+
+
+def is_narration(text: str) -> bool:
+    """Whether an assistant only says what it is about to do, or offers."""
+    return _NARRATION.match(text) is not None
+
+
+def is_pleasantry(text: str) -> bool:
+    """Whether a sentence greets, thanks, wishes or takes leave; one with a number says more."""
+    return _PLEASANTRY.match(text) is not None
+
+
+def is_request(text: str) -> bool:
+    """Whether a question asks to do something, and so may state what is wanted."""
+    return _REQUEST.match(text) is not None
+
+
+def picture_of(aside: str) -> str:
+    """What an aside says that a shared picture shows, in short form; empty for other asides."""
+    match = _PICTURE.match(aside)
+    return f"image: {(match[1] or match[2]).strip()[:_PICTURE_CHARS]}" if match else ""

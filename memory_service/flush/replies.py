@@ -1,0 +1,368 @@
+"""Owns reading what an agent or a model answered when it was asked for memories: silence, or facts. Pure.
+
+Invariants: linear in the reply; a fact is one line of at most `MAX_CHARS` characters without the opening of a comment,
+and at most `MAX_LINES` are taken; never taken are code, comments, what the service itself put into the conversation,
+secrets, and what reports an error; each fact names messages of the stretch alone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+
+from memory_service.compaction.secrets import redacted
+from memory_service.compaction.thoughts import without_thoughts
+from memory_service.flush.candidates import Candidate
+from memory_service.flush.phrases import is_narration, is_pleasantry
+from memory_service.flush.prompts import MAX_LINES
+from memory_service.flush.secrets import has_secret, may_hold_secret, without_key_blocks
+from memory_service.messages import Numbered
+
+MAX_CHARS = 500
+# What is longer is no list of memories; its beginning is.
+_MAX_REPLY_CHARS = 200_000
+_MAX_LINE_CHARS = 4_000
+_MAX_DEPTH = 8
+
+_SILENT = re.compile(r"(?:[\W_]*+no[ _-]?reply)++[\W_]*+", re.IGNORECASE)
+# The same at the end of a reply that says something, whole or cut short.
+_SILENT_END = re.compile(
+    r"(?:(?<![A-Za-z0-9_])|[<\[(`*\"'【「_]{1,4})(?:NO_(?:R(?:E(?:P(?:LY?)?)?)?)?|(?i:no_reply))[\W_]{0,8}\Z"
+)
+_SILENT_START = re.compile(r"[\W_]{0,8}NO_REPLY\b", re.IGNORECASE)
+_NOTHING = re.compile(
+    r"(?:\W*(?:none|n/?a|nothing(?: (?:new|else|durable|important|notable|more|worth\w*))*"
+    r"(?: (?:to|that|was|is|worth)\b.{0,60})?"
+    r"|(?:there (?:is|are|was|were) )?(?:no|nothing)(?: (?:new|durable|further|other|lasting|relevant))*"
+    r"(?: (?:memories|facts|items|notes|durable|information))?(?: (?:to|that|were|worth|found|was)\b.{0,60})?)\W*"
+    r"|\W*(?:无|暂无|没有|無|沒有)(?:任何|新的?|什么|需要|值得|可以?|要|持久)*(?:记录|記錄|记住|保存|存储|补充|新增)*的?"
+    r"(?:内容|信息|事实|记忆|事项|東西|东西)?\W*)",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"\W{0,8}(?:[\w.]{0,40}(?:error|exception)\b[^\n]{0,40}[:：]|(?:error|exception|traceback|fatal|http) ?[:(\d]"
+    r"|(?:4\d\d|5\d\d) [A-Z]|(?:request|connection|upstream|call) (?:failed|timed out|error)"
+    r"|(?:rate limit|quota|context length|maximum context|too many requests|internal server error|service unavailable"
+    r"|bad gateway|overloaded|insufficient)\b|(?:i'?m|i am|we'?re) (?:very )?(?:sorry|unable)|sorry,"
+    r"|i (?:can(?:'t|not)|could ?n[o']t)\b|(?:错误|出错|请求失败|调用失败|服务不可用|抱歉|对不起|很抱歉))",
+    re.IGNORECASE,
+)
+_JSON_ERROR = re.compile(r'\{\s{0,20}"(?:error|errors|exception)"')
+_COMMENT = re.compile("<!--")
+# What the service puts into a conversation, at the beginning of a line.
+_BLOCK = re.compile(
+    r"^[ \t>]{0,8}<(relevant[_-]context|memory[_-]context|previous-summary|partial-summary|summary|ledger|pinned"
+    r"|current-request|conversation|file(?= path=))\b[^<>\n]{0,300}>",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CHECKPOINT = re.compile(r"^[ \t>*-]{0,8}\[(?:Checkpoint:|COMPACTED_CONTEXT\])", re.MULTILINE)
+_CHECKPOINT_END = "[End of checkpoint]"
+_OURS = re.compile(
+    r"<!--|</?relevant[_-]context|<file path=|\[(?:checkpoint|end of checkpoint|compacted(?:_context)?|pinned)\b[:\]]?"
+    r"|notes from memory: data",
+    re.IGNORECASE,
+)
+
+_FENCE = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})([^`\n]*)$")
+_TEXT_FENCES = ("", "markdown", "md", "text", "txt", "json", "plaintext")
+_ITEM = re.compile(
+    r"([ \t\u3000]{0,40})(?:[-*+•·‣▪–—][ \t]+|\d{1,3}[.)][ \t]+|\d{1,3}、[ \t]*|[(（]\d{1,3}[)）][ \t]*)(?=\S)"
+)
+_HEADING = re.compile(
+    r"[ \t]{0,3}#{1,6}(?:[ \t]|$)|[ \t]{0,3}(?:\*\*[^*\n]{1,100}\*\*|__[^_\n]{1,100}__)[ \t]*[:：]?[ \t]*$"
+)
+_QUOTE_MARK = re.compile(r"[ \t]{0,3}(?:>[ \t]?){1,8}")
+_HANDLE = re.compile(
+    r"[ \t]{0,4}[(\[（【]\s{0,4}(?:from |see |source:? )?(log:\d[\d\s,;、–—~至和&:andlog-]{0,160})[)\]）】]"
+    r"|[ \t]{1,4}[—–-]{0,2}[ \t]{0,4}"
+    r"((?:log:\d{1,12}(?:[ \t]?[-–][ \t]?(?:log:)?\d{1,12})?[,;、 ]{0,3}){1,12})[.。]?\Z",
+    re.IGNORECASE,
+)
+_RANGE = re.compile(r"(\d{1,12})(?:[ \t]?[-–—~至][ \t]?(?:log:)?(\d{1,12}))?", re.IGNORECASE)
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+_TEXT_KEYS = ("text", "memory", "fact", "content", "note", "statement")
+_HANDLE_KEYS = ("messages", "handles", "handle", "log", "seqs", "source", "sources")
+_ENDS = ".!?。！？…"
+_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef]")
+
+
+def is_silent(reply: str) -> bool:
+    """Whether a reply says that there is nothing: `NO_REPLY` and nothing else, however it is written, or no word."""
+    said = without_thoughts(reply).strip()
+    return not said or _SILENT.fullmatch(_unwrapped(said)) is not None or not any(map(str.isalnum, said))
+
+
+def is_nothing(reply: str) -> bool:
+    """Whether a reply says in words of its own that there is nothing."""
+    said = without_thoughts(reply).strip()
+    return is_silent(said) or (len(said) <= 200 and _NOTHING.fullmatch(said) is not None)
+
+
+def is_failure(reply: str) -> bool:
+    """Whether a reply is the report of an error, or a refusal, instead of facts."""
+    said = without_thoughts(reply).strip()
+    if _JSON_ERROR.match(said):
+        return True
+    return _ITEM.match(said) is None and _ERROR.match(said) is not None
+
+
+def noted(reply: str, stretch: Sequence[Numbered]) -> list[Candidate]:
+    """The facts of a reply, in order, each once.
+
+    Args:
+        reply: A Markdown list, plain lines, or JSON: a list of texts or of objects with a `text`.
+        stretch: What was read for it, in order; a handle such as `(log:12-14)` names messages in it, and a fact
+            without one may come from any of them.
+    """
+    places = _Places(stretch)
+    kept: dict[str, Candidate] = {}
+    for line in _lines(reply):
+        text, named = _without_handles(line)
+        text = _tidy(text)
+        if not _is_fact(text) or text.casefold() in kept:
+            continue
+        seqs = places.within(named) or places.seqs
+        kept[text.casefold()] = Candidate(text=text, seqs=seqs, date=places.day(seqs), score=1.0)
+        if len(kept) == MAX_LINES:
+            break
+    return list(kept.values())
+
+
+class _Places:
+    """The messages of a stretch by number."""
+
+    def __init__(self, stretch: Sequence[Numbered]) -> None:
+        self.seqs = tuple(sorted(each.seq for each in stretch))
+        self._at = {each.seq: each.at for each in stretch}
+
+    def within(self, ranges: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """The messages within some ranges of numbers."""
+        found = set[int]()
+        for first, last in dict.fromkeys(ranges):
+            found.update(self.seqs[bisect_left(self.seqs, first) : bisect_right(self.seqs, last)])
+        return tuple(sorted(found))
+
+    def day(self, seqs: Sequence[int]) -> dt.date | None:
+        """The day of the last of them."""
+        try:
+            return dt.date.fromisoformat(self._at[seqs[-1]][:10]) if seqs else None
+        except ValueError:
+            return None
+
+
+def _lines(reply: str) -> Iterator[str]:
+    """What may be facts: items of lists with what belongs to them, and plain lines."""
+    said = _unwrapped(without_thoughts(reply[:_MAX_REPLY_CHARS]).strip())
+    if is_failure(said):
+        return
+    listed = _from_json(said)
+    if listed is not None:
+        yield from listed
+        return
+    yield from _from_markdown(_SILENT_END.sub("", _without_ours(without_key_blocks(said)).rstrip()))
+
+
+def _unwrapped(said: str) -> str:
+    """A reply without a code block around the whole of it."""
+    first, _, rest = said.partition("\n")
+    opening = _FENCE.match(first)
+    body, _, last = rest.rstrip().rpartition("\n")
+    if opening and opening[2].strip().lower() in _TEXT_FENCES and last.strip() == opening[1] and opening[1] not in body:
+        return body.strip()
+    return said
+
+
+def _without_ours(text: str) -> str:
+    """A text without comments, and without what the service put into the conversation it was made from."""
+    text = _without_spans(text, _COMMENT, lambda _: "-->", unclosed=False)
+    text = _without_spans(text, _CHECKPOINT, lambda _: _CHECKPOINT_END)
+    return _without_spans(text, _BLOCK, lambda found: f"</{found[1]}>")
+
+
+def _without_spans(
+    text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str], *, unclosed: bool = True
+) -> str:
+    """A text without what stands between openings and closings; an unclosed one may end with the text."""
+    kept, at = list[str](), 0
+    while found := opening.search(text, at):
+        close = closing(found)
+        end = text.find(close, found.end())
+        if end < 0 and not unclosed:
+            break
+        kept.append(text[at : found.start()])
+        at = end + len(close) if end >= 0 else len(text)
+    kept.append(text[at:])
+    return "".join(kept)
+
+
+def _from_json(said: str) -> list[str] | None:
+    """The texts of a reply in JSON; None if it is none."""
+    if said[:1] not in ("[", "{"):
+        return None
+    try:
+        told = json.loads(said)
+    except (ValueError, RecursionError):
+        return None
+    return list(_told(told, 0))
+
+
+def _told(value: object, depth: int) -> Iterator[str]:
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for each in value:
+            if isinstance(each, str):
+                yield each
+            else:
+                yield from _told(each, depth + 1)
+    elif isinstance(value, dict):
+        text = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), None)
+        if text is not None:
+            yield f"{text}{_told_handles(value)}"
+        else:
+            for each in value.values():
+                yield from _told(each, depth + 1)
+
+
+def _told_handles(fact: dict[str, object]) -> str:
+    """The messages that an object names, as a handle at the end of a line would."""
+    named = next((fact[key] for key in _HANDLE_KEYS if key in fact), None)
+    items = named if isinstance(named, list) else [named]
+    written = [str(item).lower().removeprefix("log:") for item in items if isinstance(item, str | int)]
+    return "".join(f" (log:{item})" for item in written if _RANGE.fullmatch(item))
+
+
+def _from_markdown(text: str) -> Iterator[str]:
+    lines = [_QUOTE_MARK.sub("", line[:_MAX_LINE_CHARS], count=1) for line in _outside_code(text.split("\n"))]
+    reader = _Reader(listed=any(map(_ITEM.match, lines)))
+    for line in lines:
+        yield from reader.read(line)
+    yield from reader.end()
+
+
+def _outside_code(lines: Sequence[str]) -> Iterator[str]:
+    """The lines outside of code blocks; one that is not closed goes to the end."""
+    fence = ""
+    for line in lines:
+        mark = _FENCE.match(line)
+        if fence:
+            closes = mark and mark[1].startswith(fence) and not mark[2].strip()
+            fence = "" if closes else fence
+        elif mark:
+            fence = mark[1]
+        else:
+            yield line
+
+
+class _Reader:
+    """Reads facts from lines of Markdown.
+
+    Args:
+        listed: Whether there is a list: then what stands around it introduces it, or takes leave.
+    """
+
+    def __init__(self, *, listed: bool) -> None:
+        self._listed = listed
+        self._fact: list[str] = []
+        self._is_item = self._is_gap = False
+        self._indent = 0
+        # Items that only announce those below them, with their indents.
+        self._above: list[tuple[int, str]] = []
+
+    def read(self, line: str) -> Iterator[str]:
+        """Take the next line; gives the fact that it ends."""
+        if not line.strip():
+            self._is_gap = True
+            return
+        item = _ITEM.match(line)
+        if item is None and self._goes_on(line):
+            self._fact.append(line.strip())
+        else:
+            yield from self.end()
+            if item is not None:
+                self._begin(line, item)
+            elif not _HEADING.match(line) and not self._is_around(line.strip()):
+                self._fact, self._is_item = [line.strip()], False
+        self._is_gap = False
+
+    def end(self) -> Iterator[str]:
+        """The fact that was begun."""
+        if self._fact:
+            text = _joined(self._fact)
+            if not _announces(text):
+                yield text
+            elif self._is_item:
+                self._above.append((self._indent, text.rstrip("* _:：")))
+        self._fact = []
+
+    def _begin(self, line: str, item: re.Match[str]) -> None:
+        self._indent, self._is_item = len(item[1].expandtabs(4)), True
+        while self._above and self._above[-1][0] >= self._indent:
+            self._above.pop()
+        text = line[item.end() :].strip()
+        text = text.lstrip("* _") if _announces(text) else text
+        colon = "：" if _WIDE.search(text) else ": "
+        self._fact = [f"{self._above[-1][1]}{colon}{text}" if self._above else text]
+
+    def _goes_on(self, line: str) -> bool:
+        """Whether a line belongs to the fact before it."""
+        if not self._fact or _HEADING.match(line) or _SILENT_START.match(line):
+            return False
+        if line[0] in " \t\u3000":
+            return len(line) - len(line.lstrip()) >= 2 or not self._is_gap
+        # One fact stands on each line; only a line that begins in the middle of a sentence is none of its own.
+        ended = self._fact[-1].rstrip("*_)）\"”'’ ")[-1:] in _ENDS
+        return self._is_item and not self._is_gap and not ended and line[:1].islower()
+
+    def _is_around(self, line: str) -> bool:
+        """Whether a plain line is no fact, but says something about the facts."""
+        if _announces(line) or _ERROR.match(line) or is_pleasantry(line):
+            return True
+        return self._listed and is_narration(line)
+
+
+def _announces(text: str) -> bool:
+    return text.rstrip("* _").endswith((":", "："))
+
+
+def _joined(lines: Sequence[str]) -> str:
+    text = lines[0]
+    for line in lines[1:]:
+        wide = _WIDE.match(text[-1:]) and _WIDE.match(line)
+        text += line if wide else f" {line}"
+        if len(text) > _MAX_LINE_CHARS:
+            break
+    return text
+
+
+def _without_handles(line: str) -> tuple[str, list[tuple[int, int]]]:
+    """A line without the handles of messages, and the numbers that they name, first and last."""
+    ranges: list[tuple[int, int]] = []
+    for found in _HANDLE.finditer(line):
+        for first, last in _RANGE.findall(found[1] or found[2]):
+            ranges.append((int(first), int(last or first)))
+    return _HANDLE.sub("", line) if ranges else line, ranges
+
+
+def _tidy(text: str) -> str:
+    """A text on one line, within `MAX_CHARS`."""
+    text = " ".join(_UNSEEN.sub("", text).split())
+    if len(text) <= MAX_CHARS:
+        return text
+    short = text[: MAX_CHARS - 1]
+    border = max(short.rfind(" "), *(short.rfind(mark) + 1 for mark in "。！？；，"))
+    short = short[:border] if border > MAX_CHARS // 2 else short
+    return f"{short.rstrip(' ,;:，；：、')}…"
+
+
+def _is_fact(text: str) -> bool:
+    if sum(map(str.isalnum, text[:40])) < (2 if _WIDE.search(text) else 3):
+        return False
+    if _SILENT_START.match(text) or is_nothing(text) or _OURS.search(text):
+        return False
+    return redacted(text) == text and not (may_hold_secret(text) and has_secret(text))
