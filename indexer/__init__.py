@@ -1,4 +1,4 @@
-"""Markdown in, ranked passages out: the index library.
+"""Markdown and session logs in, ranked passages out: the index library.
 
 ```python
 from pathlib import Path
@@ -36,6 +36,7 @@ from indexer.types import (
     FileFailure,
     Fingerprint,
     Hit,
+    LineRange,
     Mode,
     Passage,
     SearchFilter,
@@ -57,6 +58,7 @@ __all__ = [
     "IndexStatus",
     "IndexStore",
     "IndexerError",
+    "LineRange",
     "MiniLM",
     "Mode",
     "Passage",

@@ -36,7 +36,7 @@ class CorpusFile:
     table: Ints
 
 
-COLUMNS = ("key", "chars", "length", "day", "cues", "label", "opens_section")
+COLUMNS = ("key", "chars", "length", "day", "cues", "label", "opens_section", "start_line", "end_line")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +87,16 @@ class Corpus:
     def labels(self) -> Ints:
         """Number of each passage's label; 0 for none."""
         return self._columns["label"]
+
+    @cached_property
+    def start_lines(self) -> Ints:
+        """First line of each passage."""
+        return self._columns["start_line"]
+
+    @cached_property
+    def end_lines(self) -> Ints:
+        """Last line of each passage, inclusive."""
+        return self._columns["end_line"]
 
     @cached_property
     def file(self) -> Ints:

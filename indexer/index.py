@@ -12,16 +12,17 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from indexer import analysis, markdown
+from indexer import analysis, markdown, transcripts
 from indexer import search as searching
 from indexer.corpus import Corpus
 from indexer.embeddings.base import Embedder
 from indexer.errors import SourceMissing, StoreOutdated
+from indexer.logs import Logs
 from indexer.matrix import MATRIX_PASSAGES, Matrix, load_matrix
 from indexer.plan import SyncPlan, plan_sync
 from indexer.ranking import RankingSettings
 from indexer.search import View
-from indexer.sources import is_memory_path, require_folder, scan_memories, scan_paths
+from indexer.sources import is_memory_path, is_session_path, require_folder, scan_paths, scan_workspace
 from indexer.splitter import Splitter
 from indexer.stores.base import FileState, IndexStore, StoreCounts
 from indexer.stores.sqlite import SqliteStore
@@ -31,6 +32,7 @@ from indexer.types import FileFailure, Fingerprint, Mode, SearchFilter, SearchRe
 
 INDEX_NAME = "index.sqlite"
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024
+DEFAULT_MAX_LOG_BYTES = 64 * 1024 * 1024
 _ROUNDS = 5
 
 
@@ -53,14 +55,16 @@ class IndexStatus:
 
 
 class Index:
-    """The memories of one workspace, searchable.
+    """The memories and the conversations of one workspace, searchable.
 
     Args:
         root: The workspace folder.
         embedder: Makes vectors; None searches by words alone.
         store: Where passages are kept; `<root>/index.sqlite` unless given.
         ranking: How results are ordered.
-        max_file_bytes: Larger files are refused, by name.
+        sessions: Whether session logs are indexed; without, a sync takes out those that are.
+        max_file_bytes: Larger memory files are refused, by name.
+        max_log_bytes: Larger session logs are refused, by name.
         today: The day that recency and "yesterday" count from.
 
     Safe to use from several threads, and beside other processes on the same folder.
@@ -73,16 +77,21 @@ class Index:
         *,
         store: IndexStore | None = None,
         ranking: RankingSettings = RankingSettings(),  # noqa: B008  (frozen)
+        sessions: bool = True,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
+        max_log_bytes: int = DEFAULT_MAX_LOG_BYTES,
         today: Callable[[], dt.date] = dt.date.today,
     ) -> None:
         self.root = root
         self._embedder = embedder
         self._store = store or SqliteStore(root / INDEX_NAME)
         self._ranking = ranking
+        self._sessions = sessions
         self._max_file_bytes = max_file_bytes
+        self._max_log_bytes = max_log_bytes
         self._today = today
         self._splitter = Splitter()
+        self._logs = Logs()
         self._loading = threading.Lock()
         self._corpus: Corpus | None = None
         self._matrix: Matrix | None = None
@@ -94,7 +103,7 @@ class Index:
         return Fingerprint(
             model=model.fingerprint if model else "",
             dimensions=model.dimensions if model else 0,
-            rules=f"{markdown.RULES}/{analysis.RULES}",
+            rules=f"{markdown.RULES}/{transcripts.RULES}/{analysis.RULES}",
             schema=SCHEMA,
         )
 
@@ -140,7 +149,9 @@ class Index:
                 self._embedder,
                 fingerprint=self.fingerprint,
                 max_file_bytes=self._max_file_bytes,
+                max_log_bytes=self._max_log_bytes,
                 splitter=self._splitter,
+                logs=self._logs,
                 on_progress=on_progress,
                 cancelled=cancelled,
             ).run(plan, states)
@@ -158,6 +169,7 @@ class Index:
         mode: Mode = "hybrid",
         kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
         explain: bool = False,
+        snippets: bool = True,
     ) -> SearchResults:
         """Find the passages that answer a question, best first.
 
@@ -168,7 +180,9 @@ class Index:
         """
         text = searching.check_query(query, limit)
         degraded: list[str] = []
-        asked = searching.Query(text=text, limit=limit, mode=mode, kept=kept, today=self._today(), explain=explain)
+        asked = searching.Query(
+            text=text, limit=limit, mode=mode, kept=kept, today=self._today(), explain=explain, snippets=snippets
+        )
         with self._store.reading():
             # The view begins with the first query, under the lock: it is never older than what is in memory.
             with self._loading:
@@ -254,14 +268,15 @@ class Index:
 
     def _plan(self, paths: Collection[str], *, missing_ok: bool) -> tuple[SyncPlan, dict[str, FileState]]:
         """What a sync would do, and the states that were compared; of named files no others are looked at."""
-        if paths and all(is_memory_path(path) for path in paths):
+        if paths and all(is_memory_path(path) or (self._sessions and is_session_path(path)) for path in paths):
             scan, states = scan_paths(self.root, paths), self._store.file_states(paths)
         else:
-            scan, states = scan_memories(self.root), self._store.file_states()
+            scan, states = scan_workspace(self.root, sessions=self._sessions), self._store.file_states()
         for path in () if missing_ok else paths:
             if not any(_within(known, [path]) for known in (*scan.files, *states)) and scan.covers(path):
                 raise SourceMissing(
-                    f"There is no memory file or folder {path!r}. Run `memory-service status` to see what there is."
+                    f"There is no memory file, session log or folder {path!r}. "
+                    "Run `memory-service status` to see what there is."
                 )
         incomplete = self._store.unembedded_paths() if self._embedder else set()
         plan = plan_sync(scan, states, incomplete=incomplete, wanted=lambda path: not paths or _within(path, paths))

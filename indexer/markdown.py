@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from indexer.blocks import read_blocks
 from indexer.cues import asks, has_time_words
+from indexer.pieces import end_of_part
 from indexer.sections import Block, Kind, Line, Outline, Section
 from indexer.types import Cue, Passage
 
@@ -30,7 +31,6 @@ _ISO_DATE = re.compile(r"(?<![0-9])([0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _KEY = re.compile(r"[\"']?[\w][\w .-]{0,60}[\"']?[ \t]*[:=](?:[ \t]|$)")
 _FIELD = re.compile(r"(date|title)[ \t]*[:=][ \t]*(.*)", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
 _SPEAKER = re.compile(
     r"(?:\*\*|__)?([^\W\d_][^:：*\n.,;!?。，；！？、…()\[\]]{0,31})(?:(?:\*\*|__)[:：]|[:：](?:\*\*|__)|：|:(?=\s|$))"
 )
@@ -40,7 +40,7 @@ _NO_SPEAKERS = frozenset(
 )
 
 # Flags are looked up: to combine them costs more than to find them.
-_CUES = {
+CUES = {
     (time, asked, answers): Cue(Cue.TIME * time | Cue.QUESTION * asked | Cue.ANSWER * answers)
     for time in (False, True)
     for asked in (False, True)
@@ -116,7 +116,7 @@ def read_section(text: str, *, path: str, above: tuple[str, ...], file_date: dt.
 
 
 def _spoken(outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int) -> SpokenPassages:
-    names = [_speaker(block.lines[0][1]) if block.kind is Kind.ITEM else None for block in outline.blocks]
+    names = [speaker(block.lines[0][1]) if block.kind is Kind.ITEM else None for block in outline.blocks]
     passages = list(_passages(outline, names, days, max_chars))
     return SpokenPassages(passages=passages, file_date=file_date)
 
@@ -137,7 +137,7 @@ def _passages(outline: Outline, names: list[str | None], days: _Days, max_chars:
                 opens_section=opens,
                 date=day,
                 label=label,
-                cues=_CUES[has_time_words(words), asked, answers],
+                cues=CUES[has_time_words(words), asked, answers],
             )
             opens = False
 
@@ -214,7 +214,8 @@ def _first_date(pattern: re.Pattern[str], text: str) -> dt.date | None:
     return None
 
 
-def _speaker(text: str) -> str | None:
+def speaker(text: str) -> str | None:
+    """Who speaks, if a text begins "Name: "; None if nobody does."""
     if text.find(":", 1, 40) < 0 and text.find("：", 1, 40) < 0:
         return None
     match = _SPEAKER.match(text)
@@ -264,20 +265,10 @@ def _fitting_lines(lines: list[Line], max_chars: int) -> Iterator[Line]:
     for number, text in lines:
         at = 0
         while len(text) - at > max_chars:
-            end = _end_of_part(text, at, at + max_chars)
+            end = end_of_part(text, at, at + max_chars)
             part = text[at:end].strip() if at else text[at:end].rstrip()
             if part:
                 yield number, part
             at = end
         if at == 0 or text[at:].strip():
             yield number, text[at:].strip() if at else text
-
-
-def _end_of_part(text: str, start: int, limit: int) -> int:
-    end = start
-    for match in _SENTENCE_END.finditer(text, start, limit):
-        end = match.end()
-    if end > start:
-        return end
-    space = text.rfind(" ", start + 1, limit + 1)
-    return space if space > start else limit

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -43,7 +43,7 @@ from indexer.ranking import (
 )
 from indexer.snippets import snippet
 from indexer.stores.base import IndexStore, StoredPassage
-from indexer.types import Hit, Mode, SearchFilter, Vectors
+from indexer.types import Hit, LineRange, Mode, SearchFilter, Vectors
 
 MAX_QUERY_CHARS = 10_000
 # A question longer than this is a pasted text; its first terms say what it is about.
@@ -62,6 +62,7 @@ class Query:
         limit: Most hits to return.
         today: The day that "yesterday" and recency count from.
         explain: Whether each hit says what every signal added to its score.
+        snippets: Whether the part of a long passage that is nearest to the question is looked for.
     """
 
     text: str
@@ -70,6 +71,7 @@ class Query:
     kept: SearchFilter
     today: dt.date
     explain: bool = False
+    snippets: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +216,21 @@ def _allowed(corpus: Corpus, kept: SearchFilter) -> Mask:
         first = kept.since.toordinal() if kept.since else 1
         last = (kept.until or dt.date.max).toordinal()
         allowed = allowed & (corpus.days >= first) & (corpus.days <= last)
+    if kept.without:
+        allowed = allowed.copy()
+        _leave_out(corpus, kept.without, allowed)
     return allowed
+
+
+def _leave_out(corpus: Corpus, ranges: Sequence[LineRange], allowed: Mask) -> None:
+    """Takes passages within ranges of lines off the allowed ones, which are changed in place."""
+    numbers = {file.path: number for number, file in enumerate(corpus.files)}
+    for lines in ranges:
+        number = numbers.get(lines.path)
+        if number is not None:
+            rows = slice(*np.searchsorted(corpus.file, [number, number + 1]))
+            within = (corpus.start_lines[rows] >= lines.start_line) & (corpus.end_lines[rows] <= lines.end_line)
+            allowed[rows] &= ~within
 
 
 def _vector_evidence(view: View, query: Query, vector: Vectors, allowed: Mask, lexical: list[Floats]) -> VectorEvidence:
@@ -251,7 +267,7 @@ def to_hits(view: View, query: Query, ranked: _Ranked, settings: RankingSettings
     if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda)
     terms = analysis.query_terms(query.text)
-    return tuple(_hit(found, position, ranked, terms, query.explain) for position, found in chosen[: query.limit])
+    return tuple(_hit(found, position, ranked, terms, query) for position, found in chosen[: query.limit])
 
 
 def _distinct(view: View, ranked: _Ranked, step: int) -> Iterator[tuple[int, StoredPassage]]:
@@ -277,18 +293,18 @@ def _varied(chosen: list[tuple[int, StoredPassage]], ranked: _Ranked, weight: fl
     return [chosen[i] for i in diversified(scores, terms, weight)] if chosen else chosen
 
 
-def _hit(found: StoredPassage, position: int, ranked: _Ranked, terms: list[str], explain: bool) -> Hit:
+def _hit(found: StoredPassage, position: int, ranked: _Ranked, terms: list[str], query: Query) -> Hit:
     row = ranked.rows[position]
     return Hit(
         path=found.path,
         source=found.source,
         passage=found.passage,
         ordinal=found.ordinal,
-        snippet=snippet(found.passage.text, terms),
+        snippet=snippet(found.passage.text, terms) if query.snippets else found.passage.text,
         score=float(ranked.scores[position]),
         text_score=float(ranked.text.unit[row]) if ranked.text else 0.0,
         vector_score=float(ranked.vector.own[row]) if ranked.vector else None,
-        signals={name: float(part[position]) for name, part in ranked.parts.items()} if explain else {},
+        signals={name: float(part[position]) for name, part in ranked.parts.items()} if query.explain else {},
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
+import re
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from indexer.stores.base import FileState
 from indexer.types import EVERGREEN, FileFailure, Source
 
 MEMORY_FOLDER = "memory"
+SESSIONS_FOLDER = "sessions"
+_LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl")
 # A change that comes within the grain of the file system's clock leaves the stat as it was.
 _GRAIN_NS = 50_000_000
 _COARSE_GRAIN_NS = 2_000_000_000
@@ -72,12 +75,13 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A file as it was read: its text, or why it has none."""
+    """A file as it was read: its text, or why it has none; a session log as it is, in `raw`."""
 
     file: SourceFile
     checked_ns: int
     content_hash: str = ""
     text: str = ""
+    raw: bytes = b""
     failure: str = ""
 
 
@@ -111,15 +115,34 @@ def scan_memories(root: Path) -> Scan:
             ) from error
         if S_ISREG(stat.st_mode):
             files[name] = _source_file(name, stat)
-    if (root / MEMORY_FOLDER).is_symlink():
-        failures.append(FileFailure(path=MEMORY_FOLDER, reason="it is a symbolic link; put the folder itself there"))
-    else:
-        files |= {path: _source_file(path, stat) for path, stat in _walk(root / MEMORY_FOLDER, MEMORY_FOLDER, failures)}
+    files |= _folder(root, MEMORY_FOLDER, failures)
     return Scan(files=files, failures=tuple(failures))
 
 
+def scan_workspace(root: Path, *, sessions: bool = True) -> Scan:
+    """Look for all that is indexed in a workspace: memory files, and the session logs directly in sessions/.
+
+    Raises:
+        SourceMissing: The workspace folder itself is not there or cannot be listed.
+    """
+    memories = scan_memories(root)
+    if not sessions:
+        return memories
+    failures = list(memories.failures)
+    logs = _folder(root, SESSIONS_FOLDER, failures)
+    return Scan(files=memories.files | logs, failures=tuple(failures))
+
+
+def _folder(root: Path, name: str, failures: list[FileFailure]) -> dict[str, SourceFile]:
+    if (root / name).is_symlink():
+        failures.append(FileFailure(path=name, reason="it is a symbolic link; put the folder itself there"))
+        return {}
+    found = _walk(root / name, name, failures) if name == MEMORY_FOLDER else _logs(root / name, name, failures)
+    return {path: _source_file(path, stat) for path, stat in found}
+
+
 def scan_paths(root: Path, paths: Collection[str]) -> Scan:
-    """Look at some memory files alone; those that are not there, or are reached by a link, are left out."""
+    """Look at some files alone; those that are not there, or are reached by a link, are left out."""
     files = {}
     for path in paths:
         try:
@@ -138,6 +161,12 @@ def scan_paths(root: Path, paths: Collection[str]) -> Scan:
 def is_memory_path(path: str) -> bool:
     """Whether a path, relative to the workspace, is one that `scan_memories` would list."""
     return path in EVERGREEN or (path.startswith(MEMORY_FOLDER + "/") and path.lower().endswith(".md"))
+
+
+def is_session_path(path: str) -> bool:
+    """Whether a path, relative to the workspace, is that of a session log."""
+    folder, _, name = path.partition("/")
+    return folder == SESSIONS_FOLDER and _LOG_NAME.fullmatch(name) is not None
 
 
 def read(root: Path, file: SourceFile, *, max_bytes: int) -> Content:
@@ -174,6 +203,9 @@ def _no_follow(path: str, flags: int) -> int:
 
 def _decoded(file: SourceFile, checked_ns: int, raw: bytes) -> Content:
     content_hash = hashlib.blake2b(raw, digest_size=16).hexdigest()
+    if file.source == "sessions":
+        # Its lines are read one by one: a damaged one is no reason to leave out the others.
+        return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, raw=raw)
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return _failed(file, "it is UTF-16, not UTF-8; save it as UTF-8", content_hash, checked_ns)
     try:
@@ -188,18 +220,22 @@ def _failed(file: SourceFile, reason: str, content_hash: str = "", checked_ns: i
     return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, failure=reason)
 
 
-def _walk(folder: Path, prefix: str, failures: list[FileFailure]) -> Iterator[tuple[str, os.stat_result]]:
+def _listed(folder: Path, prefix: str, failures: list[FileFailure]) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
+            return sorted(entries, key=lambda entry: entry.name)
     except FileNotFoundError:
-        return
+        return []
     except OSError as error:
         failures.append(
             FileFailure(path=prefix, reason=f"it cannot be listed ({error.strerror}); check its permissions")
         )
-        return
-    for entry in listed:
+        return []
+
+
+def _walk(folder: Path, prefix: str, failures: list[FileFailure]) -> Iterator[tuple[str, os.stat_result]]:
+    """Markdown files at any depth."""
+    for entry in _listed(folder, prefix, failures):
         path = f"{prefix}/{entry.name}"
         if entry.name.startswith(".") or entry.is_symlink():
             continue
@@ -208,12 +244,24 @@ def _walk(folder: Path, prefix: str, failures: list[FileFailure]) -> Iterator[tu
             failures.append(FileFailure(path=shown, reason="its name is not UTF-8; rename it"))
         elif entry.is_dir(follow_symlinks=False):
             yield from _walk(folder / entry.name, path, failures)
-        elif entry.name.lower().endswith(".md") and entry.is_file(follow_symlinks=False):
-            try:
-                yield path, entry.stat(follow_symlinks=False)
-            except OSError:
-                # It went between the listing and the look at it: the same as not listed.
-                continue
+        elif entry.name.lower().endswith(".md"):
+            yield from _regular(entry, path)
+
+
+def _logs(folder: Path, prefix: str, failures: list[FileFailure]) -> Iterator[tuple[str, os.stat_result]]:
+    """Session logs, directly in their folder; what is kept beside them (blobs, locks, backups) has other names."""
+    for entry in _listed(folder, prefix, failures):
+        if _LOG_NAME.fullmatch(entry.name):
+            yield from _regular(entry, f"{prefix}/{entry.name}")
+
+
+def _regular(entry: os.DirEntry[str], path: str) -> Iterator[tuple[str, os.stat_result]]:
+    try:
+        if entry.is_file(follow_symlinks=False):
+            yield path, entry.stat(follow_symlinks=False)
+    except OSError:
+        # It went between the listing and the look at it: the same as not listed.
+        return
 
 
 def _is_text(name: str) -> bool:
@@ -227,7 +275,7 @@ def _is_text(name: str) -> bool:
 def _source_file(path: str, stat: os.stat_result) -> SourceFile:
     return SourceFile(
         path=path,
-        source="memory",
+        source="sessions" if is_session_path(path) else "memory",
         size_bytes=stat.st_size,
         mtime_ns=stat.st_mtime_ns,
         ctime_ns=stat.st_ctime_ns,

@@ -10,15 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from indexer.embeddings.base import Embedder
 from indexer.errors import EmbedderUnavailable, EmbeddingError, SyncCancelled
+from indexer.logs import Logs
 from indexer.plan import PassageDiff, SyncPlan, compare, passage_terms, text_hash
 from indexer.sources import Content, SourceFile, read
 from indexer.splitter import Splitter
 from indexer.stores.base import FileState, FileWrite, IndexStore, KnownPassage, NewPassage, Written
-from indexer.types import FileFailure, Fingerprint, Passage, SyncProgress, SyncReport
+from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
 
 # Texts embedded between two transactions: enough to sort by length, few enough to lose little.
 BATCH_TEXTS = 256
@@ -67,8 +69,10 @@ class Sync:
         store: Where passages go.
         embedder: Makes their vectors; None stores text alone.
         fingerprint: What the index has to be made with: another process may make it anew meanwhile.
-        max_file_bytes: Larger files are refused.
-        splitter: What remembers files between runs.
+        max_file_bytes: Larger memory files are refused.
+        max_log_bytes: Larger session logs are refused.
+        splitter: What remembers memory files between runs.
+        logs: What remembers session logs between runs.
         on_progress: Told after every batch.
         cancelled: Asked between files and batches.
     """
@@ -81,7 +85,9 @@ class Sync:
         *,
         fingerprint: Fingerprint,
         max_file_bytes: int,
+        max_log_bytes: int,
         splitter: Splitter | None = None,
+        logs: Logs | None = None,
         on_progress: Progress | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -90,8 +96,13 @@ class Sync:
         self._embedder = embedder
         self._fingerprint = fingerprint
         self._wants_vectors = embedder is not None
-        self._max_file_bytes = max_file_bytes
+        self._max_bytes: dict[Source, int] = {
+            "memory": max_file_bytes,
+            "files": max_file_bytes,
+            "sessions": max_log_bytes,
+        }
         self._splitter = splitter or Splitter()
+        self._logs = logs or Logs()
         self._on_progress = on_progress
         self._cancelled = cancelled
         self._tally = _Tally()
@@ -148,7 +159,7 @@ class Sync:
     def _portions(self, files: Sequence[SourceFile], states: dict[str, FileState]) -> Iterator[_Portion]:
         for file in files:
             self._check_cancelled()
-            content = read(self._root, file, max_bytes=self._max_file_bytes)
+            content = read(self._root, file, max_bytes=self._max_bytes[file.source])
             diff = self._diff(content, states.get(file.path))
             if diff is None:
                 self._advance(file.path, file.size_bytes)
@@ -163,13 +174,30 @@ class Sync:
             self._tally.failed.append(FileFailure(path=path, reason=content.failure))
             self._note(_state(content, before))
             return None
-        known = self._store.known_passages(path) if before else []
-        complete = not self._wants_vectors or all(stored.embedded for stored in known)
-        if before and before.content_hash == content.content_hash and not before.failure and complete:
+        stored_hash = before.content_hash if before and not before.failure and path not in self._incomplete else ""
+        if stored_hash == content.content_hash:
             self._tally.unchanged += 1
             self._note(_state(content, before))
             return None
-        return compare(self._splitter.split(content.text, path), known, embedding=self._embedder is not None)
+        if content.file.source == "sessions":
+            return self._log_diff(content, before, stored_hash)
+        return self._compared(self._splitter.split(content.text, path), path, before)
+
+    def _log_diff(self, content: Content, before: FileState | None, stored_hash: str) -> PassageDiff:
+        path = content.file.path
+        grown = self._logs.read(content.raw, path, content_hash=content.content_hash, stored_hash=stored_hash)
+        if not grown.first:
+            return self._compared(grown.passages, path, before)
+        return PassageDiff(inserted=tuple(enumerate(grown.passages, grown.first)), moved=(), removed=())
+
+    def _compared(self, passages: Sequence[Passage], path: str, before: FileState | None) -> PassageDiff:
+        known = self._store.known_passages(path) if before else []
+        return compare(passages, known, embedding=self._embedder is not None)
+
+    @cached_property
+    def _incomplete(self) -> set[str]:
+        """Files with passages that lack the vector they should have, as the run found them."""
+        return self._store.unembedded_paths() if self._wants_vectors else set()
 
     def _note(self, state: FileState) -> None:
         write = FileWrite(path=state.path, state=state, expected_revision=state.revision)

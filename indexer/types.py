@@ -33,16 +33,17 @@ class Cue(IntFlag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """The unit that is indexed: a list item, a paragraph, a table row or a code block.
+    """The unit that is indexed: a list item, a paragraph, a table row, a code block, or a message of a session.
 
     Attributes:
-        start_line: First line of the passage in its file.
+        start_line: First line of the passage in its file; of a message its `seq` in the log.
         end_line: Last line, inclusive.
         text: What the file says, without list marker, HTML comments and surrounding space; never empty.
-        heading: Titles above it, outermost first.
+        heading: Titles above it, outermost first; above messages stands their day.
         opens_section: Whether it is the first passage below its innermost heading.
-        date: The day it belongs to: from an ISO date in a heading, else the file's name, else its front matter.
-        label: Who speaks, where several list items of the file begin "Name: ".
+        date: The day it belongs to: from an ISO date in a heading, else the file's name, else its front matter. Of a
+            message: the date that it, or one of those before it, begins with, else when it was written.
+        label: Who speaks, where several list items or messages of the file begin "Name: ".
         cues: See `Cue`.
     """
 
@@ -57,6 +58,15 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LineRange:
+    """Some lines of a file, both ends included; of a session log the numbers of its messages."""
+
+    path: str
+    start_line: int
+    end_line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilter:
     """Which passages may be found at all; applied before ranking. Empty fields do not restrict.
 
@@ -65,12 +75,14 @@ class SearchFilter:
         path_prefix: Keeps paths that begin with it.
         since: Keeps dated passages of that day or later; passages without a date are left out.
         until: Keeps dated passages of that day or earlier; passages without a date are left out.
+        without: Leaves out passages that lie wholly within one of these ranges, such as what a prompt already shows.
     """
 
     sources: tuple[Source, ...] = ()
     path_prefix: str = ""
     since: dt.date | None = None
     until: dt.date | None = None
+    without: tuple[LineRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from memory_service.errors import (
     ConnectionFailed,
     ContextOverflow,
     Forbidden,
+    Incompressible,
     InvalidName,
     InvalidRequest,
     MemoryServiceError,
@@ -30,6 +31,7 @@ from memory_service.errors import (
     PreconditionFailed,
     ServerFailed,
     StorageFailed,
+    SummaryFailed,
     TooLarge,
     TooManyRequests,
     Unauthorized,
@@ -37,15 +39,17 @@ from memory_service.errors import (
 )
 
 if TYPE_CHECKING:
-    from memory_service.client import AsyncMemoryClient, MemoryClient
+    from memory_service.client import AsyncMemoryClient, AsyncSession, MemoryClient, Reply, Session, SessionEvent
 
 __all__ = [
     "AsyncMemoryClient",
+    "AsyncSession",
     "CallCancelled",
     "Conflict",
     "ConnectionFailed",
     "ContextOverflow",
     "Forbidden",
+    "Incompressible",
     "InvalidName",
     "InvalidRequest",
     "MemoryClient",
@@ -53,8 +57,12 @@ __all__ = [
     "ModelUnavailable",
     "NotFound",
     "PreconditionFailed",
+    "Reply",
     "ServerFailed",
+    "Session",
+    "SessionEvent",
     "StorageFailed",
+    "SummaryFailed",
     "TooLarge",
     "TooManyRequests",
     "Unauthorized",
@@ -65,7 +73,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # httpx and pydantic take a fifth of a second to import: paid by those who make a client.
-    if name in ("MemoryClient", "AsyncMemoryClient"):
+    if name in ("MemoryClient", "AsyncMemoryClient", "Session", "AsyncSession", "SessionEvent", "Reply"):
         from memory_service import client
 
         return getattr(client, name)

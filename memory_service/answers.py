@@ -102,8 +102,8 @@ def operation(running: Operation) -> schemas.Operation:
     )
 
 
-def status(workspace: str, found: IndexStatus, settings: Settings) -> schemas.Status:
-    """How a workspace stands."""
+def status(workspace: str, found: IndexStatus, settings: Settings, *, degraded: Iterable[str] = ()) -> schemas.Status:
+    """How a workspace stands, and what of it fails beside the index."""
     counts = found.counts
     passages, embedded = (counts.passages, counts.embedded) if counts else (0, 0)
     return schemas.Status(
@@ -120,7 +120,7 @@ def status(workspace: str, found: IndexStatus, settings: Settings) -> schemas.St
         fingerprint=_fingerprint(found.stored) if found.stored else None,
         current_fingerprint=_fingerprint(found.current),
         timezone=settings.timezone,
-        degraded=list(_degraded(found)),
+        degraded=[*_degraded(found), *degraded],
     )
 
 

@@ -25,12 +25,17 @@ _UNSEEN_IN_PATH = re.compile(f"{_UNSEEN.pattern[:-1]}\t\n\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A passage as it stands in the block."""
+    """A passage as it stands in the block.
+
+    Attributes:
+        day: The day it was said, where the path does not tell; empty where it does.
+    """
 
     ordinal: int
     start_line: int
     end_line: int
     text: str
+    day: str = ""
 
 
 def block_text(text: str) -> str:
@@ -56,14 +61,25 @@ def render_block(spans: Mapping[str, Sequence[Span]]) -> str:
     return _OPEN + "".join(_file(path, spans[path]) for path in paths) + _CLOSE
 
 
+def is_block(text: str) -> bool:
+    """Whether a text is a block, and nothing that anybody said."""
+    return text.startswith(_OPEN) and text.endswith(_CLOSE)
+
+
 def _file(path: str, spans: Sequence[Span]) -> str:
     # Marked, not dropped: a name must not turn into that of another file, nor go on in a second line.
     shown = escape(_UNSEEN_IN_PATH.sub("\ufffd", path))
     parts = []
     for before, span in zip((None, *spans), spans, strict=False):
         apart = before is not None and span.ordinal != before.ordinal + 1
-        parts.append(f"{GAP if apart else ''}{span.text}\n")
+        day = day_line(span.day) if span.day and (before is None or before.day != span.day) else ""
+        parts.append(f"{GAP if apart else ''}{day}{span.text}\n")
     return f'<file path="{shown}" lines="{_lines(spans)}">\n{"".join(parts)}</file>\n'
+
+
+def day_line(day: str) -> str:
+    """The line that tells the day of the passages below it."""
+    return f"[{day}]\n"
 
 
 def line_range(first: int, last: int) -> str:

@@ -43,6 +43,68 @@ class RankingTable(_Table):
     )
 
 
+PresetName = Literal["default", "openclaw", "turns", "ponybunny", "opencode"]
+
+
+class CompactionTable(_Table):
+    """How sessions are compacted."""
+
+    preset: PresetName = Field(
+        default="default", description="How to compact: thresholds, what stays, how the summary is written."
+    )
+    model: str = Field(default="", description="litellm name of the model that writes summaries; empty is llm_model.")
+    fallback: Literal["preset", "extractive", "none"] = Field(
+        default="preset",
+        description='When the model fails: "extractive" writes by rules, "none" changes nothing.',
+    )
+    instructions: str = Field(default="", max_length=2_000, description="What summaries should look at.")
+    identifier_policy: Literal["preserve", "anonymize", "off", "custom"] = Field(
+        default="preserve", description='What summaries do with ids and paths; "custom" is as the instructions say.'
+    )
+    max_concurrent: int = Field(default=2, ge=1, le=64, description="Compactions at the same time, of all sessions.")
+    refuse_below_tokens: int | None = Field(
+        default=None, ge=0, description="Smaller windows are refused; unset is the preset's number."
+    )
+    warn_below_tokens: int | None = Field(
+        default=None, ge=0, description="Smaller windows are warned about; unset is the preset's number."
+    )
+
+
+class PruningTable(_Table):
+    """How old tool results leave the view before anything is summarised."""
+
+    mode: Literal["preset", "off", "cache_ttl", "budget"] = Field(
+        default="preset", description='"cache_ttl" prunes when the provider\'s cache is cold, "budget" by size.'
+    )
+    ttl_seconds: float = Field(default=300.0, ge=0, description="How long a provider keeps its prompt cache.")
+    allow: tuple[str, ...] = Field(default=(), description="Tools whose results may be pruned, as globs; empty is all.")
+    deny: tuple[str, ...] = Field(default=(), description="Tools whose results are never pruned, as globs.")
+
+    @field_validator("allow", "deny", mode="before")
+    @classmethod
+    def _split_globs(cls, value: object) -> object:
+        return tuple(glob.strip() for glob in value.split(",") if glob.strip()) if isinstance(value, str) else value
+
+
+class FlushTable(_Table):
+    """How memories are written before a compaction."""
+
+    mode: Literal["auto", "agent", "model", "extractive", "off"] = Field(
+        default="auto",
+        description='Who finds memories: the agent, "model" (llm_model) or rules; "auto" is the model if there is one.',
+    )
+    soft_tokens: int | None = Field(
+        default=None, ge=0, description="Flush so many tokens before a compaction is due; unset is the preset's number."
+    )
+    force_bytes: int = Field(
+        default=2 * 1024 * 1024, ge=0, description="Flush when the log has grown by so much since the last; 0 is never."
+    )
+    prompt: str = Field(
+        default="", max_length=4_000, description="What the agent is asked; empty is the built-in text."
+    )
+    system_prompt: str = Field(default="", max_length=4_000, description="The system prompt beside it.")
+
+
 class Settings(_Table):
     """Everything that can be set."""
 
@@ -67,6 +129,18 @@ class Settings(_Table):
     max_body_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, description="Larger HTTP bodies are refused.")
     receipt_days: int = Field(default=30, ge=1, le=36_500, description="How long receipts are kept.")
     ranking: RankingTable = RankingTable()
+    llm_model: str = Field(default="", description="litellm name of a model; unset means that no model is ever called.")
+    llm_api_base: str = Field(default="", description="Address of the model's API, if not the provider's own.")
+    llm_fallback_model: str = Field(default="", description="Asked when llm_model cannot do it.")
+    llm_timeout_seconds: float = Field(default=300.0, gt=0, le=3_600, description="For all calls of one compaction.")
+    context_window: int = Field(
+        default=0, ge=0, description="Tokens of the agent's model; 0 is by the name of the model, else 128,000."
+    )
+    context_windows: dict[str, int] = Field(default={}, description='Windows by model: "gpt-4o:128000,my-model:32768".')
+    context_engine: str = Field(default="default", description="Who assembles contexts; others come as plugins.")
+    compaction: CompactionTable = CompactionTable()
+    pruning: PruningTable = PruningTable()
+    flush: FlushTable = FlushTable()
 
     @field_validator("api_keys", mode="before")
     @classmethod
@@ -77,6 +151,16 @@ class Settings(_Table):
         if any(not key or not workspace for key, _, workspace in pairs):
             raise ValueError('write it as "key:workspace,key2:*"')
         return {key: workspace for key, _, workspace in pairs}
+
+    @field_validator("context_windows", mode="before")
+    @classmethod
+    def _split_windows(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        pairs = [pair.strip().rpartition(":") for pair in value.split(",") if pair.strip()]
+        if any(not model or not window.isdigit() for model, _, window in pairs):
+            raise ValueError('write it as "gpt-4o:128000,my-model:32768"')
+        return {model: int(window) for model, _, window in pairs}
 
     @field_validator("timezone")
     @classmethod

@@ -117,6 +117,8 @@ def _offer(hit: Hit) -> Offer:
         end_line=hit.passage.end_line,
         text=block_text(hit.passage.text),
         score=hit.score,
+        # A memory file has its day in its name, the log of a session has not.
+        day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
     )
 
 

@@ -16,12 +16,16 @@ import numpy as np
 
 from indexer import Embedder, Index, IndexerError, SearchResults
 from memory_service.config import Settings
+from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.errors import MemoryServiceError
 from memory_service.memories import MemoryFiles, NewMemory
+from memory_service.messages import Message, numbered
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
 # Of a long line, enough to find it by; the index refuses a whole page as a question.
 _QUERY_CHARS = 500
+_ENGINE_TOKENS = 2_000
+_ENGINE_REMEDY = "Mend or reinstall its package, restart, or set context_engine to default."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +38,22 @@ class Finding:
     remedy: str = ""
 
 
-def examine(settings: Settings, folder: Path, embedder: Embedder | None) -> Iterator[Finding]:
+def examine(
+    settings: Settings, folder: Path, embedder: Embedder | None, *, engine_problems: tuple[str, ...] = ()
+) -> Iterator[Finding]:
     """Check the parts, cheapest first.
 
     Args:
         settings: What is configured.
         folder: The workspace to look at.
         embedder: The model in use, or None.
+        engine_problems: What a context engine failed to do in this process.
     """
     yield _check("home", lambda: _home(settings.home))
     yield _check("model", lambda: _model(embedder))
     yield _check("round trip", lambda: _round_trip(settings, embedder))
+    if settings.context_engine != DEFAULT:
+        yield _check("engine", lambda: _engine(settings, engine_problems))
     if folder.is_dir():
         index = Index(folder, embedder, max_file_bytes=settings.max_file_bytes)
         try:
@@ -125,6 +134,29 @@ def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
         finally:
             index.close()
     return "a memory was written, found by words and by meaning, and erased"
+
+
+def _engine(settings: Settings, problems: tuple[str, ...]) -> str:
+    """Have it assemble a prompt of a short talk, in a folder that is gone afterwards."""
+    name = settings.context_engine
+    with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
+        place = EnginePlace(workspace="doctor", folder=Path(folder))
+        loaded = load_engine(name, place)
+        engine = GuardedEngine(name, lambda: loaded)
+        talk: list[Message] = [
+            {"role": "user", "content": _SAMPLE},
+            {"role": "assistant", "content": "Noted. 记住了。"},
+            {"role": "user", "content": "Where is the key? 钥匙在哪里？"},
+        ]
+        history = [numbered(message, seq) for seq, message in enumerate(talk, 1)]
+        engine.assemble(
+            "doctor", history, token_budget=_ENGINE_TOKENS, call=AssembleCall(messages=tuple(talk), query=_SAMPLE)
+        )
+        found, info = (*problems, *engine.problems()), engine.info
+        engine.dispose()
+    if found or info is None:
+        raise _Failed(f"{name} fails: {found[0].partition('; ')[0] if found else 'it has no info'}", _ENGINE_REMEDY)
+    return f"{info.name} {info.version} assembles a prompt".replace("  ", " ")
 
 
 def _expect(found: SearchResults, query: str) -> None:

@@ -142,7 +142,7 @@ class SummaryFailed(UpstreamFailed):
     """A model wrote no usable summary: none, a cut one, a tool call, or one that says what its source does not.
 
     Attributes:
-        kind: `empty`, `truncated`, `tool_call`, `headings`, `too_long`, `ungrounded`, or that of the provider's failure.
+        kind: `empty`, `truncated`, `tool_call`, `headings`, `too_long`, `ungrounded`, or that of a provider's failure.
     """
 
     code = "summary_failed"
@@ -191,6 +191,11 @@ class ConnectionFailed(MemoryServiceError):
 def from_wire(status: int, code: str, message: str) -> MemoryServiceError:
     """The error that a server's answer stands for."""
     return _BY_CODE.get(code, _BY_STATUS.get(status, ServerFailed))(message)
+
+
+def codes() -> frozenset[str]:
+    """All codes that an answer may have."""
+    return frozenset(_BY_CODE)
 
 
 def _below(root: type[MemoryServiceError]) -> list[type[MemoryServiceError]]:

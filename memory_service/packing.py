@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memory_service.block import GAP, Span, file_quarters, line_range, render_block, wrapper_quarters
+from memory_service.block import GAP, Span, day_line, file_quarters, line_range, render_block, wrapper_quarters
 from memory_service.tokens import quarters
 
 # Passages to choose from, per token of the budget: a passage takes 30 or more, so this is four times what fits.
@@ -27,7 +27,7 @@ _LEAST_COST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A passage that may go into the block; `text` is already fit for it."""
+    """A passage that may go into the block; `text` is already fit for it, `day` see `Span`."""
 
     path: str
     ordinal: int
@@ -35,6 +35,7 @@ class Offer:
     end_line: int
     text: str
     score: float
+    day: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +72,20 @@ def _rendered(offers: Sequence[Offer], picked: Sequence[int]) -> str:
     spans = defaultdict[str, list[Span]](list)
     for offer in sorted((offers[i] for i in picked), key=lambda offer: (offer.path, offer.ordinal)):
         spans[offer.path].append(
-            Span(ordinal=offer.ordinal, start_line=offer.start_line, end_line=offer.end_line, text=offer.text)
+            Span(
+                ordinal=offer.ordinal,
+                start_line=offer.start_line,
+                end_line=offer.end_line,
+                text=offer.text,
+                day=offer.day,
+            )
         )
     return render_block(spans)
+
+
+def _own_quarters(offer: Offer) -> int:
+    # The line of the day may turn out to stand there already: then the room is regained.
+    return quarters(offer.text) + 1 + (quarters(day_line(offer.day)) if offer.day else 0)
 
 
 class _Picker:
@@ -88,7 +100,7 @@ class _Picker:
         self._of_file = defaultdict[str, list[int]](list)
         for i, offer in enumerate(offers):
             self._of_file[offer.path].append(i)
-        self._own = np.array([quarters(offer.text) + 1 for offer in offers])
+        self._own = np.array([_own_quarters(offer) for offer in offers])
         self._costs = np.array([self._opening_cost(i) for i in range(len(offers))], float)
         self._open: set[str] = set()
         self._picked: list[int] = []

@@ -320,6 +320,9 @@ class ErrorBody(Answer):
 
     code: str
     message: str
+    parts: dict[str, int] | None = Field(
+        default=None, description="Of `incompressible`: what each part of the prompt takes, the largest first."
+    )
 
 
 class ErrorAnswer(Answer):

@@ -30,19 +30,32 @@ from indexer import (
     SyncProgress,
     SyncReport,
 )
+from indexer.sources import is_session_path
 from memory_service.config import Settings, load_settings
 from memory_service.context import Context, Receipt, build_context
 from memory_service.doctor import Finding, examine
+from memory_service.engines import DEFAULT, EnginePlace, GuardedEngine, check_engine, load_engine
 from memory_service.errors import InvalidRequest, NotFound, StorageFailed
+from memory_service.events import EventHub
+from memory_service.hooks import Hooks
+from memory_service.lanes import Lanes
+from memory_service.llm.base import never
+from memory_service.llm.litellm import LiteLLMModel
 from memory_service.longterm import LongTermMemory
 from memory_service.memories import AppendedMemory, FileRange, ForgottenMemory, MemoryFile, MemoryFiles, NewMemory
 from memory_service.operations import Operation, Operations
 from memory_service.packing import candidates_for
 from memory_service.pages import draft
 from memory_service.receipts import Receipts, new_receipt_id
+from memory_service.sessions.folder import SessionLogs
+from memory_service.shortterm.bench import Models, Shared
+from memory_service.shortterm.compactor import Compactor
+from memory_service.shortterm.memory import ShortTermMemory
+from memory_service.shortterm.stateless import Stateless, StatelessCall, compacted
 from memory_service.workspaces import Workspaces, memory_path
 
 _OPEN_WORKSPACES = 256
+_FOLDERS = ("memory", "sessions")
 
 T = TypeVar("T")
 
@@ -65,16 +78,36 @@ class MemoryService:
     Args:
         settings: See `memory_service.config`.
         embedder: Takes the place of the configured one.
+        models: Take the place of the configured ones.
 
     Safe to use from several threads, and beside other processes on the same home.
     """
 
-    def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
+    def __init__(self, settings: Settings, *, embedder: Embedder | None = None, models: Models | None = None) -> None:
         self.settings = settings
         self.operations = Operations()
         self._workspaces = Workspaces(settings.home)
+        check_engine(settings.context_engine)
         self._embedder = embedder or make_embedder(settings)
+        self.events = EventHub(now=settings.now)
+        self.hooks = Hooks()
+        self._shared = Shared(
+            settings=settings,
+            lanes=Lanes(settings.compaction.max_concurrent),
+            events=self.events,
+            hooks=self.hooks,
+            models=models or make_models(settings),
+        )
+        self._compactor = Compactor(
+            model=self._shared.models.summaries,
+            fallback_model=self._shared.models.fallback,
+            embedder=self._embedder,
+            timeout_seconds=settings.llm_timeout_seconds,
+        )
         self._open: dict[str, LongTermMemory] = {}
+        self._sessions: dict[str, ShortTermMemory] = {}
+        # As long as the service: what failed is asked no more, however often its workspace is opened.
+        self._engines: dict[str, GuardedEngine] = {}
         self._opening = threading.Lock()
 
     @classmethod
@@ -84,8 +117,13 @@ class MemoryService:
 
     def close(self) -> None:
         """Stop background work and give back all files."""
+        self.events.close()
         self.operations.close()
         with self._opening:
+            self._sessions.clear()
+            for engine in self._engines.values():
+                engine.dispose()
+            self._engines.clear()
             for memory in self._open.values():
                 memory.close()
             self._open.clear()
@@ -164,7 +202,7 @@ class MemoryService:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._memory(workspace)
         with _translated():
-            found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept)
+            found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept, snippets=False)
         now = self.settings.now()
         context = build_context(
             found.hits,
@@ -180,6 +218,46 @@ class MemoryService:
         """The record of a context that was made before."""
         self._workspaces.existing(workspace)
         return self._receipts(workspace).get(receipt_id)
+
+    # Sessions
+
+    def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
+        """The sessions of a workspace, with all that can be done to them.
+
+        Args:
+            workspace: Its name.
+            make: Whether the workspace is made if it is not there.
+
+        Raises:
+            InvalidName: The name is not one of a workspace.
+            NotFound: There is no such workspace.
+        """
+        longterm = self._memory(workspace, make=make)
+        with self._opening:
+            known = self._sessions.get(workspace)
+            if known is None or known.longterm is not longterm:
+                folder = self._workspaces.folder(workspace)
+                known = self._sessions[workspace] = ShortTermMemory(
+                    workspace,
+                    SessionLogs(folder / "sessions"),
+                    longterm,
+                    self._receipts(workspace),
+                    self._shared,
+                    self._compactor,
+                    self._engine(workspace),
+                )
+            return known
+
+    def engine_problems(self, workspace: str) -> tuple[str, ...]:
+        """What a context engine of somebody else fails to do in a workspace; it is loaded for that."""
+        self._workspaces.existing(workspace)
+        with self._opening:
+            engine = self._engine(workspace)
+        return engine.problems() if engine else ()
+
+    def compact_messages(self, call: StatelessCall, *, cancelled: Callable[[], bool] = never) -> Stateless:
+        """Compact a list of messages without a session; see `shortterm.stateless`."""
+        return compacted(call, self.settings, self._compactor, now=self.settings.now(), cancelled=cancelled)
 
     # The index
 
@@ -227,7 +305,8 @@ class MemoryService:
     def examine(self, workspace: str) -> Iterator[Finding]:
         """Check every part by using it; gives one finding after the other."""
         folder = self._workspaces.folder(workspace)
-        return examine(self.settings, folder, self._embedder)
+        failing = self._engines[workspace].problems() if workspace in self._engines else ()
+        return examine(self.settings, folder, self._embedder, engine_problems=failing)
 
     def ready(self) -> tuple[str, ...]:
         """What keeps the service from serving; empty when nothing does."""
@@ -252,7 +331,9 @@ class MemoryService:
             memory = self._open.get(workspace)
             if memory is None:
                 if len(self._open) >= _OPEN_WORKSPACES:
-                    self._open.pop(next(iter(self._open))).close()
+                    oldest = next(iter(self._open))
+                    self._open.pop(oldest).close()
+                    self._sessions.pop(oldest, None)
                 memory = self._open[workspace] = self._opened(folder)
             return memory
 
@@ -266,6 +347,16 @@ class MemoryService:
             today=lambda: settings.now().date(),
         )
         return LongTermMemory(MemoryFiles(folder, now=settings.now), index)
+
+    def _engine(self, workspace: str) -> GuardedEngine | None:
+        """The configured engine of somebody else, not loaded yet; None for the service's own."""
+        name = self.settings.context_engine
+        if name == DEFAULT:
+            return None
+        if workspace not in self._engines:
+            place = EnginePlace(workspace=workspace, folder=self._workspaces.folder(workspace) / "engines" / name)
+            self._engines[workspace] = GuardedEngine(name, lambda: load_engine(name, place))
+        return self._engines[workspace]
 
     def _receipts(self, workspace: str) -> Receipts:
         folder = self._workspaces.folder(workspace) / "receipts"
@@ -294,8 +385,26 @@ def make_embedder(settings: Settings) -> Embedder | None:
     raise InvalidRequest(f"The embedding model {name!r} is unknown. Set embedding_model to minilm or none.")
 
 
+def make_models(settings: Settings) -> Models:
+    """The configured language models; none are loaded before the first call."""
+    if not settings.llm_model:
+        return Models()
+
+    def made(name: str) -> LiteLLMModel:
+        return LiteLLMModel(name, api_base=settings.llm_api_base or None)
+
+    fallback = made(settings.llm_fallback_model) if settings.llm_fallback_model else None
+    memories = made(settings.llm_model)
+    own = settings.compaction.model
+    return Models(summaries=made(own) if own else memories, memories=memories, fallback=fallback)
+
+
 def _checked_paths(paths: Collection[str]) -> tuple[str, ...]:
-    return tuple(path if path.rstrip("/") == "memory" else _checked(path) for path in paths)
+    # The logs of sessions are named by the service alone, and the index checks the names.
+    return tuple(
+        path if path.rstrip("/") in ("memory", "sessions") or is_session_path(path) else _checked(path)
+        for path in paths
+    )
 
 
 def _checked(path: str) -> str:

@@ -19,6 +19,7 @@ from fastapi import FastAPI
 
 from memory_service.api import create_app
 from memory_service.api.server import listening
+from memory_service.api.shutdown import StreamingServer
 from memory_service.config import Settings
 from memory_service.service import MemoryService
 
@@ -58,8 +59,9 @@ class RunningServer:
 def serving(service: MemoryService) -> Iterator[RunningServer]:
     """Run a server for a service until the block ends."""
     app = create_app(service)
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=2)
+    server = StreamingServer(
+        uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=2),
+        end_streams=app.state.shared.end,
     )
     with listening("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"

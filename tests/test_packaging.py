@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -15,7 +16,17 @@ import pytest
 from tests.memory_service.cli.test_demo import check_story
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("indexer", "memory_service", "data", "tests", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("indexer", "memory_service", "data", "tests", "pyproject.toml", "README.md", "LICENSE", ".gitignore")
+RECORDED = "sessions/desk-2026-47.jsonl"
+# What the service leaves beside the sample when somebody works with it.
+MADE = (
+    "index.sqlite",
+    "receipts/2026-11-20.jsonl",
+    ".locks/memory.lock",
+    "sessions/support-42.jsonl",
+    "sessions/.locks/5f.lock",
+    "sessions/blobs/3f/3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea",
+)
 MODEL = "indexer/embeddings/minilm_model"
 
 pytestmark = pytest.mark.skipif(
@@ -24,22 +35,30 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of a checkout in which somebody has already worked with the sample."""
-    checkout = tmp_path_factory.mktemp("checkout")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which somebody has already worked with the sample."""
+    folder = tmp_path_factory.mktemp("checkout")
     for name in SOURCES:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
-        copy(ROOT / name, checkout / name)
-    for name in ("index.sqlite", "receipts/2026-11-20.jsonl", ".locks/memory.lock"):
-        (checkout / "data" / "default" / name).parent.mkdir(exist_ok=True)
-        (checkout / "data" / "default" / name).write_bytes(b"made at run time")
-    built = tmp_path_factory.mktemp("built")
+        copy(ROOT / name, folder / name)
+    for name in MADE:
+        (folder / "data" / "default" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "data" / "default" / name).write_bytes(b"made at run time")
+    return folder
+
+
+def built(checkout: Path, target: str, folder: Path) -> Path:
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)],
+        [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)],
         cwd=checkout, check=True, capture_output=True, timeout=100,
     )  # fmt: skip
-    (found,) = built.glob("*.whl")
+    (found,) = folder.iterdir()
     return found
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(checkout, "wheel", tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +100,24 @@ def test_it_names_both_licences(wheel: Path) -> None:
     assert {"LICENSE", f"{MODEL}/LICENSE"} <= licences
 
 
-def test_it_holds_the_sample_and_nothing_that_was_made_from_it(wheel: Path) -> None:
-    sample = {name.removeprefix("memory_service/_sample/") for name in names(wheel) if "/_sample/" in name}
+def sample() -> set[str]:
+    """The files of the sample that are bundled."""
     source = ROOT / "data" / "default"
-    assert sample == {path.relative_to(source).as_posix() for path in source.rglob("*.md")}
+    return {path.relative_to(source).as_posix() for path in source.rglob("*.md")} | {RECORDED}
+
+
+def test_it_holds_the_sample_and_nothing_that_was_made_from_it(wheel: Path) -> None:
+    found = {name.removeprefix("memory_service/_sample/") for name in names(wheel) if "/_sample/" in name}
+    assert found == sample()
+    with zipfile.ZipFile(wheel) as archive:
+        bundled = archive.read(f"memory_service/_sample/{RECORDED}")
+    assert bundled == (ROOT / "data" / "default" / RECORDED).read_bytes()
+
+
+def test_the_source_archive_holds_it_too(checkout: Path, tmp_path: Path) -> None:
+    with tarfile.open(built(checkout, "sdist", tmp_path / "built")) as archive:
+        found = {name.partition("/data/default/")[2] for name in archive.getnames() if "/data/default/" in name}
+    assert found == sample()
 
 
 def test_it_holds_nothing_else(wheel: Path) -> None:

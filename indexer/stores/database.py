@@ -65,6 +65,13 @@ class Database:
             ) from error
         return True
 
+    def size_bytes(self) -> int:
+        """What the file and its log take; 0 where neither is there."""
+        try:
+            return self.path.stat().st_size + _log_bytes(self.path)
+        except FileNotFoundError:
+            return _log_bytes(self.path)
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """A snapshot for all queries of this thread within the block; blocks may nest."""

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,12 +33,13 @@ from indexer.stores.tables import (
     STATE_COLUMNS,
     TABLES,
     VECTORS,
+    corpus_files,
     passage_of,
     state_of,
     titles_of,
     vector_filter,
 )
-from indexer.types import Fingerprint, Passage, SearchFilter, Vectors
+from indexer.types import Fingerprint, LineRange, Passage, SearchFilter, Vectors
 
 # sqlite-vec takes at most this many neighbours in one query.
 NEAREST_LIMIT = 4096
@@ -154,7 +156,8 @@ class SqliteStore:
                 )
             revision = self.revision() + 1
             self._database.run("UPDATE meta SET value = ? WHERE name = 'revision'", (revision,))
-            self._database.run("INSERT OR REPLACE INTO meta VALUES ('updated_at', ?)", (_now(),))
+            now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+            self._database.run("INSERT OR REPLACE INTO meta VALUES ('updated_at', ?)", (now,))
             for write in writes:
                 stored = self._database.value("SELECT revision FROM files WHERE path = ?", (write.path,)) or 0
                 if stored != write.expected_revision:
@@ -193,11 +196,18 @@ class SqliteStore:
 
     def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
         """See `IndexStore`."""
+        # A few more neighbours cost nothing, where a set of all other keys costs as much as half the scan.
+        hidden = self._keys_within(kept.without)
+        if limit + len(hidden) <= NEAREST_LIMIT:
+            limit, kept = limit + len(hidden), replace(kept, without=())
+        else:
+            hidden = set()
         where, bindings = vector_filter(kept)
         rows = self._database.rows(
             f"SELECT key, distance FROM vectors WHERE embedding MATCH ? AND k = ?{where}",
             (vector.astype("<f4").tobytes(), min(limit, NEAREST_LIMIT), *bindings),
         )
+        rows = [row for row in rows if row[0] not in hidden][: limit - len(hidden)]
         return np.array([row[0] for row in rows], np.int64), 1.0 - np.array([row[1] for row in rows], np.float64)
 
     def vectors(self, keys: Sequence[int] | None) -> tuple[Ints, Vectors]:
@@ -242,7 +252,7 @@ class SqliteStore:
             failed_files=failed,
             passages=passages,
             embedded=embedded,
-            size_bytes=sum(_size_bytes(path) for path in self._paths()),
+            size_bytes=self._database.size_bytes(),
             updated_at=dt.datetime.fromisoformat(updated) if updated else None,
         )
 
@@ -273,12 +283,19 @@ class SqliteStore:
         """See `IndexStore`."""
         self._database.close()
 
+    def _keys_within(self, ranges: Sequence[LineRange]) -> set[int]:
+        """Keys of the passages that lie wholly within one of some ranges of lines."""
+        query = """SELECT key FROM passages JOIN files USING (file)
+                   WHERE path = ? AND start_line >= ? AND end_line <= ? AND embedded"""
+        return {
+            row[0]
+            for lines in ranges
+            for row in self._database.rows(query, (lines.path, lines.start_line, lines.end_line))
+        }
+
     def _has_tables(self) -> bool:
         # Looking must not make the file: an index appears when something is stored in it.
         return self._database.exists() and bool(self._database.value("SELECT 1 FROM sqlite_schema WHERE name = 'meta'"))
-
-    def _paths(self) -> list[Path]:
-        return [self.path, self.path.with_name(self.path.name + "-wal")]
 
     def _refuse_foreign(self) -> None:
         tables = self._database.value("SELECT count(*) FROM sqlite_schema WHERE type = 'table'")
@@ -308,17 +325,11 @@ class SqliteStore:
     def _tables_since(self, revision: int) -> dict[str, CorpusFile]:
         files = self._database.rows("SELECT file, path, source FROM files WHERE revision > ?", (revision,))
         rows = self._database.rows(
-            """SELECT p.file, p.key, p.chars, p.length, p.day, p.cues, p.label, p.opens_section FROM passages p
+            f"""SELECT p.file, {", ".join(f"p.{name}" for name in COLUMNS)} FROM passages p
                WHERE p.file IN (SELECT file FROM files WHERE revision > ?) ORDER BY p.file, p.ordinal""",
             (revision,),
         )
-        table = np.array(rows, np.int64).reshape(-1, 1 + len(COLUMNS))
-        low = {file: np.searchsorted(table[:, 0], file) for file, _, _ in files}
-        high = {file: np.searchsorted(table[:, 0], file, side="right") for file, _, _ in files}
-        return {
-            path: CorpusFile(path=path, source=source, table=table[low[file] : high[file], 1:])
-            for file, path, source in files
-        }
+        return corpus_files(files, rows)
 
     def _apply(self, write: FileWrite, revision: int) -> None:
         for key, terms in write.removed:
@@ -387,14 +398,3 @@ class SqliteStore:
             return 0
         self._database.run("INSERT OR IGNORE INTO labels (name) VALUES (?)", (passage.label,))
         return int(self._database.value("SELECT label FROM labels WHERE name = ?", (passage.label,)))
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-
-
-def _size_bytes(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0

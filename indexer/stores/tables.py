@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from indexer.corpus import COLUMNS, CorpusFile
 from indexer.stores.base import FileState
 from indexer.types import Cue, Passage, SearchFilter
 
@@ -84,6 +87,17 @@ def passage_of(row: Sequence[Any]) -> Passage:
     )
 
 
+def corpus_files(files: Sequence[Sequence[Any]], rows: Sequence[Sequence[Any]]) -> dict[str, CorpusFile]:
+    """Files of a corpus by path, from rows of (file, path, source) and, in that order, of (file, *COLUMNS)."""
+    table = np.array(rows, np.int64).reshape(-1, 1 + len(COLUMNS))
+    low = {file: np.searchsorted(table[:, 0], file) for file, _, _ in files}
+    high = {file: np.searchsorted(table[:, 0], file, side="right") for file, _, _ in files}
+    return {
+        path: CorpusFile(path=path, source=source, table=table[low[file] : high[file], 1:])
+        for file, path, source in files
+    }
+
+
 def vector_filter(kept: SearchFilter) -> tuple[str, list[object]]:
     """A filter as conditions of a nearest-neighbour query, and their bindings."""
     where, bindings = "", list[object]()
@@ -93,7 +107,19 @@ def vector_filter(kept: SearchFilter) -> tuple[str, list[object]]:
     if kept.since or kept.until:
         where += " AND day BETWEEN ? AND ?"
         bindings += [kept.since.toordinal() if kept.since else 1, (kept.until or dt.date.max).toordinal()]
+    # One set of keys for all that vec0 has no column for: it takes a single one, and looks keys up in it.
+    those, bound = _of_paths(kept)
+    if those:
+        where += f" AND key IN (SELECT key FROM passages p JOIN files f USING (file) WHERE {those})"
+    return where, bindings + bound
+
+
+def _of_paths(kept: SearchFilter) -> tuple[str, list[object]]:
+    conditions, bindings = list[str](), list[object]()
     if kept.path_prefix:
-        where += " AND key IN (SELECT key FROM passages JOIN files USING (file) WHERE substr(path, 1, ?) = ?)"
+        conditions.append("substr(f.path, 1, ?) = ?")
         bindings += [len(kept.path_prefix), kept.path_prefix]
-    return where, bindings
+    for lines in kept.without:
+        conditions.append("NOT (f.path = ? AND p.start_line >= ? AND p.end_line <= ?)")
+        bindings += [lines.path, lines.start_line, lines.end_line]
+    return " AND ".join(conditions), bindings

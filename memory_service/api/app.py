@@ -21,13 +21,18 @@ from memory_service.api.docs import docs_page
 from memory_service.api.limits import BodyLimit
 from memory_service.api.metrics import Metrics
 from memory_service.api.observed import Observed
+from memory_service.api.pools import Pools
 from memory_service.api.routes import ROUTERS
 from memory_service.api.state import AppState
 from memory_service.config import Settings
 from memory_service.service import MemoryService
 
 _DESCRIPTION = (
-    "Hybrid memory for AI agents: Markdown files in, an exact, budgeted block in the prompt out. "
+    "Hybrid memory for AI agents: Markdown files in, an exact, budgeted block in the prompt out; and sessions that "
+    "always fit their model: an append-only log, of which the model sees a view that is pruned, flushed and compacted "
+    "in time. A turn of an agent is `POST …/sessions/{session_id}/messages` with what the user said, "
+    "`POST …/context` for the messages to send, the call of the model, and `POST …/messages` with its answer and "
+    "the `usage` that came with it. "
     'Every failure is answered as {"error": {"code", "message"}}; every part that was missing from an answer '
     "is named in its `degraded`."
 )
@@ -35,6 +40,15 @@ _TAGS = [
     {"name": "memories", "description": "Entries, and the Markdown files that hold them."},
     {"name": "search", "description": "Passages that answer a question."},
     {"name": "context", "description": "Blocks for prompts within a token budget, and their receipts."},
+    {
+        "name": "sessions",
+        "description": "Conversations: append-only logs, what is set for each, and what happens to it.",
+    },
+    {"name": "messages", "description": "What was said, as it was said, and as the model sees it."},
+    {"name": "prompts", "description": "What to send to the model, and what to do when its provider refuses it."},
+    {"name": "compactions", "description": "Summaries that old messages give way to: plan, preview, apply, undo."},
+    {"name": "flushes", "description": "Memories that are written down before a compaction."},
+    {"name": "pins", "description": "What every view keeps word for word."},
     {"name": "operations", "description": "Reindexing in the background."},
     {"name": "status", "description": "Which workspaces there are, and how each stands."},
     {"name": "server", "description": "Health, version and numbers of the server itself."},
@@ -43,7 +57,13 @@ _TAGS = [
 
 def create_app(service: MemoryService) -> FastAPI:
     """Make the app that serves a service, and closes it at the end."""
-    shared = AppState(service=service, metrics=Metrics(service.operations.running))
+    shared = AppState(
+        service=service,
+        metrics=Metrics(service.operations.running),
+        pools=Pools(service.settings.compaction.max_concurrent),
+    )
+    service.hooks.after_compaction(shared.metrics.compacted)
+    service.hooks.after_flush(shared.metrics.flushed)
     app = FastAPI(
         title="memory-service",
         version=__version__,
@@ -88,4 +108,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        shared.end()
         await anyio.to_thread.run_sync(shared.service.close)

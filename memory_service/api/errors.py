@@ -16,21 +16,23 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound, ServerFailed
+from memory_service.errors import Incompressible, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
 from memory_service.schemas import ErrorAnswer, ErrorBody
 
 _log = logging.getLogger("memory_service.api")
 _MAX_NAME_CHARS = 80
-_HEADERS = {401: {"WWW-Authenticate": "Bearer"}}
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "5"}}
 _MEANINGS = {
     400: "A name or path is malformed, or would leave its folder.",
     401: "The key is missing or unknown.",
     403: "The key is not for this workspace, or the request comes from another site.",
-    404: "There is no such workspace, file, entry, receipt or operation.",
-    409: "The request contradicts one that was already answered.",
+    404: "There is no such workspace, session, file, entry, receipt or operation.",
+    409: "The request contradicts one that was already answered, or what somebody else did meanwhile.",
     412: "The file is not what the caller last saw.",
     413: "The body is over the limit.",
     422: "A value in the request cannot be used; the message names it.",
+    429: "Others work on the session, or too many work at once. Try again after a while.",
+    502: "A model failed, and nothing stands in for it. Nothing was changed.",
     503: "The disk or the index cannot be used.",
 }
 
@@ -42,7 +44,8 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def error_answer(error: MemoryServiceError, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The answer that an error stands for."""
-    return _answer(error.status, error.code, str(error), headers)
+    parts = error.parts if isinstance(error, Incompressible) and error.parts else None
+    return _answer(error.status, error.code, str(error), headers, parts)
 
 
 def defect_answer() -> JSONResponse:
@@ -106,7 +109,11 @@ async def _on_http(request: Request, error: Exception) -> JSONResponse:
     )
 
 
-def _answer(status: int, code: str, message: str, headers: Mapping[str, str] | None) -> JSONResponse:
+def _answer(
+    status: int, code: str, message: str, headers: Mapping[str, str] | None, parts: dict[str, int] | None = None
+) -> JSONResponse:
     # Half a surrogate pair can be named but not encoded.
-    body = ErrorAnswer(error=ErrorBody(code=code, message=message.encode("utf-8", "replace").decode()))
-    return JSONResponse(body.model_dump(), status, headers={**_HEADERS.get(status, {}), **(headers or {})})
+    body = ErrorAnswer(error=ErrorBody(code=code, message=message.encode("utf-8", "replace").decode(), parts=parts))
+    return JSONResponse(
+        body.model_dump(exclude_none=True), status, headers={**_HEADERS.get(status, {}), **(headers or {})}
+    )

@@ -17,10 +17,19 @@ from prometheus_client import (
     generate_latest,
 )
 
+from memory_service.errors import codes
+from memory_service.events import Event, EventField
+
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _TOKENS = (0, 100, 250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000)
-_PARTS = frozenset({"vector", "index", "receipt"})
+_COMPACTION_SECONDS = (0.01, 0.05, 0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_VIEW_TOKENS = (0, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 1_000_000)
+_PARTS = frozenset({"vector", "index", "receipt", "compaction", "flush", "memory", "recall", "window", "hooks", "log"})
+_TRIGGERS = frozenset({"manual", "threshold", "overflow", "cache_ttl", "safeguard"})
+_WRITERS = frozenset({"model", "extractive", "note", "none", "agent"})
+_OUTCOMES = codes() | {"none", "prune", "summary", "hard"}
+_REMEDIES = frozenset({"compact", "truncate", "strip_media", "drop_thinking", "wait", "give_up"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
 
@@ -52,14 +61,43 @@ class Metrics:
         self._degraded = Counter(
             "memory_service_degraded_answers", "Answers that a part was missing from.", ("part",), registry=registry
         )
+        self._add_sessions(registry)
         running = Gauge("memory_service_operations_running", "Reindex operations queued or running.", registry=registry)
         running.set_function(running_operations)
 
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request."""
+    def _add_sessions(self, registry: CollectorRegistry) -> None:
+        self._messages = Counter("memory_service_sessions_messages", "Messages appended.", registry=registry)
+        self._compactions = Counter(
+            "memory_service_compactions",
+            "Compactions tried, by why, by who wrote the summary, and by how far they went or why not.",
+            ("trigger", "method", "outcome"),
+            registry=registry,
+        )
+        self._compaction_seconds = Histogram(
+            "memory_service_compaction_seconds", "Time of a compaction.", buckets=_COMPACTION_SECONDS, registry=registry
+        )
+        self._tokens_before = Histogram(
+            "memory_service_compaction_tokens_before", "Tokens of a view.", buckets=_VIEW_TOKENS, registry=registry
+        )
+        self._tokens_after = Histogram(
+            "memory_service_compaction_tokens_after", "The same after it.", buckets=_VIEW_TOKENS, registry=registry
+        )
+        self._pruned = Counter(
+            "memory_service_pruned", "Tool results and media that gave way to a line.", registry=registry
+        )
+        self._flushed = Counter(
+            "memory_service_flush_written", "Memories that flushes wrote.", ("method",), registry=registry
+        )
+        self._overflows = Counter(
+            "memory_service_overflow", "Refused prompts, by what was done.", ("remedy",), registry=registry
+        )
+
+    def answered(self, method: str, route: str, status: int, seconds: float | None) -> None:
+        """Count a request; one that has no time of its own, such as a stream, with None."""
         named = method if method in _METHODS else "other"
         self._requests.labels(named, route, str(status)).inc()
-        self._request_seconds.labels(named, route).observe(seconds)
+        if seconds is not None:
+            self._request_seconds.labels(named, route).observe(seconds)
 
     def searched(self, seconds: float) -> None:
         """Count a search."""
@@ -74,6 +112,32 @@ class Metrics:
         """Count a memory that was written."""
         self._memories_written.inc()
 
+    def appended(self, messages: int) -> None:
+        """Count messages of sessions."""
+        self._messages.inc(messages)
+
+    def compacted(self, event: Event) -> None:
+        """Count a compaction by the event at its end."""
+        fields = event.fields
+        self._compactions.labels(
+            _known(fields.get("trigger"), _TRIGGERS),
+            _known(fields.get("method"), _WRITERS),
+            _known(fields.get("outcome"), _OUTCOMES),
+        ).inc()
+        self._compaction_seconds.observe(_number(fields.get("duration_ms")) / 1000)
+        self._pruned.inc(_number(fields.get("pruned")))
+        if fields.get("compaction_id"):
+            self._tokens_before.observe(_number(fields.get("tokens_before")))
+            self._tokens_after.observe(_number(fields.get("tokens_after")))
+
+    def flushed(self, event: Event) -> None:
+        """Count what a flush wrote, by its event."""
+        self._flushed.labels(_known(event.fields.get("method"), _WRITERS)).inc(_number(event.fields.get("written")))
+
+    def recovered(self, remedy: str) -> None:
+        """Count what was done after a provider had refused a prompt."""
+        self._overflows.labels(_known(remedy, _REMEDIES)).inc()
+
     def missed(self, degraded: Iterable[str]) -> None:
         """Count the parts that were missing from an answer, each "part: reason"."""
         for part in {reason.partition(":")[0] for reason in degraded}:
@@ -82,3 +146,11 @@ class Metrics:
     def exposition(self) -> bytes:
         """All numbers in the text format of Prometheus."""
         return generate_latest(self._registry)
+
+
+def _known(value: EventField, labels: frozenset[str]) -> str:
+    return value if isinstance(value, str) and value in labels else "other"
+
+
+def _number(value: EventField) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

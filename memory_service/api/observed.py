@@ -34,13 +34,15 @@ class Observed:
             await self._app(scope, receive, send)
             return
         request_id = _request_id(scope)
-        status = 0
+        status, streams = 0, False
 
         async def send_named(message: Message) -> None:
-            nonlocal status
+            nonlocal status, streams
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = request_id
+                streams = headers.get("content-type", "").startswith("text/event-stream")
             await send(message)
 
         started = time.perf_counter()
@@ -52,11 +54,12 @@ class Observed:
                 raise
             await defect_answer()(scope, receive, send_named)
         finally:
-            self._note(scope, request_id, status, time.perf_counter() - started)
+            self._note(scope, request_id, status, time.perf_counter() - started, streams=streams)
 
-    def _note(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
+    def _note(self, scope: Scope, request_id: str, status: int, seconds: float, *, streams: bool) -> None:
         method, route = scope["method"], _route(scope)
-        self._metrics.answered(method, route, status, seconds)
+        # How long somebody listened says nothing of how fast the server is.
+        self._metrics.answered(method, route, status, None if streams else seconds)
         _access.info("%s %s %d %.1f ms %s", method, route, status, 1000 * seconds, request_id)
 
 

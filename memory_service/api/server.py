@@ -14,9 +14,12 @@ import sys
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from memory_service.api.app import create_app
 from memory_service.api.auth import is_loopback
+from memory_service.api.shutdown import StreamingServer
+from memory_service.api.state import AppState
 from memory_service.config import Settings
 from memory_service.errors import InvalidRequest
 from memory_service.service import MemoryService
@@ -40,7 +43,9 @@ def serve(settings: Settings, *, log_requests: bool = False) -> None:
     check_exposure(settings)
     with listening(settings.host, settings.port) as listener:
         service = MemoryService(settings)
-        server = uvicorn.Server(_config(service, log_requests))
+        app = create_app(service)
+        shared: AppState = app.state.shared
+        server = StreamingServer(_config(app, log_requests), end_streams=shared.end)
         host, port = listener.getsockname()[:2]
         sys.stderr.write(
             f"memory-service listens on http://{_in_url(host)}:{port} "
@@ -66,12 +71,12 @@ def check_exposure(settings: Settings) -> None:
         )
 
 
-def _config(service: MemoryService, log_requests: bool) -> uvicorn.Config:
+def _config(app: FastAPI, log_requests: bool) -> uvicorn.Config:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if log_requests:
         logging.getLogger("memory_service.access").setLevel(logging.INFO)
     return uvicorn.Config(
-        create_app(service),
+        app,
         log_config=None,
         access_log=False,
         ws="none",

@@ -1,11 +1,10 @@
-"""Owns what the routes of one app share: the service, its numbers, what was asked before, how warm it is."""
+"""Owns what the routes of one app share: service, numbers and threads, what was asked before, how warm it is."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -13,41 +12,12 @@ from fastapi import Depends, Request
 
 from indexer import IndexerError
 from memory_service.api.metrics import Metrics
-from memory_service.errors import Conflict, MemoryServiceError
+from memory_service.api.pools import Pools
+from memory_service.api.replays import Replays
+from memory_service.errors import MemoryServiceError
 from memory_service.service import MemoryService
 
 _log = logging.getLogger("memory_service.api")
-_KEPT_KEYS = 10_000
-
-
-class Replays:
-    """Answers to requests with an idempotency key, so that asking again does nothing again."""
-
-    def __init__(self) -> None:
-        self._changing = threading.Lock()
-        self._answers: OrderedDict[tuple[str, str], tuple[Hashable, str]] = OrderedDict()
-
-    def once(self, workspace: str, key: str | None, asked: Hashable, act: Callable[[], str]) -> tuple[str, bool]:
-        """Act, unless the same was asked with the same key before.
-
-        Returns:
-            The answer, and whether it is that of an earlier request.
-
-        Raises:
-            Conflict: Something else was asked with this key before.
-        """
-        if key is None:
-            return act(), False
-        with self._changing:
-            known = self._answers.get((workspace, key))
-            if known is None:
-                self._answers[workspace, key] = known = (asked, act())
-                if len(self._answers) > _KEPT_KEYS:
-                    self._answers.popitem(last=False)
-                return known[1], False
-        if known[0] != asked:
-            raise Conflict("The idempotency key was used for another request. Use a new key for a new request.")
-        return known[1], True
 
 
 class WarmUp:
@@ -78,8 +48,14 @@ class AppState:
 
     service: MemoryService
     metrics: Metrics
+    pools: Pools
     replays: Replays = field(default_factory=Replays)
     warm_up: WarmUp = field(default_factory=WarmUp)
+
+    def end(self) -> None:
+        """End what has no end of its own: streams of events, and calls of models; returns at once."""
+        self.pools.close()
+        self.service.events.close()
 
 
 async def _state(request: Request) -> AppState:

@@ -93,7 +93,8 @@ def status(place: Place) -> None:
     from memory_service import answers
 
     with place.service() as service:
-        found = answers.status(place.workspace, service.status(place.workspace), service.settings)
+        problems = service.engine_problems(place.workspace)
+        found = answers.status(place.workspace, service.status(place.workspace), service.settings, degraded=problems)
         folder = service.settings.home / place.workspace
     if place.as_json:
         emit_json(found)

@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
+    from memory_service.shortterm.memory import ShortTermMemory
 
 DAY = click.DateTime(["%Y-%m-%d"])
 
@@ -32,6 +33,21 @@ class Place:
 
         with MemoryService.open(self.home) as service:
             yield service
+
+    @contextmanager
+    def sessions(self, *, make: bool = False) -> Iterator[ShortTermMemory]:
+        """The sessions of the workspace, closed afterwards.
+
+        Args:
+            make: Whether the workspace is made if it is not there.
+        """
+        with self.service() as service:
+            yield service.sessions(self.workspace, make=make)
+
+
+def examples(*lines: str) -> str:
+    """What stands below the help of a command, line by line."""
+    return "\n".join(("\b", "Examples:", *(f"  memory-service {line}" for line in lines)))
 
 
 def placed(command: Callable[..., Any]) -> Callable[..., Any]:

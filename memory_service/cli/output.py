@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 import json
 import sys
 from typing import TYPE_CHECKING
@@ -21,10 +23,33 @@ def emit_json(answer: BaseModel) -> None:
     click.echo(answer.model_dump_json(indent=2))
 
 
+def emit_value(answer: object) -> None:
+    """Print what consists of more than one answer as JSON."""
+    click.echo(json.dumps(answer, ensure_ascii=False, indent=2, default=_plain))
+
+
+def _plain(value: object) -> object:
+    from pydantic import BaseModel
+
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, (dt.datetime, dt.date)):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is not JSON.")
+
+
 def warn(lines: Iterable[str]) -> None:
     """Name what was missing, on stderr."""
     for line in lines:
         click.secho(f"degraded: {line}", fg="yellow", err=True)
+
+
+def working(what: str) -> None:
+    """Say on stderr that something may take a while, where a person is looking."""
+    if sys.stderr.isatty():
+        click.secho(f"{what} …", dim=True, err=True)
 
 
 def failed(error: MemoryServiceError) -> int:

@@ -21,6 +21,7 @@ _COMMANDS = {
     "get": "memories",
     "remember": "memories",
     "forget": "memories",
+    "sessions": "sessions",
     "status": "index",
     "doctor": "index",
 }

@@ -1,6 +1,10 @@
 """The Python clients of the HTTP API, one for each colour; they need httpx and pydantic alone."""
 
 from memory_service.client._async_client import AsyncMemoryClient
+from memory_service.client._async_session import AsyncSession
 from memory_service.client._client import MemoryClient
+from memory_service.client._reply import Reply
+from memory_service.client._session import Session
+from memory_service.client._session_wire import SessionEvent
 
-__all__ = ["AsyncMemoryClient", "MemoryClient"]
+__all__ = ["AsyncMemoryClient", "AsyncSession", "MemoryClient", "Reply", "Session", "SessionEvent"]

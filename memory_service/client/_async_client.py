@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import date as Day
 from types import TracebackType
-from typing import TypeVar
+from typing import Any
 
-import httpx
-from pydantic import BaseModel
-
-from memory_service import schemas
-from memory_service.client import _wire
-from memory_service.client._wire import Call, Calls
-
-A = TypeVar("A", bound=BaseModel)
+from memory_service import compaction_schemas, schemas, session_schemas
+from memory_service.client import _session_wire, _wire
+from memory_service.client._async_connection import AsyncConnection
+from memory_service.client._async_session import AsyncSession
+from memory_service.client._session_wire import SessionCalls, Wanted
+from memory_service.client._wire import Calls
 
 
 class AsyncMemoryClient:
@@ -42,7 +40,7 @@ class AsyncMemoryClient:
         self.base_url = base_url
         self.workspace = workspace
         self._calls = Calls(workspace)
-        self._http = httpx.AsyncClient(**_wire.httpx_arguments(base_url, api_key, timeout))
+        self._connection = AsyncConnection(base_url, api_key, timeout)
 
     async def __aenter__(self) -> AsyncMemoryClient:
         return self
@@ -54,7 +52,7 @@ class AsyncMemoryClient:
 
     async def close(self) -> None:
         """Give back the connections."""
-        await self._http.aclose()
+        await self._connection.close()
 
     async def remember(
         self,
@@ -76,15 +74,15 @@ class AsyncMemoryClient:
             session_id: The conversation it comes from.
             idempotency_key: Names the request, so that sending it again stores nothing again; made unless given.
         """
-        return await self._send(self._calls.remember(text, tags, date, origin, session_id, idempotency_key))
+        return await self._connection.send(self._calls.remember(text, tags, date, origin, session_id, idempotency_key))
 
     async def files(self) -> list[schemas.MemoryFile]:
         """All memory files, by path."""
-        return (await self._send(self._calls.files())).files
+        return (await self._connection.send(self._calls.files())).files
 
     async def get(self, path: str, start_line: int = 1, lines: int | None = None) -> schemas.FileText:
         """Lines of a memory file, exactly as they stand there."""
-        return await self._send(self._calls.get(path, start_line, lines))
+        return await self._connection.send(self._calls.get(path, start_line, lines))
 
     async def put(self, path: str, text: str, *, etag: str | None = None) -> schemas.WrittenFile:
         """Replace a file, or create one.
@@ -97,15 +95,15 @@ class AsyncMemoryClient:
         Raises:
             PreconditionFailed: A person has changed the file meanwhile, or it exists already.
         """
-        return await self._send(self._calls.put(path, text, etag))
+        return await self._connection.send(self._calls.put(path, text, etag))
 
     async def delete(self, path: str) -> schemas.WrittenFile:
         """Erase a file from disk and index."""
-        return await self._send(self._calls.delete(path))
+        return await self._connection.send(self._calls.delete(path))
 
     async def forget(self, memory_id: str) -> schemas.ForgottenMemory:
         """Erase an entry from its file and from the index."""
-        return await self._send(self._calls.forget(memory_id))
+        return await self._connection.send(self._calls.forget(memory_id))
 
     async def search(
         self,
@@ -133,7 +131,7 @@ class AsyncMemoryClient:
             min_score: Only results with at least this score.
             explain: Say what every signal added to each score.
         """
-        return await self._send(
+        return await self._connection.send(
             self._calls.search(
                 query,
                 limit=limit,
@@ -167,7 +165,7 @@ class AsyncMemoryClient:
             since: Only memories of that day or later.
             until: Only memories of that day or earlier.
         """
-        return await self._send(
+        return await self._connection.send(
             self._calls.context(
                 query,
                 system_prompt=system_prompt,
@@ -180,7 +178,7 @@ class AsyncMemoryClient:
 
     async def receipt(self, receipt_id: str) -> schemas.Receipt:
         """The record of a context that was made before."""
-        return await self._send(self._calls.receipt(receipt_id))
+        return await self._connection.send(self._calls.receipt(receipt_id))
 
     async def reindex(
         self,
@@ -214,39 +212,99 @@ class AsyncMemoryClient:
 
     async def start_reindex(self, paths: Collection[str] = (), *, full: bool = False) -> schemas.OperationRef:
         """Start a reindex in the background."""
-        return await self._send(self._calls.start_reindex(paths, full))
+        return await self._connection.send(self._calls.start_reindex(paths, full))
 
     async def operation(self, operation_id: str) -> schemas.Operation:
         """How far an operation is."""
-        return await self._send(self._calls.operation(operation_id))
+        return await self._connection.send(self._calls.operation(operation_id))
 
     async def cancel(self, operation_id: str) -> schemas.Operation:
         """Ask an operation to stop; what it has written stays."""
-        return await self._send(self._calls.cancel(operation_id))
+        return await self._connection.send(self._calls.cancel(operation_id))
 
     async def status(self) -> schemas.Status:
         """How the workspace stands."""
-        return await self._send(self._calls.status())
+        return await self._connection.send(self._calls.status())
 
     async def version(self) -> schemas.Version:
         """What the server is running."""
-        return await self._send(self._calls.version())
+        return await self._connection.send(self._calls.version())
 
-    async def _send(self, call: Call[A]) -> A:
-        attempt = 0
-        while True:
-            outcome = await self._try(call)
-            delay = _wire.retry_delay(call, attempt, outcome)
-            if delay is None:
-                break
-            await asyncio.sleep(delay)
-            attempt += 1
-        if isinstance(outcome, httpx.RequestError):
-            raise _wire.unreached(outcome, self.base_url) from outcome
-        return _wire.parse(call, outcome)
+    def session(
+        self,
+        session_id: str,
+        *,
+        model: str | None = None,
+        context_window: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> AsyncSession:
+        """One conversation. Sends nothing: the first thing that is said begins it, and one that is there goes on.
 
-    async def _try(self, call: Call[A]) -> httpx.Response | httpx.RequestError:
-        try:
-            return await self._http.request(**_wire.request_arguments(call))
-        except httpx.RequestError as error:
-            return error
+        Args:
+            session_id: 1 to 128 letters, digits, dots, underscores and hyphens.
+            model: The model of its agent; it decides the context window where nothing else does.
+            context_window: What the model takes, in tokens; wins over every other source.
+            settings: Its own values for the tables `compaction`, `pruning` and `flush` of the settings.
+        """
+        wanted = Wanted(model=model, context_window=context_window, settings=settings)
+        return AsyncSession(self._connection, self.workspace, session_id, wanted)
+
+    async def sessions(self) -> list[session_schemas.ListedSession]:
+        """All sessions, the last active first."""
+        return (await self._connection.send(_session_wire.sessions_call(self.workspace))).sessions
+
+    async def delete_session(self, session_id: str) -> session_schemas.ErasedSession:
+        """Erase a session, from disk and index; memories that were flushed stay."""
+        return await self._connection.send(SessionCalls(self.workspace, session_id).delete())
+
+    async def compact_messages(
+        self,
+        messages: object,
+        context_window: int | None = None,
+        *,
+        model: str | None = None,
+        preset: str | None = None,
+        trigger: compaction_schemas.Trigger = "threshold",
+        target_tokens: int | None = None,
+        force: bool = False,
+        instructions: str | None = None,
+        identifier_policy: compaction_schemas.IdentifierPolicy | None = None,
+        pins: Collection[str] = (),
+        system_prompt: str = "",
+        tools: Collection[object] = (),
+        format: session_schemas.Wire = "openai",
+    ) -> compaction_schemas.CompactedMessages:
+        """Messages in, fewer messages out, without a session; they come back as they are if they fit.
+
+        Args:
+            messages: In OpenAI's or Anthropic's shape.
+            context_window: What the model takes, in tokens; else what is known of `model`.
+            model: The model that they are for.
+            preset: How to compact, by name.
+            trigger: Why.
+            target_tokens: What they should come to.
+            force: Compact although there is room.
+            instructions: What the summary should look at.
+            identifier_policy: What the summary does with ids and paths.
+            pins: Texts that stay word for word.
+            system_prompt: Sent beside the messages: counted, and not sent back.
+            tools: Schemas of tools, counted likewise.
+            format: The shape of the messages in the answer.
+        """
+        return await self._connection.send(
+            _session_wire.compact_messages_call(
+                messages,
+                context_window=context_window,
+                model=model,
+                preset=preset,
+                trigger=trigger,
+                target_tokens=target_tokens,
+                force=force,
+                instructions=instructions,
+                identifier_policy=identifier_policy,
+                pins=pins,
+                system_prompt=system_prompt,
+                tools=tools,
+                format=format,
+            )
+        )

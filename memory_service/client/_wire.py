@@ -6,6 +6,7 @@ where that does nothing twice; every failure leaves as an error of `memory_servi
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Collection, Mapping
@@ -48,15 +49,17 @@ class Call(Generic[A]):
     Attributes:
         path: Encoded, from the base URL on.
         safe: Whether sending it twice does no more than sending it once.
+        least_seconds: How long to wait for the answer at least, however short the client's timeout.
     """
 
     method: str
     path: str
     answer: type[A]
     body: schemas.Request | None = None
-    params: Mapping[str, int] = field(default_factory=dict)
+    params: Mapping[str, str | float] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     safe: bool = False
+    least_seconds: float = 0.0
 
 
 class HttpxArguments(TypedDict):
@@ -87,14 +90,18 @@ def httpx_arguments(base_url: str, api_key: str | None, timeout: float) -> Httpx
     return {"base_url": base_url, "headers": headers, "timeout": timeout, "trust_env": url.host not in _LOCAL_HOSTS}
 
 
-def request_arguments(call: Call[Any]) -> dict[str, Any]:
-    """The call as the arguments of `httpx.Client.request`."""
+def request_arguments(call: Call[Any], timeout: httpx.Timeout) -> dict[str, Any]:
+    """The call as the arguments of `httpx.Client.request`; `timeout` is the client's own."""
     arguments: dict[str, Any] = {"method": call.method, "url": call.path, "headers": dict(call.headers)}
     if call.params:
         arguments["params"] = dict(call.params)
     if call.body is not None:
-        arguments["content"] = call.body.model_dump_json(exclude_unset=True)
+        arguments["content"] = _json(call.body)
         arguments["headers"]["Content-Type"] = "application/json"
+    if timeout.read is not None and call.least_seconds > timeout.read:
+        arguments["timeout"] = httpx.Timeout(
+            call.least_seconds, connect=timeout.connect, write=timeout.write, pool=timeout.pool
+        )
     return arguments
 
 
@@ -105,10 +112,10 @@ def parse(call: Call[A], response: httpx.Response) -> A:
         MemoryServiceError: It tells of a failure, in the class that the server meant.
     """
     if not response.is_success:
-        raise _failure(response)
+        raise failure(response)
     try:
-        return call.answer.model_validate_json(response.content)
-    except ValidationError:
+        return _read(call.answer, response.content)
+    except (ValueError, RecursionError):
         raise ServerFailed(
             f"{_place(response.request)} gave an answer that is none of memory-service's. "
             "Check the URL, and that client and server are of one version."
@@ -156,7 +163,8 @@ def finished(operation: schemas.Operation) -> schemas.ReindexReport | None:
     return operation.report if operation.state == "done" else None
 
 
-def _failure(response: httpx.Response) -> MemoryServiceError:
+def failure(response: httpx.Response) -> MemoryServiceError:
+    """The error that an answer tells of."""
     try:
         error = schemas.ErrorAnswer.model_validate_json(response.content).error
     except ValidationError:
@@ -167,17 +175,83 @@ def _failure(response: httpx.Response) -> MemoryServiceError:
     return from_wire(response.status_code, error.code, error.message)
 
 
+def _json(body: schemas.Request) -> str:
+    try:
+        return body.model_dump_json(exclude_unset=True)
+    except ValueError:
+        pass
+    # Half a surrogate pair, which a message may hold, can be named in JSON but not encoded.
+    try:
+        return json.dumps(body.model_dump(exclude_unset=True))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequest(f"The request cannot be written as JSON: {error}. Give plain values.") from None
+
+
+def _read(shape: type[A], content: bytes) -> A:
+    try:
+        return shape.model_validate_json(content)
+    except ValidationError:
+        # It may be such a half, which this reads and pydantic does not.
+        return shape.model_validate(json.loads(content))
+
+
 def _place(request: httpx.Request) -> str:
     return f"{request.url.scheme}://{request.url.netloc.decode()}"
 
 
-def _segment(text: str) -> str:
+def segment(text: str) -> str:
     """A text as one part of a path; "." and ".." would be taken for steps."""
     encoded = quote(text.encode("utf-8", "replace"), safe="")
     return encoded.replace(".", "%2E") if text in (".", "..") else encoded
 
 
-class Calls:
+def workspace_root(workspace: str) -> str:
+    """The path of everything in a workspace."""
+    return f"/v1/workspaces/{segment(workspace)}"
+
+
+class Routes:
+    """Makes calls below one path.
+
+    Args:
+        root: The path, encoded.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def _get(
+        self, path: str, answer: type[A], params: Mapping[str, str | float] | None = None, least_seconds: float = 0.0
+    ) -> Call[A]:
+        return Call(
+            method="GET",
+            path=f"{self._root}{path}",
+            answer=answer,
+            params=params or {},
+            safe=True,
+            least_seconds=least_seconds,
+        )
+
+    def _post(
+        self, path: str, answer: type[A], body: schemas.Request, key: str | None = None, least_seconds: float = 0.0
+    ) -> Call[A]:
+        # What is posted without a key only reads.
+        headers = {"Idempotency-Key": _visible("idempotency key", key)} if key is not None else {}
+        return Call(
+            method="POST",
+            path=f"{self._root}{path}",
+            answer=answer,
+            body=body,
+            headers=headers,
+            safe=True,
+            least_seconds=least_seconds,
+        )
+
+    def _delete(self, path: str, answer: type[A], *, safe: bool = False) -> Call[A]:
+        return Call(method="DELETE", path=f"{self._root}{path}", answer=answer, safe=safe)
+
+
+class Calls(Routes):
     """Makes the calls for one workspace.
 
     Args:
@@ -185,7 +259,7 @@ class Calls:
     """
 
     def __init__(self, workspace: str) -> None:
-        self._root = f"/v1/workspaces/{_segment(workspace)}"
+        super().__init__(workspace_root(workspace))
 
     def remember(
         self,
@@ -197,79 +271,68 @@ class Calls:
         idempotency_key: str | None,
     ) -> Call[schemas.StoredMemory]:
         """The call for a new memory; with its key it can be sent again."""
-        body = _checked(
-            schemas.NewMemory, text=text, tags=_listed("tags", tags), date=day, origin=origin, session_id=session_id
+        body = checked(
+            schemas.NewMemory, text=text, tags=listed("tags", tags), date=day, origin=origin, session_id=session_id
         )
-        return self._post("memories", schemas.StoredMemory, body, idempotency_key or new_key())
+        return self._post("/memories", schemas.StoredMemory, body, idempotency_key or new_key())
 
     def files(self) -> Call[schemas.MemoryFiles]:
         """The call for the list of files."""
-        return self._get("memories", schemas.MemoryFiles)
+        return self._get("/memories", schemas.MemoryFiles)
 
     def get(self, path: str, start_line: int, lines: int | None) -> Call[schemas.FileText]:
         """The call for lines of a file."""
         params = {"start_line": start_line} | ({} if lines is None else {"lines": lines})
-        return self._get(_file(path), schemas.FileText, params)
+        return self._get(f"/{_file(path)}", schemas.FileText, params)
 
     def put(self, path: str, text: str, etag: str | None) -> Call[schemas.WrittenFile]:
         """The call for a file's new text."""
         headers = {"If-None-Match": "*"} if etag is None else {"If-Match": _quoted(etag)}
-        body = _checked(schemas.FileWrite, text=text)
+        body = checked(schemas.FileWrite, text=text)
         return Call(
             method="PUT", path=f"{self._root}/{_file(path)}", answer=schemas.WrittenFile, body=body, headers=headers
         )
 
     def delete(self, path: str) -> Call[schemas.WrittenFile]:
         """The call that erases a file."""
-        return self._delete(_file(path), schemas.WrittenFile)
+        return self._delete(f"/{_file(path)}", schemas.WrittenFile)
 
     def forget(self, memory_id: str) -> Call[schemas.ForgottenMemory]:
         """The call that erases an entry."""
-        return self._delete(f"entries/{_segment(memory_id)}", schemas.ForgottenMemory)
+        return self._delete(f"/entries/{segment(memory_id)}", schemas.ForgottenMemory)
 
     def search(self, query: str, **options: object) -> Call[schemas.SearchResults]:
         """The call for a search."""
-        return self._post("search", schemas.SearchResults, _checked(schemas.SearchRequest, query=query, **options))
+        return self._post("/search", schemas.SearchResults, checked(schemas.SearchRequest, query=query, **options))
 
     def context(self, query: str, **options: object) -> Call[schemas.Context]:
         """The call for a context."""
-        return self._post("context", schemas.Context, _checked(schemas.ContextRequest, query=query, **options))
+        return self._post("/context", schemas.Context, checked(schemas.ContextRequest, query=query, **options))
 
     def receipt(self, receipt_id: str) -> Call[schemas.Receipt]:
         """The call for a receipt."""
-        return self._get(f"receipts/{_segment(receipt_id)}", schemas.Receipt)
+        return self._get(f"/receipts/{segment(receipt_id)}", schemas.Receipt)
 
     def start_reindex(self, paths: Collection[str], full: bool) -> Call[schemas.OperationRef]:
         """The call that starts a reindex; with its key it can be sent again."""
-        body = _checked(schemas.ReindexRequest, full=full, paths=_listed("paths", paths))
-        return self._post("reindex", schemas.OperationRef, body, new_key())
+        body = checked(schemas.ReindexRequest, full=full, paths=listed("paths", paths))
+        return self._post("/reindex", schemas.OperationRef, body, new_key())
 
     def operation(self, operation_id: str) -> Call[schemas.Operation]:
         """The call for the state of an operation."""
-        return self._get(f"operations/{_segment(operation_id)}", schemas.Operation)
+        return self._get(f"/operations/{segment(operation_id)}", schemas.Operation)
 
     def cancel(self, operation_id: str) -> Call[schemas.Operation]:
         """The call that cancels an operation."""
-        return self._delete(f"operations/{_segment(operation_id)}", schemas.Operation, safe=True)
+        return self._delete(f"/operations/{segment(operation_id)}", schemas.Operation, safe=True)
 
     def status(self) -> Call[schemas.Status]:
         """The call for the status."""
-        return self._get("status", schemas.Status)
+        return self._get("/status", schemas.Status)
 
     def version(self) -> Call[schemas.Version]:
         """The call for the version of the server."""
         return Call(method="GET", path="/version", answer=schemas.Version, safe=True)
-
-    def _get(self, path: str, answer: type[A], params: Mapping[str, int] | None = None) -> Call[A]:
-        return Call(method="GET", path=f"{self._root}/{path}", answer=answer, params=params or {}, safe=True)
-
-    def _post(self, path: str, answer: type[A], body: schemas.Request, key: str | None = None) -> Call[A]:
-        # What is posted without a key only reads.
-        headers = {"Idempotency-Key": _visible("idempotency key", key)} if key is not None else {}
-        return Call(method="POST", path=f"{self._root}/{path}", answer=answer, body=body, headers=headers, safe=True)
-
-    def _delete(self, path: str, answer: type[A], *, safe: bool = False) -> Call[A]:
-        return Call(method="DELETE", path=f"{self._root}/{path}", answer=answer, safe=safe)
 
 
 R = TypeVar("R", bound=schemas.Request)
@@ -280,7 +343,7 @@ def new_key() -> str:
     return secrets.token_urlsafe(18)
 
 
-def _checked(shape: type[R], **values: object) -> R:
+def checked(shape: type[R], **values: object) -> R:
     """A body; what it cannot hold is refused here as the server would."""
     try:
         return shape.model_validate(values)
@@ -293,7 +356,7 @@ def _checked(shape: type[R], **values: object) -> R:
         ) from None
 
 
-def _listed(name: str, values: Collection[str]) -> list[str]:
+def listed(name: str, values: Collection[str]) -> list[str]:
     # A lone string would be taken for its letters.
     if isinstance(values, str):
         raise InvalidRequest(f"The field {name!r} takes a list of texts, not one text. Put it into a list.")
@@ -301,7 +364,7 @@ def _listed(name: str, values: Collection[str]) -> list[str]:
 
 
 def _file(path: str) -> str:
-    return "memories/" + "/".join(_segment(segment) for segment in path.split("/"))
+    return "memories/" + "/".join(segment(part) for part in path.split("/"))
 
 
 def _quoted(etag: str) -> str:

@@ -6,19 +6,21 @@ Invariants: what a step takes out, no later step counts again; nothing that is p
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from memory_service.compaction import pruning
 from memory_service.compaction.duplicates import duplicates
 from memory_service.compaction.media import media
 from memory_service.compaction.steps import Given, Pruned, PruningRules, pruned_view
-from memory_service.compaction.stubs import guarded
+from memory_service.compaction.stubs import guarded, placeholder_text
 from memory_service.messages import Numbered, is_tool_result, numbered, text_of
 
 PruningMode = Literal["to_target", "cache_ttl", "budget", "off"]
 _SQUEEZE_TRIES = 12
+_TOO_LARGE = "[Results of tools left out: they are too large for the window]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ class CheapWish:
 
 def cheapened(tail: Sequence[Numbered], rules: PruningRules, wish: CheapWish, given: Given) -> Cheap:
     """Take out what is old, double, or media, as the mode wants it."""
-    work = _Work(tail, wish, given)
+    work = _Work(tail, wish, given, _sharing(tail))
     if wish.mode == "off":
         return work.done()
     if wish.mode == "cache_ttl":
@@ -84,13 +86,13 @@ def cheapened(tail: Sequence[Numbered], rules: PruningRules, wish: CheapWish, gi
                 tokens=wish.tokens,
                 now=wish.now,
                 last_used_at=wish.last_used_at,
-                given=given,
+                given=work.of_results(),
             ),
         )
     elif wish.mode == "budget":
-        work.take("budget", pruning.budget(tail, rules, given=given))
+        work.take("budget", pruning.budget(tail, rules, given=work.of_results()))
     else:
-        work.take("duplicates", duplicates(tail, rules, given=work.given))
+        work.take("duplicates", duplicates(tail, rules, given=work.of_results()))
         work.take(
             "old_results",
             pruning.to_target(
@@ -101,7 +103,7 @@ def cheapened(tail: Sequence[Numbered], rules: PruningRules, wish: CheapWish, gi
                 window_tokens=wish.window_tokens,
                 usable_tokens=wish.usable_tokens,
                 force=wish.hard,
-                given=work.given,
+                given=work.of_results(),
             ),
         )
     if work.tokens > wish.target_tokens:
@@ -110,7 +112,20 @@ def cheapened(tail: Sequence[Numbered], rules: PruningRules, wish: CheapWish, gi
 
 
 def squeezed(tail: Sequence[Numbered], room_tokens: int, *, protected: Sequence[int] = ()) -> Cheap:
-    """Cut every result to the largest size at which the messages fit; to a few words if none does."""
+    """Cut every result to the largest size at which the messages fit; to a few words if none does.
+
+    Results that share a number can only be cut to one text for all of them: that is done where the rest is not enough.
+    """
+    sharing = _sharing(tail) - {*protected}
+    done = _squeezed(tail, room_tokens, {*protected, *sharing})
+    if not sharing or sum(each.tokens for each in done.tail) <= room_tokens:
+        return done
+    placed = {seq: placeholder_text(_TOO_LARGE, seq) for seq in sharing}
+    done = _squeezed(pruned_view(tail, placed), room_tokens, {*protected, *sharing})
+    return replace(done, cleared={**placed, **done.cleared})
+
+
+def _squeezed(tail: Sequence[Numbered], room_tokens: int, protected: Collection[int]) -> Cheap:
     results = [each for each in tail if is_tool_result(each.message) and each.seq not in protected]
     fixed = sum(each.tokens for each in tail) - sum(each.tokens for each in results)
     low, high = 200, max((len(text_of(each.message)) * 4 for each in results), default=200)
@@ -129,13 +144,26 @@ def _cut(each: Numbered, limit_chars: int) -> Numbered:
     return each if message is each.message else numbered(message, each.seq, each.at)
 
 
+def _sharing(tail: Sequence[Numbered]) -> frozenset[int]:
+    """The numbers that several results have: one message of Anthropic's holds all results of a turn.
+
+    A text stands for a number, so one that is made for one of these results would stand for the others too.
+    """
+    counts = Counter(each.seq for each in tail if is_tool_result(each.message))
+    return frozenset(seq for seq, count in counts.items() if count > 1)
+
+
 class _Work:
-    def __init__(self, tail: Sequence[Numbered], wish: CheapWish, given: Given) -> None:
-        self._tail, self._before = tail, wish.tokens
+    def __init__(self, tail: Sequence[Numbered], wish: CheapWish, given: Given, sharing: frozenset[int]) -> None:
+        self._tail, self._before, self._sharing = tail, wish.tokens, sharing
         self._steps = list[CheapStep]()
         self._cleared = dict[int, str]()
         self._stripped = list[int]()
         self.tokens, self.given = wish.tokens, given
+
+    def of_results(self) -> Given:
+        """What is settled for steps that put a text for a result."""
+        return replace(self.given, protected=self._sharing.union(self.given.protected))
 
     def take(self, name: str, step: Pruned) -> None:
         if not (step.cleared or step.stripped):

@@ -234,10 +234,15 @@ class _Planner:
     def _cuts(self, tail: Sequence[Numbered]) -> Iterator[int]:
         """Where to cut, the largest tail first; each is asked for when the one before was too large."""
         live, keep = self._snapshot.live, self._preset.keep.tokens(self._usable)
-        yield self._first_cut(tail, keep)
+        first = self._first_cut(tail, keep)
+        yield first
+        kept = sum(each.tokens for each in tail[first:])
         room = self._target - self._snapshot.fixed_tokens - sum(self._checkpoint_sizes(tail))
-        for tokens in (room, *(int(keep * share) for share in _SMALLER)):
-            if tokens < keep:
+        # The request may have to stand in the checkpoint, which takes of the same room.
+        less = room - self._frame(len(tail), tail)
+        # Where messages or turns are counted, what was kept first may be more than `keep`, or less.
+        for tokens in sorted((room, less, keep, *(int(keep * share) for share in _SMALLER)), reverse=True):
+            if tokens < kept:
                 yield cut_by_tokens(tail, max(tokens, 0), live=live)
 
     def _first_cut(self, tail: Sequence[Numbered], keep_tokens: int) -> int:

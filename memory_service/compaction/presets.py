@@ -139,7 +139,8 @@ _OPENCODE = Preset(
     name="opencode",
     thresholds=OPENCODE,
     keep=KeepRules(share=0.25, least_tokens=2_000, most_tokens=8_000, turns=2),
-    summary=SummaryRules(style="sections", headings=OPENCODE_HEADINGS),
+    # No margin: the model of the session reads all that it was just sent, and says so itself if that is too much.
+    summary=SummaryRules(style="sections", headings=OPENCODE_HEADINGS, safety=1.0),
     fallback="none",
     pruning=PruningRules(placeholder="[Old tool result content cleared]"),
     pruning_mode="budget",

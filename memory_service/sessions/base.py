@@ -63,3 +63,26 @@ class SessionLog(Protocol):
             NotFound: There is none of that number.
             StorageFailed: It is damaged or cannot be read.
         """
+
+    def trim(self, keep_last: int) -> str:
+        """Shortens the log to its last lines; what the view is built on, such as pins and compactions, stays too.
+
+        Args:
+            keep_last: How many lines stay, whatever they are; of the older ones, messages and usage go.
+
+        Returns:
+            The name of what has the log as it was.
+
+        Raises:
+            InvalidRequest: `keep_last` is negative.
+            NotFound: There is no log.
+            StorageFailed: The disk did not take it; the log is as it was.
+        """
+
+    def restore_trim(self) -> None:
+        """Takes the last trim back; what was appended since stays.
+
+        Raises:
+            NotFound: No trim is left to take back.
+            StorageFailed: The disk did not take it; the log is as it was.
+        """

@@ -138,11 +138,7 @@ class SessionLogs:
         return self._remove_unnamed(set(self._blobs.all()))
 
     def _log(self, session_id: str) -> JsonlLog:
-        if _ID.fullmatch(session_id) is None:
-            raise InvalidName(
-                f"{session_id[:100]!a} is no id of a session. "
-                "Use 1 to 128 of A-Z, a-z, 0-9, '.', '_' and '-', and begin with a letter or digit."
-            )
+        check_session_id(session_id)
         with self._guard:
             log = self._logs.pop(session_id, None) or JsonlLog(self._folder / f"{session_id}{SUFFIX}", now=self._now)
             self._logs[session_id] = log
@@ -195,6 +191,19 @@ class SessionLogs:
                 return {match.decode() for piece in _pieces(descriptor) for match in _SHA256.findall(piece)}
         except NotFound:
             return set()
+
+
+def check_session_id(session_id: str) -> None:
+    """Make sure that a name is the id of a session.
+
+    Raises:
+        InvalidName: It is none.
+    """
+    if _ID.fullmatch(session_id) is None:
+        raise InvalidName(
+            f"{session_id[:100]!a} is no id of a session. "
+            "Use 1 to 128 of A-Z, a-z, 0-9, '.', '_' and '-', and begin with a letter or digit."
+        )
 
 
 def _is_log(name: str) -> bool:

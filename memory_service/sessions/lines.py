@@ -1,13 +1,16 @@
 r"""Owns the format of a line: a record to bytes and back. Pure.
 
 ```
-{"seq":7,"batch":[6,7],"ts":"2026-11-20T14:32:00.123456Z","kind":"message","usage":{…},"media":[…],"message":{…}}
+{"seq":7,"ts":"2026-11-20T14:32:00.123Z","usage":{…},"media":[…],"message":{…}}
+{"seq":8,"batch":2,"ts":"2026-11-20T14:32:07.005Z","kind":"pin",…}
+{"seq":9,"ts":"2026-11-20T14:32:07.005Z","message":{…}}
 ```
 
-Invariants: a line is JSON in UTF-8 and ends with LF; it begins with `seq`, `batch` (the first and last number of
-what was written with it, all or nothing), `ts` and `kind`, in this order and without spaces, so that its place
-in the log is known without parsing it; a message is the last field and stands there as it was given, or as a
-string in `text` if it has line ends or half a surrogate pair in it.
+Invariants: a line is JSON in UTF-8 and ends with LF; it begins with `seq` and `ts`, in this order and without
+spaces, so that its place in the log is known without parsing it. What is written at once, all or nothing, has one
+`ts`, and its first line says in `batch` how many lines these are, if there is more than one. A line with a `kind`
+is a record of that kind; one with none is a message, which is the last field and stands there as it was given, or
+as a string in `text` if it has line ends or half a surrogate pair in it.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ from memory_service.sessions.records import (
     Compaction,
     Flush,
     Json,
+    Keyed,
     Learned,
-    LedgerEntry,
     Message,
     Pending,
     Pin,
@@ -43,19 +46,20 @@ from memory_service.sessions.records import (
 # Deeper than any message of a provider, and far from where the parser gives up.
 MAX_NESTING = 256
 _MAX_DIGITS = 400
+# A line without a kind has to go on as a message does: a pin whose kind is damaged would be taken for one.
 _STAMP = re.compile(
-    rb'\{"seq":([1-9]\d{0,17}),"batch":\[([1-9]\d{0,17}),([1-9]\d{0,17})\],"ts":"([^"\\]*)","kind":"([a-z][a-z0-9_.-]*)"'
+    rb'\{"seq":([1-9]\d{0,17})(?:,"batch":([1-9]\d{0,17}))?,"ts":"([^"\\]*)"'
+    rb'(?:,"kind":"([a-z][a-z0-9_.-]*)"|(?=,"(?:usage|media|message|text)":))'
 )
 _MESSAGE = b',"message":'
 
 
 # Ten thousand of these two are made when a log is read: a tuple takes a quarter of the time.
 class Stamp(NamedTuple):
-    """The place of a line in its log; the line itself goes on after `size_bytes`."""
+    """The place of a line in its log, which goes on after `size_bytes`; `batch` is 0 if the line does not tell it."""
 
     seq: int
-    first: int
-    last: int
+    batch: int
     ts: str
     kind: str
     size_bytes: int
@@ -94,9 +98,11 @@ def draft(body: Body) -> Draft:
         raise InvalidRequest(f"A {kind} record holds a value that is no JSON. Use only what JSON knows.") from error
 
 
-def encode(made: Draft, *, seq: int, first: int, last: int, ts: str) -> bytes:
-    """The line of a record."""
-    return f'{{"seq":{seq},"batch":[{first},{last}],"ts":"{ts}","kind":"{made.kind}",{made.rest}\n'.encode()
+def encode(made: Draft, *, seq: int, ts: str, batch: int = 1) -> bytes:
+    """The line of a record; `batch` is how many are written at once, if it is the first of them."""
+    count = f'"batch":{batch},' if batch > 1 else ""
+    kind = "" if made.kind == "message" else f'"kind":"{made.kind}",'
+    return f'{{"seq":{seq},{count}"ts":"{ts}",{kind}{made.rest}\n'.encode()
 
 
 def stamp(line: bytes) -> Stamp | None:
@@ -104,10 +110,9 @@ def stamp(line: bytes) -> Stamp | None:
     match = _STAMP.match(line)
     if match is None or not line.endswith(b"}\n") or b"\0" in line:
         return None
-    seq, first, last = int(match[1]), int(match[2]), int(match[3])
-    if not first <= seq <= last:
-        return None
-    return Stamp(seq, first, last, match[4].decode("utf-8", "replace"), match[5].decode(), match.end())
+    seq, batch, ts, kind = match.groups()
+    shown = "message" if kind is None else kind.decode()
+    return Stamp(int(seq), int(batch or 0), ts.decode("utf-8", "replace"), shown, match.end())
 
 
 def decode(line: bytes) -> Line:
@@ -231,6 +236,9 @@ class _Fields:
     def text_or_none(self, name: str) -> str | None:
         return None if self._fields.get(name) is None else self.text(name)
 
+    def text_or(self, name: str, otherwise: str) -> str:
+        return self.text(name) if self.has(name) else otherwise
+
     def items(self, name: str) -> list[Json]:
         value = self._fields.get(name, [])
         if not isinstance(value, list):
@@ -308,12 +316,17 @@ def _usage(fields: _Fields) -> Usage:
         cache_read_tokens=fields.integer("cache_read_tokens"),
         cache_write_tokens=fields.integer("cache_write_tokens"),
         model=fields.text_or_none("model"),
+        estimated_tokens=fields.integer_or_none("estimated_tokens"),
     )
 
 
-def _ledger_entry(fields: _Fields) -> LedgerEntry:
-    seqs = [seq for seq in fields.items("seqs") if isinstance(seq, int)]
-    return LedgerEntry(kind=fields.text("kind"), text=fields.text("text"), seqs=seqs)
+def _part_of_summary(item: Json) -> str | tuple[int, int]:
+    match item:
+        case str():
+            return item
+        case [int(first), int(last)]:
+            return first, last
+    raise ValueError("no part of a summary")
 
 
 def _compaction(fields: _Fields) -> Compaction:
@@ -321,15 +334,24 @@ def _compaction(fields: _Fields) -> Compaction:
         base=fields.integer_or_none("base"),
         upto=fields.integer("upto"),
         tail_start=fields.integer("tail_start"),
-        summary=fields.text("summary"),
+        summary=tuple(_part_of_summary(item) for item in fields.items("summary")),
         stage=fields.text("stage"),
         tokens_before=fields.integer("tokens_before"),
         tokens_after=fields.integer("tokens_after"),
-        ledger=tuple(_ledger_entry(_Fields(item)) for item in fields.items("ledger")),
         cleared={int(seq): str(stub) for seq, stub in fields.mapping("cleared").items()},
+        stripped=tuple(seq for seq in fields.items("stripped") if isinstance(seq, int)),
+        role=fields.text_or("role", "user"),
+        preset=fields.text_or("preset", "default"),
+        trigger=fields.text_or("trigger", "manual"),
+        method=fields.text_or("method", "none"),
         model=fields.text_or_none("model"),
         prompt_version=fields.text_or_none("prompt_version"),
+        calls=fields.integer_or_none("calls") or 0,
+        input_tokens=fields.integer_or_none("input_tokens") or 0,
+        output_tokens=fields.integer_or_none("output_tokens") or 0,
+        duration_ms=fields.integer_or_none("duration_ms") or 0,
         audit=fields.mapping("audit"),
+        notes=fields.texts("notes"),
         reason=fields.text("reason"),
     )
 
@@ -338,6 +360,7 @@ def _flush(fields: _Fields) -> Flush:
     return Flush(
         from_seq=fields.integer("from_seq"),
         to_seq=fields.integer("to_seq"),
+        method=fields.text_or("method", ""),
         written=fields.texts("written"),
         reason=fields.text("reason"),
     )
@@ -368,6 +391,10 @@ _FORMS: dict[str, _Form] = {
         lambda it: Learned(
             context_window=it.integer("context_window"), model=it.text_or_none("model"), reason=it.text("reason")
         ),
+    ),
+    "keyed": _Form(
+        Keyed,
+        lambda it: Keyed(key=it.text("key"), messages=it.integer("messages"), content=it.text("content")),
     ),
     "trimmed": _Form(Trimmed, lambda it: Trimmed(backup=it.text("backup"), lines=it.integer("lines"))),
 }

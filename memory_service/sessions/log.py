@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import itertools
 import os
 import stat
 import threading
@@ -24,9 +23,10 @@ from memory_service.files import WriteLock, opened, storage_errors
 from memory_service.sessions import trims
 from memory_service.sessions.base import SessionLog
 from memory_service.sessions.blobs import Blobs
-from memory_service.sessions.lines import Draft, Line, decode, draft, encode
+from memory_service.sessions.lines import Draft, Line, draft, encode
 from memory_service.sessions.media import Part, attach, describe, media_of
-from memory_service.sessions.offsets import Offsets
+from memory_service.sessions.mending import Mending, save_beside
+from memory_service.sessions.offsets import Offsets, line_of
 from memory_service.sessions.records import Appended, Body, Message, Record, Repair, SessionHeader, Trimmed
 
 __all__ = ["JsonlLog", "SessionLog"]
@@ -64,9 +64,8 @@ class JsonlLog:
         # Held for every look at what follows; whoever needs the lock too takes that first.
         self._guard = threading.RLock()
         self._offsets = Offsets()
-        self._repairs: dict[Repair, None] = {}
+        self._mending = Mending(path, self._offsets)
         self._is_open = False
-        self._read_header: int | None = None
 
     @property
     def last_seq(self) -> int:
@@ -87,7 +86,7 @@ class JsonlLog:
             if descriptor is None or not self._offsets.last_seq:
                 return None
             seq = self._offsets.header_seq
-            line = None if seq is None else self._line(descriptor, seq)
+            line = None if seq is None else self._offsets.line(descriptor, seq)
             if line is not None and isinstance(line.record.body, SessionHeader):
                 return line.record.body
             return self._lost_header()
@@ -96,10 +95,7 @@ class JsonlLog:
     def repairs(self) -> tuple[Repair, ...]:
         """What was found wrong with the log since it was opened; for `degraded`."""
         with self._reading():
-            count, first = self._offsets.damaged
-            message = f"{count} lines of {self._path.name} were skipped; the first begins at byte {first}."
-            damaged = [Repair(kind="damaged", message=message)] if count else []
-            return (*damaged, *self._repairs)
+            return self._mending.repairs
 
     def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None) -> Appended:
         """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
@@ -156,7 +152,7 @@ class JsonlLog:
                         stream.seek(start)
                     raw = stream.readline()
                     at = start + len(raw)
-                    line = _line(raw, seq) or self._second_look(seq)
+                    line = line_of(raw, seq) or self._second_look(seq)
                     if line is not None:
                         yield self._with_media(line, media)
 
@@ -191,14 +187,14 @@ class JsonlLog:
             )
         return self._blobs.get(parts[number - 1].sha256)
 
-    def trim(self, keep_last: int) -> Path:
+    def trim(self, keep_last: int) -> str:
         """Shortens the log to its last lines; what the view is built on, such as pins and compactions, stays too.
 
         Args:
             keep_last: How many lines stay, whatever they are; of the older ones, messages and usage go.
 
         Returns:
-            The file that has the log as it was.
+            The name of the file beside it that has the log as it was.
 
         Raises:
             InvalidRequest: `keep_last` is negative.
@@ -210,7 +206,7 @@ class JsonlLog:
         with self.writing(must_exist=True) as descriptor:
             raw = files.read_all(descriptor)
             kept, gone = trims.kept_lines(raw, keep_last)
-            backup = self._save(raw, "bak")
+            backup = save_beside(self._path, raw, "bak")
             made = draft(Trimmed(backup=backup.name, lines=gone))
             try:
                 self._replace(descriptor, b"".join((*kept, *self._lines([made]))))
@@ -218,7 +214,7 @@ class JsonlLog:
                 with suppress(OSError):
                     backup.unlink()
                 raise
-        return backup
+        return backup.name
 
     def restore_trim(self) -> None:
         """Takes the last trim back; what was appended since stays.
@@ -277,7 +273,7 @@ class JsonlLog:
             return
         self._is_open = True
         with self._reading() as descriptor:
-            is_sound = descriptor is None or self._is_sound(descriptor)
+            is_sound = descriptor is None or self._mending.is_sound(descriptor)
         if is_sound:
             return
         # What looks torn may be a line that somebody writes at this moment: with the lock held, it is whole.
@@ -285,7 +281,7 @@ class JsonlLog:
             with self.writing(must_exist=True):
                 pass
         except MemoryServiceError as error:
-            self._note(Repair(kind="unrepaired", message=f"{self._path.name} was read as it is, not mended. {error}"))
+            self._mending.note("unrepaired", f"{self._path.name} was read as it is, not mended. {error}")
 
     def _check_place(self) -> None:
         folder = self._path.parent
@@ -295,75 +291,29 @@ class JsonlLog:
             if not stat.S_ISREG(os.lstat(self._path).st_mode):
                 raise InvalidName(f"{self._path.name} is a link or no regular file. Move it away.")
 
-    def _note(self, repair: Repair) -> None:
-        self._repairs[repair] = None
-
     def _mend(self, descriptor: int) -> None:
         """Cuts a torn end, and writes a header if the log has lost its own. The lock is held."""
-        self._offsets.refresh(descriptor)
-        if self._offsets.is_torn:
-            self._cut(descriptor)
-        if self._is_foreign():
-            self._note(Repair(kind="foreign", message=f"{self._path.name} holds no record of a session."))
-            raise StorageFailed(f"{self._path.name} is no log of a session. Move it away.")
-        if not self._has_header(descriptor):
+        self._mending.cut(descriptor)
+        if not self._mending.has_header(descriptor):
             self._write(descriptor, [draft(self._lost_header())])
-            self._note(Repair(kind="header", message=f"{self._path.name} had lost its header and has a new one."))
-
-    def _cut(self, descriptor: int) -> None:
-        end = self._offsets.end
-        with open(descriptor, "rb", closefd=False) as stream:
-            stream.seek(end)
-            torn = stream.read()
-        kept = self._save(torn, "torn")
-        files.truncate_durably(descriptor, end)
-        self._offsets.refresh(descriptor)
-        message = f"The last {len(torn)} bytes of {self._path.name} were no whole record; {kept.name} has them."
-        self._note(Repair(kind="torn", message=message))
-
-    def _is_sound(self, descriptor: int) -> bool:
-        return not self._offsets.is_torn and not self._is_foreign() and self._has_header(descriptor)
-
-    def _is_foreign(self) -> bool:
-        """Whether there are whole lines, and none is ours."""
-        return not self._offsets.last_seq and self._offsets.end > 0
-
-    def _has_header(self, descriptor: int) -> bool:
-        """Whether the log has a header that can be read, or needs none."""
-        while (seq := self._offsets.header_seq) is not None and seq != self._read_header:
-            if self._line(descriptor, seq) is None:
-                self._drop(seq)
-            else:
-                self._read_header = seq
-        return seq is not None or not self._offsets.last_seq
+            self._mending.note("header", f"{self._path.name} had lost its header and has a new one.")
 
     def _lost_header(self) -> SessionHeader:
         return SessionHeader(session_id=self._session_id, rebuilt=True)
-
-    def _drop(self, seq: int) -> None:
-        self._offsets.drop(seq)
-        self._note(Repair(kind="damaged", message=f"Record {seq} of {self._path.name} cannot be read and was skipped."))
-
-    def _save(self, raw: bytes, ending: str) -> Path:
-        """Writes a file beside the log, under a name that is free."""
-        for number in itertools.count(1):
-            target = self._path.with_name(f"{self._path.name}.{ending}" + (f"-{number}" if number > 1 else ""))
-            if files.current_signature(target) is None and files.replace_durably(target, raw, expected=None):
-                break
-        return target
 
     def _replace(self, descriptor: int, raw: bytes) -> None:
         if not files.replace_durably(self._path, raw, expected=files.signature(os.fstat(descriptor))):
             raise files.restless(self._path.name)
 
-    def _lines(self, drafts: Iterable[Draft]) -> list[bytes]:
-        drafts = list(drafts)
+    def _lines(self, drafts: Sequence[Draft]) -> list[bytes]:
         first = self._offsets.last_seq + 1
-        last = first + len(drafts) - 1
-        ts = self._now().astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return [encode(made, seq=seq, first=first, last=last, ts=ts) for seq, made in enumerate(drafts, start=first)]
+        ts = self._now().astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+        return [
+            encode(made, seq=seq, ts=ts, batch=len(drafts) if seq == first else 1)
+            for seq, made in enumerate(drafts, start=first)
+        ]
 
-    def _write(self, descriptor: int, drafts: Iterable[Draft]) -> None:
+    def _write(self, descriptor: int, drafts: Sequence[Draft]) -> None:
         """Appends a batch with one write."""
         files.append_durably(descriptor, b"".join(self._lines(drafts)))
         if not self._offsets.end:
@@ -398,15 +348,6 @@ class JsonlLog:
                         self._blobs.remove(sha256)
                 raise
 
-    def _line(self, descriptor: int, seq: int) -> Line | None:
-        """A record by its number; None if there is none, or it is damaged."""
-        start = self._offsets.start_of(seq)
-        if start is None:
-            return None
-        with open(descriptor, "rb", closefd=False) as stream:
-            stream.seek(start)
-            return _line(stream.readline(), seq)
-
     def _second_look(self, seq: int) -> Line | None:
         """A record that was not where it should be: it is damaged, or was moved or taken back meanwhile."""
         with self._reading() as descriptor:
@@ -414,16 +355,16 @@ class JsonlLog:
                 return None
             self._offsets.clear()
             self._offsets.refresh(descriptor)
-            line = self._line(descriptor, seq)
+            line = self._offsets.line(descriptor, seq)
             if line is None and self._offsets.start_of(seq) is not None:
-                self._drop(seq)
+                self._mending.drop(seq)
             return line
 
     def _message(self, seq: int) -> tuple[Message, tuple[Part, ...]]:
         with self._reading() as descriptor:
             line = None
             if descriptor is not None and self._offsets.start_of(seq) is not None:
-                line = self._line(descriptor, seq) or self._second_look(seq)
+                line = self._offsets.line(descriptor, seq) or self._second_look(seq)
         if line is None or not isinstance(line.record.body, Message):
             raise NotFound(f"The log of {self._session_id} has no message {seq}. Read the log to see what it has.")
         return line.record.body, line.parts
@@ -439,16 +380,7 @@ class JsonlLog:
             try:
                 text = attach(body.text, line.parts, lambda part: self._blobs.get(part.sha256))
             except (NotFound, StorageFailed):
-                self._note(Repair(kind="media", message=f"What message {seq} keeps beside the log cannot be read."))
+                self._mending.note("media", f"What message {seq} keeps beside the log cannot be read.")
         if text is None:
             text = describe(body.text, told, line.parts)
         return replace(line.record, body=replace(body, text=text, media=told))
-
-
-def _line(raw: bytes, seq: int) -> Line | None:
-    """The record of a line; None if it is damaged, or another one."""
-    try:
-        line = decode(raw)
-    except ValueError:
-        return None
-    return line if line.record.seq == seq else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from memory_service.files import Signature, signature
-from memory_service.sessions.lines import Stamp, is_object, stamp
+from memory_service.sessions.lines import Line, Stamp, decode, is_object, stamp
 
 # A line begins with its place in the log; this much of it tells whether it is still the same one.
 _GLANCE_BYTES = 160
@@ -24,17 +24,24 @@ class _Batch:
     """What was written at once, as far as it was met.
 
     Attributes:
-        begin: Where its first line begins.
+        begin: Where the first of its lines begins that was met.
+        last: The number of its last record.
+        ts: When all of it was written.
         last_line: Where the last of its lines begins that was met.
         is_whole: Whether that is the last one of all. Lines before it that are damaged are skipped, here as
             anywhere: it cannot be told from damage to what was answered long ago.
     """
 
     begin: int
-    first: int
     last: int
+    ts: str
     last_line: int = 0
     is_whole: bool = False
+
+    def goes_on(self, place: Stamp) -> bool:
+        """Whether a line is the next one of it."""
+        # The time ends a batch too: a damaged count must not take what was answered later for a part of it.
+        return not place.batch and place.seq <= self.last and place.ts == self.ts
 
 
 class Offsets:
@@ -82,6 +89,15 @@ class Offsets:
         if at == len(self._seqs) or self._seqs[at] != seq or seq in self._dropped:
             return None
         return self._starts[at]
+
+    def line(self, descriptor: int, seq: int) -> Line | None:
+        """A record by its number, from the open file; None if there is none, or it is damaged."""
+        start = self.start_of(seq)
+        if start is None:
+            return None
+        with open(descriptor, "rb", closefd=False) as stream:
+            stream.seek(start)
+            return line_of(stream.readline(), seq)
 
     def after(self, seq: int) -> tuple[array[int], array[int]]:
         """The numbers of all records after this one, and where they begin."""
@@ -143,11 +159,15 @@ class Offsets:
                     self._skip([start])
                     self.end = at
                 continue
-            if batch is None or (place.first, place.last) != (batch.first, batch.last):
-                batch = self._begin(place, start, doubtful)
+            if batch is None or not batch.goes_on(place):
+                # Those before it are whole batches, or damage to what was answered long ago.
+                self._skip(doubtful)
+                doubtful.clear()
+                self.end = start
+                batch = _Batch(start, place.seq + max(place.batch, 1) - 1, place.ts)
             self._add(place, start)
             batch.last_line = start
-            if place.seq == place.last:
+            if place.seq == batch.last:
                 batch.is_whole = True
                 self._skip(doubtful)
                 doubtful.clear()
@@ -156,15 +176,6 @@ class Offsets:
             self._take_back(batch)
             return None
         return batch
-
-    def _begin(self, place: Stamp, start: int, doubtful: list[int]) -> _Batch:
-        """Begins a batch; of the doubtful lines before it, it keeps those that may belong to it."""
-        own = min(place.seq - place.first, len(doubtful))
-        begin = doubtful[-own] if own else start
-        self._skip([line for line in doubtful if line < begin])
-        del doubtful[: len(doubtful) - own]
-        self.end = begin
-        return _Batch(begin, place.first, place.last)
 
     def _skip(self, lines: list[int]) -> None:
         if lines:
@@ -187,3 +198,12 @@ class Offsets:
         del self._seqs[kept:], self._starts[kept:]
         self._headers = [seq for seq in self._headers if seq <= self.last_seq]
         self.end = batch.begin
+
+
+def line_of(raw: bytes, seq: int) -> Line | None:
+    """The record of a line; None if it is damaged, or another one."""
+    try:
+        line = decode(raw)
+    except ValueError:
+        return None
+    return line if line.record.seq == seq else None

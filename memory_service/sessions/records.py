@@ -37,13 +37,17 @@ class SessionHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a provider counted for one call, in tokens; `input_tokens` without those of its cache."""
+    """What a provider counted for one call, in tokens; `input_tokens` without those of its cache.
+
+    `estimated_tokens` is what the prompt was taken for before the call; None if that is not known.
+    """
 
     input_tokens: int
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     model: str | None = None
+    estimated_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,31 +93,49 @@ class LedgerEntry(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """The old messages of the view give way to a summary.
+    """The old messages of the view give way to a summary; what it changes, not what the one before it did.
 
     Attributes:
         base: The compaction before this one; None for the first.
         upto: The last record that the plan was made on.
         tail_start: The first message that stays word for word.
-        stage: How far it went, such as `prune`, `summary` or `hard`.
-        cleared: The stub that stands for a tool result, by message.
+        stage: How far it went: `prune` leaves summary and tail as they were, `hard` cut what else would not fit.
+        summary: Stands for all messages before `tail_start`, as what it changes of the one before it: lines of that
+            by their numbers, from 0, both included, and new ones as text. Of no meaning at the stage `prune`.
+        cleared: The text that stands for a tool result, by message; what this one added.
+        stripped: Messages whose media gave way to a label; what this one added.
+        role: Whose message the summary is shown as.
         tokens_before: Size of the view before it.
         tokens_after: Size of the view after it.
+        method: Who wrote the summary: `model`, `extractive`, `note`, or `none` where none was needed.
+        calls: Requests to a model.
+        input_tokens: What the provider counted for them together.
+        output_tokens: The same for its answers.
         audit: What was checked, and what was found.
+        notes: What went differently than asked.
     """
 
     base: int | None
     upto: int
     tail_start: int
-    summary: str
+    summary: tuple[str | tuple[int, int], ...]
     stage: str
     tokens_before: int
     tokens_after: int
-    ledger: tuple[LedgerEntry, ...] = ()
     cleared: Mapping[int, str] = field(default_factory=dict)
+    stripped: tuple[int, ...] = ()
+    role: str = "user"
+    preset: str = "default"
+    trigger: str = "manual"
+    method: str = "none"
     model: str | None = None
     prompt_version: str | None = None
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    duration_ms: int = 0
     audit: Mapping[str, Json] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     reason: str = ""
 
 
@@ -147,6 +169,7 @@ class Flush:
 
     from_seq: int
     to_seq: int
+    method: str = ""
     written: tuple[str, ...] = ()
     reason: str = ""
 
@@ -176,6 +199,21 @@ class Trimmed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed:
+    """The messages right before it, in its own batch, came with an idempotency key.
+
+    Attributes:
+        key: Its hash.
+        messages: How many they are.
+        content: The hash of what they say.
+    """
+
+    key: str
+    messages: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
     """A record that a newer version wrote; `text` is its line. Whoever reads it ignores it."""
 
@@ -183,7 +221,21 @@ class Unknown:
     text: str
 
 
-Body = SessionHeader | Message | Usage | Compaction | Undo | Pin | Unpin | Flush | Pending | Learned | Trimmed | Unknown
+Body = (
+    SessionHeader
+    | Message
+    | Usage
+    | Compaction
+    | Undo
+    | Pin
+    | Unpin
+    | Flush
+    | Pending
+    | Learned
+    | Trimmed
+    | Keyed
+    | Unknown
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

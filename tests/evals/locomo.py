@@ -44,10 +44,19 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """What was said on a day: speaker and text of each turn."""
+
+    when: dt.datetime
+    turns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation as files of a workspace, as windows for the baseline, and its questions."""
+    """A conversation by days, as files of a workspace, as windows for the baseline, and its questions."""
 
     name: str
+    days: tuple[Day, ...]
     files: dict[str, str]
     windows: tuple[str, ...]
     questions: tuple[Question, ...]
@@ -61,6 +70,7 @@ def load(path: Path) -> Iterator[Conversation]:
 
 def _conversation(sample: dict[str, Any]) -> Conversation:
     talk, turns, files, windows = sample["conversation"], dict[str, str](), dict[str, str](), list[str]()
+    days = list[Day]()
     for number in range(1, 100):
         if session := talk.get(f"session_{number}"):
             when = _moment(talk[f"session_{number}_date_time"])
@@ -68,13 +78,16 @@ def _conversation(sample: dict[str, Any]) -> Conversation:
             for turn in session:
                 turns[turn["dia_id"]] = _spoken(turn)
                 lines.append(f"{turn['speaker']}: {turns[turn['dia_id']]}")
+            days.append(Day(when=when, turns=tuple((turn["speaker"], turns[turn["dia_id"]]) for turn in session)))
             files[_free_path(files, when.date())] = f"# {when:%A} {when.day} {when:%B %Y}, {when:%H:%M}\n\n" + "".join(
                 f"- {line}\n" for line in lines
             )
             starts = range(0, max(1, len(lines) - _WINDOW + _STEP), _STEP)
             windows += [f"{when:%d %B %Y}\n" + "\n".join(lines[start : start + _WINDOW]) for start in starts]
     questions = tuple(question for asked in sample["qa"] if (question := _question(asked, turns)))
-    return Conversation(name=sample["sample_id"], files=files, windows=tuple(windows), questions=questions)
+    return Conversation(
+        name=sample["sample_id"], days=tuple(days), files=files, windows=tuple(windows), questions=questions
+    )
 
 
 def _moment(text: str) -> dt.datetime:
@@ -104,14 +117,15 @@ def _question(asked: dict[str, Any], turns: dict[str, str]) -> Question | None:
 
 def share_found(question: Question, block: str) -> float:
     """Share of the evidence turns whose text stands in a block; of a long one a long part is enough."""
-    seen = _squashed(block)
-    found = [_squashed(text) for text in question.evidence]
+    seen = squashed(block)
+    found = [squashed(text) for text in question.evidence]
     return statistics.mean(
         text in seen or (len(text) > 240 and (text[:200] in seen or text[-200:] in seen)) for text in found
     )
 
 
-def _squashed(text: str) -> str:
+def squashed(text: str) -> str:
+    """A text as it is compared: words in lower case."""
     return re.sub(r"\W+", " ", html.unescape(text).lower()).strip()
 
 
@@ -174,29 +188,19 @@ def _measure(url: str, conversations: list[Conversation], budget: int, pooled: b
                 theirs.append((question.category, share_found(question, plain)))
         print(f"  {conversation.name}: {len(conversation.questions)} questions", file=sys.stderr)
     p50 = round(statistics.median(times), 2)
-    _report("memory-service", budget, ours, {"over_budget": over, "context_p50_ms": p50})
-    _report("rank-bm25, windows of 6 turns", budget, theirs, {})
+    report({"system": "memory-service", "budget_tokens": budget}, ours, {"over_budget": over, "context_p50_ms": p50})
+    report({"system": "rank-bm25, windows of 6 turns", "budget_tokens": budget}, theirs, {})
 
 
-def _report(name: str, budget: int, rows: list[tuple[int, float]], more: dict[str, float]) -> None:
+def report(what: dict[str, object], rows: list[tuple[int, float]], more: dict[str, float]) -> None:
+    """Print the share found, in all and by kind of question, as a line of JSON."""
     names = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
     by_category = {
         names[category]: round(statistics.mean(share for kind, share in rows if kind == category), 4)
         for category in sorted({kind for kind, _ in rows})
     }
     fraction = round(statistics.mean(share for _, share in rows), 4)
-    print(
-        json.dumps(
-            {
-                "system": name,
-                "budget_tokens": budget,
-                "questions": len(rows),
-                "fraction": fraction,
-                **more,
-                **by_category,
-            }
-        )
-    )
+    print(json.dumps({**what, "questions": len(rows), "fraction": fraction, **more, **by_category}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Quality floors on the bundled sample: sixty questions about a shop's notes, half of them Chinese."""
+"""Quality floors on the bundled sample: sixty questions about a shop's notes, half of them Chinese, and some about the
+recorded conversation beside them."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from indexer import Embedder, Index, MiniLM, Mode, RankingSettings
+from indexer import Embedder, Index, MiniLM, Mode, RankingSettings, SearchFilter, Source
 from indexer.ranking import Fusion
 from memory_service.sample import copy_sample
 
 _QUESTIONS = json.loads((Path(__file__).parent / "sample_questions.json").read_text("utf-8"))
+_RECORDED = json.loads((Path(__file__).parent / "recorded_questions.json").read_text("utf-8"))
+_NOTES: tuple[Source, ...] = ("memory",)
 _TODAY = dt.date(2026, 11, 20)
 
 
@@ -26,12 +29,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield place
 
 
-def found_within(folder: Path, language: str, first: int, mode: Mode, fusion: Fusion = "evidence") -> float:
-    """Share of the questions whose answering line is among the first hits."""
+def found_within(
+    folder: Path,
+    language: str,
+    first: int,
+    mode: Mode,
+    fusion: Fusion = "evidence",
+    *,
+    sources: tuple[Source, ...] = _NOTES,
+) -> float:
+    """Share of the questions about the notes whose answering line is among the first hits."""
     embedder: Embedder | None = MiniLM()
     index = Index(folder, embedder, ranking=RankingSettings(fusion=fusion), today=lambda: _TODAY)
     asked = [question for question in _QUESTIONS if question["language"] == language]
-    hits = [index.search(question["question"], limit=first, mode=mode).hits for question in asked]
+    kept = SearchFilter(sources=sources)
+    hits = [index.search(question["question"], limit=first, mode=mode, kept=kept).hits for question in asked]
     index.close()
     return sum(
         any(hit.path == question["path"] and question["contains"] in hit.passage.text for hit in found)
@@ -52,6 +64,24 @@ def found_within(folder: Path, language: str, first: int, mode: Mode, fusion: Fu
 )
 def test_floors(folder: Path, language: str, mode: Mode, first: int, floor: float) -> None:
     assert found_within(folder, language, first, mode) >= floor
+
+
+@pytest.mark.parametrize(("language", "floor"), [("en", 0.8), ("zh", 0.9)])
+def test_a_conversation_beside_the_notes_costs_little(folder: Path, language: str, floor: float) -> None:
+    """The conversation doubles the passages, and speaks of the same plants, parcels and people."""
+    assert found_within(folder, language, 5, "hybrid", sources=()) >= floor
+
+
+@pytest.mark.parametrize(("language", "floor"), [("en", 0.8), ("zh", 0.9)])
+def test_what_was_said_is_found_beside_the_notes(folder: Path, language: str, floor: float) -> None:
+    index = Index(folder, MiniLM(), today=lambda: _TODAY)
+    asked = [question for question in _RECORDED if question["language"] == language]
+    found = [
+        any(question["contains"] in hit.passage.text for hit in index.search(question["question"], limit=5).hits)
+        for question in asked
+    ]
+    index.close()
+    assert sum(found) / len(asked) >= floor
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

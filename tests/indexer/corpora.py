@@ -38,6 +38,8 @@ def corpus_of(rows: list[Row], *, paths: list[str] | None = None, names: dict[in
         "cues": [row.cues for row in rows],
         "label": [row.label for row in rows],
         "opens_section": [int(row.opens) for row in rows],
+        "start_line": list(range(1, len(rows) + 1)),
+        "end_line": list(range(1, len(rows) + 1)),
     }
     table = np.array([columns[name] for name in COLUMNS], np.int64).T.reshape(len(rows), len(COLUMNS))
     numbers = np.array([row.file for row in rows], np.int64)

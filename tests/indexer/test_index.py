@@ -24,10 +24,14 @@ from indexer import (
     StoreLocked,
     StoreOutdated,
     StoreReadOnly,
+    analysis,
+    markdown,
+    transcripts,
 )
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from tests.indexer.stores.test_sqlite import beside, holding, two_sentences
+from tests.indexer.talks import turns, write_log
 from tests.indexer.test_sources import reachable
 from tests.indexer.workspace import TODAY, CountingEmbedder, Workspace, run_python, run_unprivileged, texts
 
@@ -403,3 +407,21 @@ def test_searches_do_not_wait_for_a_sync_that_embeds(workspace: Workspace) -> No
 
 def test_nothing_is_left_beside_a_closed_index(filled: Workspace) -> None:
     assert [file.name for file in beside(filled.root / "index.sqlite")] == ["index.sqlite"]
+
+
+def test_rules_for_sessions_have_their_own_part_of_the_fingerprint(workspace: Workspace) -> None:
+    made_by = workspace.index(None).fingerprint.rules.split("/")
+    assert made_by == [markdown.RULES, transcripts.RULES, analysis.RULES]
+    assert markdown.RULES == "passages-1", "Markdown passages have not changed"
+
+
+def test_a_session_is_found_while_it_grows(workspace: Workspace) -> None:
+    log = write_log(workspace.root, "start")
+    index = workspace.synced(HashEmbedder())
+    for number in range(12):
+        log.append(turns(f"the code is c{number}x", f"第{number}个密码是甲{number}乙"))
+        assert index.sync(["sessions/talk.jsonl"]).embedded == 2
+        for question in (f"c{number}x", f"甲{number}乙"):
+            hit = index.search(question, limit=1).hits[0]
+            assert f"{number}" in hit.passage.text and hit.source == "sessions"
+    assert index.status().pending == 0

@@ -7,11 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexer import EmbedderUnavailable, EmbeddingError, Index, Mode, QueryInvalid, RankingSettings, SearchFilter
+from indexer import (
+    EmbedderUnavailable,
+    EmbeddingError,
+    Index,
+    LineRange,
+    Mode,
+    QueryInvalid,
+    RankingSettings,
+    SearchFilter,
+    Source,
+)
 from indexer.matrix import load_matrix
 from indexer.search import MAX_QUERY_CHARS, Query, View, find_postings, rank, to_hits, vector_text
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
+from tests.indexer.talks import write_log
 from tests.indexer.workspace import TODAY, CountingEmbedder, FailingEmbedder, Workspace, texts
 
 PLAIN = RankingSettings(recency_weight=0)
@@ -231,6 +242,108 @@ def test_filters_leave_out_what_they_say(workspace: Workspace) -> None:
     assert index.search("quokka", kept=SearchFilter(path_prefix="memory/none")).hits == ()
     assert index.search("quokka", kept=SearchFilter(since=dt.date(2027, 1, 1))).hits == ()
     assert index.search("quokka", kept=SearchFilter(since=dt.date(2026, 3, 1), until=dt.date(2026, 1, 1))).hits == ()
+
+
+def talked(workspace: Workspace) -> None:
+    """300 messages and 300 notes that answer alike; one of each says something else too."""
+    write_log(workspace.root, *(f"quokka quokka {n} 袋鼠" for n in range(300)), "the quokka is called Miez 袋鼠")
+    workspace.write_items(
+        "memory/a.md", [*(f"quokka quokka note {n} 袋鼠" for n in range(300)), "a quokka 袋鼠 elsewhere"]
+    )
+
+
+@pytest.mark.parametrize("question", ["quokka", "袋鼠"])
+@pytest.mark.parametrize("mode", ["hybrid", "text", "vector"])
+@pytest.mark.parametrize("source", ["sessions", "memory"])
+def test_sources_are_kept_apart_before_ranking(workspace: Workspace, source: Source, mode: Mode, question: str) -> None:
+    talked(workspace)
+    index = workspace.synced(HashEmbedder())
+    hits = index.search(question, limit=400, mode=mode, kept=SearchFilter(sources=(source,))).hits
+    assert len(hits) == 301
+    assert {hit.source for hit in hits} == {source}
+    both = index.search(question, limit=700, mode=mode, kept=SearchFilter(sources=("sessions", "memory"))).hits
+    assert {hit.source for hit in both} == {"sessions", "memory"}
+
+
+@pytest.mark.parametrize("question", ["quokka", "袋鼠"])
+@pytest.mark.parametrize("mode", ["hybrid", "text", "vector"])
+def test_what_is_shown_already_is_left_out_before_ranking(workspace: Workspace, mode: Mode, question: str) -> None:
+    talked(workspace)
+    index = workspace.synced(HashEmbedder())
+    shown = LineRange(path="sessions/talk.jsonl", start_line=2, end_line=301)
+    kept = SearchFilter(sources=("sessions",), without=(shown,))
+    (hit,) = index.search(question, limit=5, mode=mode, kept=kept).hits
+    assert (hit.path, hit.passage.start_line) == ("sessions/talk.jsonl", 302)
+    rest = index.search(question, limit=700, mode=mode, kept=SearchFilter(without=(shown,))).hits
+    assert len(rest) == 302, "the limit is not eaten by what is left out"
+    notes = LineRange(path="memory/a.md", start_line=1, end_line=300)
+    last = index.search(question, limit=9, mode=mode, kept=SearchFilter(without=(shown, notes))).hits
+    assert {hit.path for hit in last} == {"sessions/talk.jsonl", "memory/a.md"} and len(last) == 2
+
+
+def test_a_range_leaves_out_what_lies_wholly_within_it(workspace: Workspace) -> None:
+    workspace.write("memory/a.md", "one\nquokka\n\ntwo quokka\n\nthree\nquokka\n")
+
+    def starts(first: int, last: int, path: str = "memory/a.md") -> list[int]:
+        kept = SearchFilter(without=(LineRange(path=path, start_line=first, end_line=last),))
+        return sorted(hit.passage.start_line for hit in index.search("quokka", kept=kept).hits)
+
+    index = workspace.synced(HashEmbedder())
+    assert starts(1, 1) == starts(2, 3) == starts(7, 7) == [1, 4, 6]
+    assert starts(1, 2) == [4, 6]
+    assert starts(2, 6) == [1, 6]
+    assert starts(1, 7) == []
+    assert starts(7, 1) == starts(1, 7, "memory/b.md") == [1, 4, 6]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "vector"])
+@pytest.mark.parametrize("shown", [(2, 301), (2, 3), (250, 302)])
+def test_ranges_are_left_out_of_vectors_in_memory_and_in_the_store(
+    workspace: Workspace, mode: Mode, shown: tuple[int, int]
+) -> None:
+    talked(workspace)
+    workspace.synced(HashEmbedder()).close()
+    lines = LineRange(path="sessions/talk.jsonl", start_line=shown[0], end_line=shown[1])
+    kept = SearchFilter(sources=("sessions",), without=(lines,))
+    for in_memory in (True, False):
+        view = view_of(workspace.root, in_memory=in_memory)
+        for question in ("quokka called Miez", "袋鼠"):
+            query = Query(text=question, limit=400, mode=mode, kept=kept, today=TODAY)
+            postings = find_postings(view, question) if mode == "hybrid" else []
+            ranked = rank(view, query, postings, HashEmbedder().embed_query(question), 1.0, PLAIN)
+            found = {hit.passage.start_line for hit in to_hits(view, query, ranked, PLAIN)}
+            assert found == set(range(2, 303)) - set(range(shown[0], shown[1] + 1))
+
+
+def test_a_talk_is_searched_like_the_same_talk_in_dated_files(workspace: Workspace, tmp_path: Path) -> None:
+    days = {
+        "2026-05-08": [
+            "Anna: where is the key?",
+            "Ben: under the blue pot",
+            "安娜：钥匙在哪里？",
+            "小本：在蓝色花盆下面",
+        ],
+        "2026-06-01": ["Anna: the pot broke yesterday", "Ben: buy another one", "安娜：花盆昨天碎了", "小本：再买一个"],
+    }
+    for day, said in days.items():
+        workspace.write(f"memory/{day}.md", f"# {day}\n\n" + "".join(f"- {words}\n" for words in said))
+    talk = Workspace(tmp_path / "talk")
+    write_log(
+        talk.root, *(f"{f'[{day}] ' if not at else ''}{w}" for day, said in days.items() for at, w in enumerate(said))
+    )
+    listed, spoken = workspace.synced(None), talk.synced(None)
+    for question in (
+        "what did Ben say of the key?",
+        "what broke in June 2026?",
+        "钥匙在哪里",
+        "小本6月1日说了什么",
+        "blue pot",
+    ):
+        as_listed, as_spoken = (
+            [hit.passage.text.removeprefix(f"[{hit.passage.date}] ") for hit in index.search(question, limit=1).hits]
+            for index in (listed, spoken)
+        )
+        assert as_spoken == as_listed, question
 
 
 def view_of(root: Path, *, in_memory: bool) -> View:

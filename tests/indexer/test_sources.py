@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from indexer.errors import SourceMissing
-from indexer.sources import SourceFile, is_memory_path, read, scan_memories
+from indexer.sources import (
+    SourceFile,
+    is_memory_path,
+    is_session_path,
+    read,
+    scan_memories,
+    scan_paths,
+    scan_workspace,
+)
 from indexer.stores.base import FileState
 from tests.indexer.workspace import Workspace, make_old, run_unprivileged
 
@@ -249,3 +257,67 @@ while True:
         writer.kill()
         writer.wait()
     assert read(workspace.root, scanned(workspace, "memory/a.md"), max_bytes=MANY).text
+
+
+LOGS = ("sessions/talk.jsonl", "sessions/A.b-c_1.jsonl", "sessions/a.jsonl.jsonl", f"sessions/{'x' * 128}.jsonl")
+NO_LOGS = (
+    "sessions/talk.jsonl.bak",
+    "sessions/talk.jsonl.bak-2",
+    "sessions/talk.jsonl.torn",
+    "sessions/talk.JSONL",
+    "sessions/talk.md",
+    "sessions/.hidden.jsonl",
+    "sessions/-x.jsonl",
+    "sessions/会话.jsonl",
+    "sessions/a b.jsonl",
+    "sessions/.jsonl",
+    f"sessions/{'x' * 129}.jsonl",
+    "sessions/blobs/ab.jsonl",
+    "sessions/.locks/0.lock",
+    "talk.jsonl",
+    "memory/talk.jsonl",
+)
+
+
+def test_scan_lists_session_logs_beside_memories(workspace: Workspace, tmp_path: Path) -> None:
+    for path in ("MEMORY.md", "memory/名.md", *LOGS, *NO_LOGS):
+        workspace.write(path, "x")
+    (tmp_path / "outside.jsonl").write_text("x")
+    (workspace.root / "sessions" / "link.jsonl").symlink_to(tmp_path / "outside.jsonl")
+    (workspace.root / "sessions" / "folder.jsonl").mkdir()
+    os.mkfifo(workspace.root / "sessions" / "pipe.jsonl")
+    scan = scan_workspace(workspace.root)
+    assert scan.failures == ()
+    assert {file.path for file in scan.files.values() if file.source == "sessions"} == set(LOGS)
+    assert {file.path for file in scan.files.values() if file.source == "memory"} == {"MEMORY.md", "memory/名.md"}
+    assert set(scan_workspace(workspace.root, sessions=False).files) == {"MEMORY.md", "memory/名.md"}
+    assert set(scan_memories(workspace.root).files) == {"MEMORY.md", "memory/名.md"}
+    assert all(is_session_path(path) and not is_memory_path(path) for path in LOGS)
+    assert not any(is_session_path(path) for path in NO_LOGS)
+    assert scan_paths(workspace.root, LOGS).files == {path: scan.files[path] for path in LOGS}
+
+
+def test_a_linked_folder_of_sessions_is_left_out_and_named(workspace: Workspace, tmp_path: Path) -> None:
+    outside = Workspace(tmp_path / "outside")
+    outside.write("sessions/talk.jsonl", "x")
+    (workspace.root / "sessions").symlink_to(outside.root / "sessions")
+    scan = scan_workspace(workspace.root)
+    assert scan.files == {}
+    assert [(failure.path, "symbolic link" in failure.reason) for failure in scan.failures] == [("sessions", True)]
+    assert not scan.covers("sessions/talk.jsonl") and scan.covers("memory/a.md")
+    assert scan_paths(workspace.root, ["sessions/talk.jsonl"]).files == {}
+
+
+def test_something_else_in_place_of_the_sessions_is_named(workspace: Workspace) -> None:
+    workspace.write("sessions", "a file")
+    scan = scan_workspace(workspace.root)
+    assert [failure.path for failure in scan.failures] == ["sessions"]
+    assert not scan.covers("sessions/talk.jsonl")
+
+
+def test_a_log_is_read_as_it_is(workspace: Workspace) -> None:
+    raw = b'{"seq":1}\n\xff\xfe damaged\n'
+    workspace.write("sessions/talk.jsonl", raw)
+    content = read(workspace.root, scan_workspace(workspace.root).files["sessions/talk.jsonl"], max_bytes=MANY)
+    assert (content.raw, content.text, content.failure) == (raw, "", "")
+    assert len(content.content_hash) == 32

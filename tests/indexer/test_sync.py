@@ -18,7 +18,10 @@ from indexer import EmbedderUnavailable, EmbeddingError, Index, SourceMissing, S
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync import BATCH_TEXTS
 from indexer.testing import HashEmbedder
+from indexer.transcripts import split_transcript
+from tests.indexer import talks
 from tests.indexer.stores.test_sqlite import row_counts
+from tests.indexer.talks import message, turns, write_log
 from tests.indexer.test_corpus import edit
 from tests.indexer.test_sources import reachable
 from tests.indexer.workspace import (
@@ -508,3 +511,177 @@ for number in range(3000):
     index.sync()
     counts = index.status().counts
     assert counts is not None and counts.passages == 3001
+
+
+LOG = "sessions/talk.jsonl"
+
+
+def held_texts(index: Index, path: str = LOG) -> list[str]:
+    store = SqliteStore(index.root / "index.sqlite")
+    held = [known.passage.text for known in store.known_passages(path)]
+    store.close()
+    return held
+
+
+def test_sessions_are_added_grow_and_go(workspace: Workspace) -> None:
+    embedder = CountingEmbedder()
+    workspace.write_items("MEMORY.md", ["red"])
+    log = write_log(workspace.root, "the quokka sleeps", "小袋鼠在睡觉")
+    index = workspace.index(embedder)
+    assert counted(index.sync()) == (2, 0, 0, 0)
+    assert sorted(embedder.documents) == ["red", "the quokka sleeps", "小袋鼠在睡觉"]
+    embedder.documents.clear()
+
+    log.append(turns("a wombat digs"))
+    report = index.sync([LOG])
+    assert counted(report) == (0, 1, 0, 0)
+    assert embedder.documents == ["a wombat digs"]
+    assert report.embedded == 1
+    assert held_texts(index) == ["the quokka sleeps", "小袋鼠在睡觉", "a wombat digs"]
+    (hit,) = index.search("小袋鼠", limit=1).hits
+    assert (hit.path, hit.source, hit.passage.start_line, hit.passage.end_line) == (LOG, "sessions", 3, 3)
+
+    (workspace.root / LOG).unlink()
+    assert counted(index.sync([LOG])) == (0, 0, 1, 0)
+    assert texts(index, "wombat") == ["red"]
+    assert [row[0] for row in dump(index)] == ["MEMORY.md", "MEMORY.md"]
+
+
+def test_a_session_that_grows_ends_as_in_a_fresh_index(workspace: Workspace, tmp_path: Path) -> None:
+    log = write_log(workspace.root, "Anna: one?", "Ben: two", "安娜：三")
+    index = workspace.synced(HashEmbedder())
+    for contents in (["Anna: four"], ["安娜：五？", "六"], ["2023-05-08 Ben: seven", "eight " * 500], ["Anna: four"]):
+        log.append(turns(*contents))
+        index.sync([LOG])
+    shutil.copytree(workspace.root / "sessions", tmp_path / "fresh" / "sessions")
+    fresh = Index(tmp_path / "fresh", HashEmbedder())
+    fresh.sync()
+    assert dump(index) == dump(fresh)
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_session_changed_before_its_end_is_read_anew(workspace: Workspace, knows: bool) -> None:
+    log = write_log(workspace.root, "one", "two", "三")
+    index = workspace.synced(HashEmbedder())
+    log.append(turns("four"))
+    index.sync()
+    raw = (workspace.root / LOG).read_bytes()
+    (workspace.root / LOG).write_bytes(raw.replace(b'"two"', b'"TWO"'))
+    log.append(turns("five"))
+    (index if knows else workspace.index(HashEmbedder())).sync()
+    assert held_texts(index) == ["one", "TWO", "三", "four", "five"]
+    log.trim(3)
+    index.sync()
+    assert held_texts(index) == ["三", "four", "five"]
+    log.restore_trim()
+    index.sync()
+    assert held_texts(index) == ["one", "TWO", "三", "four", "five"]
+    dump(index)
+
+
+def test_two_indexes_take_turns_with_a_session(workspace: Workspace) -> None:
+    log = write_log(workspace.root, "start")
+    both = [workspace.index(HashEmbedder()), workspace.index(HashEmbedder())]
+    for number in range(8):
+        log.append(turns(f"Anna: {number}", f"小明：{number}"))
+        both[number % 3 % 2].sync([LOG])
+        dump(both[0])
+    expected = [passage.text for passage in split_transcript((workspace.root / LOG).read_bytes())]
+    assert held_texts(both[0]) == expected
+
+
+def test_a_half_written_batch_is_indexed_when_it_is_whole(workspace: Workspace) -> None:
+    lines = talks.batches(turns("one"), turns("two", "三"))
+    index = workspace.index(HashEmbedder())
+    for end, held in ((2, ["one"]), (3, ["one"]), (4, ["one", "two", "三"])):
+        workspace.write(LOG, b"".join(lines[:end]))
+        assert index.sync([LOG]).failed == ()
+        assert held_texts(index) == held
+    workspace.write(LOG, b"".join(lines) + b'{"seq":5,"ba')
+    assert index.sync([LOG]).failed == ()
+    assert held_texts(index) == ["one", "two", "三"]
+
+
+def test_a_damaged_session_is_no_failure(workspace: Workspace) -> None:
+    header, one, _, three = talks.batches(*([m] for m in turns("one", "two", "三")))
+    workspace.write(LOG, header + one + b"\xff\xfe\x00 damaged\n" + three)
+    workspace.write("sessions/foreign.jsonl", b'{"role":"user","content":"of another program"}\n')
+    workspace.write("sessions/empty.jsonl", b"")
+    index = workspace.index(HashEmbedder())
+    assert (index.sync().failed, held_texts(index)) == ((), ["one", "三"])
+    assert index.status().counts is not None and index.status().failed == ()
+
+
+def test_logs_have_a_limit_of_their_own(workspace: Workspace) -> None:
+    workspace.write(LOG, b"".join(talks.batches(turns("word " * 100))))
+    workspace.write("memory/a.md", "word " * 100)
+    small = Index(workspace.root, HashEmbedder(), max_file_bytes=100)
+    assert [failure.path for failure in small.sync().failed] == ["memory/a.md"]
+    smaller = Index(workspace.root, HashEmbedder(), max_log_bytes=100)
+    failed = reasons(smaller.sync(full=True))
+    assert list(failed) == [LOG] and "more than the limit of 100" in failed[LOG]
+
+
+def test_sessions_can_be_left_out(workspace: Workspace) -> None:
+    workspace.write_items("MEMORY.md", ["red"])
+    write_log(workspace.root, "blue")
+    with_sessions = workspace.synced(HashEmbedder())
+    assert sorted(texts(with_sessions, "any")) == ["blue", "red"]
+    without = Index(workspace.root, HashEmbedder(), sessions=False)
+    assert without.status().pending == 1
+    assert counted(without.sync()) == (0, 0, 1, 1)
+    assert texts(without, "any") == ["red"]
+    assert without.status().pending == 0
+    with pytest.raises(SourceMissing, match="session log"):
+        without.sync([LOG])
+    assert counted(without.sync([LOG], missing_ok=True)) == (0, 0, 0, 0)
+    assert counted(with_sessions.sync([LOG])) == (1, 0, 0, 0)
+
+
+def test_paths_name_sessions_and_their_folder(workspace: Workspace) -> None:
+    workspace.write_items("memory/a.md", ["one"])
+    write_log(workspace.root, "two")
+    write_log(workspace.root, "三", session_id="other")
+    index = workspace.index(HashEmbedder())
+    assert counted(index.sync([LOG, "memory/a.md"])) == (2, 0, 0, 0)
+    assert counted(index.sync(["sessions"])) == (1, 0, 0, 1)
+    with pytest.raises(SourceMissing):
+        index.sync(["sessions/none.jsonl"])
+
+
+def test_vectors_that_a_grown_session_lacks_are_made_up_for(workspace: Workspace) -> None:
+    log = write_log(workspace.root, "one", "二")
+    failing = FailingEmbedder(EmbeddingError("It is away. Wait."), calls=1)
+    index = workspace.index(failing)
+    index.sync()
+    for content in ("three", "四"):
+        log.append([message(content)])
+        assert index.sync([LOG]).degraded
+    failing.calls = 9
+    log.append([message("five")])
+    index.sync([LOG])
+    store = SqliteStore(workspace.root / "index.sqlite")
+    assert store.unembedded_paths() == set()
+    store.close()
+    assert held_texts(index) == ["one", "二", "three", "四", "five"]
+    dump(index)
+
+
+def test_a_long_session_is_stored_in_slices(workspace: Workspace) -> None:
+    log = write_log(workspace.root, *(f"item {n}" for n in range(2 * BATCH_TEXTS + 10)))
+    index = workspace.index(HashEmbedder())
+    with pytest.raises(SyncCancelled):
+        index.sync(cancelled=after(2))
+    log.append(turns("最后"))
+    index.sync([LOG])
+    assert held_texts(index) == [f"item {n}" for n in range(2 * BATCH_TEXTS + 10)] + ["最后"]
+    dump(index)
+
+
+def test_ten_more_messages_cost_no_second_reading(workspace: Workspace) -> None:
+    log = write_log(workspace.root, *(f"message {n}" for n in range(300)))
+    index = workspace.synced(HashEmbedder())
+    seen = list[int]()
+    log.append(turns(*(f"more {n}" for n in range(10))))
+    report = index.sync([LOG], on_progress=lambda progress: seen.append(progress.passages))
+    assert (seen[-1], report.embedded + report.reused) == (10, 10)

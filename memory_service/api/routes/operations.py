@@ -11,7 +11,7 @@ from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, in_workspace
 from memory_service.api.errors import documented
 from memory_service.api.examples import shown
-from memory_service.api.requests import IdempotencyKey
+from memory_service.api.jobs import Once
 from memory_service.api.state import Shared
 
 router = APIRouter(
@@ -27,26 +27,16 @@ OperationId = Annotated[str, Path(description="From the start of it.", examples=
 @router.post(
     "/reindex",
     status_code=202,
+    response_model=schemas.OperationRef,
     summary="Start a reindex",
     responses=shown(202, examples.OPERATION_REF) | documented(409, 413),
 )
-def reindex(
-    workspace: WorkspaceName,
-    body: schemas.ReindexRequest,
-    shared: Shared,
-    response: Response,
-    key: IdempotencyKey = None,
-) -> schemas.OperationRef:
+async def reindex(workspace: WorkspaceName, body: schemas.ReindexRequest, shared: Shared, once: Once) -> Response:
     """Bring the index up to date with the files, in the background. The files are never changed."""
-    operation_id, replayed = shared.replays.once(
-        workspace,
-        key,
-        (body.full, tuple(body.paths)),
-        lambda: shared.service.start_reindex(workspace, body.paths, full=body.full).operation_id,
+    start = shared.service.start_reindex
+    return await once.quick(
+        lambda: schemas.OperationRef(operation_id=start(workspace, body.paths, full=body.full).operation_id)
     )
-    if replayed:
-        response.headers["Idempotency-Replayed"] = "true"
-    return schemas.OperationRef(operation_id=operation_id)
 
 
 @router.get(

@@ -32,4 +32,5 @@ def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> sche
 def status(workspace: WorkspaceName, shared: Shared) -> schemas.Status:
     """Counts, share of passages with a vector, files that changed since the last reindex, model and sizes."""
     found = shared.service.status(workspace)
-    return answers.status(workspace, found, shared.service.settings)
+    problems = shared.service.engine_problems(workspace)
+    return answers.status(workspace, found, shared.service.settings, degraded=problems)

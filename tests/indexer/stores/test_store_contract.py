@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from indexer.plan import passage_terms, text_hash
-from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, Written
+from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
-from indexer.types import Cue, Fingerprint, Passage, SearchFilter
+from indexer.types import Cue, Fingerprint, LineRange, Passage, SearchFilter
 
 DIMENSIONS = 16
 MADE = Fingerprint(model="hash", dimensions=DIMENSIONS, rules="r", schema=1)
@@ -321,6 +322,49 @@ def test_nearest_is_exact_among_what_a_filter_keeps(varied: IndexStore, kept: Se
     assert cosines == pytest.approx(best, abs=1e-5)
     assert np.all(np.diff(cosines) <= 0)
     assert {int(stored[key].path[9]) for key in keys.tolist()} <= files
+
+
+def lines(file: int, first: int, last: int) -> LineRange:
+    """Lines of one of the files of `varied`."""
+    return LineRange(path=f"memory/{'ab'[file % 2]}/{file}%_.md", start_line=first, end_line=last)
+
+
+@pytest.mark.parametrize("limit", [1, 30, 4096])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        SearchFilter(without=(lines(0, 1, MANY),)),
+        SearchFilter(without=(lines(0, 1, MANY - 3),)),
+        SearchFilter(without=(lines(0, 5, 7), lines(0, 6, 20), lines(1, 2, 2))),
+        SearchFilter(without=(lines(2, 1, 3),), path_prefix="memory/a/", sources=("files",)),
+        SearchFilter(without=(LineRange(path="memory/a/0%_", start_line=1, end_line=MANY),)),
+        SearchFilter(without=(lines(0, 9, 8),)),
+        SearchFilter(without=tuple(lines(number, 1, MANY) for number in range(4))),
+    ],
+)
+def test_nearest_leaves_out_ranges_of_lines(varied: IndexStore, kept: SearchFilter, limit: int) -> None:
+    query = EMBEDDER.embed_query("fish")
+    keys, cosines = varied.nearest(query, limit, kept)
+    all_keys, vectors = varied.vectors(None)
+    stored = varied.passages(all_keys.tolist())
+    allowed = np.array([stays(stored[key], kept) for key in all_keys.tolist()], bool)
+    assert all(stays(stored[key], kept) for key in keys.tolist())
+    assert len(keys) == min(limit, int(allowed.sum()))
+    assert cosines == pytest.approx(np.sort((vectors @ query)[allowed])[::-1][: len(keys)], abs=1e-5)
+
+
+@pytest.mark.parametrize("limit", [5, 4096])
+def test_nearest_keeps_what_a_range_covers_in_part(store: IndexStore, limit: int) -> None:
+    made = [replace(passage(text, line=line), end_line=line + 2) for text, line in (("鱼 one", 1), ("鱼 two", 4))]
+    put(store, "memory/a.md", made)
+    kept = SearchFilter(without=(LineRange(path="memory/a.md", start_line=1, end_line=5),))
+    assert found(store, "鱼", limit=limit, kept=kept) == ["鱼 two"]
+
+
+def stays(found: StoredPassage, kept: SearchFilter) -> bool:
+    first, last = found.passage.start_line, found.passage.end_line
+    hidden = any(r.path == found.path and r.start_line <= first and last <= r.end_line for r in kept.without)
+    return found.path.startswith(kept.path_prefix) and (not kept.sources or found.source in kept.sources) and not hidden
 
 
 def test_more_neighbours_than_there_are(store: IndexStore) -> None:

@@ -223,7 +223,7 @@ def test_query_parameters_are_checked(running_server: RunningServer) -> None:
 
 
 def test_reindex_paths_are_checked(furnished: RunningServer) -> None:
-    for path in ("../x", "/etc", "memory/../..", "sessions/x.jsonl", "\x00"):
+    for path in ("../x", "/etc", "memory/../..", "sessions/x.txt", "sessions/../x.jsonl", "\x00"):
         refused(furnished.http.post(f"{W}/reindex", json={"paths": [path]}), 400, "invalid_name")
 
 

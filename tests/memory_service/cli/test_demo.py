@@ -2,52 +2,148 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from memory_service.cli.demo.replay import PIN
+from memory_service.sample import SESSION_ID
+from memory_service.service import MemoryService
 from memory_service.tokens import count_tokens
 from tests.memory_service.cli.commands import CommandLine
 
-STEPS = ("An agent's memory is a folder of Markdown", "reindex", "search", "remember", "context", "forget")
+STEPS = ("files and index", "conversation", "flush", "reindex", "compaction", "context", "pins, and another language")
 
 
 def check_story(told: str) -> None:
-    """Every step is named in order, and the block it shows is within the budget it names."""
+    """Every step is named in order, and the blocks it shows are within the budget it names."""
     assert re.findall(r"^(\d)\. (.+)$", told, re.MULTILINE) == [
         (str(number), title) for number, title in enumerate(STEPS, 1)
     ]
+    steps = re.split(r"^\d\. .+$", told, flags=re.MULTILINE)[1:]
+    _, conversation, flush, _, compaction, *questions = steps
+    bars = re.findall(r"message +(\d+)  (█*░*)  +([\d,]+) tokens", conversation)
+    assert len(bars) >= 14 and {len(bar) for _, bar, _ in bars} == {32}
+    assert all(abs(bar.count("█") * 256 - int(tokens.replace(",", ""))) <= 128 for _, bar, tokens in bars)
+    assert "flush: " in conversation and "compaction: " in conversation
+    assert len(re.findall(r"^   │ - .+", flush, re.MULTILINE)) >= 3
+    assert re.search(r"found by the very next search at memory/\d{4}-\d\d-\d\d\.md:\d+$", flush, re.MULTILINE)
+    assert "all equal" in compaction and "140 of 140 messages, byte for byte" in compaction
+    assert "NOT" not in told
+    assert len(questions) == 2
+    for question, answer in zip(questions, ("40 g off", "祝妈妈身体健康"), strict=True):
+        _check_question(question, answer)
+    assert f"in view: {PIN}" in questions[1]
+    assert "\x1b" not in told
+
+
+def _check_question(told: str, answer: str) -> None:
     shown = "\n".join(line[5:] for line in told.splitlines() if line.startswith("   │ "))
-    block = shown[shown.index("<relevant_context>") : shown.index("</relevant_context>") + len("</relevant_context>")]
+    block = shown[: shown.index("</relevant_context>") + len("</relevant_context>")]
     counted = re.search(r"^   (\d+) of (\d+) tokens", told, re.MULTILINE)
     assert counted is not None
     tokens, budget = map(int, counted.groups())
     assert count_tokens(block) == tokens <= budget
-    assert "The courier picks up at 15:30" in block
-    assert re.search(r"[1-9]\d* passages embedded", told)
-    assert "a search finds 0 of it" in told
-    assert "\x1b" not in told
+    assert answer in block
+    assert "stands nowhere else in the prompt" in told
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandLine, Any]:
+    """A home that the demo left, and what it printed with `--json`."""
+    home = tmp_path_factory.mktemp("kept") / "my notes"
+    cli = CommandLine(home=home)
+    return cli, json.loads(cli.ok("demo", "--keep", str(home), "--json"))
 
 
 def test_the_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
-    run = CommandLine(home=tmp_path / "home", environment={}).spawn("demo", cwd=folder)
+    configured = {
+        # Not called: there is none at that address.
+        "MEMORY_SERVICE_LLM_MODEL": "openai/none",
+        "MEMORY_SERVICE_LLM_API_BASE": "http://127.0.0.1:9",
+        # Where other tests run beside this one, more threads only wait for each other.
+        "MEMORY_SERVICE_EMBEDDING_THREADS": "1",
+    }
+    run = CommandLine(home=tmp_path / "home", environment=configured).spawn("demo", cwd=folder)
     assert (run.code, run.err) == (0, "")
     check_story(run.out)
     assert list(folder.iterdir()) == [] and not (tmp_path / "home").exists()
 
 
-def test_the_sample_may_be_kept_and_never_replaces_a_workspace(tmp_path: Path) -> None:
-    kept = tmp_path / "my notes"
-    cli = CommandLine(home=kept)
-    run = cli.run("demo", "--keep", str(kept))
-    assert (run.code, run.err) == (0, "")
-    assert f"--home '{kept}'" in run.out
-    assert cli.run("search", "plants").out
-    mine = kept / "default" / "MEMORY.md"
+def test_json_has_every_number_and_they_agree(kept: tuple[CommandLine, Any]) -> None:
+    cli, story = kept
+    replay = story["replay"]
+    assert story["home"] == str(cli.home)
+    assert replay["contexts"] > 60 and replay["window"] == 8_192
+    assert replay["tokens"] > replay["window"] > replay["peak_tokens"] > 4_000
+    assert len(replay["compactions"]) >= 2
+    for done in replay["compactions"]:
+        assert 0 < done["tokens_after"] < done["tokens_before"] < replay["window"]
+        assert done["undo_is_equal"] and done["view_bytes"] > 10_000 and done["covered_messages"] > 5
+    assert replay["logged_messages"] == replay["messages"] == 140 and replay["log_is_equal"]
+    assert any("never ship plants" in line for line in replay["kept"])
+    assert story["reindexed"]["passages"] > story["notes"]["passages"] > 150
+
+
+def test_flushes_wrote_what_they_say(kept: tuple[CommandLine, Any]) -> None:
+    cli, story = kept
+    flushes = story["replay"]["flushes"]
+    assert flushes and sum(flush["written"] for flush in flushes) >= 20
+    texts = {flush["path"]: (cli.workspace / flush["path"]).read_text("utf-8") for flush in flushes}
+    entries = sum(text.count(f"session={SESSION_ID} ") for text in texts.values())
+    assert entries == sum(flush["written"] for flush in flushes)
+    for flush in flushes:
+        assert len(flush["entries"]) >= 3 and all(entry in texts[flush["path"]] for entry in flush["entries"])
+        assert flush["found"].startswith(flush["path"])
+
+
+def test_memories_speak_of_the_days_of_the_recording(kept: tuple[CommandLine, Any]) -> None:
+    cli, story = kept
+    text = (cli.workspace / story["replay"]["flushes"][0]["path"]).read_text("utf-8")
+    days = set(re.findall(r"\((2\d{3}-\d\d-\d\d)\)|（(2\d{3}-\d\d-\d\d)）", text))
+    assert {"".join(day) for day in days} <= {f"2026-11-{day}" for day in (17, 18, 19, 20)} and days
+
+
+def test_answers_come_from_memory_within_the_budget(kept: tuple[CommandLine, Any]) -> None:
+    recalls = kept[1]["recalls"]
+    assert len(recalls) == 2
+    for recall in recalls:
+        assert recall["is_in_block"] and not recall["is_in_view"] and recall["has_pin"]
+        assert count_tokens(recall["block"]) == recall["tokens"] <= recall["budget_tokens"]
+        assert recall["prompt_tokens"] < recall["window"]
+        assert recall["sources"] and all(source["path"] in recall["block"] for source in recall["sources"])
+
+
+def test_what_is_kept_can_be_worked_with(kept: tuple[CommandLine, Any]) -> None:
+    cli, story = kept
+    assert cli.run("search", "quince").out
+    with MemoryService.open(cli.home, embedding_model="none") as service:
+        sessions = service.sessions("default")
+        active = [past for past in sessions.compactions.past(SESSION_ID) if past.active]
+        assert [past.compaction_id for past in active] == [
+            done["compaction_id"] for done in reversed(story["replay"]["compactions"])
+        ]
+
+
+def test_the_sample_never_replaces_a_workspace(tmp_path: Path) -> None:
+    home = tmp_path / "my notes"
+    cli = CommandLine(home=home)
+    mine = home / "default" / "MEMORY.md"
+    mine.parent.mkdir(parents=True)
     mine.write_text("- My own note.\n", "utf-8")
-    cli.run("demo", "--keep", str(kept)).failed_with("workspace", str(kept))
+    cli.run("demo", "--keep", str(home)).failed_with("workspace", str(home))
     assert mine.read_text("utf-8") == "- My own note.\n"
     blocked = tmp_path / "file"
     blocked.write_text("", "utf-8")
     cli.run("demo", "--keep", str(blocked / "below")).failed_with(str(blocked))
+
+
+def test_how_to_go_on_names_the_home(tmp_path: Path) -> None:
+    home = tmp_path / "my notes"
+    told = CommandLine(home=home).ok("demo", "--keep", str(home))
+    assert f"serve --home '{home}'" in told and "MemoryClient" in told

@@ -14,7 +14,9 @@ from click.testing import CliRunner
 from memory_service.cli.root import root
 from tests.memory_service.cli.commands import CommandLine
 
-COMMANDS = ("demo", "serve", "reindex", "search", "context", "get", "remember", "forget", "status", "doctor")
+COMMANDS = (
+    "demo", "serve", "reindex", "search", "context", "get", "remember", "forget", "sessions", "status", "doctor",
+)  # fmt: skip
 HEAVY = ("numpy", "fastapi", "pydantic", "apsw", "onnxruntime", "tokenizers", "httpx", "rich", "uvicorn")
 
 
@@ -62,12 +64,14 @@ def test_every_option_and_argument_is_told(name: str) -> None:
             assert str(parameter.name).upper() in text.splitlines()[0]
 
 
-@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"demo", "serve"}))
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"demo", "serve", "sessions"}))
 def test_every_command_takes_home_workspace_and_json(name: str) -> None:
     assert {"home", "workspace", "as_json"} <= {parameter.name for parameter in command(name).params}
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["search", "--help"], ["serve", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["search", "--help"], ["serve", "--help"], ["sessions", "--help"], ["--version"]]
+)
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     program = (
         "import json, sys\nsys.argv[1:] = json.loads(sys.argv[1])\nfrom memory_service.cli import main\n"

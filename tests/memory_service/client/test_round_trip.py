@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import hashlib
 import inspect
 import subprocess
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from indexer import MiniLM
 from indexer.testing import HashEmbedder
 from memory_service import (
     AsyncMemoryClient,
+    AsyncSession,
     Conflict,
     Forbidden,
     InvalidName,
@@ -26,40 +26,15 @@ from memory_service import (
     MemoryClient,
     NotFound,
     PreconditionFailed,
+    Session,
     TooLarge,
     Unauthorized,
     __version__,
     schemas,
 )
 from memory_service.service import MemoryService
+from tests.memory_service.client.colours import COLOURS
 from tests.serving import RunningServer, serving, settings
-
-
-class Blocking:
-    """The async client with blocking methods, so that one test serves both colours."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        self._client = AsyncMemoryClient(*arguments, **named)
-        self._loop = asyncio.new_event_loop()
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method: Callable[..., Awaitable[Any]] = getattr(self._client, name)
-
-        async def call(*arguments: Any, **named: Any) -> Any:
-            return await method(*arguments, **named)
-
-        return lambda *arguments, **named: self._loop.run_until_complete(call(*arguments, **named))
-
-    def __enter__(self) -> Blocking:
-        self._loop.run_until_complete(self._client.__aenter__())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.run_until_complete(self._client.__aexit__(None, None, None))
-        self._loop.close()
-
-
-COLOURS: list[Any] = [MemoryClient, Blocking]
 
 
 @pytest.fixture(scope="module")
@@ -220,21 +195,36 @@ def test_a_workspace_cannot_change_the_route(running_server: RunningServer) -> N
     assert not running_server.home.exists()
 
 
-def test_both_colours_have_the_same_methods() -> None:
-    def methods(kind: type) -> dict[str, inspect.Signature]:
-        return {
-            name: inspect.signature(one)
-            for name, one in vars(kind).items()
-            if not name.startswith("_") and callable(one)
-        }
+def methods(kind: type) -> dict[str, Any]:
+    return {name: one for name, one in vars(kind).items() if not name.startswith("_") and callable(one)}
 
+
+def test_both_colours_have_the_same_methods() -> None:
     sync, coloured = methods(MemoryClient), methods(AsyncMemoryClient)
-    assert sync == coloured
-    assert len(sync) == 16
+    assert len(sync) == 20
     assert inspect.signature(MemoryClient.__init__) == inspect.signature(AsyncMemoryClient.__init__)
-    for name in sync:
-        assert inspect.iscoroutinefunction(getattr(AsyncMemoryClient, name))
-        assert getattr(MemoryClient, name).__doc__ == getattr(AsyncMemoryClient, name).__doc__
+    # What it gives makes no request, and has a colour of its own.
+    assert inspect.signature(sync["session"]).parameters == inspect.signature(coloured["session"]).parameters
+    assert sync.pop("session").__doc__ == coloured.pop("session").__doc__
+    assert_same(sync, coloured)
+
+
+def test_both_colours_of_a_session_have_the_same_methods() -> None:
+    sync, coloured = methods(Session), methods(AsyncSession)
+    assert len(sync) == 25
+    events = (sync.pop("events"), coloured.pop("events"))
+    assert inspect.isasyncgenfunction(events[1])
+    assert events[0].__doc__ == events[1].__doc__
+    assert inspect.signature(events[0]).parameters == inspect.signature(events[1]).parameters
+    assert_same(sync, coloured)
+
+
+def assert_same(sync: dict[str, Any], coloured: dict[str, Any]) -> None:
+    assert sync.keys() == coloured.keys()
+    for name, one in sync.items():
+        assert inspect.signature(one) == inspect.signature(coloured[name])
+        assert inspect.iscoroutinefunction(coloured[name])
+        assert one.__doc__ == coloured[name].__doc__
 
 
 def test_a_client_needs_no_server_package(running_server: RunningServer) -> None:
@@ -245,6 +235,7 @@ def test_a_client_needs_no_server_package(running_server: RunningServer) -> None
         with MemoryClient({running_server.url!r}) as memory:
             memory.remember("x")
             assert memory.search("x").results
+            assert memory.session("s").complete(lambda messages: "y", user="x").text == "y"
         heavy = {{"fastapi", "starlette", "uvicorn", "indexer", "numpy", "apsw", "onnxruntime", "prometheus_client"}}
         print(sorted(heavy & set(sys.modules)))
         """

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import os
 import random
@@ -33,7 +34,6 @@ from memory_service.sessions.records import (
     Flush,
     Json,
     Learned,
-    LedgerEntry,
     Message,
     Pending,
     Pin,
@@ -66,11 +66,10 @@ BODIES: list[Body] = [
         base=None,
         upto=3,
         tail_start=3,
-        summary='Said hello. ,"message":{} \ud800',
+        summary=('Said hello. ,"message":{} \ud800', (1, 4), "你好"),
         stage="summary",
         tokens_before=900,
         tokens_after=90,
-        ledger=(LedgerEntry(kind="file", text="/etc/hosts", seqs=[2, 3]),),
         cleared={2: "[cleared, ref=log:2]"},
         model="gpt-4o-mini",
         prompt_version="1",
@@ -152,6 +151,24 @@ def test_the_log_is_json_lines_that_anybody_can_read(log: JsonlLog, path: Path) 
     lines = [json.loads(line) for line in path.read_text("utf-8").split("\n")[:-1]]
     assert [line["seq"] for line in lines] == list(range(1, len(BODIES) + 1))
     assert lines[1]["message"] == {"role": "user", "content": "Hello"}
+
+
+def test_what_stands_beside_a_message_is_short(path: Path) -> None:
+    moment = dt.datetime(2026, 11, 20, 15, 32, 0, 123_999, tzinfo=dt.timezone(dt.timedelta(hours=1)))
+    log = JsonlLog(path, now=lambda: moment)
+    log.append([said("你好")])
+    log.append([said("b")])
+    log.append([Pin(pin_id="p", text="x"), said("c\n"), Message(text='{\n"content":"d"}', usage=Usage(input_tokens=1))])
+    lines = path.read_text("utf-8").split("\n")
+    ts = '"ts":"2026-11-20T14:32:00.123Z"'
+    assert lines[0].startswith(f'{{"seq":1,"batch":2,{ts},"kind":"session","session_id":"support-42"')
+    assert lines[1] == f'{{"seq":2,{ts},"message":{{"role":"user","content":"你好"}}}}'
+    assert lines[2] == f'{{"seq":3,{ts},"message":{{"role":"user","content":"b"}}}}'
+    assert lines[3] == f'{{"seq":4,"batch":3,{ts},"kind":"pin","pin_id":"p","text":"x","target":null}}'
+    assert lines[4] == f'{{"seq":5,{ts},"message":{{"role":"user","content":"c\\n"}}}}'
+    assert lines[5].startswith(f'{{"seq":6,{ts},"usage":{{"input_tokens":1,')
+    assert lines[5].endswith(r',"text":"{\n\"content\":\"d\"}"}')
+    assert lines[6:] == [""]
 
 
 def test_a_log_begins_with_a_header_of_its_own(log: JsonlLog) -> None:
@@ -421,9 +438,49 @@ def test_rubbish_in_the_last_line_takes_its_batch_and_elsewhere_only_its_line(
         assert set(kinds(again)) == ({"damaged"} if len(left) > 1 else {"torn"})
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 7, 10**17])
+def test_a_damaged_count_hides_nothing_that_was_appended_later(path: Path, count: int) -> None:
+    moments = iter(dt.datetime(2026, 11, 20, 12, second, tzinfo=dt.UTC) for second in range(9))
+    log = JsonlLog(path, now=lambda: next(moments))
+    log.append([said("a"), said("b")])
+    log.append([said("c")])
+    log.append([said("d"), said("e")])
+    raw = path.read_bytes().replace(b'{"seq":1,"batch":3,', b'{"seq":1,"batch":%d,' % count)
+    path.write_bytes(raw)
+    again = JsonlLog(path, now=lambda: next(moments))
+    assert texts(again) == list("abcde")
+    assert again.append([said("f")], expected_last_seq=6).last_seq == 7
+    assert path.read_bytes().startswith(raw)
+
+
+def test_batches_of_one_moment_stay_apart(path: Path) -> None:
+    log = JsonlLog(path, now=lambda: dt.datetime(2026, 11, 20, tzinfo=dt.UTC))
+    log.append([said("a")])
+    log.append([said("b"), said("c")])
+    log.append([said("d")])
+    log.append([said("e"), said("f"), said("g")])
+    raw = path.read_bytes()
+    end = raw.index(b'{"seq":6,')
+    for size in range(end, len(raw)):
+        path.write_bytes(raw[:size])
+        again = JsonlLog(path)
+        assert texts(again) == list("abcd")
+        assert path.read_bytes() == raw[:end]
+
+
+def test_a_batch_that_was_trimmed_is_no_torn_one(log: JsonlLog, path: Path) -> None:
+    log.append([Pin(pin_id="p", text="keep"), said("a"), said("b")])
+    log.append([said("c"), Pin(pin_id="q", text="keep"), said("d")])
+    log.trim(0)
+    again = JsonlLog(path)
+    assert seqs(again) == [1, 2, 6, 8]
+    assert again.append([said("e")]).last_seq == 9
+    assert again.repairs == ()
+
+
 def test_a_log_of_nothing_but_a_torn_line_is_empty(log: JsonlLog, path: Path) -> None:
     path.parent.mkdir()
-    path.write_bytes(b'{"seq":1,"batch":[1,1],"ts":"2026')
+    path.write_bytes(b'{"seq":1,"batch":2,"ts":"2026')
     assert (log.last_seq, kinds(log)) == (0, ["torn"])
     assert log.append([said("a")]).last_seq == 2
 
@@ -495,7 +552,7 @@ def test_damage_that_only_reading_shows_is_skipped_and_reported(log: JsonlLog, p
 
 def test_a_record_of_a_newer_version_is_kept_and_told_apart(log: JsonlLog, path: Path) -> None:
     log.append([said("a")])
-    line = b'{"seq":3,"batch":[3,3],"ts":"2027-01-01T00:00:00Z","kind":"hologram","depth":{"message":[1]}}'
+    line = b'{"seq":3,"ts":"2027-01-01T00:00:00Z","kind":"hologram","depth":{"message":[1]}}'
     with path.open("ab") as file:
         file.write(line + b"\n")
     assert bodies(log)[2] == Unknown(kind="hologram", text=line.decode())
@@ -673,7 +730,7 @@ def test_a_linked_folder_is_refused(tmp_path: Path) -> None:
 def test_a_trim_keeps_the_last_lines_and_what_the_view_needs(log: JsonlLog, path: Path) -> None:
     log.append([said("a"), Pin(pin_id="p", text="keep"), said("b"), Usage(input_tokens=1), said("c"), said("d")])
     before = path.read_bytes()
-    backup = log.trim(2)
+    backup = path.with_name(log.trim(2))
     assert backup.read_bytes() == before
     assert backup.name == "support-42.jsonl.bak"
     assert texts(log) == ["c", "d"]
@@ -707,7 +764,7 @@ def test_a_trim_is_taken_back_with_what_came_later(log: JsonlLog, path: Path) ->
 
 def test_a_trim_that_was_taken_back_twice_after_a_crash(log: JsonlLog, path: Path) -> None:
     log.append([said("a"), said("b")])
-    backup = log.trim(0)
+    backup = path.with_name(log.trim(0))
     kept = backup.read_bytes()
     log.restore_trim()
     once = path.read_bytes()
@@ -764,7 +821,7 @@ def test_sessions_are_created_got_listed_and_deleted(logs: SessionLogs, tmp_path
         (None, logs.get("A").size_bytes),
         (1, made.size_bytes),
     ]
-    assert listed[1].last_activity.isoformat().replace("+00:00", "Z") == next(made.read()).ts
+    assert listed[1].last_activity == dt.datetime.fromisoformat(next(made.read()).ts)
     logs.delete("A")
     assert [file.session_id for file in logs.list()] == ["b.1"]
     with pytest.raises(NotFound, match="no session A"):

@@ -1,0 +1,49 @@
+"""Owns how a long text is cut: at the end of a paragraph, else of a line, else of a sentence, else at a space.
+
+Invariants: pure; linear in the length of the text; no piece is empty or longer than asked for; joined, the
+pieces are the text but for the white space at the cuts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+
+
+def pieces(text: str, max_chars: int) -> Iterator[str]:
+    """Cuts a text into pieces of at most `max_chars` characters; a text that fits is one piece."""
+    at = 0
+    while len(text) - at > max_chars:
+        end = end_of_part(text, at, at + max_chars)
+        if part := text[at:end].strip():
+            yield part
+        at = end
+    if part := text[at:].strip():
+        yield part
+
+
+def end_of_part(text: str, start: int, limit: int) -> int:
+    """Where a part that begins at `start` ends best, at `limit` at the latest.
+
+    A paragraph or a line ends a part only in its second half: a short first line is no reason for a short part.
+    """
+    half = start + (limit - start) // 2
+    if end := _last_end(_PARAGRAPH_END, text, half, limit):
+        return end
+    line = text.rfind("\n", half, limit)
+    if line >= 0:
+        return line + 1
+    if end := _last_end(_SENTENCE_END, text, start, limit):
+        return end
+    space = text.rfind(" ", start + 1, limit + 1)
+    return space if space > start else limit
+
+
+def _last_end(pattern: re.Pattern[str], text: str, start: int, limit: int) -> int:
+    end = 0
+    for match in pattern.finditer(text, start, limit):
+        end = match.end()
+    return end

@@ -1,0 +1,127 @@
+"""Owns how the events of a session go over the wire: server-sent events, for as long as the client listens.
+
+Invariants: a stream that waits holds no thread, however many there are; it is closed when its client has gone, when
+the hub closes, and when the response is never sent; a client that reads slowly slows nobody but itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from memory_service.events import Event, Subscription
+
+# Shorter than what proxies allow an idle connection: 60 s in nginx, 30 s in some clouds.
+HEARTBEAT_SECONDS = 15.0
+# What a client waits before it connects again.
+_RETRY_MS = 2000
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_MAX_ID_DIGITS = 18
+
+
+def event_stream(subscription: Subscription, *, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> StreamingResponse:
+    """The answer that sends events as they come, and a comment when none has come for a while.
+
+    Args:
+        subscription: What to send; it is the stream's from now on, and closed at its end.
+        heartbeat_seconds: The longest silence.
+    """
+    return _EventStream(subscription, heartbeat_seconds)
+
+
+async def comes_true(subscription: Subscription, reached: Callable[[], bool], timeout_seconds: float) -> bool:
+    """Wait until something holds that only events can bring about; holds no thread.
+
+    Args:
+        subscription: The events that are waited for; closed at the end.
+        reached: Whether it holds; must answer at once.
+        timeout_seconds: The longest wait.
+
+    Returns:
+        Whether it holds; False after the time is over, or when the hub closes before.
+    """
+    loop, news = asyncio.get_running_loop(), asyncio.Event()
+    deadline = loop.time() + timeout_seconds
+    with subscription:
+        subscription.on_news(_waker(loop, news))
+        while not reached():
+            if subscription.closed or not await _set_within(news, deadline - loop.time()):
+                return reached()
+            news.clear()
+        return True
+
+
+def last_event_id(header: str | None) -> int | None:
+    """The id in a header `Last-Event-ID`; None without one, or where it is no id of ours."""
+    given = (header or "").strip()
+    return int(given) if given.isascii() and given.isdigit() and len(given) <= _MAX_ID_DIGITS else None
+
+
+def frame(event: Event) -> str:
+    """An event as the lines that stand for it, with the empty one at its end.
+
+    Source: WHATWG HTML, 9.2.6 "Interpreting an event stream".
+    """
+    content = {
+        "id": event.id,
+        "at": event.at.isoformat(),
+        "kind": event.kind,
+        "session_id": event.session_id,
+        "fields": dict(event.fields),
+    }
+    # All in ASCII: no character in it can be taken for the end of a line.
+    return f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(content, allow_nan=False)}\n\n"
+
+
+class _EventStream(StreamingResponse):
+    """Sends a subscription and closes it, whether any of it could be sent or not."""
+
+    def __init__(self, subscription: Subscription, heartbeat_seconds: float) -> None:
+        self._subscription = subscription
+        frames = _frames(subscription, heartbeat_seconds)
+        super().__init__(frames, media_type="text/event-stream", headers=_HEADERS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._subscription.close()
+
+
+async def _frames(subscription: Subscription, heartbeat_seconds: float) -> AsyncIterator[str]:
+    news = asyncio.Event()
+    subscription.on_news(_waker(asyncio.get_running_loop(), news))
+    yield f"retry: {_RETRY_MS}\n\n"
+    while True:
+        news.clear()
+        closed = subscription.closed
+        events = subscription.take()
+        if events:
+            yield "".join(map(frame, events))
+        if closed:
+            return
+        if not await _set_within(news, heartbeat_seconds):
+            yield ": still here\n\n"
+
+
+def _waker(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> Callable[[], None]:
+    def wake() -> None:
+        # A loop that has ended has no stream that could wake.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(news.set)
+
+    return wake
+
+
+async def _set_within(news: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await news.wait()
+    except TimeoutError:
+        return False

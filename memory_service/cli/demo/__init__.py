@@ -1,0 +1,42 @@
+"""The command that tells the whole story on the bundled sample: demo."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from memory_service.cli.output import emit_value
+
+
+@click.command()
+@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Leave the sample in this empty folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines: every number of the story.")
+def demo(keep: Path | None, as_json: bool) -> None:
+    """Tell the whole story on a bundled sample.
+
+    A recorded conversation outgrows a small window: its memories are flushed to a dated file, it is compacted, and a
+    later question is answered from memory, within a budget. Works on a copy; needs no key and no network.
+    """
+    from memory_service.cli.demo.stage import played
+    from memory_service.cli.demo.telling import Progress, Words, next_steps
+
+    with _home(keep) as home:
+        story = played(home, Progress() if as_json else Words(), kept=keep is not None)
+    if as_json:
+        emit_value(story)
+    else:
+        next_steps(f" --home {shlex.quote(str(keep))}" if keep else "")
+
+
+@contextmanager
+def _home(keep: Path | None) -> Iterator[Path]:
+    if keep:
+        yield keep
+        return
+    with tempfile.TemporaryDirectory(prefix="memory-demo-") as name:
+        yield Path(name)

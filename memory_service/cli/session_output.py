@@ -1,0 +1,287 @@
+"""Owns how sessions, compactions and flushes are told in a terminal. Pure: lines out, nothing is printed here."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from memory_service.cli.cells import bar, fitted, one_line, printable, size, table
+from memory_service.cli.output import columns, indented
+
+if TYPE_CHECKING:
+    from memory_service.config import Settings
+    from memory_service.sessions.lexical import LiveHit
+    from memory_service.shortterm.bench import Look
+    from memory_service.shortterm.compactions import CompactionReceipt
+    from memory_service.shortterm.contexts import SessionContext
+    from memory_service.shortterm.flushes import FlushReport
+    from memory_service.shortterm.memory import ShortTermMemory
+    from memory_service.shortterm.talks import ListedSession, PinnedItem, SessionSummary
+
+_PRESSURES = {"ok": "green", "soft": "yellow", "hard": "red"}
+_NAMED = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """A session in a list; what a log that cannot be used does not tell is None, and `problem` says why."""
+
+    session_id: str
+    last_activity: dt.datetime
+    messages: int | None
+    last_seq: int | None
+    tokens: int | None
+    pressure: str | None
+    window_tokens: int | None
+    model: str | None
+    size_bytes: int
+    problem: str = ""
+
+
+def row_of(sessions: ShortTermMemory, listed: ListedSession) -> SessionRow:
+    """A session with what its log comes to."""
+    from memory_service.errors import MemoryServiceError
+
+    found, problem = None, ""
+    try:
+        found = sessions.talks.summary(listed.session_id)
+    except MemoryServiceError as error:
+        problem = str(error)
+    return SessionRow(
+        session_id=listed.session_id,
+        last_activity=listed.last_activity,
+        messages=found.messages if found else None,
+        last_seq=found.last_seq if found else listed.last_seq,
+        tokens=found.tokens if found else None,
+        pressure=found.pressure if found else None,
+        window_tokens=found.window.tokens if found else None,
+        model=found.model if found else None,
+        size_bytes=listed.size_bytes,
+        problem=problem,
+    )
+
+
+def session_table(rows: Sequence[SessionRow], settings: Settings) -> Iterator[str]:
+    """One line for each session."""
+    head = ("SESSION", "LAST ACTIVITY", "MESSAGES", "TOKENS", "PRESSURE", "SIZE")
+    cells = [
+        (
+            row.session_id,
+            local(row.last_activity, settings),
+            _number(row.messages),
+            _number(row.tokens),
+            row.pressure or "?",
+            size(row.size_bytes),
+        )
+        for row in rows
+    ]
+    for at, line in enumerate(table(head, cells, right=(2, 3, 5))):
+        pressure = rows[at - 1].pressure if at else None
+        yield click.style(line, dim=not at, fg=_PRESSURES[pressure] if pressure in ("soft", "hard") else None)
+
+
+def local(moment: dt.datetime, settings: Settings) -> str:
+    """A moment in the configured timezone."""
+    from zoneinfo import ZoneInfo
+
+    zone = None if settings.timezone == "local" else ZoneInfo(settings.timezone)
+    return f"{moment.astimezone(zone):%Y-%m-%d %H:%M}"
+
+
+def head(summary: SessionSummary, look: Look, settings: Settings) -> Iterator[str]:
+    """How a session stands."""
+    state = look.state
+    flushed = f"up to message {summary.flushed_to} of {_last(look)}" if summary.flushed_to else "none yet"
+    newest = next((f", newest c{past.seq}" for past in reversed(state.compactions) if past.active), "")
+    undone = len(state.compactions) - summary.compactions
+    rows = [
+        ("session", f"{click.style(summary.session_id, bold=True)}  {_activity(summary, settings)}"),
+        ("model", f"{summary.model or 'not known'}, preset {summary.preset}"),
+        ("window", f"{summary.window.tokens:,} tokens, from: {summary.window.source}"),
+        *_use(summary, look),
+        ("messages", _messages(summary, look)),
+        ("compactions", f"{summary.compactions}{newest}{f', {undone} undone' if undone else ''}"),
+        ("flushes", f"{len(state.flushes)}, {flushed}" if state.flushes else flushed),
+        ("pins", str(summary.pins)),
+        ("repairs", "; ".join(summary.repairs) or "none"),
+    ]
+    yield from columns(rows)
+
+
+def _activity(summary: SessionSummary, settings: Settings) -> str:
+    written = size(summary.size_bytes)
+    if not summary.last_activity:
+        return written
+    return f"{local(dt.datetime.fromisoformat(summary.last_activity), settings)}, {written}"
+
+
+def _last(look: Look) -> int:
+    return look.state.messages[-1].seq if look.state.messages else 0
+
+
+def _use(summary: SessionSummary, look: Look) -> Iterator[tuple[str, str]]:
+    pressure = click.style(summary.pressure, fg=_PRESSURES[summary.pressure])
+    if look.options.window.problem == "refuse":
+        yield "view", f"{summary.tokens:,} tokens, {pressure}: {look.options.window.message}"
+        return
+    if look.options.window.problem == "warn":
+        yield "", click.style(look.options.window.message, fg="yellow")
+    budget = look.budget()
+    marks = (budget.target_tokens, budget.soft_tokens, budget.hard_tokens)
+    yield "view", f"{bar(summary.tokens, marks, budget.usable_tokens)} {summary.tokens:,} tokens, {pressure}"
+    yield (
+        "",
+        f"flush from {budget.soft_tokens:,}, compaction from {budget.hard_tokens:,} down to {budget.target_tokens:,}, "
+        f"usable {budget.usable_tokens:,}",
+    )
+
+
+def _messages(summary: SessionSummary, look: Look) -> str:
+    view = look.view()
+    lost = f", {look.state.unreadable} cannot be read" if look.state.unreadable else ""
+    if not summary.messages:
+        return f"0{lost}"
+    return f"{summary.messages:,}, {len(view.seqs):,} of them in view, from number {view.first_seq} on{lost}"
+
+
+def receipt_lines(receipt: CompactionReceipt, *, summary: bool = False) -> Iterator[str]:
+    """What a compaction did, or would do.
+
+    Args:
+        receipt: Its record.
+        summary: Whether the text of the summary is shown.
+    """
+    if receipt.stage == "none" and not receipt.applied:
+        yield f"nothing to do: {receipt.reason}"
+        return
+    if receipt.steps:
+        rows = [
+            (step.name, *_tokens(step.tokens_before, step.tokens_after), _number(step.count)) for step in receipt.steps
+        ]
+        yield from (f"  {line}" for line in table(("STEP", "BEFORE", "AFTER", "COUNT"), rows, right=(1, 2, 3)))
+    yield from columns(_covering(receipt))
+    if summary and receipt.summary:
+        yield from (f"  | {line}".rstrip() for line in printable(receipt.summary).split("\n"))
+    yield _outcome(receipt)
+
+
+def _covering(receipt: CompactionReceipt) -> Iterator[tuple[str, str]]:
+    yield "stage", f"{receipt.stage} ({receipt.preset}, {receipt.trigger}): {receipt.reason}"
+    if receipt.covered:
+        yield "covers", f"messages {_range(receipt.covered)}, {receipt.covered_messages} of them new to the summary"
+    yield "keeps", f"from message {receipt.first_kept} on" if receipt.first_kept else "every message in its place"
+    if receipt.cleared:
+        yield "clears", f"results {_named(receipt.cleared)}"
+    if receipt.stripped:
+        yield "strips", f"media of {_named(receipt.stripped)}"
+    if receipt.method != "none":
+        calls = f", {receipt.calls} calls: {receipt.input_tokens:,} tokens in, {receipt.output_tokens:,} out"
+        yield "summary", f"by {receipt.model or 'rules'} ({receipt.method}){calls if receipt.calls else ''}"
+    if receipt.ledger:
+        yield "ledger", f"{len(receipt.ledger)} exact things added"
+    for note in receipt.notes:
+        yield "note", note
+
+
+def _outcome(receipt: CompactionReceipt) -> str:
+    before, after = _tokens(receipt.tokens_before, receipt.tokens_after)
+    sizes = f"{before} -> {after} tokens ({receipt.ratio:.0%})"
+    if receipt.applied:
+        return f"compacted {receipt.compaction_id}: {sizes}{'' if receipt.active else ', undone'}"
+    target = f"; target {receipt.target_tokens:,}" if receipt.target_tokens else ""
+    return f"{'planned' if receipt.mode == 'plan' else 'would be'}: {sizes}{target}. Nothing was changed."
+
+
+def compaction_table(receipts: Sequence[CompactionReceipt], settings: Settings) -> Iterator[str]:
+    """One line for each compaction."""
+    head = ("ID", "WHEN", "STAGE", "TRIGGER", "PRESET", "SUMMARY", "BEFORE", "AFTER", "KEEPS FROM", "STATE")
+    rows = [
+        (
+            each.compaction_id or "",
+            local(dt.datetime.fromisoformat(each.created_at), settings) if each.created_at else "",
+            each.stage,
+            each.trigger,
+            each.preset,
+            each.method,
+            *_tokens(each.tokens_before, each.tokens_after),
+            str(each.first_kept or ""),
+            "active" if each.active else "undone",
+        )
+        for each in receipts
+    ]
+    yield from table(head, rows, right=(6, 7, 8))
+
+
+def flush_lines(report: FlushReport, places: dict[str, str], cells: int) -> Iterator[str]:
+    """What a flush wrote, and where.
+
+    Args:
+        report: Of the flush.
+        places: Path and lines of each memory.
+        cells: How wide the terminal is.
+    """
+    for memory in report.written:
+        where = click.style(places.get(memory.memory_id, memory.path), fg="cyan")
+        yield f"{memory.memory_id}  {where}  {one_line(memory.text, max(cells - 50, 20))}"
+    known = f", {report.duplicates} known before" if report.duplicates else ""
+    searched = f" in messages {_range(report.messages)}" if report.messages else ""
+    if not report.written:
+        yield f"nothing written{searched}{known}: {report.reason}"
+        return
+    yield f"{len(report.written)} written{known}{searched}: {report.reason} ({report.method})"
+
+
+def context_line(made: SessionContext) -> str:
+    """What a prompt takes, and how it came about."""
+    sizes = made.prompt.tokens
+    told = [
+        f"{sizes.total:,} of {sizes.window:,} tokens: system {sizes.system:,}, memory {sizes.memory:,}, "
+        f"summary {sizes.summary:,}, tail {sizes.tail:,}",
+        f"receipt {made.receipt.receipt_id}" if made.receipt else f"no recall: {made.recall.reason}",
+    ]
+    if made.flush:
+        told.append(f"flushed first: {len(made.flush.written)} memories")
+    if made.compaction:
+        told.append(f"compacted first: {made.compaction.compaction_id}")
+    return "; ".join(told)
+
+
+def found_lines(hits: Sequence[LiveHit], first_shown: int) -> Iterator[str]:
+    """What a search in a session found.
+
+    Args:
+        hits: The best first.
+        first_shown: The first message that is still in view.
+    """
+    for number, hit in enumerate(hits, 1):
+        where = "" if hit.seq >= first_shown else "  compacted"
+        yield f"{number}. {click.style(f'log:{hit.seq}', fg='cyan')}  {hit.role}  {hit.score:.2f}{where}"
+        yield indented(printable(hit.text))
+
+
+def pin_lines(pins: Sequence[PinnedItem], cells: int) -> Iterator[str]:
+    """One line for each pin."""
+    for pin in pins:
+        of = f"(log:{pin.seq}) " if pin.seq is not None else ""
+        yield fitted(f"{pin.pin_id}  {of}{one_line(pin.text, cells)}", cells)
+
+
+def _tokens(before: int, after: int) -> tuple[str, str]:
+    return f"{before:,}", f"{after:,}"
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def _range(ends: tuple[int, int]) -> str:
+    return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}-{ends[1]}"
+
+
+def _named(seqs: Sequence[int]) -> str:
+    rest = len(seqs) - _NAMED
+    return ", ".join(map(str, seqs[:_NAMED])) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,167 @@
+"""The commands that work on a session: compact, compactions, undo, flush."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import click
+
+from memory_service.cli.options import Place, examples, placed
+from memory_service.cli.output import emit_json, emit_value, warn, working
+
+if TYPE_CHECKING:
+    from memory_service.service import MemoryService
+    from memory_service.shortterm.compactions import CompactionMode, CompactionReceipt
+    from memory_service.shortterm.flushes import FlushReport
+    from memory_service.shortterm.memory import ShortTermMemory
+
+
+@click.command(
+    epilog=examples(
+        "sessions compact support-42 --plan",
+        "sessions compact support-42 --preview",
+        'sessions compact support-42 --instructions "Keep every order number."',
+        "sessions compact support-42 --preset openclaw --target-tokens 8000",
+    )
+)
+@click.argument("session_id")
+@click.option("--plan", "mode", flag_value="plan", help="Say what would be done; no model is called.")
+@click.option("--preview", "mode", flag_value="preview", help="Write the summary and show it; change nothing.")
+@click.option("--preset", help="default, openclaw, turns, ponybunny or opencode.  [default: the session's]")
+@click.option("--instructions", metavar="TEXT", help="What the summary should look at.")
+@click.option(
+    "--target-tokens", type=click.IntRange(min=1), help="What the view should come to.  [default: the preset's]"
+)
+@click.option("--force", is_flag=True, help="Compact although there is room, or although it gains little.")
+@placed
+def compact(
+    place: Place,
+    session_id: str,
+    mode: CompactionMode | None,
+    preset: str | None,
+    instructions: str | None,
+    target_tokens: int | None,
+    force: bool,
+) -> None:
+    """Put a summary in the place of old messages. How much stays is as the preset wants.
+
+    The log keeps every message, and `undo` brings the view back as it was. Cheap steps come first: doubles, old
+    results, media. The table shows what each of them leaves.
+    """
+    from memory_service.shortterm.compactions import CompactionCall
+
+    call = CompactionCall(
+        mode=mode or "apply", preset=preset, instructions=instructions, target_tokens=target_tokens, force=force
+    )
+    working("compacting")
+    with place.sessions() as sessions:
+        receipt = sessions.compactions.compact(session_id, call)
+    _print_receipt(place, receipt, summary=call.mode == "preview")
+
+
+def _print_receipt(place: Place, receipt: CompactionReceipt, *, summary: bool) -> None:
+    from memory_service import session_answers
+    from memory_service.cli.session_output import receipt_lines
+
+    if place.as_json:
+        emit_json(session_answers.receipt(receipt))
+    else:
+        click.echo("\n".join(receipt_lines(receipt, summary=summary)))
+    warn(receipt.degraded)
+
+
+@click.command(epilog=examples("sessions compactions support-42", "sessions compactions support-42 c121"))
+@click.argument("session_id")
+@click.argument("compaction_id", required=False)
+@placed
+def compactions(place: Place, session_id: str, compaction_id: str | None) -> None:
+    """List the compactions of a session. The newest stands first; COMPACTION_ID shows one with its summary."""
+    from memory_service import compaction_schemas, session_answers
+    from memory_service.cli.session_output import compaction_table
+
+    with place.service() as service:
+        past = service.sessions(place.workspace).compactions
+        if compaction_id:
+            _print_receipt(place, past.receipt(session_id, compaction_id), summary=True)
+            return
+        receipts, settings = past.past(session_id), service.settings
+    if place.as_json:
+        emit_json(compaction_schemas.Compactions(compactions=[session_answers.receipt(each) for each in receipts]))
+    elif receipts:
+        click.echo("\n".join(compaction_table(receipts, settings)))
+    else:
+        click.echo("no compactions", err=True)
+
+
+@click.command(epilog=examples("sessions undo support-42", "sessions undo support-42 c121"))
+@click.argument("session_id")
+@click.argument("compaction_id", required=False)
+@placed
+def undo(place: Place, session_id: str, compaction_id: str | None) -> None:
+    """Bring back the exact view before a compaction. It is the newest, unless COMPACTION_ID names another.
+
+    Compactions that were built on it go with it. What was said since stays.
+    """
+    from memory_service import session_answers
+
+    with place.sessions() as sessions:
+        name = compaction_id or _newest(sessions, session_id)
+        before = sessions.look(session_id).view().tokens
+        receipt = sessions.compactions.undo(session_id, name)
+        after = sessions.look(session_id).view().tokens
+    if place.as_json:
+        record = session_answers.receipt(receipt).model_dump(mode="json")
+        emit_value({**record, "view_tokens_before": before, "view_tokens_after": after})
+    else:
+        click.echo(f"undone  {name}  {before:,} -> {after:,} tokens")
+
+
+def _newest(sessions: ShortTermMemory, session_id: str) -> str:
+    from memory_service.errors import NotFound
+
+    for receipt in sessions.compactions.past(session_id):
+        if receipt.active and receipt.compaction_id:
+            return receipt.compaction_id
+    raise NotFound(f"The session {session_id} has no compaction that counts. `sessions compactions` lists all.")
+
+
+@click.command(epilog=examples("sessions flush support-42", "sessions flush support-42 --json"))
+@click.argument("session_id")
+@placed
+def flush(place: Place, session_id: str) -> None:
+    """Write memories of a session to today's file. Only what was said since the last flush is searched for them.
+
+    Each is found by the next search. What is known already is not written again.
+    """
+    from memory_service import session_answers
+    from memory_service.cli.session_output import flush_lines
+
+    working("looking for memories")
+    with place.service() as service:
+        report = service.sessions(place.workspace).flushes.flush(session_id)
+        places = _places(service, place.workspace, report)
+    if place.as_json:
+        record = session_answers.flush(report).model_dump(mode="json")
+        written = [{**memory, "citation": places.get(memory["memory_id"])} for memory in record["written"]]
+        emit_value({**record, "written": written})
+    else:
+        click.echo("\n".join(flush_lines(report, places, shutil.get_terminal_size((100, 24)).columns)))
+    warn(report.degraded)
+
+
+def _places(service: MemoryService, workspace: str, report: FlushReport) -> dict[str, str]:
+    """Path and lines of what was written, by the ids in the comments; what a person moved meanwhile has none."""
+    from memory_service.answers import citation
+    from memory_service.entries import day_of, find_entries
+
+    found = dict[str, str]()
+    for path in {memory.path for memory in report.written}:
+        text, line = list[str](), 1
+        while line:
+            piece = service.read_file(workspace, path, start_line=line)
+            text.append(piece.text)
+            line = piece.next_start_line or 0
+        for entry in find_entries("".join(text), day_of(path)):
+            found[entry.memory_id] = citation(path, entry.start_line, entry.end_line)
+    return found

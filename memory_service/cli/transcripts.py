@@ -1,0 +1,184 @@
+"""Owns how messages stand in a terminal: who spoke, which number, the first lines, calls and media in a line each.
+
+Invariants: pure; every message is named by its number in the log, or marked as put there by the service; nothing
+in a message can move the cursor; a text that is shown in part says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from memory_service.cli.cells import fitted, padded, printable
+
+if TYPE_CHECKING:
+    from memory_service.messages import Message, Numbered
+    from memory_service.shortterm.bench import Look
+
+_LINES = 4
+_GUTTER = 18
+_COLOURS = {"user": "green", "assistant": "cyan", "tool": "yellow", "system": "magenta", "developer": "magenta"}
+_NOTES = {"checkpoint": "magenta", "cleared": "yellow", "media removed": "yellow", "added": "magenta"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """A message as it is shown.
+
+    Attributes:
+        seq: Its number in the log; None for what the service put there.
+        note: What was done to it: `checkpoint`, `cleared`, `media removed`, `added`; empty for nothing.
+    """
+
+    seq: int | None
+    message: Message
+    note: str = ""
+
+
+def spoken_in_view(look: Look) -> list[Spoken]:
+    """What the model sees, with the numbers that the log has for it."""
+    from memory_service.compaction.checkpoint import is_checkpoint
+    from memory_service.messages import text_of
+    from memory_service.sessions.view import tail_of
+
+    numbers = _numbers(look, tail_of(look.state, look.shape))
+    spoken = list[Spoken]()
+    for message in look.view().messages:
+        known = numbers[_likeness(message)]
+        seq = known.popleft() if known else None
+        if seq is None:
+            note = "checkpoint" if is_checkpoint(text_of(message)) else "added"
+        elif message["role"] == "tool" and seq in look.state.head.cleared:
+            note = "cleared"
+        else:
+            note = "media removed" if seq in look.state.head.stripped else ""
+        spoken.append(Spoken(seq=seq, message=message, note=note))
+    return spoken
+
+
+def spoken_in_log(look: Look) -> list[Spoken]:
+    """Everything ever said."""
+    return [Spoken(seq=each.seq, message=each.message) for each in look.state.messages]
+
+
+_Likeness = tuple[str, str, tuple[str, ...]]
+
+
+def _numbers(look: Look, tail: Sequence[Numbered]) -> dict[_Likeness, deque[int]]:
+    from memory_service.messages import is_system
+
+    numbers = defaultdict[_Likeness, deque[int]](deque)
+    inside = {each.seq for each in tail}
+    leading = [each for each in look.state.messages if is_system(each.message) and each.seq not in inside]
+    for each in (*leading, *tail):
+        numbers[_likeness(each.message)].append(each.seq)
+    return numbers
+
+
+def _likeness(message: Message) -> _Likeness:
+    """What a message has in common with itself after it was made valid on the wire."""
+    from memory_service.messages import text_of, tool_calls_of
+
+    return message["role"], text_of(message), tuple(call["function"]["arguments"] for call in tool_calls_of(message))
+
+
+def newest(spoken: Sequence[Spoken], limit: int | None, since: int | None) -> list[Spoken]:
+    """The first messages behind a number, or without one the newest."""
+    if since is None:
+        return list(spoken[-limit:] if limit else spoken)
+    later = [each for each in spoken if each.seq is not None and each.seq > since]
+    return later[:limit] if limit else later
+
+
+def told(spoken: Iterable[Spoken], *, cells: int, full: bool = False) -> Iterator[str]:
+    """Lines for messages.
+
+    Args:
+        spoken: The messages.
+        cells: How wide the terminal is.
+        full: Whether all of each text is shown, and no line is cut.
+    """
+    for each in spoken:
+        role = each.message["role"]
+        number = "-" if each.seq is None else str(each.seq)
+        colour = _NOTES.get(each.note) or _COLOURS.get(role)
+        before = f"{padded(number, 6, right=True)} {click.style(padded(role, 10), fg=colour)} "
+        room = max(cells - _GUTTER, 20)
+        for line in _lines(each, room, full):
+            yield f"{before}{line}".rstrip()
+            before = " " * _GUTTER
+
+
+def _lines(each: Spoken, room: int, full: bool) -> Iterator[str]:
+    """What a message says and does, one line each; at least one."""
+    from memory_service.messages import tool_calls_of
+
+    marks = _marks(each)
+    text = list(_text(each.message, room - sum(map(len, marks)), full))
+    lines = [" ".join((*(click.style(mark, fg=_NOTES.get(mark[1:-1]), dim=True) for mark in marks), *text[:1]))]
+    lines += [*text[1:], *_media(each)]
+    for call in tool_calls_of(each.message):
+        said = _call(call["function"]["name"], call["function"]["arguments"], full)
+        lines.append(click.style(said if full else fitted(said, room), fg="blue"))
+    yield from filter(None, lines) if any(lines) and not full else lines if any(lines) else ["(empty)"]
+
+
+def _marks(each: Spoken) -> list[str]:
+    """What a reader has to know of a message before its text."""
+    marks = [f"({each.note})"] if each.note else []
+    if each.message.get("is_error"):
+        marks.append("(error)")
+    blocks = each.message.get("thinking_blocks") or []
+    thought = sum(len(str(block.get("thinking") or "")) for block in blocks)
+    thought += len(each.message.get("reasoning_content") or "")
+    return [*marks, f"(thinking, {thought:,} characters)"] if thought or blocks else marks
+
+
+def _text(message: Message, room: int, full: bool) -> Iterator[str]:
+    from memory_service.messages import text_of
+
+    text = text_of(message)
+    if full:
+        yield from printable(text).strip("\n").split("\n") if text else ()
+        return
+    room = max(room, _GUTTER)
+    lines = [line for line in text.split("\n") if line.strip()]
+    for line in lines[:_LINES]:
+        # A line of a megabyte is no reason to look at all of it.
+        yield fitted(printable(line[: 8 * room + 1]), room)
+    if len(lines) > _LINES:
+        yield click.style(f"… {len(lines) - _LINES:,} more lines, {len(text):,} characters in all", dim=True)
+
+
+def _media(each: Spoken) -> Iterator[str]:
+    from memory_service.compaction.stubs import is_inline, media_label
+    from memory_service.messages import media_parts_of
+
+    inline = 0
+    for part in media_parts_of(each.message):
+        inline += is_inline(part)
+        label = _note_in(part) or media_label(part, each.seq or 0, inline)
+        if each.seq is None:
+            # What has no number in the log can be had nowhere else.
+            label = f"{label.rpartition('; ')[0]}]"
+        yield click.style(printable(label), fg="yellow")
+
+
+def _note_in(part: object) -> str:
+    """What the log has in the place of a medium that is kept beside it; empty if the medium is there."""
+    if isinstance(part, str):
+        return part if part.startswith("[") and ", ref=log:" in part[:200] else ""
+    values = part.values() if isinstance(part, Mapping) else ()
+    return next(filter(None, map(_note_in, values)), "")
+
+
+def _call(name: str, arguments: str, full: bool) -> str:
+    from memory_service.compaction.stubs import call_line
+    from memory_service.messages import arguments_object
+
+    said = f"{name}({arguments})" if full else call_line(name, arguments_object(arguments))
+    return printable(f"-> {said}").replace("\n", " ")

@@ -1,0 +1,302 @@
+"""Owns one turn of a session: append, fit, call the model, recover, append. No I/O: it says what to do, step by step.
+
+```
+append the user's message -> fit the prompt (-> the agent's flush) -> call -> append the answer -> Reply
+                                                                  ^     |
+             compact, cut, wait, as the server says ------- retry-+-----+-- give up: the provider's own exception
+```
+Invariants: both colours play the same steps; the provider's exception leaves as it came, with a note why it was given
+up on; an answer that came is returned, whatever happens to the memory; retries end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from pydantic import BaseModel
+
+from memory_service.client._messages import WireMessage, prompt_tokens
+from memory_service.client._model_answers import ModelAnswer, read_answer
+from memory_service.client._provider import refusal_of
+from memory_service.client._reply import Reply
+from memory_service.client._session_wire import SessionCalls, Wanted
+from memory_service.client._wire import Call
+from memory_service.compaction_schemas import CompactionReceipt, Flush, Recovery, SessionContext
+from memory_service.errors import Conflict, MemoryServiceError
+from memory_service.session_schemas import AppendedMessages, Wire
+
+T = TypeVar("T")
+A = TypeVar("A", bound=BaseModel)
+
+DEFAULT_MAX_RETRIES = 8
+DEFAULT_MAX_WAIT_SECONDS = 60.0
+# Where the provider names no time.
+_BACKOFF_SECONDS = (1.0, 2.0, 4.0, 8.0)
+# A prompt that leaves less than this of the window, and an answer of nothing: it was cut in silence.
+_FULL_SHARE = 0.99
+_FULL = "context_length_exceeded: the prompt filled the context window and left no room for an answer"
+# How much of a failure's text stands in `degraded`.
+_REASON_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Step: send this to the server; its answer is the outcome."""
+
+    call: Call[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Step: call the model; what it returns is the outcome."""
+
+    call: Callable[..., object]
+    messages: list[WireMessage]
+    named: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Step: do nothing for so long."""
+
+    seconds: float
+
+
+Step: TypeAlias = Send | Ask | Wait
+Steps: TypeAlias = Generator[Step, Any, T]
+
+
+def send(call: Call[A]) -> Steps[A]:
+    """Send a call and get its answer."""
+    answer: A = yield Send(call=call)
+    return answer
+
+
+def beginning(calls: SessionCalls, wanted: Wanted) -> Steps[None]:
+    """Make sure that a session is there, and as it is wanted."""
+    try:
+        yield from send(calls.create(wanted))
+    except Conflict:
+        if wanted and not wanted.is_met((yield from send(calls.status()))):
+            yield from send(calls.update(wanted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What is wanted of a turn.
+
+    Attributes:
+        call: The model: takes messages, gives an answer.
+        user: What the user says, as messages; None if it was appended before.
+        prompt: How the prompt is made, by the names of `PromptOptions`, `format` too.
+        wire: The shape of the messages.
+    """
+
+    call: Callable[..., object]
+    user: object
+    prompt: Mapping[str, object]
+    wire: Wire = "openai"
+    max_retries: int = DEFAULT_MAX_RETRIES
+    max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS
+
+
+def completing(calls: SessionCalls, turn: Turn) -> Steps[Reply]:
+    """Play a turn."""
+    return (yield from _Completion(calls=calls, turn=turn).run())
+
+
+@dataclass(slots=True, kw_only=True)
+class _Completion:
+    """A turn while it is played."""
+
+    calls: SessionCalls
+    turn: Turn
+    attempts: int = 0
+    retries: int = 0
+    waits: int = 0
+    forced: bool = False
+    window_tokens: int = 0
+    flush: Flush | None = None
+    compactions: list[CompactionReceipt] = field(default_factory=list)
+    degraded: list[str] = field(default_factory=list)
+
+    def run(self) -> Steps[Reply]:
+        user = self.turn.user
+        if user is not None:
+            said = {"role": "user", "content": user} if isinstance(user, str) else user
+            yield from send(self.calls.append(said, None, None))
+        context = yield from send(self.calls.context(**self.turn.prompt))
+        self._note(context)
+        if context.flush is not None and context.flush.prompt is not None:
+            yield from self._flushed(context.flush)
+        answer = yield from self._answered(self._ask(context))
+        appended = yield from self._appended(answer)
+        return Reply(
+            message=answer.message,
+            finish_reason=answer.finish_reason,
+            usage=answer.usage,
+            context=context,
+            attempts=self.attempts,
+            compactions=tuple(self.compactions),
+            flush=self.flush,
+            appended=appended,
+            degraded=tuple(self.degraded),
+        )
+
+    def _answered(self, ask: Ask) -> Steps[ModelAnswer]:
+        """Call until there is an answer to keep."""
+        while True:
+            self.attempts += 1
+            try:
+                value = yield ask
+            except Exception as error:
+                ask = yield from self._recovered(error)
+                continue
+            try:
+                answer = read_answer(value)
+            except MemoryServiceError as error:
+                if error.status != 502:
+                    raise
+                # The report of an error, where an answer should be.
+                ask = yield from self._recovered(error)
+                continue
+            again = yield from self._cut(answer)
+            if again is None:
+                return answer
+            ask = again
+
+    def _recovered(self, error: Exception) -> Steps[Ask]:
+        """What to send after a failure.
+
+        Raises:
+            Exception: The failure itself, when it is given up on.
+        """
+        if self.retries >= self.turn.max_retries:
+            raise _noted(error, f"Given up after {self.retries} retries; see max_retries.")
+        self.retries += 1
+        try:
+            recovery = yield from send(self.calls.overflow(error, None, None, **self.turn.prompt))
+        except MemoryServiceError as failure:
+            raise _noted(error, f"Not tried again: the recovery failed. {failure}") from failure
+        if recovery.action == "give_up":
+            raise _noted(error, recovery.reason)
+        asked = refusal_of(error).retry_after_seconds
+        pause = self._pause(recovery, recovery.retry_after_seconds if asked is None else asked)
+        if pause > self.turn.max_wait_seconds:
+            raise _noted(
+                error,
+                f"Not tried again: the provider asks to wait {pause:g} seconds, and max_wait_seconds is "
+                f"{self.turn.max_wait_seconds:g}.",
+            )
+        if pause > 0:
+            yield Wait(seconds=pause)
+        self._note(recovery)
+        return self._ask(recovery)
+
+    def _pause(self, recovery: Recovery, asked: float | None) -> float:
+        if recovery.remedy != "wait":
+            return asked or 0.0
+        backoff = _BACKOFF_SECONDS[min(self.waits, len(_BACKOFF_SECONDS) - 1)]
+        self.waits += 1
+        return min(backoff, self.turn.max_wait_seconds) if asked is None else asked
+
+    def _cut(self, answer: ModelAnswer) -> Steps[Ask | None]:
+        """What to send instead, if the prompt was cut in silence or the answer at its end; None to keep the answer."""
+        counted = prompt_tokens(answer.usage)
+        full = answer.cut and answer.empty and counted >= _FULL_SHARE * self.window_tokens
+        if self.retries >= self.turn.max_retries or not self.window_tokens:
+            return None
+        try:
+            if counted > self.window_tokens or full:
+                return (yield from self._silently_cut(answer, full=counted <= self.window_tokens))
+            if answer.cut and not self.forced:
+                return (yield from self._compacted())
+        except MemoryServiceError as error:
+            self.degraded.append(f"recovery: {_reason(error)}")
+        return None
+
+    def _silently_cut(self, answer: ModelAnswer, *, full: bool) -> Steps[Ask | None]:
+        self.retries += 1
+        text = _FULL if full else ""
+        recovery = yield from send(self.calls.overflow(text, answer.usage, None, **self.turn.prompt))
+        if recovery.action == "give_up":
+            self.degraded.append(f"prompt: the provider cut it in silence. {recovery.reason}")
+            return None
+        self._note(recovery)
+        return self._ask(recovery)
+
+    def _compacted(self) -> Steps[Ask | None]:
+        """The preset `turns` compacts when an answer was cut, once."""
+        self.forced = True
+        if (yield from send(self.calls.status())).preset != "turns":
+            return None
+        receipt = yield from send(self.calls.compact(trigger="overflow", force=True))
+        if not receipt.applied:
+            self.degraded.append(f"answer: it was cut, and compacting did not help. {receipt.reason}")
+            return None
+        self.retries += 1
+        self.compactions.append(receipt)
+        context = yield from send(self.calls.context(**self.turn.prompt))
+        self._note(context)
+        return self._ask(context)
+
+    def _flushed(self, flush: Flush) -> Steps[None]:
+        """Let the agent find the memories; whatever fails, the turn goes on, and the next context asks again."""
+        prompt = str(self.turn.prompt["system_prompt"])
+        system = "\n\n".join(part for part in (prompt, flush.system_prompt) if part)
+        question: WireMessage = {"role": "user", "content": flush.prompt}
+        try:
+            view = yield from send(self.calls.messages("model", self.turn.wire))
+            opening: list[WireMessage] = [{"role": "system", "content": system}] if _in_list(self.turn) else []
+            named = {} if _in_list(self.turn) else {"system": system}
+            messages = [*opening, *view.messages, question]
+            answer = read_answer((yield Ask(call=self.turn.call, messages=messages, named=named)))
+            if not answer.text.strip():
+                self.degraded.append("flush: the agent answered nothing; it is asked again next time.")
+                return
+            self.flush = yield from send(self.calls.flush(answer.text))
+            self.degraded += self.flush.degraded
+        except Exception as error:
+            self.degraded.append(f"flush: {_reason(error)}")
+
+    def _appended(self, answer: ModelAnswer) -> Steps[AppendedMessages | None]:
+        if answer.empty:
+            self.degraded.append("answer: the model said nothing; nothing was appended.")
+            return None
+        try:
+            appended = yield from send(self.calls.append(answer.message, answer.usage, None))
+        except MemoryServiceError as error:
+            self.degraded.append(f"answer: it was not appended. {_reason(error)}")
+            return None
+        self.degraded += appended.degraded
+        return appended
+
+    def _ask(self, made: SessionContext | Recovery) -> Ask:
+        named = {} if _in_list(self.turn) else {"system": made.system or ""}
+        return Ask(call=self.turn.call, messages=made.messages, named=named)
+
+    def _note(self, made: SessionContext | Recovery) -> None:
+        if made.tokens is not None:
+            self.window_tokens = made.tokens.window
+        if made.compaction is not None and made.compaction.applied:
+            self.compactions.append(made.compaction)
+        if isinstance(made, SessionContext) and made.flush is not None and made.flush.prompt is None:
+            self.flush = made.flush
+        self.degraded += [missing for missing in made.degraded if missing not in self.degraded]
+
+
+def _in_list(turn: Turn) -> bool:
+    """Whether the system prompt is one of the messages; Anthropic's stands beside them."""
+    return turn.wire != "anthropic"
+
+
+def _noted(error: Exception, reason: str) -> Exception:
+    error.add_note(f"memory-service: {reason}")
+    return error
+
+
+def _reason(error: Exception) -> str:
+    told = refusal_of(error).text
+    return told if len(told) <= _REASON_CHARS else f"{told[: _REASON_CHARS - 1]}…"

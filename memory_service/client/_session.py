@@ -1,0 +1,366 @@
+"""Owns `Session`, one conversation over HTTP, for blocking programs."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar
+
+from memory_service import compaction_schemas as work
+from memory_service import session_schemas as shapes
+from memory_service.client import _completion, _session_wire
+from memory_service.client._completion import Ask, Send, Step, Steps, Turn
+from memory_service.client._connection import Connection
+from memory_service.client._reply import Reply
+from memory_service.client._session_wire import SessionCalls, SessionEvent, Wanted
+from memory_service.errors import InvalidRequest, MemoryServiceError
+
+T = TypeVar("T")
+
+
+class Session:
+    """One conversation: everything ever said, and the view of it that fits the model.
+
+    Made by `MemoryClient.session`, which sends nothing: the first thing that is said begins it on the server.
+
+    ```python
+    session = memory.session("support-42", model="gpt-4o")
+    session.append({"role": "user", "content": "When do we deploy?"})
+    prompt = session.context(system_prompt="You are …").messages
+
+    def call(messages):
+        return litellm.completion("gpt-4o", messages, tools=TOOLS)
+
+    reply = session.complete(call, user="And on holidays?")
+    while reply.tool_calls:
+        session.append([result_of(each) for each in reply.tool_calls])
+        reply = session.complete(call)
+    print(reply.text)
+    ```
+
+    Methods raise errors of `memory_service.errors`, as those of the client do. Safe to use from several threads.
+
+    Attributes:
+        session_id: Its id.
+    """
+
+    def __init__(self, connection: Connection, workspace: str, session_id: str, wanted: Wanted) -> None:
+        self.session_id = session_id
+        self._connection = connection
+        self._calls = SessionCalls(workspace, session_id)
+        self._wanted = wanted
+        self._begun = False
+
+    def append(
+        self, messages: object, usage: object = None, *, idempotency_key: str | None = None
+    ) -> shapes.AppendedMessages:
+        """Append what was said; it is on the disk when this returns. A request that is sent again appends once.
+
+        Args:
+            messages: A message or a list of them, in OpenAI's or Anthropic's shape; objects of their packages too.
+            usage: What the provider counted for the answer among them, as it came.
+            idempotency_key: Names what is said, so that saying it again appends nothing again; made unless given.
+        """
+        call = self._calls.append(messages, usage, idempotency_key)
+        if self._wanted:
+            self._begin()
+        return self._connection.send(call)
+
+    def context(
+        self,
+        query: str | None = None,
+        system_prompt: str = "",
+        memory_budget_tokens: int = 2000,
+        *,
+        max_tokens: int | None = None,
+        auto: bool = True,
+        tools: Collection[object] | None = None,
+        recall: work.RecallMode = "auto",
+        format: shapes.Wire = "openai",
+    ) -> work.SessionContext:
+        """What to send to the model: complete, valid for its provider, and within the window.
+
+        Args:
+            query: What to recall memories for; else the last message of the user decides.
+            system_prompt: Stands before everything.
+            memory_budget_tokens: Most tokens of the memories with their wrapper.
+            max_tokens: The longest prompt wanted; else what the window leaves beside the answer.
+            auto: Flush and compact first if that is due.
+            tools: Schemas of the agent's tools; they are counted, and not sent back.
+            recall: Whether memories are searched.
+            format: The shape of the messages.
+
+        Raises:
+            Incompressible: It cannot be made to fit; the message names the part.
+        """
+        prompt = _session_wire.prompt_options(
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, format
+        )
+        call = self._calls.context(**prompt, auto=auto)
+        self._begin()
+        return self._connection.send(call)
+
+    def complete(
+        self,
+        call: Callable[..., object],
+        user: object = None,
+        *,
+        system_prompt: str = "",
+        query: str | None = None,
+        tools: Collection[object] | None = None,
+        memory_budget_tokens: int = 2000,
+        max_tokens: int | None = None,
+        recall: work.RecallMode = "auto",
+        format: shapes.Wire = "openai",
+        max_retries: int = _completion.DEFAULT_MAX_RETRIES,
+        max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
+    ) -> Reply:
+        """Play a turn: append what the user says, fit the prompt, call the model, append its answer.
+
+        If the call raises, the server says what its error means: the prompt is compacted or cut, or the time waited
+        that the provider asks for, and the model called again. If the prompt cannot be helped, the provider's own
+        exception is raised, with a note why; what the user said is in the session then, so complete again without
+        `user`. An agent that is asked for memories is called once more, before the turn.
+
+        Args:
+            call: Your model: takes the list of messages; gives a text, a message, or what openai, litellm or
+                anthropic give without streaming. With the format `anthropic` it takes `system` as well.
+            user: What the user says, as a text or as messages; None to go on, as after results of tools.
+            system_prompt: Stands before everything.
+            query: What to recall memories for; else the last message of the user decides.
+            tools: Schemas of the tools that the call offers, to be counted.
+            memory_budget_tokens: Most tokens of the memories with their wrapper.
+            max_tokens: The longest prompt wanted.
+            recall: Whether memories are searched.
+            format: The shape of the messages.
+            max_retries: How often the model is called again at most.
+            max_wait_seconds: The longest wait that a provider may ask for.
+        """
+        prompt = _session_wire.prompt_options(
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, format
+        )
+        turn = Turn(
+            call=call,
+            user=user,
+            prompt=prompt,
+            wire=format,
+            max_retries=max_retries,
+            max_wait_seconds=max_wait_seconds,
+        )
+        if self._wanted or user is None:
+            self._begin()
+        return self._play(_completion.completing(self._calls, turn))
+
+    def messages(self, view: shapes.ViewName = "model", *, format: shapes.Wire = "openai") -> shapes.Messages:
+        """What the model sees; or, with `log`, everything ever said, with the number of each message."""
+        return self._connection.send(self._calls.messages(view, format))
+
+    def message(self, seq: int) -> dict[str, Any]:
+        """One message of the log, as it was said."""
+        return self._connection.send(self._calls.message(seq)).root
+
+    def search(self, query: str, limit: int = 10) -> shapes.FoundMessages:
+        """What was said about something, by words alone, whether the view still shows it or not."""
+        return self._connection.send(self._calls.search(query, limit))
+
+    def compact(
+        self,
+        mode: work.Mode = "apply",
+        *,
+        preset: str | None = None,
+        instructions: str | None = None,
+        target_tokens: int | None = None,
+        force: bool = False,
+        trigger: work.Trigger = "manual",
+        identifier_policy: work.IdentifierPolicy | None = None,
+    ) -> work.CompactionReceipt:
+        """Let a summary stand for the old messages of the view; the log keeps every one of them.
+
+        Args:
+            mode: `plan` says what would go, `preview` writes the summary too, `apply` does it.
+            preset: How to compact, by name; else as the session's settings have it.
+            instructions: What the summary should look at.
+            target_tokens: What the view should come to.
+            force: Compact although there is room.
+            trigger: Why.
+            identifier_policy: What the summary does with ids and paths.
+        """
+        return self._connection.send(
+            self._calls.compact(
+                mode=mode,
+                preset=preset,
+                instructions=instructions,
+                target_tokens=target_tokens,
+                force=force,
+                trigger=trigger,
+                identifier_policy=identifier_policy,
+            )
+        )
+
+    def plan(
+        self, *, preset: str | None = None, target_tokens: int | None = None, force: bool = False
+    ) -> work.CompactionReceipt:
+        """What a compaction would do, without a model; changes nothing."""
+        return self.compact("plan", preset=preset, target_tokens=target_tokens, force=force)
+
+    def preview(
+        self,
+        *,
+        preset: str | None = None,
+        instructions: str | None = None,
+        target_tokens: int | None = None,
+        force: bool = False,
+    ) -> work.CompactionReceipt:
+        """A compaction with its summary and the view behind it; changes nothing."""
+        return self.compact(
+            "preview", preset=preset, instructions=instructions, target_tokens=target_tokens, force=force
+        )
+
+    def compactions(self) -> list[work.CompactionReceipt]:
+        """All compactions, newest first, undone ones too."""
+        return self._connection.send(self._calls.compactions()).compactions
+
+    def undo(self, compaction_id: str | None = None) -> work.CompactionReceipt:
+        """Back to the exact view before a compaction; the newest that counts unless one is named.
+
+        Raises:
+            NotFound: There is none.
+        """
+        if compaction_id is None:
+            compaction_id = _session_wire.newest_active(self._connection.send(self._calls.compactions()))
+        return self._connection.send(self._calls.undo(compaction_id))
+
+    def flush(self, reply: str | None = None) -> work.Flush:
+        """Write down the memories of what was said since the last flush; `reply` is the agent's, if it was asked."""
+        return self._connection.send(self._calls.flush(reply))
+
+    def flush_prompt(self) -> work.FlushPrompt:
+        """What to ask an agent that finds the memories itself."""
+        return self._connection.send(self._calls.flush_prompt())
+
+    def pin(self, text: str | None = None, seq: int | None = None) -> shapes.Pin:
+        """Keep a text, or a message by its number, word for word in every view."""
+        call = self._calls.pin(text, seq)
+        if self._wanted:
+            self._begin()
+        return self._connection.send(call)
+
+    def pins(self) -> list[shapes.Pin]:
+        """All pins, oldest first."""
+        return self._connection.send(self._calls.pins()).pins
+
+    def unpin(self, pin_id: str) -> shapes.RemovedPin:
+        """Keep something no longer."""
+        return self._connection.send(self._calls.unpin(pin_id))
+
+    def overflow(
+        self, error: BaseException | str, usage: object = None, *, status: int | None = None, **prompt: object
+    ) -> work.Recovery:
+        """What to do about a prompt that its provider refused: see `action`, and send its `messages` on `retry`.
+
+        Args:
+            error: The exception, or the text of it; "" with `usage` if the prompt was cut in silence.
+            usage: What the provider counted.
+            status: The HTTP status, if the error does not know it.
+            prompt: How the new prompt is made, by the names of `context`; else as the last one was.
+        """
+        return self._connection.send(self._calls.overflow(error, usage, status, **prompt))
+
+    def events(self, after: int | None = None) -> Iterator[SessionEvent]:
+        """What happens to the session, as it happens, until you stop; a broken connection is made again.
+
+        Args:
+            after: The last event that was heard; 0 begins with the oldest that is kept; else those to come.
+
+        Raises:
+            ConnectionFailed: The server was not reached several times in a row.
+        """
+        listening = _session_wire.Listening(after)
+        while True:
+            try:
+                with self._connection.stream(self._calls.events(listening.last_id)) as lines:
+                    listening.connected()
+                    for line in lines:
+                        if (event := listening.heard(line)) is not None:
+                            yield event
+            except MemoryServiceError as error:
+                listening.failed(error)
+            time.sleep(listening.pause_seconds())
+
+    def wait_idle(self, timeout_seconds: float = 25.0) -> bool:
+        """Wait until no compaction runs and none is to be tried again; False if that takes longer."""
+        return self._connection.send(self._calls.wait_idle(timeout_seconds)).idle
+
+    def pending(self, call_ids: Collection[str]) -> shapes.AwaitedCalls:
+        """Note that calls of tools run for long: until their results come, they are not taken for lost."""
+        return self._connection.send(self._calls.pending(call_ids))
+
+    def trim(self, keep_last: int) -> shapes.Trimmed:
+        """Move all but the last lines of the log into a file beside it."""
+        return self._connection.send(self._calls.trim(keep_last))
+
+    def restore(self) -> shapes.Restored:
+        """Take the last trim back."""
+        return self._connection.send(self._calls.restore())
+
+    def status(self) -> shapes.Session:
+        """Its size and pressure, its window and where that is from, what was compacted, flushed and pinned."""
+        return self._connection.send(self._calls.status())
+
+    def update(
+        self,
+        *,
+        model: str | None = None,
+        context_window: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> shapes.Session:
+        """Set its model, window or settings anew; what is None stays."""
+        changed = Wanted(model=model, context_window=context_window, settings=settings)
+        session = self._connection.send(self._calls.update(changed))
+        self._wanted = self._wanted.changed(changed)
+        return session
+
+    def delete(self) -> shapes.ErasedSession:
+        """Erase it, from disk and index; memories that were flushed stay."""
+        erased = self._connection.send(self._calls.delete())
+        self._begun = False
+        return erased
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._play(_completion.beginning(self._calls, self._wanted))
+            self._begun = True
+
+    def _play(self, steps: Steps[T]) -> T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    outcome = self._take(step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(outcome)
+        except StopIteration as ended:
+            done: T = ended.value
+            return done
+        finally:
+            steps.close()
+
+    def _take(self, step: Step) -> object:
+        if isinstance(step, Send):
+            return self._connection.send(step.call)
+        if isinstance(step, Ask):
+            return _called(step)
+        time.sleep(step.seconds)
+        return None
+
+
+def _called(ask: Ask) -> object:
+    answer = ask.call(ask.messages, **ask.named)
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise InvalidRequest("The call is asynchronous. Use AsyncMemoryClient, or a call that returns its answer.")
+    return answer

@@ -1,0 +1,98 @@
+"""Owns what is found wrong with the log of a session, and how it is put right.
+
+Invariants: nothing is thrown away: what is cut off stays beside the log; a file that has lines, and none of them
+ours, is left alone; each finding is told once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+from memory_service import files
+from memory_service.errors import StorageFailed
+from memory_service.sessions.offsets import Offsets
+from memory_service.sessions.records import Repair, RepairKind
+
+
+class Mending:
+    """What is found wrong with one log. Who calls it keeps others from the offsets.
+
+    Args:
+        path: The file of the log.
+        offsets: Where its records begin.
+    """
+
+    def __init__(self, path: Path, offsets: Offsets) -> None:
+        self._path = path
+        self._offsets = offsets
+        self._found: dict[Repair, None] = {}
+        self._read_header: int | None = None
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """What was found, and what was done about it."""
+        count, first = self._offsets.damaged
+        message = f"{count} lines of {self._path.name} were skipped; the first begins at byte {first}."
+        damaged = [Repair(kind="damaged", message=message)] if count else []
+        return (*damaged, *self._found)
+
+    def note(self, kind: RepairKind, message: str) -> None:
+        """Keeps a finding."""
+        self._found[Repair(kind=kind, message=message)] = None
+
+    def drop(self, seq: int) -> None:
+        """Skips a record that turned out to be damaged."""
+        self._offsets.drop(seq)
+        self.note("damaged", f"Record {seq} of {self._path.name} cannot be read and was skipped.")
+
+    def is_sound(self, descriptor: int) -> bool:
+        """Whether there is nothing to mend."""
+        return not self._offsets.is_torn and not self._is_foreign() and self.has_header(descriptor)
+
+    def has_header(self, descriptor: int) -> bool:
+        """Whether the log has a header that can be read, or needs none."""
+        while (seq := self._offsets.header_seq) is not None and seq != self._read_header:
+            if self._offsets.line(descriptor, seq) is None:
+                self.drop(seq)
+            else:
+                self._read_header = seq
+        return seq is not None or not self._offsets.last_seq
+
+    def cut(self, descriptor: int) -> None:
+        """Cuts a torn end off. The lock of the log is held.
+
+        Raises:
+            StorageFailed: The file is no log of ours, or the disk did not let it be mended.
+        """
+        self._offsets.refresh(descriptor)
+        if self._offsets.is_torn:
+            end = self._offsets.end
+            with open(descriptor, "rb", closefd=False) as stream:
+                stream.seek(end)
+                torn = stream.read()
+            kept = save_beside(self._path, torn, "torn")
+            files.truncate_durably(descriptor, end)
+            self._offsets.refresh(descriptor)
+            told = f"The last {len(torn)} bytes of {self._path.name} were no whole record; {kept.name} has them."
+            self.note("torn", told)
+        if self._is_foreign():
+            self.note("foreign", f"{self._path.name} holds no record of a session.")
+            raise StorageFailed(f"{self._path.name} is no log of a session. Move it away.")
+
+    def _is_foreign(self) -> bool:
+        """Whether there are whole lines, and none is ours."""
+        return not self._offsets.last_seq and self._offsets.end > 0
+
+
+def save_beside(path: Path, raw: bytes, ending: str) -> Path:
+    """Writes a file beside a log, under a name that is free.
+
+    Raises:
+        StorageFailed: The disk did not take it.
+    """
+    for number in itertools.count(1):
+        target = path.with_name(f"{path.name}.{ending}" + (f"-{number}" if number > 1 else ""))
+        if files.current_signature(target) is None and files.replace_durably(target, raw, expected=None):
+            break
+    return target

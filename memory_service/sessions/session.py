@@ -1,0 +1,144 @@
+"""Owns one session as a process works with it: its log, the state that comes to, and the view of that.
+
+Invariants: what is read is as new as the log, whoever wrote to it; a compaction is committed only on the head that it
+was planned on, and takes nothing away that was said meanwhile; nothing is computed twice for the same log.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+
+from memory_service.compaction.stubs import without_media
+from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
+from memory_service.messages import Message, is_system, read_messages
+from memory_service.sessions.base import SessionLog
+from memory_service.sessions.records import Appended, Body, Compaction, Trimmed
+from memory_service.sessions.state import SessionState, extended
+from memory_service.sessions.view import Gauge, View, ViewShape, grown, project
+
+# Others may write between a look at the log and the commit; each time it is looked at anew.
+_COMMIT_ATTEMPTS = 20
+
+
+class Session:
+    """One session.
+
+    Args:
+        log: Where its records are kept.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, log: SessionLog) -> None:
+        self.log = log
+        self._state = SessionState()
+        self._reading = threading.Lock()
+        self._view: tuple[SessionState, ViewShape, View] | None = None
+        self._gauge: tuple[SessionState, ViewShape, Gauge] | None = None
+        self._originals: dict[int, tuple[Message, ...]] = {}
+
+    def state(self) -> SessionState:
+        """The session as its log tells it now.
+
+        Raises:
+            StorageFailed: The log cannot be read.
+        """
+        with self._reading:
+            records = list(self.log.read(self._state.last_seq, media=False))
+            if any(isinstance(record.body, Trimmed) for record in records) or self.log.last_seq < self._state.last_seq:
+                # Lines are gone, or came back: what was folded before may be another log.
+                records, self._state = list(self.log.read(media=False)), SessionState()
+            if records:
+                self._state = extended(self._state, records)
+            return self._state
+
+    def forget(self) -> None:
+        """Read the log from its beginning next time: lines were put back into it."""
+        with self._reading:
+            self._state, self._view, self._gauge = SessionState(), None, None
+
+    def view(self, shape: ViewShape, state: SessionState | None = None) -> View:
+        """What a model sees, with its media."""
+        state = state or self.state()
+        known = self._view
+        if known is not None and known[0] is state and known[1] == shape:
+            return known[2]
+        view = project(state, shape, originals=self.originals(state))
+        self._view = (state, shape, view)
+        self._gauge = (state, shape, view.gauge)
+        return view
+
+    def seen(self, shape: ViewShape, state: SessionState) -> View:
+        """The last view that was made, new or not; one is made if there is none."""
+        return self._view[2] if self._view is not None else self.view(shape, state)
+
+    def gauge(self, shape: ViewShape, state: SessionState) -> Gauge:
+        """What the view takes; where only messages came since the last look, no view is made for it."""
+        known = self._gauge
+        if known is None or known[1] != shape or not _only_grown(known[0], state):
+            return self.view(shape, state).gauge
+        gauge = known[2]
+        if known[0] is not state:
+            gauge = grown(gauge, state.messages[len(known[0].messages) :], shape)
+            self._gauge = (state, shape, gauge)
+        return gauge
+
+    def append(self, bodies: Sequence[Body]) -> Appended:
+        """Write records; durable when this returns."""
+        return self.log.append(bodies)
+
+    def commit(self, made: Compaction) -> int:
+        """Write a compaction if the head is still the one that it was planned on; gives its number.
+
+        Raises:
+            Conflict: Another compaction, or an undo, came first; nothing was written.
+            StorageFailed: The disk did not take it.
+        """
+        for _ in range(_COMMIT_ATTEMPTS):
+            state = self.state()
+            if state.head.seq != made.base:
+                raise Conflict(
+                    f"The session was compacted or undone meanwhile (now {state.head.seq}, planned on {made.base}). "
+                    "Look at the view again."
+                )
+            try:
+                return self.log.append([made], expected_last_seq=state.last_seq).last_seq
+            except Conflict:
+                continue
+        raise Conflict("The session is written to all the time. Try again.")
+
+    def originals(self, state: SessionState) -> Mapping[int, tuple[Message, ...]]:
+        """The messages of the tail whose media are shown, with them: all that one of the log was read as."""
+        head = state.head
+        wanted = [seq for seq in state.media if seq >= head.tail_start]
+        kept = {seq: self._originals[seq] for seq in wanted if seq in self._originals}
+        for seq in wanted:
+            if seq not in kept:
+                kept[seq] = self._original(seq) or tuple(
+                    without_media(each.message, seq) for each in state.between(seq, seq)
+                )
+        self._originals = kept
+        return kept
+
+    def _original(self, seq: int) -> tuple[Message, ...]:
+        """What a message was read as, with its media; nothing if they are gone, so that a label takes their place."""
+        try:
+            return tuple(read_messages([json.loads(self.log.message(seq))]))
+        except (NotFound, StorageFailed, InvalidRequest):
+            return ()
+
+
+def _only_grown(before: SessionState, now: SessionState) -> bool:
+    """Whether nothing but messages of the conversation came between two states."""
+    if before is now:
+        return True
+    count = len(before.messages)
+    return (
+        before.head is now.head
+        and before.pins == now.pins
+        and 0 < count <= len(now.messages)
+        and now.messages[count - 1] is before.messages[-1]
+        and not any(is_system(each.message) for each in now.messages[count:])
+    )

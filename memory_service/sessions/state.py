@@ -1,0 +1,305 @@
+"""Owns what the records of a session come to: messages, pins, the compaction that counts, what was flushed. Pure.
+
+Invariants: a fold: the same records give the same state, read at once or one by one; no record is needed again; a
+state never changes; what it cannot read it leaves out and counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from memory_service.compaction.ledger import entries_of, merged
+from memory_service.errors import InvalidRequest, TooLarge
+from memory_service.messages import Numbered, is_system, numbered, read_messages
+from memory_service.sessions.deltas import applied
+from memory_service.sessions.records import (
+    Compaction,
+    Flush,
+    Keyed,
+    Learned,
+    LedgerEntry,
+    Media,
+    Message,
+    Pending,
+    Pin,
+    Record,
+    SessionHeader,
+    Undo,
+    Unpin,
+    Usage,
+)
+
+# Of the calls of a session that a provider counted, the last ones tell how far the estimate is off.
+_USAGES = 16
+# A client tries again within minutes; a thousand batches are hours.
+_KEYS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The compaction that counts, with what its chain has gathered; without `seq` there is none.
+
+    Attributes:
+        seq: The record of the compaction.
+        base: The one before it in the chain.
+        upto: The last record that its plan was made on.
+        tail_start: The first message that stays word for word.
+        ledger: Exact things that its messages held, found anew whenever the log is read.
+        cleared: The text that stands for a tool result, by message.
+        stripped: Messages whose media are labels.
+        rounds: How many compactions of the chain made a summary.
+    """
+
+    seq: int | None = None
+    base: int | None = None
+    upto: int = 0
+    tail_start: int = 0
+    summary: str = ""
+    ledger: tuple[LedgerEntry, ...] = ()
+    cleared: Mapping[int, str] = field(default_factory=dict)
+    stripped: frozenset[int] = frozenset()
+    role: str = "user"
+    rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastCompaction:
+    """A compaction as the log has it, and whether it counts: its own, or through one that was built on it.
+
+    Attributes:
+        head: What it made: summary and ledger as the view shows them.
+    """
+
+    seq: int
+    at: str
+    compaction: Compaction
+    head: Head
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What a provider counted, and the last record before that."""
+
+    seq: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """A session as its log tells it.
+
+    Attributes:
+        messages: All that was ever said, media as short notes.
+        media: What is kept beside the log, by message.
+        heads: Every compaction ever made, with its chain, by its number.
+        changed_seq: The last record that made the view another one: a compaction, or the undo of one.
+        pins: What every view keeps, oldest first.
+        pending: Ids of tool calls that will be answered late.
+        usages: The last counts of providers.
+        flushed_to: The last message that was searched for memories; 0 if none ever was.
+        flushed_round: `rounds` of the head at the last flush; None, not 0, means never.
+        learned: The last context window that a provider told.
+        unreadable: Messages that no model could be sent.
+        keys: Of the last idempotency keys, by their hash: first and last message, and the hash of what they say.
+        last_at: When the last record was appended; empty if there is none.
+    """
+
+    header: SessionHeader | None = None
+    messages: tuple[Numbered, ...] = ()
+    media: Mapping[int, tuple[Media, ...]] = field(default_factory=dict)
+    heads: Mapping[int, Head] = field(default_factory=dict)
+    head: Head = Head()
+    compactions: tuple[PastCompaction, ...] = ()
+    changed_seq: int = 0
+    pins: tuple[Pin, ...] = ()
+    pending: frozenset[str] = frozenset()
+    usages: tuple[Counted, ...] = ()
+    flushes: tuple[Flush, ...] = ()
+    flushed_to: int = 0
+    flushed_round: int | None = None
+    learned: Learned | None = None
+    unreadable: int = 0
+    keys: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
+    last_seq: int = 0
+    last_at: str = ""
+
+    def message(self, seq: int) -> Numbered | None:
+        """The message with a number, if there is one."""
+        at = _place(self.messages, seq)
+        return self.messages[at] if at < len(self.messages) and self.messages[at].seq == seq else None
+
+    def since(self, seq: int) -> tuple[Numbered, ...]:
+        """The messages from a number on."""
+        return self.messages[_place(self.messages, seq) :]
+
+    def between(self, first: int, last: int) -> tuple[Numbered, ...]:
+        """The messages from a number to another, both included."""
+        return self.messages[_place(self.messages, first) : _place(self.messages, last + 1)]
+
+
+def extended(state: SessionState, records: Iterable[Record]) -> SessionState:
+    """The state after more records."""
+    fold = _Fold(state)
+    for record in records:
+        fold.add(record)
+    return fold.state()
+
+
+class _Fold:
+    """A state while records are added: lists are copied once for all of them."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+        self._last: Record | None = None
+        self._messages = list[Numbered]()
+        self._media = dict[int, tuple[Media, ...]]()
+
+    def state(self) -> SessionState:
+        state = self._state
+        if self._last is not None:
+            state = replace(state, last_seq=self._last.seq, last_at=self._last.ts)
+        if self._messages:
+            state = replace(state, messages=(*state.messages, *self._messages))
+        return replace(state, media={**state.media, **self._media}) if self._media else state
+
+    def add(self, record: Record) -> None:
+        match record.body:
+            case Message() as message:
+                self._say(record, message)
+            case SessionHeader() as header:
+                self._state = replace(self._state, header=header)
+            case Usage() as usage:
+                self._count(record.seq, usage)
+            case Compaction() as compaction:
+                self._compact(record, compaction)
+            case Undo() as undo:
+                self._undo(record.seq, undo)
+            case Pin() as pin:
+                self._state = replace(
+                    self._state, pins=(*(each for each in self._state.pins if each.pin_id != pin.pin_id), pin)
+                )
+            case Unpin() as unpin:
+                self._state = replace(
+                    self._state, pins=tuple(pin for pin in self._state.pins if pin.pin_id != unpin.pin_id)
+                )
+            case Pending() as pending:
+                self._state = replace(self._state, pending=self._state.pending | set(pending.call_ids))
+            case Flush() as flush:
+                self._flush(flush)
+            case Keyed() as keyed:
+                self._key(record.seq, keyed)
+            case Learned() as learned:
+                self._state = replace(self._state, learned=learned)
+            case _:
+                pass
+        self._last = record
+
+    def _say(self, record: Record, message: Message) -> None:
+        try:
+            read = read_messages([json.loads(message.text)])
+        except (InvalidRequest, TooLarge, ValueError, RecursionError):
+            self._state = replace(self._state, unreadable=self._state.unreadable + 1)
+            return
+        # One message of Anthropic's may be several of ours: they share its number.
+        self._messages += [numbered(each, record.seq, record.ts) for each in read]
+        if message.media:
+            self._media[record.seq] = message.media
+        if message.usage is not None:
+            self._count(record.seq, message.usage)
+
+    def _count(self, seq: int, usage: Usage) -> None:
+        self._state = replace(self._state, usages=(*self._state.usages, Counted(seq=seq, usage=usage))[-_USAGES:])
+
+    def _compact(self, record: Record, made: Compaction) -> None:
+        self._state, self._messages = self.state(), []
+        below = self._state.heads.get(made.base, Head()) if made.base is not None else Head()
+        head = built_on(below, made, record.seq, ledger_after(self._state, below, made))
+        past = PastCompaction(seq=record.seq, at=record.ts, compaction=made, head=head)
+        self._state = replace(
+            self._state,
+            heads={**self._state.heads, record.seq: head},
+            head=head,
+            compactions=(*self._state.compactions, past),
+            changed_seq=record.seq,
+        )
+
+    def _undo(self, seq: int, undo: Undo) -> None:
+        heads = self._state.heads
+        undone = heads.get(undo.compaction)
+        # Two may undo the same one at once: what does not count any more is not undone again.
+        if undone is None or undo.compaction not in chain_of(heads, self._state.head):
+            return
+        head = heads.get(undone.base, Head()) if undone.base is not None else Head()
+        chain = set(chain_of(heads, head))
+        past = tuple(replace(each, active=each.seq in chain) for each in self._state.compactions)
+        self._state = replace(self._state, head=head, compactions=past, changed_seq=seq)
+
+    def _key(self, seq: int, keyed: Keyed) -> None:
+        known = dict(self._state.keys)
+        known[keyed.key] = (seq - keyed.messages, seq - 1, keyed.content)
+        while len(known) > _KEYS:
+            del known[next(iter(known))]
+        self._state = replace(self._state, keys=known)
+
+    def _flush(self, flush: Flush) -> None:
+        state = self._state
+        self._state = replace(
+            self._state,
+            flushes=(*state.flushes, flush),
+            flushed_to=max(state.flushed_to, flush.to_seq),
+            flushed_round=state.head.rounds,
+        )
+
+
+def ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[LedgerEntry, ...]:
+    """The ledger once a compaction counts: what the newly covered messages hold goes into the one before."""
+    if made.stage == "prune":
+        return below.ledger
+    covered = state.between(below.tail_start, made.tail_start - 1)
+    return merged(below.ledger, entries_of([each for each in covered if not is_system(each.message)]))
+
+
+def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry, ...]) -> Head:
+    """The head that a compaction makes of the one that it was planned on."""
+    head = replace(
+        below,
+        seq=seq,
+        base=made.base,
+        upto=made.upto,
+        cleared={**below.cleared, **made.cleared} if made.cleared else below.cleared,
+        stripped=below.stripped | set(made.stripped),
+    )
+    if made.stage == "prune":
+        return head
+    return replace(
+        head,
+        tail_start=made.tail_start,
+        summary=applied(below.summary, made.summary),
+        ledger=ledger,
+        role=made.role,
+        rounds=below.rounds + 1,
+    )
+
+
+def chain_of(heads: Mapping[int, Head], head: Head) -> list[int]:
+    """The compactions that a head is built on and itself, newest first."""
+    chain = list[int]()
+    while head.seq is not None:
+        chain.append(head.seq)
+        head = heads.get(head.base, Head()) if head.base is not None else Head()
+    return chain
+
+
+def _place(messages: tuple[Numbered, ...], seq: int) -> int:
+    """Where the first message with this number or a later one stands."""
+    low, high = 0, len(messages)
+    while low < high:
+        middle = (low + high) // 2
+        if messages[middle].seq < seq:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,250 @@
+"""Owns the view: the messages that a model sees, as a pure function of a session's state.
+
+Invariants: every message that is no system message is shown word for word, shown as a stub with its handle, or
+covered by the summary; system messages, pins and the last request of the user always stand there; what comes out is
+valid on the wire; a state and a shape always give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, cast
+
+from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, is_request, pinned_texts, shortened
+from memory_service.compaction.guard import GuardRules, guarded_view
+from memory_service.compaction.ledger_text import fitted, rendered
+from memory_service.compaction.steps import shown as reduced
+from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, text_of
+from memory_service.messages import without_thinking as stripped_of_thinking
+from memory_service.sessions.repair import PORTABLE, Repair, Rules, repaired
+from memory_service.sessions.state import Head, SessionState
+
+# What messages of the log were read as, with their media, by number.
+Originals: TypeAlias = Mapping[int, Sequence[Message]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewShape:
+    """What limits the parts of a view, for one window.
+
+    Attributes:
+        window_tokens: Size of the window that the guard's shares are of.
+        ledger_tokens: The longest ledger shown.
+        request_chars: The longest request of the user that stands word for word in a checkpoint.
+        rules: What the provider at hand refuses.
+    """
+
+    window_tokens: int
+    ledger_tokens: int = 800
+    request_chars: int = 16_000
+    guard: GuardRules = field(default_factory=GuardRules)
+    rules: Rules = PORTABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a model sees, and what it takes, in tokens by estimate.
+
+    Attributes:
+        messages: A list that every provider takes.
+        system_tokens: Of the system messages in it.
+        summary_tokens: Of the checkpoint: summary, ledger, pins, request.
+        tail_tokens: Of all others.
+        lead: How many messages stand before the tail: system messages and checkpoint.
+        first_seq: The first message of the log that is shown itself; one more than the last if none is.
+        last_seq: The last one.
+        seqs: The number of each message of the tail.
+        sizes: What each of them takes.
+        repairs: What had to be done to make it valid.
+    """
+
+    messages: tuple[Message, ...]
+    system_tokens: int
+    summary_tokens: int
+    tail_tokens: int
+    lead: int
+    first_seq: int
+    last_seq: int
+    seqs: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    repairs: tuple[Repair, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """All of it."""
+        return self.system_tokens + self.summary_tokens + self.tail_tokens
+
+    @property
+    def gauge(self) -> Gauge:
+        """What it takes."""
+        return Gauge(lead_tokens=self.system_tokens + self.summary_tokens, seqs=self.seqs, sizes=self.sizes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauge:
+    """What a view takes, in tokens by estimate, without its messages.
+
+    Attributes:
+        lead_tokens: Of system messages and checkpoint.
+        seqs: The number of each message of the tail.
+        sizes: What each of them takes.
+    """
+
+    lead_tokens: int
+    seqs: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def tokens(self) -> int:
+        """All of it."""
+        return self.lead_tokens + sum(self.sizes)
+
+
+def grown(gauge: Gauge, said: Sequence[Numbered], shape: ViewShape) -> Gauge:
+    """The same with more messages at its end."""
+    shown = guarded_view(said, shape.guard, shape.window_tokens)
+    return Gauge(
+        lead_tokens=gauge.lead_tokens,
+        seqs=(*gauge.seqs, *(each.seq for each in shown)),
+        sizes=(*gauge.sizes, *(each.tokens for each in shown)),
+    )
+
+
+def project(state: SessionState, shape: ViewShape, *, originals: Originals | None = None) -> View:
+    """The view of a session.
+
+    Args:
+        state: The session.
+        shape: What limits it.
+        originals: Messages with their media, by number; the others show notes in their place.
+    """
+    opening = _opening(state)
+    system = [each for each in state.messages if is_system(each.message) and _leads(each, state, opening)]
+    tail = tail_of(state, shape, originals=originals)
+    checkpoint = checkpoint_messages(checkpoint_of(state, shape))
+    sent = repaired(
+        [*(each.message for each in system), *checkpoint, *(each.message for each in tail)],
+        pending=state.pending,
+        rules=shape.rules,
+    )
+    summary_tokens = sum(map(message_tokens, checkpoint))
+    system_tokens = sum(each.tokens for each in system)
+    total = _total(sent.messages, tail, system_tokens + summary_tokens, changed=bool(sent.repairs))
+    return View(
+        messages=tuple(sent.messages),
+        system_tokens=system_tokens,
+        summary_tokens=summary_tokens,
+        tail_tokens=total - system_tokens - summary_tokens,
+        lead=_lead(sent.messages, checkpoint),
+        first_seq=tail[0].seq if tail else state.last_seq + 1,
+        last_seq=tail[-1].seq if tail else state.last_seq,
+        seqs=tuple(each.seq for each in tail),
+        sizes=tuple(each.tokens for each in tail),
+        repairs=sent.repairs,
+    )
+
+
+def tail_of(state: SessionState, shape: ViewShape, *, originals: Originals | None = None) -> tuple[Numbered, ...]:
+    """The messages below the checkpoint as they are shown, with their sizes; not yet made valid."""
+    head, opening = state.head, _opening(state)
+    shown = state.since(head.tail_start)
+    turn = max((at for at, each in enumerate(shown) if each.message["role"] == "user"), default=0)
+    pins = frozenset(pin.target for pin in state.pins if pin.target is not None)
+    changed = [
+        _shown(each, whole, head, pins, keeps_thinking=at >= turn or each.seq > head.upto)
+        for at, (each, whole) in enumerate(zip(shown, _whole(shown, originals or {}), strict=True))
+        if not (is_system(each.message) and _leads(each, state, opening))
+    ]
+    return tuple(guarded_view(changed, shape.guard, shape.window_tokens, protected=pins))
+
+
+def checkpoint_of(state: SessionState, shape: ViewShape) -> Checkpoint:
+    """What the checkpoint of a view says."""
+    head = state.head
+    request = _request(state)
+    return Checkpoint(
+        summary=head.summary,
+        ledger=rendered(fitted(head.ledger, shape.ledger_tokens)) if head.ledger else "",
+        pins=pinned_texts([(text, seq) for text, seq in pinned(state) if seq is None or seq < head.tail_start]),
+        request=shortened(text_of(request.message), shape.request_chars, f"log:{request.seq}") if request else "",
+        request_seq=request.seq if request else 0,
+        role=cast(Literal["user", "assistant"], head.role),
+    )
+
+
+def pinned(state: SessionState) -> list[tuple[str, int | None]]:
+    """The text of each pin, with the number of the message that it is of."""
+    found = list[tuple[str, int | None]]()
+    for pin in state.pins:
+        if pin.text is not None:
+            found.append((pin.text, None))
+        elif pin.target is not None and (said := state.between(pin.target, pin.target)):
+            # One message of Anthropic's may be several of ours.
+            found.append(("\n".join(filter(None, (text_of(each.message) for each in said))), pin.target))
+    return found
+
+
+def with_head(state: SessionState, head: Head) -> SessionState:
+    """The same session as if another compaction counted: what a plan would come to."""
+    return replace(state, head=head)
+
+
+def _leads(each: Numbered, state: SessionState, opening: int) -> bool:
+    """Whether a system message stands at the beginning: it came there, or what it stood among is compacted."""
+    return each.seq < state.head.tail_start or each.seq <= opening
+
+
+def _opening(state: SessionState) -> int:
+    """The last of the system messages that the log begins with."""
+    last = 0
+    for each in state.messages:
+        if not is_system(each.message):
+            break
+        last = each.seq
+    return last
+
+
+def _whole(shown: Sequence[Numbered], originals: Originals) -> Iterator[Message]:
+    """The messages with their media; several of ours may be one of the log, and share its number."""
+    place, before = 0, None
+    for each in shown:
+        place = place + 1 if each.seq == before else 0
+        before = each.seq
+        read = originals.get(each.seq, ())
+        yield read[place] if place < len(read) else each.message
+
+
+def _shown(each: Numbered, message: Message, head: Head, pins: Collection[int], *, keeps_thinking: bool) -> Numbered:
+    if each.seq not in pins:
+        # The same rule that the steps planned with, so that both come to the same size.
+        message = reduced(replace(each, message=message), head.cleared.get(each.seq), each.seq in head.stripped)
+    if head.seq is not None and not keeps_thinking:
+        # Its signature holds for what stood before it, and that is gone.
+        message = stripped_of_thinking(message)
+    return each if message is each.message else numbered(message, each.seq, each.at)
+
+
+def _request(state: SessionState) -> Numbered | None:
+    """The last message of the user, if the view has none of the user's below its checkpoint."""
+    head = state.head
+    if head.rounds == 0:
+        return None
+    for each in reversed(state.messages):
+        if is_request(each.message):
+            return each if each.seq < head.tail_start else None
+    return None
+
+
+def _total(messages: Sequence[Message], tail: Sequence[Numbered], lead_tokens: int, *, changed: bool) -> int:
+    # Nothing was repaired nearly always: then every size is known.
+    return sum(map(message_tokens, messages)) if changed else lead_tokens + sum(each.tokens for each in tail)
+
+
+def _lead(messages: Sequence[Message], checkpoint: Sequence[Message]) -> int:
+    at = 0
+    while at < len(messages) and is_system(messages[at]):
+        at += 1
+    if checkpoint:
+        at = next((place + 1 for place in range(at, len(messages)) if messages[place] == checkpoint[0]), at)
+    return at

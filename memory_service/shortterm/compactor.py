@@ -1,0 +1,332 @@
+"""Owns the making of a compaction: plan, summary, audit, and the record that is committed if all of that went well.
+
+Invariants: nothing is written unless the view really shrinks and fits; what a model wrote is checked against its source
+first; a failure leaves log and view as they were, and its text is never part of a summary; rules write the summary only
+where that was asked for, and the record says so.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from indexer import Embedder
+from memory_service.budget import ContextBudget
+from memory_service.compaction.audit import Audit, audited, problems, record, without_ungrounded
+from memory_service.compaction.extractive import extract
+from memory_service.compaction.ledger import entries_of, merged
+from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, Snapshot, plan_compaction
+from memory_service.compaction.presets import Fallback, Preset
+from memory_service.compaction.summarize import summarize
+from memory_service.compaction.summary import IdentifierPolicy, Summary, SummaryRequest
+from memory_service.compaction.verdict import clipped
+from memory_service.errors import CallCancelled, Incompressible, UpstreamFailed
+from memory_service.llm.base import ChatModel, never
+from memory_service.messages import Numbered
+from memory_service.sessions.deltas import delta
+from memory_service.sessions.records import Compaction, Json, LedgerEntry
+from memory_service.sessions.state import Head, SessionState, built_on
+from memory_service.sessions.view import Originals, View, ViewShape, pinned, project, with_head
+from memory_service.shortterm.snapshot import snapshot_of
+from memory_service.tokens import count_tokens
+
+_NOTE = re.compile(r"\[(\d{1,9}) messages \(log:(\d{1,18})-\d{1,18}\) were left out here without a summary\.\]\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionWish:
+    """What is asked of a compaction.
+
+    Attributes:
+        trigger: Why it is asked for.
+        instructions: What the summary should look at, beside the settings'.
+        target_tokens: What the view should come to; None for the preset's target.
+        force: Compact although nothing asks for it, and although the last tries failed.
+        fallback: What stands in for a model's summary when the model fails; see `Preset.fallback`.
+    """
+
+    trigger: CompactionTrigger = "manual"
+    instructions: str = ""
+    identifier_policy: IdentifierPolicy = "preserve"
+    target_tokens: int | None = None
+    force: bool = False
+    fallback: Fallback = "extractive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A compaction that is not committed.
+
+    Attributes:
+        plan: What it does.
+        made: The record; None if there is nothing to do, and `plan.reason` says why.
+        view: The view behind it; as it is now if there is nothing to do.
+        head: What the record makes of the session's.
+        summary: What stands for the covered messages; None where none was needed.
+        audit: What was found in it.
+    """
+
+    plan: Plan
+    made: Compaction | None
+    view: View
+    head: Head
+    summary: Summary | None = None
+    audit: Audit | None = None
+
+
+class Compactor:
+    """Makes compactions.
+
+    Args:
+        model: Writes summaries; None for rules alone.
+        fallback_model: Asked when the first cannot.
+        embedder: Helps the rules to choose; None for words alone.
+        timeout_seconds: For all calls of one compaction.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: ChatModel | None = None,
+        fallback_model: ChatModel | None = None,
+        embedder: Embedder | None = None,
+        timeout_seconds: float = 300.0,
+    ) -> None:
+        self.model = model
+        self._fallback_model = fallback_model
+        self._embedder = embedder
+        self._timeout_seconds = timeout_seconds
+
+    def plan(self, snapshot: Snapshot, preset: Preset, budget: ContextBudget, wish: CompactionWish) -> Plan:
+        """What a compaction would do; no model is called.
+
+        Raises:
+            Incompressible: See `plan_compaction`.
+        """
+        return plan_compaction(
+            snapshot, preset, budget, trigger=wish.trigger, force=wish.force, target_tokens=wish.target_tokens
+        )
+
+    def draft(
+        self,
+        state: SessionState,
+        view: View,
+        shape: ViewShape,
+        preset: Preset,
+        budget: ContextBudget,
+        wish: CompactionWish,
+        *,
+        now: dt.datetime,
+        last_used_at: dt.datetime | None = None,
+        originals: Originals | None = None,
+        cancelled: Callable[[], bool] = never,
+    ) -> Draft:
+        """Make a compaction, and commit nothing.
+
+        `originals` are those that `view` was made with.
+
+        Raises:
+            Incompressible: What cannot be compacted is larger than the window can take.
+            UpstreamFailed: The model failed or its summary was refused, and nothing may stand in for it.
+            CallCancelled: `cancelled` became true.
+        """
+        started = time.monotonic()
+        snapshot = snapshot_of(state, view, shape, now=now, last_used_at=last_used_at)
+        plan = self.plan(snapshot, preset, budget, wish)
+        if plan.stage == "none":
+            return Draft(plan=plan, made=None, view=view, head=state.head)
+        summary: Summary | None = None
+        audit: Audit | None = None
+        ledger = state.head.ledger
+        if plan.stage != "prune":
+            said = _as_said(state, (*plan.covered, *plan.prefix))
+            covered, prefix = said[: len(plan.covered)], said[len(plan.covered) :]
+            ledger = merged(ledger, entries_of((*covered, *prefix)))
+            request = _request(state, plan, covered, prefix, ledger, wish)
+            preset = _for_window(preset, budget.window.tokens)
+            pins = [text for text, _ in pinned(state)]
+            summary, audit = self._summary(request, preset, pins, wish.fallback, cancelled)
+        made = _record(state, plan, preset, wish, summary, audit)
+        head = built_on(state.head, made, state.last_seq + 1, ledger)
+        after = project(with_head(state, head), shape, originals=originals)
+        duration_ms = int((time.monotonic() - started) * 1000)
+        made = replace(made, tokens_before=view.tokens, tokens_after=after.tokens, duration_ms=duration_ms)
+        refused = _refusal(made, after, budget)
+        if refused:
+            plan = replace(plan, stage="none", reason=refused)
+            return Draft(plan=plan, made=None, view=view, head=state.head, summary=summary, audit=audit)
+        return Draft(plan=plan, made=made, view=after, head=head, summary=summary, audit=audit)
+
+    def _summary(
+        self,
+        request: SummaryRequest,
+        preset: Preset,
+        pins: list[str],
+        fallback: Fallback,
+        cancelled: Callable[[], bool],
+    ) -> tuple[Summary, Audit]:
+        if self.model is None:
+            return self._by_rules(request, pins, ())
+        try:
+            return self._by_model(self.model, request, preset, pins, cancelled)
+        except CallCancelled:
+            raise
+        except UpstreamFailed as error:
+            if fallback == "none":
+                raise
+            # Only what kind of failure it was: an error's text may quote anything, and must not become context.
+            if fallback == "extractive":
+                note = f"The model failed ({error.kind}); the summary was written by rules."
+                return self._by_rules(request, pins, (note,))
+            return _noted(request, error.kind)
+
+    def _by_model(
+        self,
+        model: ChatModel,
+        request: SummaryRequest,
+        preset: Preset,
+        pins: list[str],
+        cancelled: Callable[[], bool],
+    ) -> tuple[Summary, Audit]:
+        def judged(text: str) -> Audit:
+            return audited(text, request=request, headings=preset.summary.headings, pins=pins)
+
+        written = summarize(
+            request,
+            preset.summary,
+            model,
+            window_tokens=model.context_window() or preset.summariser_window_tokens,
+            check=lambda text: problems(judged(text)),
+            fallback_model=self._fallback_model,
+            timeout_seconds=self._timeout_seconds,
+            cancelled=cancelled,
+        )
+        audit = judged(written.text)
+        return replace(written, text=without_ungrounded(written.text, audit)), audit
+
+    def _by_rules(self, request: SummaryRequest, pins: list[str], notes: tuple[str, ...]) -> tuple[Summary, Audit]:
+        written = extract(request, embedder=self._embedder)
+        audit = audited(written.text, request=request, pins=pins)
+        text = without_ungrounded(written.text, audit)
+        return replace(written, text=text, notes=(*written.notes, *notes)), audit
+
+
+def _for_window(preset: Preset, window_tokens: int) -> Preset:
+    """What has to be read by one call needs the window of the session, where nothing is known of the model."""
+    if not preset.summary.one_call:
+        return preset
+    return replace(preset, summariser_window_tokens=max(preset.summariser_window_tokens, window_tokens))
+
+
+def _noted(request: SummaryRequest, kind: str) -> tuple[Summary, Audit]:
+    """A note on how much is missing, below what was known before; notes of earlier rounds go into it."""
+    gone = (*request.messages, *request.prefix)
+    previous, count, first = request.previous, len(gone), gone[0].seq if gone else 0
+    if gone and (before := _NOTE.search(previous)):
+        previous = previous[: before.start()].rstrip()
+        count, first = count + int(before[1]), int(before[2])
+    note = f"[{count} messages (log:{first}-{gone[-1].seq}) were left out here without a summary.]" if gone else ""
+    room = max(request.target_tokens - count_tokens(note) - 1, 0)
+    previous = previous if count_tokens(previous) <= room else clipped(previous, room)
+    text = "\n\n".join(part for part in (previous, note) if part)
+    summary = Summary(
+        text=text,
+        method="note",
+        prompt_version="note-1",
+        notes=(f"The model failed ({kind}); a note stands for {len(gone)} messages.",),
+    )
+    return summary, audited(text, request=request)
+
+
+def _as_said(state: SessionState, shown: tuple[Numbered, ...]) -> tuple[Numbered, ...]:
+    """What was said, where the view showed a stub."""
+    if not shown:
+        return ()
+    # One message of Anthropic's may be several of ours: they share a number, and their order tells them apart.
+    said = dict[tuple[int, int], Numbered]()
+    for place, each in _places(state.between(shown[0].seq, shown[-1].seq)):
+        said[each.seq, place] = each
+    return tuple(said.get((each.seq, place), each) for place, each in _places(shown))
+
+
+def _places(messages: Iterable[Numbered]) -> Iterator[tuple[int, Numbered]]:
+    """Each message with its place among those that share its number."""
+    place, before = 0, None
+    for each in messages:
+        place = place + 1 if each.seq == before else 0
+        before = each.seq
+        yield place, each
+
+
+def _request(
+    state: SessionState,
+    plan: Plan,
+    covered: tuple[Numbered, ...],
+    prefix: tuple[Numbered, ...],
+    ledger: tuple[LedgerEntry, ...],
+    wish: CompactionWish,
+) -> SummaryRequest:
+    return SummaryRequest(
+        messages=covered,
+        prefix=prefix,
+        previous=state.head.summary,
+        ledger=ledger,
+        target_tokens=plan.summary_tokens,
+        instructions=wish.instructions,
+        identifier_policy=wish.identifier_policy,
+        identifier_instructions=wish.instructions if wish.identifier_policy == "custom" else "",
+    )
+
+
+def _record(
+    state: SessionState,
+    plan: Plan,
+    preset: Preset,
+    wish: CompactionWish,
+    summary: Summary | None,
+    audit: Audit | None,
+) -> Compaction:
+    return Compaction(
+        base=state.head.seq,
+        upto=state.last_seq,
+        tail_start=plan.tail_start if summary else state.head.tail_start,
+        summary=delta(state.head.summary, summary.text) if summary else (),
+        stage=plan.stage,
+        tokens_before=plan.tokens_before,
+        tokens_after=plan.tokens_after,
+        cleared=plan.cleared,
+        stripped=plan.stripped,
+        role=preset.role,
+        preset=preset.name,
+        trigger=wish.trigger,
+        method=summary.method if summary else "none",
+        model=summary.model if summary else None,
+        prompt_version=summary.prompt_version if summary else None,
+        calls=summary.calls if summary else 0,
+        input_tokens=summary.input_tokens if summary else 0,
+        output_tokens=summary.output_tokens if summary else 0,
+        audit=_audit_record(audit),
+        notes=summary.notes if summary else (),
+        reason=plan.reason,
+    )
+
+
+def _audit_record(audit: Audit | None) -> dict[str, Json]:
+    return record(audit) if audit is not None else {}
+
+
+def _refusal(made: Compaction, after: View, budget: ContextBudget) -> str:
+    """Why a compaction is not worth committing; empty if it is."""
+    usable = int(budget.usable_tokens / budget.scale)
+    if after.tokens > usable:
+        raise Incompressible(
+            f"The view takes {after.tokens} tokens after a compaction, and {usable} fit. Shorten the system prompt or "
+            "the pins, or use a model with a larger window.",
+            parts={"system": after.system_tokens, "summary": after.summary_tokens, "last_unit": after.tail_tokens},
+        )
+    if made.tokens_after > made.tokens_before * (1 - LEAST_PROGRESS):
+        return f"It would not help: {made.tokens_before} tokens before, {made.tokens_after} after. Nothing was changed."
+    return ""

@@ -1,0 +1,245 @@
+"""Streams of events over real sockets: what arrives, what they cost, how they end."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI, Header
+from fastapi.responses import StreamingResponse
+
+from memory_service.api.limits import BodyLimit
+from memory_service.api.server import listening
+from memory_service.api.shutdown import StreamingServer
+from memory_service.api.streams import event_stream, last_event_id
+from memory_service.client._events import SentEvent, events_of
+from memory_service.events import KEPT_EVENTS, EventHub
+
+W, S = "default", "support-42"
+
+
+def make_app(hub: EventHub) -> FastAPI:
+    app = FastAPI()
+    app.add_middleware(BodyLimit, max_bytes=1000)
+
+    @app.get("/events/{session_id}")
+    def events(
+        session_id: str, heartbeat: float = 60, last: Annotated[str | None, Header(alias="Last-Event-ID")] = None
+    ) -> StreamingResponse:
+        subscription = hub.subscribe(W, session_id, last_event_id(last))
+        return event_stream(subscription, heartbeat_seconds=heartbeat)
+
+    @app.get("/normal")
+    def normal() -> str:
+        return "好"
+
+    return app
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server with streams, and its hub."""
+
+    hub: EventHub
+    http: httpx.Client
+    port: int
+
+    def listeners(self) -> int:
+        history = self.hub._histories.get((W, S))
+        return len(history.followers) if history else 0
+
+
+@contextmanager
+def running(hub: EventHub) -> Iterator[Running]:
+    config = uvicorn.Config(make_app(hub), log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=10)
+    server = StreamingServer(config, end_streams=hub.close)
+    with listening("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            limits = httpx.Limits(max_connections=200)
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10, trust_env=False, limits=limits) as http:
+                yield Running(hub, http, port)
+        finally:
+            server.should_exit = True
+            before = time.monotonic()
+            thread.join(20)
+            assert time.monotonic() - before < 3, "open streams held up the end"
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def server() -> Iterator[Running]:
+    with running(EventHub()) as made:
+        yield made
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 5
+    while not true():
+        assert time.monotonic() < end, "it never came to be so"
+        time.sleep(0.005)
+
+
+@contextmanager
+def listening_to(server: Running, heartbeat: float = 60, after_id: int | None = None) -> Iterator[Iterator[str]]:
+    """An open stream, as its lines; who has its head hears what is told from then on."""
+    headers = {} if after_id is None else {"Last-Event-ID": str(after_id)}
+    with server.http.stream("GET", f"/events/{S}?heartbeat={heartbeat}", headers=headers) as response:
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.headers["cache-control"] == "no-store"
+        yield response.iter_lines()
+
+
+def some(lines: Iterator[str], count: int) -> list[SentEvent]:
+    events = events_of(lines)
+    return [next(events) for _ in range(count)]
+
+
+def test_events_arrive_as_they_happen(server: Running) -> None:
+    with listening_to(server) as lines:
+        assert next(lines) == "retry: 2000"
+        told = server.hub.publish(W, "compaction_start", S, tokens_before=9000, reason="已达阈值")
+        (event,) = some(lines, 1)
+        assert (event.id, event.kind) == (str(told.id), "compaction_start")
+        assert event.content["fields"] == {"tokens_before": 9000, "reason": "已达阈值"}
+        assert event.content["at"] == told.at.isoformat()
+        server.hub.publish(W, "flush", "another")
+        server.hub.publish(W, "compaction_end", S, will_retry=False)
+        assert [event.kind for event in some(lines, 1)] == ["compaction_end"]
+
+
+def test_a_client_that_comes_back_gets_what_it_missed(server: Running) -> None:
+    with listening_to(server) as lines:
+        first = server.hub.publish(W, "prune", S)
+        assert some(lines, 1)[0].id == str(first.id)
+    missed = [server.hub.publish(W, "prune", S) for _ in range(3)]
+    with listening_to(server, after_id=first.id) as lines:
+        assert [event.id for event in some(lines, 3)] == [str(event.id) for event in missed]
+
+
+def test_a_quiet_stream_shows_that_it_lives(server: Running) -> None:
+    with listening_to(server, heartbeat=0.2) as lines:
+        before = time.monotonic()
+        assert [next(lines) for _ in range(4)] == ["retry: 2000", "", ": still here", ""]
+        assert time.monotonic() - before < 5
+
+
+def test_a_client_that_goes_away_is_forgotten(server: Running) -> None:
+    for _ in range(3):
+        with listening_to(server) as lines:
+            next(lines)
+            assert server.listeners() == 1
+        until(lambda: server.listeners() == 0)
+
+
+def test_a_client_that_breaks_off_before_the_answer_is_forgotten(server: Running) -> None:
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(f"GET /events/{S} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    assert server.http.get("/normal").json() == "好"
+    until(lambda: server.listeners() == 0)
+
+
+def test_a_client_that_does_not_read_slows_nobody(server: Running) -> None:
+    with socket.create_connection(("127.0.0.1", server.port)) as stalled:
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        stalled.sendall(f"GET /events/{S} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        until(lambda: server.listeners() == 1)
+        with listening_to(server) as lines:
+            before = time.monotonic()
+            sent = 0
+            while sent < 2000:
+                server.hub.publish(W, "prune", S, reason="长" * 190, number=sent)
+                sent += 1
+            assert time.monotonic() - before < 2
+            heard = 0
+            for event in events_of(lines):
+                fields = event.content["fields"]
+                assert isinstance(fields, dict)
+                heard += fields["count"] if event.kind == "dropped" else 1
+                if heard == sent:
+                    break
+
+
+def test_a_burst_larger_than_the_history_is_counted(server: Running) -> None:
+    burst = KEPT_EVENTS + 10
+    first = server.hub.publish(W, "undo", S)
+    for _ in range(burst):
+        server.hub.publish(W, "prune", S)
+    with listening_to(server, after_id=first.id) as lines:
+        dropped, *rest = some(lines, KEPT_EVENTS + 1)
+    assert (dropped.kind, dropped.content["fields"]) == ("dropped", {"count": 10})
+    assert {event.kind for event in rest} == {"prune"}
+
+
+def test_fifty_open_streams_leave_room_for_requests(server: Running) -> None:
+    with ExitStack() as stack:
+        streams = [stack.enter_context(listening_to(server)) for _ in range(50)]
+        before = time.monotonic()
+        assert server.http.get("/normal").json() == "好"
+        assert time.monotonic() - before < 1
+        told = server.hub.publish(W, "flush", S, written=2)
+        assert all(some(lines, 1)[0].id == str(told.id) for lines in streams)
+    until(lambda: server.listeners() == 0)
+
+
+def test_a_stream_ends_with_the_hub_and_after_what_was_told() -> None:
+    with running(EventHub()) as server, listening_to(server) as lines:
+        server.hub.publish(W, "compaction_end", S, will_retry=False)
+        server.hub.close()
+        assert [event.kind for event in events_of(lines)] == ["compaction_end"]
+        assert server.http.get(f"/events/{S}").text == "retry: 2000\n\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "after"),
+    [(None, None), ("", None), (" 17 ", 17), ("0", 0), ("-1", None), ("第一", None), ("٣", None), ("9" * 5000, None)],
+)
+def test_an_id_that_is_none_of_ours_asks_for_nothing(header: str | None, after: int | None) -> None:
+    assert last_event_id(header) == after
+
+
+PROGRAM = """
+import sys, uvicorn
+from memory_service.api.server import listening
+from memory_service.api.shutdown import StreamingServer
+from memory_service.events import EventHub
+from tests.memory_service.api.test_streams import make_app
+hub = EventHub()
+config = uvicorn.Config(make_app(hub), log_config=None, ws="none", timeout_graceful_shutdown=20)
+with listening("127.0.0.1", 0) as listener:
+    print(listener.getsockname()[1], flush=True)
+    StreamingServer(config, end_streams=hub.close).run(sockets=[listener])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM to catch")
+def test_a_process_told_to_end_does_so_with_a_stream_open() -> None:
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = f"http://127.0.0.1:{int(process.stdout.readline())}/events/{S}"
+            with httpx.stream("GET", url, trust_env=False, timeout=20) as response:
+                lines = response.iter_lines()
+                assert next(lines) == "retry: 2000"
+                process.send_signal(signal.SIGTERM)
+                before = time.monotonic()
+                assert list(events_of(lines)) == []
+                process.wait(20)
+                assert time.monotonic() - before < 3
+        finally:
+            process.kill()

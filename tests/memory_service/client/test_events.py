@@ -1,0 +1,100 @@
+"""Lines of an event stream become events, whatever the lines are."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_service.api.streams import frame
+from memory_service.client._events import MAX_EVENT_CHARS, EventLines, SentEvent, events_of
+from memory_service.errors import ServerFailed
+from memory_service.events import EventHub
+
+
+def test_what_the_server_writes_is_read_back() -> None:
+    hub = EventHub()
+    told = [
+        hub.publish("default", "compaction_end", "支持-42", reason="窗口\n已满\u2028\x85", ratio=0.25, will_retry=True),
+        hub.publish("default", "undo", "支持-42", compaction_id=None),
+    ]
+    lines = "".join(["retry: 2000\n\n", frame(told[0]), ": still here\n\n", frame(told[1])]).splitlines()
+    reader = EventLines()
+    first, second = (event for line in lines if (event := reader.feed(line)))
+    assert first.id == str(told[0].id) and first.kind == "compaction_end"
+    assert first.content == {
+        "id": told[0].id,
+        "at": told[0].at.isoformat(),
+        "kind": "compaction_end",
+        "session_id": "支持-42",
+        "fields": {"reason": "窗口\n已满\u2028\x85", "ratio": 0.25, "will_retry": True},
+    }
+    assert second.content["fields"] == {"compaction_id": None}
+    assert (reader.last_id, reader.retry_ms) == (str(told[1].id), 2000)
+
+
+def read(text: str) -> list[SentEvent]:
+    return list(events_of(text.removesuffix("\n").split("\n")))
+
+
+@pytest.mark.parametrize(
+    ("text", "events"),
+    [
+        ("", []),
+        ('data: {"a": 1}\n\n', [("", "message", {"a": 1})]),
+        ('data:{"a": 1}\n\n', [("", "message", {"a": 1})]),
+        ('\ufeffdata: {"a": 1}\n\n', [("", "message", {"a": 1})]),
+        ('data: {"a":\ndata:  1}\n\n', [("", "message", {"a": 1})]),
+        ("id: 7\nevent: flush\ndata: {}\n\ndata: {}\n\n", [("7", "flush", {}), ("7", "message", {})]),
+        ("id: 7\ndata: {}\n\nid\ndata: {}\n\n", [("7", "message", {}), ("", "message", {})]),
+        ("id: 7\x00\ndata: {}\n\n", [("", "message", {})]),
+        ("event: flush\n\ndata: {}\n\n", [("", "message", {})]),
+        (': hello\nunknown: 1\nretry: soon\ndata: {"名": "值"}\n\n', [("", "message", {"名": "值"})]),
+        ('data: {"a": 1}\n', []),
+    ],
+)
+def test_the_standard_is_followed(text: str, events: list[tuple[str, str, dict[str, object]]]) -> None:
+    assert [(event.id, event.kind, event.content) for event in read(text)] == events
+
+
+def test_a_cut_off_event_is_asked_for_again() -> None:
+    reader = EventLines()
+    for line in ["id: 7", "data: {}", "", "id: 8", "data: {}"]:
+        reader.feed(line)
+    assert reader.last_id == "7"
+
+
+@pytest.mark.parametrize(
+    "text", ["hello", "[1]", '{"a": 1\ndata: 2}', '"值"', "{", "null", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"]
+)
+def test_what_is_no_event_of_ours_is_refused(text: str) -> None:
+    with pytest.raises(ServerFailed, match=r"no JSON object\. Check the URL"):
+        read(f"data: {text}\n\n")
+
+
+def test_no_event_is_larger_than_it_may_be() -> None:
+    reader = EventLines()
+    with pytest.raises(ServerFailed, match=r"over 1,000,000 characters"):
+        for _ in range(MAX_EVENT_CHARS):
+            reader.feed("data: 文文")
+    largest = json.dumps({"a": "文" * (MAX_EVENT_CHARS - 100)}, ensure_ascii=False)
+    assert len(read(f"data: {largest}\n\n" * 2)) == 2
+
+
+def test_a_megabyte_of_anything_is_read_in_linear_time() -> None:
+    before = time.perf_counter()
+    for hostile in (":" * 1_000_000, "id" * 500_000, "data:\n" * 160_000, "\n" * 1_000_000, "事件: " * 250_000):
+        assert read(hostile) == []
+    assert time.perf_counter() - before < 5
+
+
+@given(st.lists(st.text(alphabet=st.sampled_from("dataeventid:retry \0{}1\ufeff文"), max_size=12)))
+def test_any_lines_give_events_or_our_error(lines: list[str]) -> None:
+    try:
+        for event in events_of(lines):
+            assert isinstance(event.content, dict)
+    except ServerFailed:
+        pass

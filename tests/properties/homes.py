@@ -1,0 +1,28 @@
+"""Owns the folders that worlds live in: one long-term memory for all, an empty folder for each."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+from indexer import Index
+from memory_service.longterm import LongTermMemory
+from memory_service.memories import MemoryFiles
+from tests.properties.world import START, World
+
+
+class Homes:
+    """Makes worlds below a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._numbers = itertools.count()
+        folder = root / "memory"
+        folder.mkdir(parents=True)
+        self._memory = LongTermMemory(MemoryFiles(folder, now=lambda: START), Index(folder, None))
+
+    def world(self, window: int) -> World:
+        return World(self._root / f"world{next(self._numbers)}", window, self._memory)
+
+    def close(self) -> None:
+        self._memory.close()
