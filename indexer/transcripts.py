@@ -25,11 +25,12 @@ from typing import NamedTuple
 from indexer.cues import asks, has_time_words
 from indexer.markdown import CUES, MAX_CHARS, speaker
 from indexer.pieces import end_of_part, pieces
+from indexer.results import is_acknowledgement, laid_out
 from indexer.stamps import leading_stamp
 from indexer.types import Passage
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
-RULES = "transcripts-1"
+RULES = "transcripts-2"
 
 # Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
 RESULT_HEAD_CHARS = 5_000
@@ -272,7 +273,7 @@ def _said(seq: int, ts: str, fields: dict[str, object]) -> _Said:
             words = "\n".join((*quiet, *spoken, *_calls(message)))
             return _Said(seq, ts, _cleaned(words), bool(spoken))
         case "tool":
-            return _Said(seq, ts, _cleaned(_shortened(_text_of(message.get("content")))), False)
+            return _Said(seq, ts, _cleaned(_answer(message.get("content"))), False)
         case _:
             return _Said(seq, ts, "", False)
 
@@ -291,7 +292,8 @@ def _spoken(content: object) -> list[str]:
 
 def _results(content: object) -> list[str]:
     """What tools answer in a content."""
-    return [_shortened(_text_of(part.get("content"))) for part in _parts(content) if part.get("type") == "tool_result"]
+    answers = [_answer(part.get("content")) for part in _parts(content) if part.get("type") == "tool_result"]
+    return [answer for answer in answers if answer]
 
 
 def _text_of(content: object) -> str:
@@ -317,6 +319,12 @@ def _arguments(arguments: object) -> str:
         # As models write them, other scripts than Latin may be escaped, and nobody would find them.
         arguments = (_parsed(arguments) or arguments) if "\\u" in arguments else arguments
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _answer(content: object) -> str:
+    """What of a tool's answer makes passages; nothing if it says no more than that something went well."""
+    text = _text_of(content)
+    return "" if is_acknowledgement(text) else _shortened(laid_out(text, MAX_CHARS // 2))
 
 
 def _shortened(text: str) -> str:

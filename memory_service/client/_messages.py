@@ -63,9 +63,7 @@ def plain(value: object) -> object:
         return plain(asdict(value))
     if isinstance(value, Iterable) and not isinstance(value, bytes):
         return [plain(each) for each in value]
-    if _is_object(value):
-        return plain(vars(value))
-    return value
+    return plain(vars(value)) if hasattr(value, "__dict__") and not callable(value) else value
 
 
 def usage_report(usage: object) -> UsageReport | None:
@@ -113,7 +111,5 @@ _TEXT_PARTS = ("text", "output_text")
 
 
 def _is_object(value: object) -> bool:
-    """Whether it is a bag of attributes, and one of those that messages have is there."""
-    if isinstance(value, type) or not hasattr(value, "__dict__"):
-        return hasattr(value, "model_dump") and not isinstance(value, type)
-    return any(hasattr(value, name) for name in ("role", "content", "text", "function", "model_dump", "type"))
+    """Whether it is one message of a package, which may be iterable itself."""
+    return hasattr(value, "model_dump") or any(hasattr(value, name) for name in ("role", "content"))

@@ -18,7 +18,7 @@ from itertools import accumulate
 
 from memory_service.compaction.consent import claims_of, is_granted
 from memory_service.compaction.identifiers import Identifier, find_identifiers
-from memory_service.compaction.secrets import redacted
+from memory_service.secrets import redacted
 from memory_service.compaction.sources import SourceText
 from memory_service.compaction.statements import rules_of
 from memory_service.compaction.summary import SummaryRequest

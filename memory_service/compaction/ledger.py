@@ -10,11 +10,12 @@ a merge is bounded and depends on nothing but its arguments, so that a replay gi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
 from memory_service.compaction.identifiers import Identifier, find_identifiers
-from memory_service.compaction.secrets import redacted
+from memory_service.secrets import redacted
 from memory_service.compaction.statements import (
     MAX_CHARS,
     ask_of,
@@ -23,6 +24,7 @@ from memory_service.compaction.statements import (
     is_yes,
     names_of,
     one_line,
+    promises_of,
     question_of,
     rules_of,
 )
@@ -32,10 +34,10 @@ from memory_service.sessions.records import LedgerEntry
 # How many of a kind a ledger keeps. Source: OpenClaw keeps 8 tool failures and 12 ids; a ledger of 80 entries takes
 # about 1,500 tokens.
 CAPS = {
-    "rule": 24, "decision": 24, "ask": 4, "confirmation": 8, "name": 4, "failure": 8, "file_modified": 24,
+    "rule": 24, "decision": 24, "ask": 4, "promise": 8, "confirmation": 8, "name": 4, "failure": 8, "file_modified": 24,
     "command": 16, "id": 24, "url": 12, "path": 16, "number": 20, "date": 8, "file_read": 16,
 }  # fmt: skip
-KEPT_LAST = frozenset({"rule", "decision"})
+KEPT_LAST = frozenset({"rule", "decision", "promise"})
 _KINDS = {
     "id": "id", "uuid": "id", "hash": "id", "version": "id", "variable": "id", "email": "id", "address": "id",
     "url": "url", "path": "path", "number": "number", "date": "date",
@@ -45,6 +47,7 @@ _SCAN_CHARS = 12_000
 _MESSAGE_IDENTIFIERS = 40
 _RESULT_IDENTIFIERS = 8
 _LAST_SEQS = 5
+_DECIDED = re.compile(r"(?i)\bdeci(?:ded|sion)\b|决定")
 _CLAUSE_ENDS = "\n.,;:!?()[]{}|，。；：！？（）、\"'`*"
 
 
@@ -66,7 +69,7 @@ def entries_of(
 
 
 def message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
-    """What one message gives by itself: rules, decisions, names, identifiers, failures of tools."""
+    """What one message gives by itself: rules, decisions, promises, names, identifiers, failures of tools."""
     inner = message.message
     if is_system(inner):
         return ()
@@ -89,9 +92,15 @@ def _entry(kind: str, text: str, *seqs: int) -> LedgerEntry:
 
 
 def _statements(role: str, text: str) -> list[tuple[str, str]]:
-    found = [("decision", f"{role}: {decision}") for decision in decisions_of(text)]
+    decisions, rules = decisions_of(text), rules_of(text) if role == "user" else []
+    # What both decides and binds stands once.
+    decided = [decision for decision in decisions if decision not in rules or _DECIDED.search(decision)]
+    rules = [rule for rule in rules if rule not in decided]
+    promises = [promise for promise in promises_of(text) if promise not in decided and promise not in rules]
+    found = [("decision", f"{role}: {decision}") for decision in decided]
+    found += [("rule", rule) for rule in rules]
+    found += [("promise", f"{role}: {promise}") for promise in promises]
     if role == "user":
-        found += [("rule", rule) for rule in rules_of(text)]
         found += [("name", name) for name in names_of(text)]
     return found
 

@@ -22,14 +22,16 @@ class _Section:
     kinds: tuple[str, ...]
     closing: str = ""
     handles: bool = True
+    share: float = 1.0
 
 
 # The most wanted first: what the user may not have to say twice, then what cannot be looked up elsewhere.
 _SECTIONS = (
-    _Section(opening="## Rules", kinds=("rule",)),
-    _Section(opening="## Decisions", kinds=("decision",)),
-    _Section(opening="## Open asks", kinds=("ask",)),
-    _Section(opening="## Confirmations", kinds=("confirmation",)),
+    _Section(opening="## Rules", kinds=("rule",), share=0.4),
+    _Section(opening="## Decisions", kinds=("decision",), share=0.2),
+    _Section(opening="## Open asks", kinds=("ask",), share=0.15),
+    _Section(opening="## Promises and deadlines", kinds=("promise",), share=0.2),
+    _Section(opening="## Confirmations", kinds=("confirmation",), share=0.15),
     _Section(opening="## Names", kinds=("name", "fact")),
     _Section(opening="## Tool Failures", kinds=("failure",)),
     _Section(opening="<modified-files>", kinds=("file_modified",), closing="</modified-files>", handles=False),
@@ -51,20 +53,33 @@ def rendered(ledger: Sequence[LedgerEntry]) -> str:
 def fitted(ledger: Sequence[LedgerEntry], limit_tokens: int) -> tuple[LedgerEntry, ...]:
     """The most valuable entries whose text is at most `limit_tokens`, in their order.
 
-    The sections count in the order in which they are written; of each, the newest entries first.
+    The sections count in the order in which they are written, of each the newest entries first; none takes more than
+    its share before the others had theirs.
     """
-    left = 4 * limit_tokens + quarters("\n")  # the last line ends without one
+    whole = left = 4 * limit_tokens + quarters("\n")  # the last line ends without one
     kept: set[int] = set()
-    for section in _SECTIONS:
-        frame = sum(quarters(f"{line}\n") for line in (section.opening, section.closing) if line)
-        for at in range(len(ledger) - 1, -1, -1):
-            if ledger[at]["kind"] not in section.kinds:
-                continue
-            size = frame + quarters(f"{_line(section, ledger[at])}\n")
-            if size <= left:
-                left, frame = left - size, 0
+    opened: set[str] = set()
+    sizes = {
+        section.opening: [
+            (at, quarters(f"{_line(section, ledger[at])}\n"))
+            for at in range(len(ledger) - 1, -1, -1)
+            if ledger[at]["kind"] in section.kinds
+        ]
+        for section in _SECTIONS
+    }
+    for section, share in (*((section, section.share) for section in _SECTIONS), *((it, 1.0) for it in _SECTIONS)):
+        room = whole * share
+        for at, size in sizes[section.opening]:
+            size += 0 if section.opening in opened else _frame(section)
+            if at not in kept and size <= min(left, room):
+                left, room = left - size, room - size
                 kept.add(at)
+                opened.add(section.opening)
     return tuple(entry for at, entry in enumerate(ledger) if at in kept)
+
+
+def _frame(section: _Section) -> int:
+    return sum(quarters(f"{line}\n") for line in (section.opening, section.closing) if line)
 
 
 def _section_text(section: _Section, ledger: Sequence[LedgerEntry]) -> str:

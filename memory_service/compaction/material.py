@@ -14,11 +14,12 @@ from indexer.cues import has_time_words
 from memory_service.compaction.asks import Asks, asks_of
 from memory_service.compaction.coverage import Coverage, coverage_of, read_coverage
 from memory_service.compaction.outline import ASSISTANT, LATEST, TOOL, USER, Line, Section, read_outline, unique
-from memory_service.compaction.sentences import Sentence, Voice, is_secret, sentences_of, speakers_of
+from memory_service.compaction.sentences import Sentence, Voice, sentences_of, speakers_of
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.wording import Kind, kind_of
 from memory_service.compaction.worth import has_identifiers, is_bare_list, worth
 from memory_service.messages import Numbered
+from memory_service.secrets import has_secret
 
 _SECTIONS = {
     Kind.RULE: Section.RULES,
@@ -65,7 +66,7 @@ def gather(request: SummaryRequest) -> Material:
     everything = (*request.messages, *request.prefix)
     speakers = speakers_of(everything)
     said = [(item, _kinds(item, speakers)) for item in everything]
-    earlier = [line for line in read_outline(request.previous) if not is_secret(line.text)]
+    earlier = [line for line in read_outline(request.previous) if not has_secret(line.text)]
     foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
     asks = asks_of(said, with_terms=foreign)
     coverage = _coverage(earlier, everything)

@@ -15,6 +15,8 @@ from typing import Literal
 
 from indexer.analysis import has_unspaced
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, media_parts_of, text_of
+from memory_service.secrets import has_secret, may_hold_secret
+from memory_service.sentences import split_sentences
 from memory_service.tokens import quarters
 
 Voice = Literal["user", "assistant", "tool"]
@@ -27,11 +29,7 @@ UNSPACED_CHARS = 90
 CODE_LINES = 2
 
 _MARKS = re.compile(r"(?:[#>*+•|=~-]++|\d{1,3}[.)]|\[[ xX]\])(?:\s++|$)")
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*`]*+(?=\s)|(?<![。！？；])[。！？；]++[”’」』）]*+")
 _BORDER = re.compile(r"[,;:](?=\s)|[，；：、]|\s(?=[-–(])|——")
-_ABBREVIATIONS = frozenset(
-    "e.g. i.e. dr. mr. mrs. ms. prof. no. vs. etc. approx. st. fig. cf. inc. ltd. sec. a.m. p.m.".split()
-)
 _REASON = re.compile(
     r"(?i:because|since|the reason|so that|that way|reason:|due to|otherwise)\b|因为|原因|由于|这样|否则|理由|不然"
 )
@@ -42,39 +40,6 @@ _NO_SPEAKERS = frozenset(
     "注意 备注 提示 待办 说明 警告 例如 重要 规则 结果 错误 报错".split()
 )
 _MEDIA = {"image_url": "[image]", "image": "[image]", "input_audio": "[audio]"}
-# Shapes of keys that providers publish, a value behind a word for secrets, and long runs of all kinds of characters.
-_SECRET_SHAPE = re.compile(
-    r"\b(?:sk-|sk_live_|rk_live_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|npm_|hf_|pypi-)[\w-]{8}"
-    r"|\beyJ[\w-]{10,}+\.|-----BEGIN|\bBearer\s+[\w.~+/=-]{12}|://[^\s:@/]{0,64}:[^\s@/]{1,128}@|;base64,"
-)
-_SECRET_SHAPES = (
-    "k_live",
-    "sk-",
-    "gh",
-    "glpat-",
-    "xox",
-    "akia",
-    "asia",
-    "aiza",
-    "npm_",
-    "hf_",
-    "pypi-",
-    "eyj",
-    "---b",
-    "bearer",
-    "://",
-    ";b",
-)
-_SECRET_VALUE = re.compile(
-    r"(?:password|passwd|pwd|passphrase|passcode)[\"'`]?\s*(?:[:=]|is\b(?=\s+\S*[\d!@#$%^&*]))\s*\S{3}"
-    r"|(?:secret|api[_-]?key|access[_-]?key|token|credential|private[_-]?key)\w{0,12}[\"'`]?\s*(?:[:=]|is\b)\s*[\"'`]?"
-    r"(?=[^\s]{0,80}?\d)(?=[^\s]{0,80}?[a-z])\S{8}"
-    r"|(?:密码|口令|密钥|令牌|私钥)\s*(?:[:：=]|是|为)\s*[\"'“`]?(?=[!-~]{0,80}?[\d!@#$%^&*])[!-~]{4}"
-    r"|\bpin\s*(?:code)?\s*(?:[:=]|is\b)\s*\d{4}"
-)
-_SECRET_WORDS = ("pass", "pwd", "secret", "key", "token", "credential", "pin", "密码", "口令", "密钥", "令牌", "私钥")
-_LONG_RUN = re.compile(r"(?<![A-Za-z0-9+_-])[A-Za-z0-9+_-]{32,}+")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
@@ -99,21 +64,6 @@ class Sentence:
     day: str = ""
     media: str = ""
     failed: bool = False
-
-
-def is_secret(text: str) -> bool:
-    """Whether a text holds what looks like a key, a token or a password."""
-    lower = text.lower()
-    if any(word in lower for word in _SECRET_WORDS) and _SECRET_VALUE.search(lower) is not None:
-        return True
-    if any(shape in lower for shape in _SECRET_SHAPES) and _SECRET_SHAPE.search(text) is not None:
-        return True
-    return len(text) >= 32 and any(map(_is_mixed, _LONG_RUN.findall(text)))
-
-
-def _is_mixed(run: str) -> bool:
-    digits = sum(map(str.isdigit, run))
-    return digits >= 3 and any(map(str.isupper, run)) and any(map(str.islower, run))
 
 
 def media_labels(message: Message) -> list[str]:
@@ -174,7 +124,9 @@ def split_text(text: str, *, wrapped: bool = True) -> list[str]:
     """
     lines = _lines(_within(text, tool=False))
     whole = (sentence for line in (_unwrapped(lines) if wrapped else lines) for sentence in _cut(line))
-    return [clause for sentence in whole if not is_secret(sentence) for clause in _clauses(sentence)]
+    if may_hold_secret(text):
+        whole = (sentence for sentence in whole if not has_secret(sentence))
+    return [clause for sentence in whole for clause in _clauses(sentence)]
 
 
 def clip(text: str, room: int) -> str:
@@ -251,16 +203,17 @@ def _unwrapped(lines: Sequence[str]) -> Iterator[str]:
 
 def _cut(line: str) -> Iterator[str]:
     """The sentences of a line; a reason stays with what it is the reason of."""
-    start = 0
-    ends = [match.end() for match in _END.finditer(line)]
-    for end in (*ends, len(line)):
-        piece = line[start:end].strip()
-        following = line[end : end + 40].lstrip()
-        short = len(piece) < 3 or piece.rpartition(" ")[2].lower() in _ABBREVIATIONS
-        joined = following and _REASON.match(following) and len(piece) <= UNSPACED_CHARS
-        if piece and (end == len(line) or not (short or joined)):
-            yield piece
-            start = end
+    waiting = ""
+    for piece in split_sentences(line):
+        if not waiting:
+            waiting = piece
+        elif len(waiting) <= UNSPACED_CHARS and _REASON.match(piece):
+            waiting += piece if waiting[-1] in "。！？；" else f" {piece}"
+        else:
+            yield waiting
+            waiting = piece
+    if waiting:
+        yield waiting
 
 
 def _clauses(sentence: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Owns which sentences of a message must not be lost: rules, decisions, questions, answers to them, names.
+"""Owns which sentences of a message must not be lost: rules, decisions, promises, questions.
 
 Invariants: pure; linear; what is found is quoted, never reworded; Chinese has the same rules as English.
 """
@@ -6,6 +6,8 @@ Invariants: pure; linear; what is found is quoted, never reworded; Chinese has t
 from __future__ import annotations
 
 import re
+
+from memory_service.sentences import others_words, split_sentences
 
 MAX_CHARS = 240
 
@@ -16,29 +18,66 @@ _RULE = re.compile(
     r"""(?x)(?:(?P<order>never|always|avoid|make\ssure|ensure|only|do\snot|don['’]?t
       (?!\s(?:worry|know|think|mind|care|remember|understand|see|have|get|bother|want|like|need)\b))\s[a-z`"']
     | must(?!\shave\b|\sbe\s(?:a|an|the|some)\b)(?:n['’]?t)?\b|may\snot\b|not\sallowed\b|forbidden\b|prohibited\b
-    | required\sto\b|under\sno\scircumstances\b|no\smatter\swhat\b|at\sall\stimes\b|without\s(?:asking|my)\b)"""
+    | required\sto\b|under\sno\scircumstances\b|no\smatter\swhat\b|at\sall\stimes\b|without\s(?:asking|my)\b
+    | from\snow\son\b|in\s(?:the\s)?future\b|no\smore\sthan\b|such\san?\b|whenever\b
+    | (?P<none>no\s(?!problem|worr|idea|need|one\b|doubt|way\b|longer|matter|rush|hurry|question|chance|wonder|reason)
+      [a-z]+(?:\s(?!is\b|are\b|was\b|were\b)[a-z0-9]+){0,3}\s(?:before|after|until|without|on|in|at|for|during|unless)\b))"""
 )
 _RULE_HAN = re.compile(
-    "不要|必须|一律|不得|禁止|务必|永远|绝不|绝对不|不许|不准|只能|只用|只允许|始终|千万|切勿|请勿|不可以|每次都要"
+    "(?<!要)不要(?!紧|緊|么)|必须|必須|一律|不得(?!不|已)|禁止|务必|務必|永远|绝不|绝对不|不许|不准|只能|只用|只允许|始终|千万|切勿|请勿"
+    "|不可以(?!吗)|每次都要|一定(?:要|不)|以后都|以后请|以后.{0,12}(?:先|要|用)|今后|从现在起|从今以后|统一用"
     "|(?:^|[，。！；、\\n])(?:请)?(?:别|总是)"
 )
 _RULE_HINTS = (
     "never", "always", "avoid", "make sure", "ensure", "only ", "do not", "don't", "don’t", "dont ", "must", "may not",
     "not allowed", "forbidden", "prohibited", "required to", "no circumstances", "no matter", "all times", "without ",
+    "no ", "from now on", "future", "no more than", "at most", "such a", "whenever", "rule",
 )  # fmt: skip
 _DECISION = re.compile(
     r"""(?x)(?:decided|agreed\s+(?:to|on|that)|we(?:['’]ll|\s+will|\s+are\s+going\s+to)\s+(?:use|go|keep|stick|switch|ship
       |drop|stay|move|start|deploy|adopt|store|run)
       |let['’]?s\s+(?:use|go|keep|stick|switch|do|drop|ship|stay|take|start|move|call|make)
-      |going\s+with|go\s+with|decision|settled\s+on|chose|switch(?:ed|ing)?\s+to|instead\s+of)\b"""
+      |going\s+with|go\s+with|decision|settled\s+on|chose|switch(?:ed|ing)?\s+to|instead\s+of
+      |stays?\s+(?:at|as|on|with)|say\s+yes\s+to|we['’]?(?:ve|\s+have)?\s+moved\s+\w+(?:\s\w+)?\s+to)\b"""
 )
 _DECISION_HAN = re.compile(
     "决定|就用|改为|改成|改用|定为|定在|采用|选用|敲定|就这么|我们用|统一用|换成|说好|商定|确定用|选择了"
 )
 _DECISION_HINTS = (
     "decided", "agreed", "we'll", "we’ll", "we will", "going to", "let's", "let’s", "lets ", "go with", "going with",
-    "decision", "settled on", " chose", "switch", "instead of",
+    "decision", "settled on", " chose", "switch", "instead of", "stay", "say yes", "moved",
 )  # fmt: skip
+# A proposal, or the question whether, decides nothing.
+_UNDECIDED = re.compile(
+    r"\b(?:suggest|recommend|propose|would you|should we|could|whether|might|perhaps|maybe|i['’]d|i would)\b"
+    "|建议|能不能|可不可以|要不要|是否|是不是|或者|可以考虑|也许|如果"
+)
+# Of a rule: what others ask is none.
+_ASKED = re.compile(r"\b(?:asks?|asked|wonders?) (?:\w+ ){0,3}(?:whether|if)\b|[问問](?!题|題).{0,12}(?:要不要|能不能|是否|吗)")
+_WHEN = (
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tue|wed|thu|fri|sat|sun)\b|tomorrow|tonight|today|noon"
+    r"|midnight|easter|christmas|new\syear|end\sof|eod|next\s(?:week|month|year)|the\s\d|[01]?\d:[0-5]\d|2[0-3]:[0-5]\d"
+    r"|\d{1,2}\s?[ap]\.?m|20\d\d-|\d{1,2}(?:st|nd|rd|th)?\.?\s(?:of\s)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+    r"|(?:january|february|march|april|june|july|august|september|october|november|december)\b|may\s\d)"
+)
+_DUE = re.compile(
+    rf"""(?x)\b(?:by|before|until|till|due|deadline|no\slater\sthan|expires?|ends?|remind)\b[^.;!?\n]{{0,24}}?\b{_WHEN}
+    | \b(?:i|we)(?:['’]ll|\swill|\sdo|\ssend|\scall|\swrite|\sbook|\sremind|\sfinish|\sdeliver|\sreview|\scheck)\b
+      [^.;!?\n]{{0,80}}?\b(?:on|by|before|until|at|in|next|this)\s[^.;!?\n]{{0,12}}?{_WHEN}
+    | \b(?:i['’]ll|i\swill|remind\sme|i\sremind)\b[^.;!?\n]{{0,80}}\b(?:tomorrow|tonight|later\stoday|next\sweek)\b"""
+)
+_DUE_HINTS = (
+    "by ", "before", "until", "till", "due", "deadline", "no later", "expire", "end", "remind", "i'll", "i’ll", "i will",
+    "we'll", "we’ll", "we will", "i do", "we do", "i send", "i call", "i book",
+)  # fmt: skip
+_WHEN_HAN = (
+    r"(?:[0-9一二两三四五六七八九十]{1,3} ?[月日号號点點]|[今明后後]天|[下这這本]?(?:周|週|星期|礼拜)[一二三四五六日天末]|[下这本]?[周月年][底末]"
+    r"|中午|今晚|明早|\d{1,2}[:：]\d\d)"
+)
+_DUE_HAN = re.compile(
+    rf"{_WHEN_HAN}[^，。！？；\n]{{0,8}}(?:之前|以前|前(?!面|天|台)|截止|到期|为止)|(?:截止|最迟|最晚|有效期)[^，。！？；\n]{{0,8}}{_WHEN_HAN}"
+    rf"|(?:提醒我|我会|我来|我们会|会在|记得)[^。！？；\n]{{0,24}}{_WHEN_HAN}|{_WHEN_HAN}[^。！？；\n]{{0,12}}(?:提醒|我会|我来|交付|交给|回复您)"
+)
 _QUESTION_END = ("?", "？", "吗", "呢", "吗。", "呢。")
 _REQUEST = re.compile(
     r"(?i)^(?:\W{0,3})(?:please|can you|could you|would you|will you|i need you to|i want you to|help me"
@@ -63,7 +102,6 @@ _NAME = re.compile(
     r"(?i)\b(?:my name is|call me|i am called|my name['’]s)\s+[^\s,.!?;]{2,40}"
     r"|(?:我叫|我的名字(?:是|叫)|叫我|我姓)[^\s，。！？,.]{1,12}"
 )
-_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。！？；]|\n|$")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -75,22 +113,19 @@ def one_line(text: str, limit: int = MAX_CHARS) -> str:
 
 def rules_of(text: str) -> list[str]:
     """The sentences in which a user says what must or must not be done."""
-    found: list[str] = []
-    if _has_any(text.lower(), _RULE_HINTS):
-        found += _sentences_around(text, _RULE)
-    if not text.isascii():
-        found += _sentences_around(text, _RULE_HAN)
-    return [rule for rule in dict.fromkeys(found) if not _asks(rule)]
+    found = _found(text, _RULE, _RULE_HINTS, _RULE_HAN)
+    return [rule for rule in found if not _ASKED.search(rule.lower())]
 
 
 def decisions_of(text: str) -> list[str]:
     """The sentences that decide something."""
-    found: list[str] = []
-    if _has_any(text.lower(), _DECISION_HINTS):
-        found += _sentences_around(text, _DECISION)
-    if not text.isascii():
-        found += _sentences_around(text, _DECISION_HAN)
-    return [decision for decision in dict.fromkeys(found) if not _asks(decision)]
+    found = _found(text, _DECISION, _DECISION_HINTS, _DECISION_HAN)
+    return [decision for decision in found if not _UNDECIDED.search(decision.lower())]
+
+
+def promises_of(text: str) -> list[str]:
+    """The sentences that promise or demand something for a day or an hour."""
+    return _found(text, _DUE, _DUE_HINTS, _DUE_HAN)
 
 
 def names_of(text: str) -> list[str]:
@@ -138,32 +173,35 @@ def _asks(sentence: str) -> bool:
 
 
 def _sentences(text: str) -> list[str]:
-    found, at = [], 0
-    while at < len(text):
-        end = _SENTENCE_END.search(text, at)
-        stop = end.end() if end and end.end() > at else at + 1
-        sentence = text[at:stop].strip()
-        if sentence:
-            found.append(one_line(sentence))
-        at = stop
-    return found
+    return [one_line(sentence) for line in text.splitlines() for sentence in split_sentences(line)]
 
 
-def _sentences_around(text: str, pattern: re.Pattern[str]) -> list[str]:
-    """The sentences in which a pattern is found, each once."""
+def _found(text: str, latin: re.Pattern[str], hints: tuple[str, ...], han: re.Pattern[str]) -> list[str]:
+    """The sentences in which a pattern is found, each once; no questions, and nothing that others say."""
     lowered = text.lower()
-    lowered = lowered if len(lowered) == len(text) else text  # a few letters take more room in lower case
-    found, end = [], -1
-    for match in pattern.finditer(lowered):
-        if match.start() < end or not _stands_free(lowered, match):
-            continue
-        # A pattern may begin with the end of the sentence before.
-        inside = match.end() - 1
-        window = max(0, inside - MAX_CHARS)
-        stop = _SENTENCE_END.search(text, inside, inside + MAX_CHARS)
-        end = stop.end() if stop else min(len(text), inside + MAX_CHARS)
-        found.append(one_line(text[window + _last_border(text[window:inside]) : end].strip(" \t\n-*>#•")))
-    return found
+    english = _has_any(lowered, hints) and latin.search(lowered) is not None
+    chinese = not text.isascii() and han.search(text) is not None
+    if not (english or chinese):
+        return []
+    others = others_words(text)
+    found: dict[str, None] = {}
+    for line in text.splitlines():
+        for whole in split_sentences(line):
+            at = _place(whole, latin) if english else -1
+            at = _place(whole, han) if at < 0 and chinese else at
+            if at < 0 or _asks(whole) or (others and " ".join(whole.split()) in others):
+                continue
+            # Of an endless line, what stands around the words.
+            start = 0 if at < MAX_CHARS - 40 else _last_border(whole, at - MAX_CHARS // 2, at)
+            found[one_line(whole[start:].strip(" \t-*>#•"))] = None
+    return list(found)
+
+
+def _place(sentence: str, pattern: re.Pattern[str]) -> int:
+    """Where a pattern is found in a sentence; -1 if nowhere."""
+    lowered = sentence.lower()
+    lowered = lowered if len(lowered) == len(sentence) else sentence  # a few letters take more room in lower case
+    return next((match.start() for match in pattern.finditer(lowered) if _stands_free(lowered, match)), -1)
 
 
 def _stands_free(lowered: str, match: re.Match[str]) -> bool:
@@ -171,16 +209,10 @@ def _stands_free(lowered: str, match: re.Match[str]) -> bool:
     start = match.start()
     if start and lowered[start - 1].isascii() and lowered[start - 1].isalnum() and lowered[start].isascii():
         return False
-    if "order" not in match.re.groupindex or not match["order"]:
+    if not any(match.groupdict().values()):
         return True
     return bool(_ORDER_START.search(lowered, max(0, start - 12), start))
 
 
-_BORDER = re.compile(r"[.!?]\s|[。！？；\n]")
-
-
-def _last_border(text: str) -> int:
-    end = 0
-    for match in _BORDER.finditer(text):
-        end = match.end()
-    return end
+def _last_border(text: str, start: int, end: int) -> int:
+    return max(text.rfind(mark, start, end) for mark in " ，；、\t") + 1 or start

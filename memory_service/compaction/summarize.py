@@ -17,7 +17,7 @@ from memory_service.compaction.calls import Calls, failure
 from memory_service.compaction.chunks import adaptive_ratio, parts
 from memory_service.compaction.prompts import PROMPT_VERSION, Brief, prefix_prompt, summary_prompt
 from memory_service.compaction.rolls import Roll, Stages
-from memory_service.compaction.secrets import redacted
+from memory_service.secrets import redacted
 from memory_service.compaction.stubs import handle
 from memory_service.compaction.summary import Method, Summary, SummaryRequest
 from memory_service.compaction.summary_rules import Style, SummaryRules

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memory_service.compaction.fences import escaped
-from memory_service.compaction.secrets import redacted
+from memory_service.secrets import redacted
 from memory_service.compaction.thoughts import without_thoughts
 from memory_service.llm.base import Completion
 from memory_service.tokens import count_tokens, quarters

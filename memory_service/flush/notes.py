@@ -23,7 +23,7 @@ from memory_service.flush.phrases import (
     picture_of,
     points_back,
 )
-from memory_service.flush.secrets import announces_secret, has_secret, may_hold_secret, without_key_blocks
+from memory_service.secrets import announces_secret, has_secret, may_hold_secret, without_key_blocks
 from memory_service.flush.speech import Said
 from memory_service.flush.statements import clean, is_aside, split_lines
 from memory_service.flush.wording import Mark, content_of, limited, marks_of, words_of

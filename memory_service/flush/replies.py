@@ -13,12 +13,11 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
-from memory_service.compaction.secrets import redacted
 from memory_service.compaction.thoughts import without_thoughts
 from memory_service.flush.candidates import Candidate
 from memory_service.flush.phrases import is_narration, is_pleasantry
 from memory_service.flush.prompts import MAX_LINES
-from memory_service.flush.secrets import has_secret, may_hold_secret, without_key_blocks
+from memory_service.secrets import has_secret, may_hold_secret, redacted, without_key_blocks
 from memory_service.messages import Numbered
 
 MAX_CHARS = 500

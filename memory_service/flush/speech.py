@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memory_service.flush.secrets import may_hold_secret
+from memory_service.secrets import may_hold_secret
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
 
 MAX_SAID_CHARS = 20_000

@@ -8,16 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from memory_service.sentences import split_sentences
+
 _FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _MARKER = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?|\d{1,3}[.)、][ \t]+)?")
 _TABLE = re.compile(r"^[ \t]*\|")
 _ASIDE = re.compile(r"\[[^\[\]\n]{4,400}\](?!\()")
 _LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{1,500})\)")
-# A full stop ends a sentence only before a blank; "e.g. this", "Dr. Who" and "3 p.m. sharp" go on.
-_END = re.compile(
-    r"(?<=[!?…])[\"'”’)]*\s+|(?<=[。！？；])[”’）」]*\s*|(?<=[^\s.])\.+[\"'”’)]*\s+(?=[^a-z\s])|(?<=\.\.\.)\s+"
-)
-_ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|approx|no|dr|mr|mrs|ms|st|prof|jr|sr|inc|ltd)|\b[A-Za-z])$", re.I)
 _EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\U000e0020-\U000e007f]+")
 _BLANKS = re.compile(r"\s+")
 
@@ -44,7 +41,7 @@ _CHINESE_OPENING = re.compile(
 
 def split_lines(text: str) -> list[list[str]]:
     """The statements of each line of a text: sentences, and asides in brackets; no code blocks, tables, markup."""
-    lines = ([sentence for piece in _pieces(line) for sentence in _sentences(piece)] for line in _prose_lines(text))
+    lines = ([sentence for piece in _pieces(line) for sentence in split_sentences(piece)] for line in _prose_lines(text))
     return [line for line in lines if line]
 
 
@@ -68,20 +65,6 @@ def _pieces(line: str) -> Iterator[str]:
         yield match[0]
         at = match.end()
     yield line[at:]
-
-
-def _sentences(piece: str) -> Iterator[str]:
-    start = 0
-    for match in _END.finditer(piece):
-        head = piece[start : match.start()]
-        if match[0].startswith(".") and _ABBREVIATED.search(head[-12:]):
-            continue
-        sentence = piece[start : match.end()].strip()
-        if sentence:
-            yield sentence
-        start = match.end()
-    if rest := piece[start:].strip():
-        yield rest
 
 
 def is_aside(statement: str) -> bool:

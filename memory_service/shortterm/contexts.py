@@ -135,21 +135,21 @@ class Contexts:
     def _prepare(self, work: _Work, cancelled: Callable[[], bool], *, compacts: bool = True) -> None:
         """Flush, prune and compact as the budget asks for it."""
         bench, session_id = self._bench, work.session_id
-        tokens, budget = work.tokens(), work.budget
-        flush = self._flushes.due(work.look, tokens, budget)
-        hard = tokens >= budget.hard_tokens or tokens > budget.usable_tokens
+        flush = self._flushes.due(work.look, work.tokens(), work.budget)
         prunes = compacts and work.look.options.preset.pruning_mode in ("cache_ttl", "budget")
-        if not (flush or (hard and compacts) or prunes):
+        if not (flush or (work.is_hard() and compacts) or prunes):
             return
         with bench.alone(session_id):
+            # Who was here before may have compacted, or undone it.
+            work.again()
             if flush:
-                work.flush = self._flushes.before(work.look, hard=hard, cancelled=cancelled)
+                work.flush = self._flushes.before(work.look, hard=work.is_hard(), cancelled=cancelled)
                 work.degraded += work.flush.degraded
                 work.again()
             if prunes:
                 self._compact(work, "cache_ttl", cancelled)
-                hard = work.tokens() >= work.budget.hard_tokens
-            if compacts and hard and self._compactions.worth_trying(session_id, work.look.state.last_seq, tokens):
+            last_seq = work.look.state.last_seq
+            if compacts and work.is_hard() and self._compactions.worth_trying(session_id, last_seq, work.tokens()):
                 self._compact(work, "threshold", cancelled)
 
     def _compact(self, work: _Work, trigger: Literal["threshold", "cache_ttl"], cancelled: Callable[[], bool]) -> None:
@@ -238,6 +238,10 @@ class _Work:
     def tokens(self) -> int:
         """What the view takes, as its model would count it."""
         return self.look.reading().tokens
+
+    def is_hard(self) -> bool:
+        """Whether it has to be compacted."""
+        return self.tokens() >= self.budget.hard_tokens
 
     def _measure(self) -> None:
         self.budget = self.look.budget(

@@ -172,7 +172,9 @@ class Overflows:
                 # An engine may have sent more than the view that there is nothing left to compact of.
                 if not receipt.applied and not (_by_engine(decision) and self._seat.limited(look.session_id)):
                     return None
-                note = CONTINUE_NOTE if look.options.preset.recovery.replays else ""
+                if look.options.preset.recovery.replays:
+                    stripped = self._stripped(self._bench.look(look.session_id), 2)
+                    note = f"{MEDIA_REMOVED_NOTE}\n\n{CONTINUE_NOTE}" if stripped else CONTINUE_NOTE
             elif decision.remedy == "truncate":
                 if not self._truncated(look):
                     return None

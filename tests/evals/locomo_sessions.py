@@ -107,7 +107,7 @@ def measure_flush(url: str, conversations: list[Conversation]) -> None:
                 roles = ["user" if speaker == first else "assistant" for speaker, _ in day.turns]
                 session.append([{"role": role, "content": line} for role, line in zip(roles, lines, strict=True)])
                 session.flush()
-            files = [memory.get(file.path, lines=100_000).text for file in memory.files().files]
+            files = [memory.get(file.path, lines=100_000).text for file in memory.files()]
         text = re.sub(r"<!--.*?-->", "", "\n".join(files), flags=re.DOTALL)
         size += len(text)
         total += sum(len(said) for day in conversation.days for _, said in day.turns)

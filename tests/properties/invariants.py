@@ -5,127 +5,38 @@ Each takes the session before and after, and what the world knows of it, and rai
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
 
-from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.plan import LEAST_PROGRESS
 from memory_service.errors import Conflict, Incompressible, UpstreamFailed
-from memory_service.messages import Message, is_system, text_of, to_anthropic, to_litellm, to_mistral, to_openai
 from memory_service.messages import message_tokens as size_of
+from memory_service.messages import text_of
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Compaction, Record
 from memory_service.sessions.records import Undo as UndoRecord
-from memory_service.sessions.repair import MISTRAL, repaired
 from memory_service.sessions.session import Session
-from memory_service.sessions.state import Head, SessionState, extended
-from memory_service.sessions.view import View, project
+from memory_service.sessions.state import SessionState, extended
+from memory_service.sessions.view import project
 from memory_service.shortterm.bench import Look
 from memory_service.shortterm.compactions import CompactionCall, CompactionMode
 from memory_service.shortterm.prompt import prompt_of
 from memory_service.tokens import count_tokens
+from tests.properties.said import Said
 from tests.properties.sessions import FAILING, Compact, Operation, Restart, Say, Undo
-from tests.properties.world import SESSION, Outcome, Said, World
-from tests.wire import PROVIDERS, Provider, Wire, problems
+from tests.properties.shots import Change, Shot, as_bytes, hold, on_wire, shot_of, words_of
+from tests.properties.world import SESSION, World
+from tests.wire import PROVIDERS, problems
 
 MEMORY = "<relevant_context>\n<memory>They like tea. 他们喜欢茶。</memory>\n</relevant_context>"
 # What stands around the parts of a checkpoint: its words about itself, the tags, the handles of pins.
 FRAME_TOKENS = 160
 _PART = re.compile(r"part\d+x")
 _SAME = re.compile(r"same as log:(\d+)")
-_HANDLE = re.compile(r"log:(\d+)")
-
-
-class Broken(AssertionError):
-    """An invariant does not hold."""
-
-    def __init__(self, invariant: str, what: str) -> None:
-        super().__init__(f"{invariant}: {what}")
-        self.invariant = invariant
-
-
-@dataclass(frozen=True)
-class Shot:
-    """A session at one moment."""
-
-    log_bytes: bytes
-    look: Look
-    view: View
-    unanswered: tuple[str, ...]
-
-    @property
-    def state(self) -> SessionState:
-        return self.look.state
-
-    @property
-    def head(self) -> Head:
-        return self.look.state.head
-
-    @cached_property
-    def bytes(self) -> str:
-        return as_bytes(self.view)
-
-    @cached_property
-    def checkpoint(self) -> str:
-        """The text of the view's checkpoint; empty if it has none."""
-        return next((text_of(each) for each in self.view.messages if is_checkpoint(text_of(each))), "")
-
-    @cached_property
-    def tail(self) -> str:
-        """All that is said below the checkpoint."""
-        shown = [each for each in self.view.messages if not is_checkpoint(text_of(each)) and not is_system(each)]
-        return "\0".join(text for each in shown for text in _words(each))
-
-    @cached_property
-    def all(self) -> str:
-        """All that is said in the view."""
-        return "\0".join(text for each in self.view.messages for text in _words(each))
-
-    @cached_property
-    def handles(self) -> frozenset[int]:
-        """The messages that the tail has stubs of."""
-        return frozenset(int(found) for found in _HANDLE.findall(self.tail))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One operation, with the session before and after it."""
-
-    world: World
-    operation: Operation
-    before: Shot
-    outcome: Outcome
-    after: Shot
-
-    @property
-    def committed(self) -> bool:
-        """Whether it made a compaction."""
-        return isinstance(self.operation, Compact) and bool(self.outcome.receipt and self.outcome.receipt.applied)
 
 
 Check = Callable[[Change], None]
-
-
-def shot_of(world: World) -> Shot:
-    look = world.look()
-    return Shot(world.log_bytes, look, look.view(), tuple(world.unanswered()))
-
-
-def as_bytes(view: View) -> str:
-    return json.dumps(view.messages, ensure_ascii=False)
-
-
-def hold(holds: bool, invariant: str, what: object) -> None:
-    if not holds:
-        raise Broken(invariant, str(what)[:2_000])
-
-
-def _words(message: Message) -> list[str]:
-    return [text_of(message), *(call["function"]["arguments"] for call in message.get("tool_calls") or [])]
 
 
 # -- the ten ------------------------------------------------------------------------------------------------------
@@ -204,7 +115,7 @@ def _stubs_tell_the_truth(change: Change) -> None:
 def _summarised(change: Change, start: int) -> None:
     request = change.outcome.requests[-1]
     given = {each.seq for each in (*request.messages, *request.prefix)}
-    words = "\0".join(text for each in (*request.messages, *request.prefix) for text in _words(each.message))
+    words = "\0".join(text for each in (*request.messages, *request.prefix) for text in words_of(each.message))
     for said in change.world.said:
         if change.before.head.tail_start <= said.seq < start and not said.system and said.text.strip():
             hold(said.seq in given, "I2", f"{said.seq} is covered, and no summary was made of it")
@@ -455,15 +366,6 @@ CHECKS: tuple[Check, ...] = (
     # The last one compacts again.
     i7_again_is_nothing,
 )
-
-
-def on_wire(messages: Sequence[Message], provider: Provider, pending: frozenset[str]) -> Sequence[Wire]:
-    """A list of messages as a provider gets it."""
-    if provider == "anthropic":
-        return to_anthropic(messages)[1]
-    if provider == "mistral":
-        return to_mistral(repaired(messages, pending=pending, rules=MISTRAL).messages)
-    return to_openai(messages) if provider == "openai" else to_litellm(messages)
 
 
 def play(world: World, operations: Iterable[Operation], checks: Sequence[Check] = CHECKS) -> None:

@@ -29,7 +29,7 @@ from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Compaction, Record, Usage
 from memory_service.sessions.session import Session
 from memory_service.sessions.state import Head, SessionState
-from memory_service.shortterm import compactor, readings, snapshot
+from memory_service.shortterm import compactions, compactor, readings, snapshot
 from memory_service.shortterm.compactor import Compactor
 from tests.properties import test_invariants as tests
 from tests.properties.homes import Homes
@@ -56,11 +56,11 @@ class Mutant:
     also: tuple[Run, ...] = ()
 
 
+def _set(owner: object, name: str, value: object) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(owner, name, value)
+
+
 # -- 4.1 and 4.2: the task is lost, compaction never ends ---------------------------------------------------------
-
-
-def _no_request(patch: Patch) -> None:
-    patch.setattr(view, "_request", lambda state: None)
 
 
 def _no_progress(patch: Patch) -> None:
@@ -83,10 +83,6 @@ def _stale_usage(patch: Patch) -> None:
         return anchor_of(counted, **{**named, "changed_seq": 0})
 
     patch.setattr(readings, "anchor_of", stale)
-
-
-def _no_breaker(patch: Patch) -> None:
-    patch.setattr("memory_service.shortterm.compactions._STRIKES", 1 << 30)
 
 
 def _too_large(patch: Patch) -> None:
@@ -122,10 +118,6 @@ def _loose(kind: str) -> Callable[[Patch], None]:
     return lambda patch: patch.setattr(repair, "_loose_result", keeps)
 
 
-def _late_results_dropped(patch: Patch) -> None:
-    patch.setattr(repair, "says_more", lambda reply, winner: False)
-
-
 def _missing_results(patch: Patch) -> None:
     patch.setattr(repair, "_leave_open", lambda items: (each for each in items if each.stands_in_for is None))
 
@@ -142,14 +134,6 @@ def _arguments_sliced(patch: Patch) -> None:
         return replace(shown, message={**shown.message, "tool_calls": calls}) if calls else shown  # type: ignore[typeddict-item]
 
     patch.setattr(view, "_shown", sliced)
-
-
-def _thinking_kept(patch: Patch) -> None:
-    patch.setattr(view, "stripped_of_thinking", lambda message: message)
-
-
-def _no_user(patch: Patch) -> None:
-    patch.setattr(repair, "_begin_with_user", lambda items: iter(items))
 
 
 # -- 4.4: data is lost --------------------------------------------------------------------------------------------
@@ -211,14 +195,6 @@ def _last_tokens_alone(patch: Patch) -> None:
     patch.setattr(compactor, "_request", trimmed)
 
 
-def _stub_without_handle(patch: Patch) -> None:
-    patch.setattr(steps, "stub_text", lambda *arguments: "[Old tool result content cleared]")
-
-
-def _one_stub_for_all(patch: Patch) -> None:
-    patch.setattr(cheap, "_sharing", lambda tail: frozenset())
-
-
 def _log_rewritten(patch: Patch) -> None:
     made = Session.commit
 
@@ -242,10 +218,6 @@ def _ledger_lost(patch: Patch) -> None:
 
 
 # -- 4.5 to 4.7: what runs, media, poisoned summaries -------------------------------------------------------------
-
-
-def _running_covered(patch: Patch) -> None:
-    patch.setattr(cut, "_is_live", lambda messages, unit, live: False)
 
 
 def _dead_blocks(patch: Patch) -> None:
@@ -281,10 +253,6 @@ def _invented(patch: Patch) -> None:
 
 
 # -- 4.8 and more: pins, undo, growth, order ----------------------------------------------------------------------
-
-
-def _pins_in_the_prompt_alone(patch: Patch) -> None:
-    patch.setattr(view, "pinned", lambda state: [])
 
 
 def _pins_once(patch: Patch) -> None:
@@ -333,10 +301,6 @@ def _summary_grows(patch: Patch) -> None:
     patch.setattr(Compactor, "_by_rules", nested)
 
 
-def _commits_blindly(patch: Patch) -> None:
-    patch.setattr(Session, "commit", lambda self, made: self.log.append([made]).last_seq)
-
-
 def _out_of_order(patch: Patch) -> None:
     def newest_first(*arguments: Any, **named: Any) -> view.View:
         shown = view.project(*arguments, **named)
@@ -360,30 +324,52 @@ def _mutant(
 
 MUTANTS: Mapping[str, Mutant] = MappingProxyType(
     {
-        "the last request is gone": _mutant(_no_request, "I5", "4.1, codex #25686", "one_turn"),
+        "the last request is gone": _mutant(
+            _set(view, "_request", lambda state: None), "I5", "4.1, codex #25686", "one_turn"
+        ),
         "no progress is enough": _mutant(_no_progress, "I6 I7", "4.2, opencode #27924", "small", "rounds"),
         "the same is compacted again": _mutant(_again_and_again, "I7", "4.2, nac #147", "rounds", "presets"),
         "a count from before": _mutant(_stale_usage, "I7", "4.2, oh-my-pi #8887, pi", "counted"),
-        "no breaker": _mutant(_no_breaker, "I7", "4.2, happyclaw #300", also=(tests.i7_breaker,)),
+        "no breaker": _mutant(
+            _set(compactions, "_STRIKES", 1 << 30), "I7", "4.2, happyclaw #300", also=(tests.i7_breaker,)
+        ),
         "what does not fit is committed": _mutant(_too_large, "I6", "4.2, codex #14120", "huge", "running"),
         "a call is parted from its result": _mutant(_cut_anywhere, "I3", "4.3, opencode #25774", "one_turn", "presets"),
         "results without a call": _mutant(_loose("orphan_result"), "I3", "4.3, OpenHarness #191, pi #4570", "odd"),
         "two results of a call": _mutant(_loose("duplicate_result"), "I3", "4.3, langchain #38352", "odd"),
         "calls without a result": _mutant(_missing_results, "I3", "4.3, graph-agent #85", "running"),
         "arguments are sliced": _mutant(_arguments_sliced, "I2 I3", "4.3, hermes #11762", "rounds"),
-        "thinking outlives its prefix": _mutant(_thinking_kept, "I3", "4.3, openclaw #90108, pi #9391", "rounds"),
-        "no user is left": _mutant(_no_user, "I3", "4.3, hermes #58753", "presets", "open"),
+        "thinking outlives its prefix": _mutant(
+            _set(view, "stripped_of_thinking", lambda message: message),
+            "I3",
+            "4.3, openclaw #90108, pi #9391",
+            "rounds",
+        ),
+        "no user is left": _mutant(
+            _set(repair, "_begin_with_user", iter), "I3", "4.3, hermes #58753", "presets", "open"
+        ),
         "the window begins at the record": _mutant(_window_at_the_record, "I2", "4.4, pi #2608", "rounds"),
         "what comes meanwhile is dropped": _mutant(_meanwhile_dropped, "I2 I10", "4.4, openclaw #35522", "meanwhile"),
         "the error is the summary": _mutant(_error_as_summary, "I8", "4.4, langchain #39261", "failing"),
         "a failure drops the history": _mutant(_dropped_on_failure, "I8", "4.4, langchain #38867", "failing"),
         "a summary of the end alone": _mutant(_last_tokens_alone, "I2", "1.7 and 4.4, langchain #38867", "rounds"),
-        "a stub without a handle": _mutant(_stub_without_handle, "I2", "1.2 and 5.8, opencode", "pruned"),
-        "one stub for several results": _mutant(_one_stub_for_all, "I2", "4.4, of our own first version", "sharing"),
+        "a stub without a handle": _mutant(
+            _set(steps, "stub_text", lambda *call: "[Old tool result content cleared]"),
+            "I2",
+            "1.2 and 5.8, opencode",
+            "pruned",
+        ),
+        "one stub for several results": _mutant(
+            _set(cheap, "_sharing", lambda tail: frozenset()), "I2", "4.4, of our own first version", "sharing"
+        ),
         "the log is replaced": _mutant(_log_rewritten, "I1", "4.10, codex #32287", "rounds"),
         "the ledger is lost": _mutant(_ledger_lost, "I2", "section 3, deja-vu #543", also=(tests.i2_ledger,)),
-        "a late result is dropped": _mutant(_late_results_dropped, "I2", "4.5, adk #5602", "late"),
-        "a running call is covered": _mutant(_running_covered, "I4", "4.5, adk #4740", "running", "open"),
+        "a late result is dropped": _mutant(
+            _set(repair, "says_more", lambda reply, winner: False), "I2", "4.5, adk #5602", "late"
+        ),
+        "a running call is covered": _mutant(
+            _set(cut, "_is_live", lambda *unit: False), "I4", "4.5, adk #4740", "running", "open"
+        ),
         "a dead call blocks": _mutant(_dead_blocks, "I4", "4.5, adk #7236", also=(tests.i4_dead_calls,)),
         "media go to the summariser": _mutant(_media_to_the_model, "I8", "4.6, codex #32287", "media"),
         "a tool call is a summary": _mutant(
@@ -391,14 +377,20 @@ MUTANTS: Mapping[str, Mutant] = MappingProxyType(
         ),
         "half a summary is one": _mutant(_answers_taken(finish_reason="stop"), "I8", "1.11 and 4.7, hermes", "failing"),
         "inventions are kept": _mutant(_invented, "I8", "4.7, claude-code #20920, xagent #1235", "failing"),
-        "pins are in the prompt alone": _mutant(_pins_in_the_prompt_alone, "I5", "4.8, opencode #8932", "pins"),
+        "pins are in the prompt alone": _mutant(
+            _set(view, "pinned", lambda state: []), "I5", "4.8, opencode #8932", "pins"
+        ),
         "pins are kept once": _mutant(_pins_once, "I5", "section 3, Governance Decay", "pins"),
         "the system message is kept once": _mutant(_system_once, "I5", "section 3, Governance Decay", "pins"),
         "an undo goes back to nothing": _mutant(_undo_to_nothing, "I9", "4.8, hermes #81130", "rounds"),
         "the view is no function of the log": _mutant(_impure, "I9", "1.9, adk #3487", "rounds"),
         "summaries nest": _mutant(_summary_grows, "I6", "section 3, opencrabs #1649", also=(_rounds,)),
         "whoever commits last wins": _mutant(
-            _commits_blindly, "I10", "4.4, pi #7253", "rivals", also=(tests.i10_two_commits,)
+            _set(Session, "commit", lambda self, made: self.log.append([made]).last_seq),
+            "I10",
+            "4.4, pi #7253",
+            "rivals",
+            also=(tests.i10_two_commits,),
         ),
         "the last message comes first": _mutant(_out_of_order, "I9 I10", "4.4, pi #179", "meanwhile"),
     }

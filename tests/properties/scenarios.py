@@ -82,6 +82,11 @@ SCENARIOS: Mapping[str, Script] = MappingProxyType(
             say(SYSTEM, ASK, calls("ok", size=0.22), ASK, calls("ok", size=0.2), *MORE), Pin(at=0.15),
             Compact(trigger="overflow"), Pin(at=0.0), say(*MORE), Compact(),
         ),
+        # What is pinned is more than the guard lets a result be.
+        "pinned_large": _script(
+            say(SYSTEM, ASK, calls("ok", size=0.35), REPLY, ASK), Pin(at=0.5), say(REPLY, calls("ok", size=0.35), ASK),
+            FORCED, window=4_096,
+        ),
         "meanwhile": _script(
             say(*TALK), Compact(meanwhile=(ASK, calls("ok"), REPLY)), say(*MORE),
             Compact(summariser="fine", meanwhile=(CHINESE,)), Undo(), say(*MORE),
@@ -135,7 +140,7 @@ SCENARIOS: Mapping[str, Script] = MappingProxyType(
         ),
         # Several results in one message of Anthropic's, all of one number.
         "sharing": _script(
-            say(SYSTEM, ASK, *[replace(blocks("ok", "ok", told=False), size=0.05)] * 4, *[calls("ok", size=0.05)] * 7, REPLY, ASK),
+            say(SYSTEM, ASK, *[replace(blocks("ok", "ok", told=False), size=0.05)] * 4, *[calls("ok")] * 7, REPLY, ASK),
             Compact(trigger="threshold"), say(replace(blocks("ok", "ok", "ok", "ok", told=False), size=0.29)),
             Compact(trigger="overflow"), window=16_384,
         ),

@@ -19,9 +19,10 @@ from memory_service.sessions.session import Session
 from memory_service.shortterm.compactions import CompactionCall
 from memory_service.shortterm.compactor import CompactionWish
 from tests.properties.homes import Homes
-from tests.properties.invariants import CHECKS, Broken, as_bytes, hold, hold_bounded, play, shot_of
+from tests.properties.invariants import CHECKS, hold_bounded, play
 from tests.properties.scenarios import MORE, SCENARIOS, SYSTEM, TALK, WINDOW, calls, say
 from tests.properties.sessions import FAILING, PRESET_NAMES, Compact, Count, Line, Script, Summariser, Undo, scripts
+from tests.properties.shots import Broken, as_bytes, hold, shot_of
 from tests.properties.world import SESSION, World
 
 EXAMPLES = 90
@@ -81,6 +82,16 @@ def i4_dead_calls(homes: Homes) -> None:
     outcome = world.compact(Compact())
     covers = outcome.receipt is not None and outcome.receipt.first_kept > dead
     hold(covers, "I4", f"a dead call blocks the compaction: {outcome.receipt or outcome.error}")
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_i6_a_request_larger_than_the_window_is_cut_to_what_fits(chinese: bool, homes: Homes) -> None:
+    """I5 and I6: its beginning and its end stay, with its handle, whatever its script is."""
+    world = homes.world(WINDOW)
+    world.say([SYSTEM, Line(kind="user"), Line(kind="assistant"), Line(kind="user", size=1.5, chinese=chinese)])
+    receipt = world.compact(Compact(trigger="overflow")).receipt
+    assert receipt is not None and receipt.applied
+    play(world, [say(Line(kind="assistant")), Compact()])
 
 
 @pytest.mark.parametrize("summariser", ["rules", "fine", "huge", "raises"])

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.properties.homes import Homes
-from tests.properties.invariants import Broken, play
+from tests.properties.invariants import play
 from tests.properties.mutants import MUTANTS, Mutant
 from tests.properties.scenarios import SCENARIOS
+from tests.properties.shots import Broken
 
 
 def broken_by(mutant: Mutant, homes: Homes) -> Iterator[Broken]:

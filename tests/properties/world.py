@@ -9,7 +9,7 @@ import base64
 import datetime as dt
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,16 @@ from memory_service.errors import MemoryServiceError
 from memory_service.events import EventHub
 from memory_service.hooks import Hooks, Intent
 from memory_service.lanes import Lanes
-from memory_service.llm.base import ChatMessage
 from memory_service.longterm import LongTermMemory
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Body, Message, Pending, Unpin, Usage
 from memory_service.sessions.records import Pin as PinRecord
 from memory_service.sessions.view import View
 from memory_service.shortterm.bench import Bench, Look, Shared
-from memory_service.shortterm.compactions import CompactionCall, CompactionReceipt, Compactions
+from memory_service.shortterm.compactions import CompactionCall, Compactions
 from memory_service.shortterm.compactor import Compactor
 from memory_service.shortterm.seat import Seat
+from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait
 from tests.properties.summarisers import model_of
 
@@ -40,55 +40,6 @@ MAX_PIN_CHARS = 8_000
 _ENGLISH = "The deploy of the service runs on Tuesday at ten and nobody has to wait for it. "
 _CHINESE = "部署在周二上午进行，大家都不用等待，数据先备份好。"
 START = dt.datetime(2026, 11, 20, 9, 0, tzinfo=dt.UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """One message as the world put it into the log.
-
-    Attributes:
-        text: All that it says.
-        pieces: What has to stand in a view that shows it: its text, the arguments of its calls.
-        thought: What it thought; nobody else says that.
-        payloads: The base64 of its media.
-        call_id: Of a result, the call that it answers.
-        loose: Whether a view may leave it out: it says nothing, or another result of the same call stands beside it.
-    """
-
-    seq: int
-    role: str
-    text: str
-    pieces: tuple[str, ...]
-    thought: str = ""
-    blocks: tuple[Mapping[str, Any], ...] = ()
-    payloads: tuple[str, ...] = ()
-    calls: tuple[str, ...] = ()
-    call_id: str = ""
-    interim: bool = False
-    loose: bool = False
-
-    @property
-    def system(self) -> bool:
-        return self.role == "system"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What came of an operation.
-
-    Attributes:
-        requests: What summaries were asked with.
-        prompts: What the model was sent.
-        added: What was said while a compaction was made.
-        rival: Whether another process changed the head meanwhile.
-    """
-
-    receipt: CompactionReceipt | None = None
-    error: Exception | None = None
-    requests: tuple[SummaryRequest, ...] = ()
-    prompts: tuple[Sequence[ChatMessage], ...] = ()
-    added: tuple[Said, ...] = ()
-    rival: bool = False
 
 
 class Recording(Compactor):
@@ -195,7 +146,7 @@ class World:
         first = self._append(*(Message(text=text) for text in texts))
         self.raw |= {first + at: text for at, text in enumerate(texts)}
         added = tuple(replace(each, seq=first + at) for at, each in batch.said)
-        self.said = _with_loose([*self.said, *added], self._running)
+        self.said = with_loose([*self.said, *added], self._running)
         return added
 
     def compact(self, wanted: Compact) -> Outcome:
@@ -319,7 +270,7 @@ class World:
             case "orphan":
                 self._result(line, batch, f"gone{next(self._numbers)}")
             case "empty":
-                batch.add({"role": "user", "content": " "}, _said("user", " ", loose=True))
+                batch.add({"role": "user", "content": " "}, as_said("user", " ", loose=True))
             case _:
                 self._words(line, batch)
 
@@ -331,7 +282,7 @@ class World:
             payloads = [self._payload() for _ in range(line.media)]
             images = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{each}"}} for each in payloads]
             raw["content"] = [{"type": "text", "text": text}, *images]
-        said = _said(role, text, payloads=tuple(payloads))
+        said = as_said(role, text, payloads=tuple(payloads))
         if role == "assistant":
             raw, said = self._thinking(line, raw, said)
         batch.add(raw, said)
@@ -353,7 +304,7 @@ class World:
         calls = [self._call(line, call_id, at) for at, call_id in enumerate(ids)]
         raw = {"role": "assistant", "content": text, "tool_calls": calls}
         arguments = tuple(call["function"]["arguments"] for call in calls)
-        said = replace(_said("assistant", text, *arguments), calls=tuple(ids))
+        said = replace(as_said("assistant", text, *arguments), calls=tuple(ids))
         batch.add(*self._thinking(line, raw, said))
         same = self._text(line.size, line)
         for call_id, fate in zip(ids, line.calls, strict=True):
@@ -382,7 +333,7 @@ class World:
             raw["content"] = [{"type": "text", "text": text}, image]
         if fate in ("error", "interim"):
             raw["is_error" if fate == "error" else "interim"] = True
-        batch.add(raw, replace(_said("tool", text, payloads=payloads), call_id=call_id, interim=fate == "interim"))
+        batch.add(raw, replace(as_said("tool", text, payloads=payloads), call_id=call_id, interim=fate == "interim"))
 
     def _anthropic(self, line: Line, batch: _Draft) -> None:
         ids, text = self._call_ids(replace(line, reused=False)), self._text(min(line.size, 0.005), line)
@@ -395,7 +346,7 @@ class World:
         thought = f"think{next(self._numbers)}x" if line.thinks else ""
         if thought:
             blocks.append({"type": "thinking", "thinking": thought, "signature": "c2ln"})
-        said = _said("assistant", text, *(each["path"] for each in inputs))
+        said = as_said("assistant", text, *(each["path"] for each in inputs))
         said = replace(said, thought=thought, blocks=tuple(blocks), calls=tuple(ids))
         batch.add({"role": "assistant", "content": [*blocks, {"type": "text", "text": text}, *uses]}, said)
         results, told = [], list[Said]()
@@ -411,11 +362,11 @@ class World:
                 for each in payloads
             ]
             results.append({"type": "tool_result", "tool_use_id": call_id, "content": content})
-            told.append(replace(_said("tool", words, payloads=payloads), call_id=call_id))
+            told.append(replace(as_said("tool", words, payloads=payloads), call_id=call_id))
         if results and line.told:
             words = self._text(line.size, line)
             results.append({"type": "text", "text": words})
-            told.append(_said("user", words))
+            told.append(as_said("user", words))
         if results:
             batch.add({"role": "user", "content": results}, *told)
 
@@ -425,26 +376,6 @@ class World:
 
     def _payload(self) -> str:
         return base64.b64encode(f"picture {next(self._numbers):06} ".encode() * 8).decode()
-
-
-def _said(role: str, text: str, *arguments: str, payloads: tuple[str, ...] = (), loose: bool = False) -> Said:
-    return Said(seq=0, role=role, text=text, pieces=(text, *arguments), payloads=payloads, loose=loose)
-
-
-def _with_loose(said: Sequence[Said], running: Collection[str]) -> list[Said]:
-    """The same, with the results that another one of the same call takes the place of.
-
-    That is one which stands right beside another, and of a tool that said it still runs, each but the last.
-    """
-    running = {each.call_id for each in said if each.interim} | {*running}
-    last = {each.call_id: at for at, each in enumerate(said) if each.call_id}
-    beside = set[str]()
-    marked = list[Said]()
-    for at, each in enumerate(said):
-        overtaken = each.call_id in beside or (each.call_id in running and last[each.call_id] > at)
-        marked.append(replace(each, loose=True) if each.role == "tool" and overtaken else each)
-        beside = {*beside, each.call_id} if each.role == "tool" else set()
-    return marked
 
 
 def _filler(tokens: int, *, chinese: bool) -> str:

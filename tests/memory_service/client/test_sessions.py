@@ -255,10 +255,10 @@ def test_a_broken_stream_goes_on_where_it_was(colour: Callable[..., Any]) -> Non
 
 
 def test_a_stream_that_never_comes_is_an_error(colour: Callable[..., Any]) -> None:
-    with scripted(streamed(b"retry: 1\n\n"), *[b""] * 6) as server, colour(server.url) as memory:
+    with scripted(streamed(b"retry: 1\n\n"), *[b""] * 5) as server, colour(server.url) as memory:
         with pytest.raises(ConnectionFailed):
             next(memory.session("s").events())
-    assert len(server.requests) == 7
+    assert len(server.requests) == 6
     with scripted(streamed(b'data: {"id": "x"}\n\n')) as server, colour(server.url) as memory:
         with pytest.raises(ServerFailed, match="event"):
             next(memory.session("s").events())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from memory_service.compaction.prompts import CONTINUE_NOTE, OPENCODE_HEADINGS
+from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE, OPENCODE_HEADINGS
 from memory_service.errors import ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import ChatMessage
 from memory_service.messages import message_tokens, text_of
@@ -332,18 +332,18 @@ def test_opencode_updates_its_record_from_cut_outputs_without_media(rooms: Rooms
     first = summary("The backup is at /srv/backup.", OPENCODE_HEADINGS)
     model = ScriptedModel(first, summary("部署在周二。", OPENCODE_HEADINGS))
     room = rooms(context_window=64_000, model=model, compaction=preset("opencode"), flush=OFF)
-    output = "begin " + "x" * 5_000 + " end"
+    output = "first line\n" + "x" * 5_000 + " end"
     room.say(user("The backup is at /srv/backup."), calls("c1"), result("c1", output), says("Read."))
     room.say(image("看这张图", payload="QUJD" * 400), says("A chart."))
     room.talk(6, 300)
     room.compact(force=True)
     shown = prompts(model)[0]
-    assert "begin" in shown and "x" * 2_001 not in shown and "x" * 1_000 in shown
+    assert "first line" in shown and "x" * 2_001 not in shown and "x" * 1_000 in shown
     assert "看这张图" in shown and "QUJDQUJD" not in shown and "image: png" in shown
     room.talk(6, 300, first=6)
     room.compact(force=True)
     again = prompts(model)[1]
-    assert "<previous-summary>" in again and "The backup is at /srv/backup." in again and "begin" not in again
+    assert "<previous-summary>" in again and "The backup is at /srv/backup." in again and "first line" not in again
 
 
 def test_opencode_fails_with_the_reason_and_changes_nothing(rooms: Rooms) -> None:
@@ -373,8 +373,9 @@ def test_opencode_replays_the_request_with_labels_for_media_and_asks_to_go_on(ro
     room.say(image("这张图里的备份计划对吗？", payload="QUJD" * 400))
     done = refused(room, 64_000)
     assert (done.action, done.remedy) == ("retry", "compact")
-    assert done.messages[-1] == {"role": "user", "content": CONTINUE_NOTE}
+    note = text_of(done.messages[-1])
+    assert note.startswith(MEDIA_REMOVED_NOTE) and note.endswith(CONTINUE_NOTE)
     sent = str(done.messages)
-    assert "这张图里的备份计划对吗？" in sent and "QUJDQUJD" not in sent and "image: png" in sent
+    assert "这张图里的备份计划对吗？" in sent and "QUJDQUJD" not in sent and "image" in sent
     assert sum(map(message_tokens, done.messages)) < 20_000 and refused_by_providers(done.messages) == []
     assert refused(room, 64_000).action == "give_up", "one compaction, no second"

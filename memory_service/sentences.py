@@ -1,0 +1,197 @@
+"""Owns where sentences end, and which words of a text are somebody else's: quoted, or passed on. Pure.
+
+Invariants: linear in the length of the text; the sentences of a line stand in it as they are, in their order, and
+nothing but blanks between them is left out; English, German and Chinese have the same care.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+# A blank has to follow a stop, but not one of Chinese; marks that close belong to what they close.
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’“»)\]*`]*+(?=\s)|(?<![。！？；])[。！？；]++[\"”’」』）》]*+")
+_STOP = re.compile(r"\.(?!\.)")
+_QUOTES = {"「": "」", "『": "』", "《": "》", "“": "”", "„": "“"}
+_QUOTE = re.compile("[「『《“„]")
+_QUOTE_CHARS = 200
+# A longer speech in these has its own sentences.
+_SPEECH_CHARS = 60
+_SPEECH = "“„"
+
+# Behind these a sentence goes on …
+_ABBREVIATIONS = frozenset(
+    """
+    e.g eg i.e ie dr mr mrs ms prof st vs cf fig figs approx sec vol ch eq ed eds al resp incl excl tel ext
+    bzw ca evtl ggf inkl exkl zzgl nr str bspw vgl mio mrd abs art hr fr dipl ing geb max min
+    """.split()
+)
+# … behind these unless a capital letter follows …
+_MAY_END = frozenset(
+    "etc inc ltd co corp jr sr usw dept est jan feb mar apr jun jul aug sep sept oct okt nov dec dez".split()
+)
+# … and behind these only where a number follows.
+_BEFORE_NUMBERS = frozenset("no nos p pp art ver v".split())
+# "plan B." ends; every other single letter is part of an abbreviation or a name.
+_LETTERED = frozenset(
+    "plan option variant team group class grade type step vitamin version part section appendix room gate hall case "
+    "variante option gruppe klasse teil".split()
+)
+_GERMAN_BEFORE = frozenset(
+    "am im der die das den dem des vom zum zur bis beim ab seit dieser jeder ihr sein unser mein".split()
+)
+_ORDINAL_AFTER = re.compile(
+    r"\s+(?:Jan|Jän|Feb|März|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-zä]{0,6}\b"
+    r"|\s+(?:Floor|Stock|Etage|OG|Kapitel|Quartal|Platz|Woche|Tag|Klasse|Mal|Auflage|Bezirk|Geburtstag|Jahrhundert"
+    r"|Semester|Halbjahr|Spieltag)\b"
+)
+_WORD_BEFORE = re.compile(r"(\S{1,40})\s{1,3}\Z")
+_LAST_WORD = re.compile(r"[^\s(\[\"'“„‘«*_—–/-]{1,16}\Z")
+
+_OPENING = re.compile(r"[“„「『]|(?<![^\s(（:：])\"(?=\S)")
+_STRAIGHT_END = re.compile(r"\"(?=[\s.,;:!?)）。，；：！？]|\Z)")
+_SPEECH_LIMIT = 4_000
+# "Lee answered:" with the answer on the next lines.
+_PASSED_ON = re.compile(
+    r"\b(?:said|says|wrote|writes|answer(?:ed|s)|repl(?:ied|ies)|asks|asked|sent|reports|reported|posted"
+    r"|forwarded|told me|from)\b[^.!?\n]{0,40}[:：]$|[说問问写寫回发發][^。！？\n]{0,8}[:：]$|(?:邮件|郵件|消息|留言|信|原话|原文|反馈)[:：]$"
+)
+_OWN_WORDS = re.compile(r"\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|asked|sent|told)\b|我[说问写回]")
+_INTRO_CHARS = 120
+
+
+def split_sentences(line: str) -> Iterator[str]:
+    """The sentences of one line, without the blanks between them.
+
+    They do not end within a name in 《》 or a short quotation, behind an abbreviation ("z. B.", "Dr. Lee", "U.S.",
+    "No. 12"), nor behind the number of a day or a floor ("am 4. Dezember").
+    """
+    start, closed = 0, _Quoted(line)
+    for match in _END.finditer(line):
+        end = match.end()
+        if closed.covers(end) or (_STOP.match(match[0]) and _goes_on(line, start, match.start())):
+            continue
+        piece = line[start:end].strip()
+        if len(piece) < 3 and piece.isascii():
+            continue
+        yield piece
+        start = end
+    if rest := line[start:].strip():
+        yield rest
+
+
+class _Quoted:
+    """Says of rising places in a line whether they stand within a short quotation."""
+
+    def __init__(self, line: str) -> None:
+        self._spans = _short_quotes(line) if any(mark in line for mark in _QUOTES) else iter(())
+        self._start, self._end = next(self._spans, (len(line), len(line)))
+        self._none = len(line) + 1
+
+    def covers(self, at: int) -> bool:
+        while self._end <= at:
+            span = next(self._spans, None)
+            self._start, self._end = span or (self._none, self._none)
+        return self._start < at < self._end
+
+
+def _short_quotes(line: str) -> Iterator[tuple[int, int]]:
+    at = 0
+    while match := _QUOTE.search(line, at):
+        at, mark = match.end(), match[0]
+        limit = _SPEECH_CHARS if mark in _SPEECH else _QUOTE_CHARS
+        close = line.find(_QUOTES[mark], at, at + limit)
+        if close >= 0:
+            yield match.start(), close + 1
+            at = close + 1
+
+
+def _goes_on(line: str, start: int, stop: int) -> bool:
+    """Whether the full stop at `stop` does not end the sentence that begins at `start`."""
+    after = line[stop + 1 : stop + 24]
+    following = after.lstrip("\"'”’“»)]*` \t\u00a0")[:1]
+    if "a" <= following <= "z":
+        return True
+    found = _LAST_WORD.search(line, max(start, stop - 16), stop)
+    if found is None:
+        return False
+    word = found[0].lower()
+    if word.isdecimal():
+        return len(word) <= 2 and _is_ordinal(line, start, found.start(), after)
+    bare = word.rpartition(".")[2]
+    if len(bare) == 1 and bare.isalpha() and bare.isascii():
+        before = _WORD_BEFORE.search(line, max(start, found.start() - 44), found.start())
+        return not (before and len(word) == 1 and before[1].lower() in _LETTERED)
+    if word in _MAY_END:
+        return not following.isupper()
+    return word in _ABBREVIATIONS or (word in _BEFORE_NUMBERS and following.isdecimal())
+
+
+def _is_ordinal(line: str, start: int, at: int, after: str) -> bool:
+    if not line[start:at].strip(" \t(\"'“„"):
+        return True
+    before = _WORD_BEFORE.search(line, max(start, at - 44), at)
+    german = before is not None and before[1].lower() in _GERMAN_BEFORE
+    return german or _ORDINAL_AFTER.match(after) is not None
+
+
+def others_words(text: str) -> str:
+    """What a text quotes or passes on of others, on one line; empty for most texts.
+
+    A sentence of the text that occurs in it is not what its writer says: an order in a customer's letter binds
+    nobody.
+    """
+    return " ".join(" ".join(text[start:end] for start, end in _others_spans(text)).split())
+
+
+def introduction(text: str, place: int) -> str:
+    """The line in front of what stands at `place`, if it says whose words follow: "Lee answered:"."""
+    head = text[:place].rstrip()
+    line = head[head.rfind("\n") + 1 :].strip()
+    return line if len(line) <= _INTRO_CHARS and _passes_on(line) else ""
+
+
+def _others_spans(text: str) -> Iterator[tuple[int, int]]:
+    if "“" in text or '"' in text or "「" in text or "„" in text or "『" in text:
+        yield from _quotations(text)
+    if "\n" in text:
+        yield from _passages(text)
+
+
+def _quotations(text: str) -> Iterator[tuple[int, int]]:
+    at, missing = 0, set[str]()
+    while match := _OPENING.search(text, at):
+        at = match.end()
+        mark = match[0]
+        if mark in missing:
+            continue
+        if mark == '"':
+            closing = _STRAIGHT_END.search(text, at, at + _SPEECH_LIMIT)
+            end = closing.end() if closing else -1
+        else:
+            end = text.find(_QUOTES[mark], at, at + _SPEECH_LIMIT) + 1 or -1
+        if end < 0:
+            # None within the limit: looking again from each mark would not be linear.
+            missing.add(mark)
+            continue
+        yield match.start(), end
+        at = end
+
+
+def _passages(text: str) -> Iterator[tuple[int, int]]:
+    """The lines behind one that says who wrote them, and lines that begin with `>`."""
+    at, passing = 0, False
+    for line in text.splitlines(keepends=True):
+        bare = line.strip()
+        if not bare:
+            passing = False
+        elif passing or bare[0] == ">":
+            yield at, at + len(line)
+        if not passing and bare and bare[-1] in ":：" and len(bare) <= _INTRO_CHARS:
+            passing = _passes_on(bare)
+        at += len(line)
+
+
+def _passes_on(line: str) -> bool:
+    lowered = line.lower()
+    return _PASSED_ON.search(lowered) is not None and _OWN_WORDS.search(lowered) is None

@@ -1,0 +1,143 @@
+"""Secrets are known and go, all else stays."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_service.secrets import announces_secret, has_secret, may_hold_secret, redacted, without_key_blocks
+
+TAIL = "a1B2c3D4e5F6g7H8i9"
+SECRETS = (
+    f"sk-{TAIL}",
+    f"sk-ant-api03-{TAIL}",
+    f"pk_live_{TAIL}",
+    f"ghp_{TAIL}",
+    f"github_pat_{TAIL}",
+    f"glpat-{TAIL}",
+    "AKIAIOSFODNN7EXAMPLE",
+    f"AIza{TAIL}",
+    f"xoxb-{TAIL}",
+    f"npm_{TAIL}",
+    f"hf_{TAIL}",
+    f"whsec_{TAIL}",
+    "eyJhbGciOiJI.eyJzdWIi.x",
+    "Bearer abcdefgh1234",
+    "redis://app:geheim@host:6379",
+    "password: tulip",
+    "DB_PASSWORD=tulip",
+    "the API key = tulip-7",
+    'my password is "tulip"',
+    "the PIN is 4711",
+    "密码：郁金香",
+    "口令是 tulip77",
+    "验证码为 471199",
+    "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE",
+)
+HARMLESS = (
+    "the password is rotated every 90 days",
+    "max_tokens: 4096",
+    "a shopping list: milk",
+    "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+    "https://example.com/a/very/long/path/that/goes/on/and/on/2026",
+    "密码每90天换一次",
+    "they asked for the key to the shed",
+)
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_secrets_are_known(text: str) -> None:
+    assert has_secret(f"We use {text} here")
+    assert may_hold_secret(f"We use {text} here")
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_is_none(text: str) -> None:
+    assert not has_secret(text)
+
+
+@pytest.mark.parametrize("text", ["The password is:", "Here is the token below.", "密码如下：", "密码是"])
+def test_a_secret_is_announced(text: str) -> None:
+    assert announces_secret(text)
+
+
+def test_key_blocks_go() -> None:
+    block = "-----BEGIN EC PRIVATE KEY-----\nabc\n-----END EC PRIVATE KEY-----"
+    assert without_key_blocks(f"before {block} between {block}after") == "before  between after"
+    assert without_key_blocks("before -----BEGIN PRIVATE KEY-----\nabc") == "before "
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("key sk-" + "a1B2" * 8 + " ok", "key [redacted] ok"),
+        ("令牌ghp_" + "a1B2" * 8 + "不要外传", "令牌[redacted]不要外传"),
+        ("AKIA" + "A1B2C3D4" * 2, "[redacted]"),
+        ("Authorization: Bearer abcdef.ghijkl-mnop", "Authorization: Bearer [redacted]"),
+        ("password: hunter2", "password: [redacted]"),
+        ("密码：abc123!，谢谢", "密码：[redacted]，谢谢"),
+        ("密码是abc123", "密码是[redacted]"),
+        ("my password is hunter2 now", "my password is [redacted] now"),
+        ('{"api_key": "a b c d", "x": 1}', '{"api_key": "[redacted]", "x": 1}'),
+        ("postgres://joe:pa55@db/x", "postgres://joe:[redacted]@db/x"),
+        ("eyJhbGciOiJIUzI1.eyJzdWIiOiIx.c2ln x", "[redacted] x"),
+        ("a -----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- b", "a [redacted] b"),
+        ("-----BEGIN PRIVATE KEY-----\nMII", "[redacted]"),
+    ],
+)
+def test_secrets_go(text: str, left: str) -> None:
+    assert redacted(text) == left
+    assert redacted(left) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token: 4096",
+        "max_tokens=4096",
+        "the password is wrong",
+        "task-1234567890123",
+        "密码是错的",
+        "key idea",
+        "https://ex.org/a@b",
+    ],
+)
+def test_all_else_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
+@given(st.text() | st.text("password:=\"' sk-密码是1a", max_size=60))
+def test_twice_is_once(text: str) -> None:
+    assert redacted(redacted(text)) == redacted(text)
+
+
+@pytest.mark.parametrize(
+    "piece", ["sk-", "password=", "key is", "://a", "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaa.", "bearer ", "密码"]
+)
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    text = piece * (300_000 // len(piece))
+    start = time.process_time()
+    redacted(text)
+    has_secret(text)
+
+    assert time.process_time() - start < 1.5
+
+
+@pytest.mark.parametrize("text", [text for text in SECRETS if redacted(text) != text])
+def test_what_is_taken_out_is_known_before_and_not_after(text: str) -> None:
+    assert has_secret(text)
+    assert not has_secret(redacted(text))
+
+
+@given(st.text() | st.text("password:=\"' sk-密码是1a", max_size=60))
+def test_nothing_is_taken_out_that_is_no_secret(text: str) -> None:
+    assert has_secret(text) or redacted(text) == text
+
+
+def test_a_certificate_is_no_secret() -> None:
+    block = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----"
+    assert redacted(block) == block
+    assert without_key_blocks(f"a {block}") == "a "
