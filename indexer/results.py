@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Iterator
 
+# Of a longer answer little is kept, and to read its records takes a second for each megabyte.
+_MAX_CHARS = 200_000
 # Each level is read once more, so that there has to be an end.
 _LEVELS = 5
 _ACKNOWLEDGED_CHARS = 120
@@ -34,9 +36,9 @@ _CLAUSES = (
     "(?:status|code|status_code) 20[0-4]",
     "(?:errors?|stderr|stdout|output) (?:null|none|false|empty)",
     "stdout|stderr|no output|无输出|退出码 0",
-    r"[0-9]{1,4}(?:\.[0-9]+)? ?(?:s|ms|seconds|秒)",
 )
-_ACKNOWLEDGEMENT = re.compile(f"(?:(?:{'|'.join(_CLAUSES)})(?: |$))+")
+_TIME = r"[0-9]{1,4}(?:\.[0-9]+)? ?(?:s|ms|seconds|秒)"
+_ACKNOWLEDGEMENT = re.compile(f"(?:(?:{'|'.join(_CLAUSES)})(?: |$))+(?:{_TIME})?")
 
 
 def is_acknowledgement(text: str) -> bool:
@@ -46,25 +48,26 @@ def is_acknowledgement(text: str) -> bool:
     return _ACKNOWLEDGEMENT.fullmatch(" ".join(_WORD.findall(text.casefold()))) is not None
 
 
-def laid_out(text: str, line_chars: int) -> str:
+def laid_out(text: str, max_chars: int) -> str:
     """An answer as it is cut best: of one that is JSON, each record in its own line.
 
     Args:
         text: What a tool answered.
-        line_chars: How long a line may be before what stands in it is taken apart.
+        max_chars: How long a passage may be. What takes no more than half of that is a line: then there is a line
+            end where the answer is to be cut.
 
     Returns:
-        The text itself if it is short enough or no JSON; else lines. A string that is longer than a line stands
+        The text itself if it is short, very long or no JSON; else lines. A string that is longer than a line stands
         with its own line ends, and other scripts than Latin are not escaped.
     """
     stripped = text.strip()
-    if not stripped.startswith(("{", "[")) or (len(text) <= line_chars and "\\u" not in text):
+    if not stripped.startswith(("{", "[")) or len(text) > _MAX_CHARS or (len(text) <= max_chars and "\\u" not in text):
         return text
     try:
         value = _PARSER.decode(stripped)
-        if "\\u" in stripped and len(text) <= line_chars:
+        if len(text) <= max_chars:
             return json.dumps(value, ensure_ascii=False)
-        return "\n".join(_lines("", stripped, value, line_chars, _LEVELS))
+        return "\n".join(_lines("", stripped, value, max_chars // 2, _LEVELS))
     except (ValueError, RecursionError):
         return text
 

@@ -22,7 +22,6 @@ from indexer.dates import AskedDays, asked_days
 from indexer.embeddings.base import Embedder
 from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.matrix import Matrix
-from indexer.plan import text_hash
 from indexer.ranking import (
     CANDIDATES,
     Posting,
@@ -273,7 +272,7 @@ def to_hits(view: View, query: Query, ranked: _Ranked, settings: RankingSettings
 def _distinct(view: View, ranked: _Ranked, step: int) -> Iterator[tuple[int, StoredPassage]]:
     """Positions of the candidates with their passages, best first, each text once; read `step` at a time."""
     order = np.argsort(-ranked.scores, kind="stable")
-    seen = set[bytes]()
+    seen = set[str]()
     for start in range(0, len(order), step):
         keys = view.corpus.keys[ranked.rows[order[start : start + step]]].tolist()
         stored = view.store.passages(keys)
@@ -281,9 +280,9 @@ def _distinct(view: View, ranked: _Ranked, step: int) -> Iterator[tuple[int, Sto
             found = stored.get(key)
             if found is None:
                 continue
-            hashed = text_hash(" ".join(found.passage.text.casefold().split()))
-            if hashed not in seen:
-                seen.add(hashed)
+            words = " ".join(found.passage.text.casefold().split())
+            if words not in seen:
+                seen.add(words)
                 yield position, found
 
 

@@ -324,7 +324,7 @@ def _arguments(arguments: object) -> str:
 def _answer(content: object) -> str:
     """What of a tool's answer makes passages; nothing if it says no more than that something went well."""
     text = _text_of(content)
-    return "" if is_acknowledgement(text) else _shortened(laid_out(text, MAX_CHARS // 2))
+    return "" if is_acknowledgement(text) else _shortened(laid_out(text, MAX_CHARS))
 
 
 def _shortened(text: str) -> str:

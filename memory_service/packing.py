@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indexer.corpus import Floats, Ints
 from memory_service.block import GAP, Span, day_line, file_quarters, line_range, render_block, wrapper_quarters
 from memory_service.tokens import quarters
 
@@ -102,8 +103,10 @@ class _Picker:
             self._of_file[offer.path].append(i)
         self._own = np.array([_own_quarters(offer) for offer in offers])
         self._costs = np.array([self._opening_cost(i) for i in range(len(offers))], float)
+        self._values = self._valued(np.arange(len(offers)))
         self._open: set[str] = set()
         self._picked: list[int] = []
+        self._taken: set[int] = set()
 
     def run(self) -> list[int]:
         left = np.ones(len(self._offers), bool)
@@ -113,8 +116,7 @@ class _Picker:
                 if self._regained() == 0:
                     return self._picked
                 continue
-            values = self._scores - _COST_WEIGHT * np.log(np.maximum(_LEAST_COST, self._costs))
-            best = int(np.argmax(np.where(usable, values, -np.inf)))
+            best = int(np.argmax(np.where(usable, self._values, -np.inf)))
             left[best] = False
             self._take(best)
 
@@ -129,6 +131,7 @@ class _Picker:
         offer = self._offers[i]
         self._room -= int(self._costs[i])
         self._picked.append(i)
+        self._taken.add(i)
         if offer.path not in self._open:
             self._open.add(offer.path)
             touched = self._of_file[offer.path]
@@ -136,6 +139,12 @@ class _Picker:
             touched = [j for j in (self._neighbour(i, -1), self._neighbour(i, 1)) if j is not None]
         for j in touched:
             self._costs[j] = self._cost(j)
+        self._values[touched] = self._valued(np.array(touched, int))
+
+    def _valued(self, places: Ints) -> Floats:
+        costs = np.maximum(_LEAST_COST, self._costs[places])
+        valued: Floats = self._scores[places] - _COST_WEIGHT * np.log(costs)
+        return valued
 
     def _neighbour(self, i: int, step: int) -> int | None:
         return self._place.get((self._offers[i].path, self._offers[i].ordinal + step))
@@ -145,7 +154,7 @@ class _Picker:
         return int(self._own[i]) + file_quarters(offer.path) + len(line_range(offer.start_line, offer.end_line))
 
     def _cost(self, i: int) -> int:
-        beside = sum(self._neighbour(i, step) in self._picked for step in (-1, 1))
+        beside = sum(self._neighbour(i, step) in self._taken for step in (-1, 1))
         own, lines = int(self._own[i]), 1 + len(line_range(self._offers[i].start_line, self._offers[i].end_line))
         gap = quarters(GAP)
         # Between two neighbours the gap goes, but not always the line numbers: text may lie between the lines.

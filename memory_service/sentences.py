@@ -46,7 +46,8 @@ _ORDINAL_AFTER = re.compile(
     r"|Semester|Halbjahr|Spieltag)\b"
 )
 _WORD_BEFORE = re.compile(r"(\S{1,40})\s{1,3}\Z")
-_LAST_WORD = re.compile(r"[^\s(\[\"'“„‘«*_—–/-]{1,16}\Z")
+_WORD_CHARS = 16
+_BEFORE_WORD = "([\"'“„‘«*_—–/-"
 
 _OPENING = re.compile(r"[“„「『]|(?<![^\s(（:：])\"(?=\S)")
 _STRAIGHT_END = re.compile(r"\"(?=[\s.,;:!?)）。，；：！？]|\Z)")
@@ -54,9 +55,12 @@ _SPEECH_LIMIT = 4_000
 # "Lee answered:" with the answer on the next lines.
 _PASSED_ON = re.compile(
     r"\b(?:said|says|wrote|writes|answer(?:ed|s)|repl(?:ied|ies)|asks|asked|sent|reports|reported|posted"
-    r"|forwarded|told me|from)\b[^.!?\n]{0,40}[:：]$|[说問问写寫回发發][^。！？\n]{0,8}[:：]$|(?:邮件|郵件|消息|留言|信|原话|原文|反馈)[:：]$"
+    r"|forwarded|told me|from)\b[^.!?\n]{0,40}[:：]$|[说問问写寫回发發][^。！？\n]{0,8}[:：]$"
+    r"|(?:邮件|郵件|消息|留言|信|原话|原文|反馈)[:：]$"
 )
-_OWN_WORDS = re.compile(r"\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|asked|sent|told)\b|我[说问写回]")
+_OWN_WORDS = re.compile(
+    r"\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|asked|sent|told)\b|我[说问写回]"
+)
 _INTRO_CHARS = 120
 
 
@@ -66,10 +70,11 @@ def split_sentences(line: str) -> Iterator[str]:
     They do not end within a name in 《》 or a short quotation, behind an abbreviation ("z. B.", "Dr. Lee", "U.S.",
     "No. 12"), nor behind the number of a day or a floor ("am 4. Dezember").
     """
-    start, closed = 0, _Quoted(line)
+    # All marks of short quotations are beyond ASCII.
+    start, closed = 0, None if line.isascii() else _Quoted(line)
     for match in _END.finditer(line):
         end = match.end()
-        if closed.covers(end) or (_STOP.match(match[0]) and _goes_on(line, start, match.start())):
+        if (closed and closed.covers(end)) or (_STOP.match(match[0]) and _goes_on(line, start, match.start())):
             continue
         piece = line[start:end].strip()
         if len(piece) < 3 and piece.isascii():
@@ -84,7 +89,7 @@ class _Quoted:
     """Says of rising places in a line whether they stand within a short quotation."""
 
     def __init__(self, line: str) -> None:
-        self._spans = _short_quotes(line) if any(mark in line for mark in _QUOTES) else iter(())
+        self._spans = _short_quotes(line)
         self._start, self._end = next(self._spans, (len(line), len(line)))
         self._none = len(line) + 1
 
@@ -112,15 +117,16 @@ def _goes_on(line: str, start: int, stop: int) -> bool:
     following = after.lstrip("\"'”’“»)]*` \t\u00a0")[:1]
     if "a" <= following <= "z":
         return True
-    found = _LAST_WORD.search(line, max(start, stop - 16), stop)
-    if found is None:
+    head = line[max(start, stop - _WORD_CHARS) : stop]
+    word = head[head.rfind(" ") + 1 :].lstrip(_BEFORE_WORD).lower()
+    if not word:
         return False
-    word = found[0].lower()
+    at = stop - len(word)
     if word.isdecimal():
-        return len(word) <= 2 and _is_ordinal(line, start, found.start(), after)
+        return len(word) <= 2 and _is_ordinal(line, start, at, after)
     bare = word.rpartition(".")[2]
     if len(bare) == 1 and bare.isalpha() and bare.isascii():
-        before = _WORD_BEFORE.search(line, max(start, found.start() - 44), found.start())
+        before = _WORD_BEFORE.search(line, max(start, at - 44), at)
         return not (before and len(word) == 1 and before[1].lower() in _LETTERED)
     if word in _MAY_END:
         return not following.isupper()

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from indexer import (
-    CachedEmbedder,
     Embedder,
     Index,
     IndexerError,
     IndexStatus,
-    MiniLM,
     Mode,
     QueryInvalid,
     RankingSettings,
@@ -40,12 +38,12 @@ from memory_service.events import EventHub
 from memory_service.hooks import Hooks
 from memory_service.lanes import Lanes
 from memory_service.llm.base import never
-from memory_service.llm.litellm import LiteLLMModel
 from memory_service.longterm import LongTermMemory
 from memory_service.memories import AppendedMemory, FileRange, ForgottenMemory, MemoryFile, MemoryFiles, NewMemory
 from memory_service.operations import Operation, Operations
 from memory_service.packing import candidates_for
 from memory_service.pages import draft
+from memory_service.parts import make_embedder, make_models
 from memory_service.receipts import Receipts, new_receipt_id
 from memory_service.sessions.folder import SessionLogs
 from memory_service.shortterm.bench import Models, Shared
@@ -369,34 +367,6 @@ class MemoryService:
             # The block is good without it: the caller gets both, and hears that the receipt was not kept.
             return context.with_degraded(f"receipt: {error}")
         return context
-
-
-def make_embedder(settings: Settings) -> Embedder | None:
-    """The configured embedder; None for "none".
-
-    Raises:
-        InvalidRequest: The name is unknown.
-    """
-    name = settings.embedding_model
-    if name == "none":
-        return None
-    if name == "minilm":
-        return CachedEmbedder(MiniLM(threads=settings.embedding_threads or None))
-    raise InvalidRequest(f"The embedding model {name!r} is unknown. Set embedding_model to minilm or none.")
-
-
-def make_models(settings: Settings) -> Models:
-    """The configured language models; none are loaded before the first call."""
-    if not settings.llm_model:
-        return Models()
-
-    def made(name: str) -> LiteLLMModel:
-        return LiteLLMModel(name, api_base=settings.llm_api_base or None)
-
-    fallback = made(settings.llm_fallback_model) if settings.llm_fallback_model else None
-    memories = made(settings.llm_model)
-    own = settings.compaction.model
-    return Models(summaries=made(own) if own else memories, memories=memories, fallback=fallback)
 
 
 def _checked_paths(paths: Collection[str]) -> tuple[str, ...]:

@@ -33,11 +33,11 @@ from memory_service.session_schemas import (
     Sessions,
 )
 from memory_service.sessions.lexical import LiveHit
-from memory_service.shortterm import compactions, contexts, flushes, overflows, talks
+from memory_service.shortterm import contexts, flushes, overflows, receipts, told
 from memory_service.shortterm.prompt import PromptTokens as Sizes
 
 
-def session(found: talks.SessionSummary) -> Session:
+def session(found: told.SessionSummary) -> Session:
     """A session as it stands."""
     window = found.window
     return Session(
@@ -65,19 +65,19 @@ def session(found: talks.SessionSummary) -> Session:
     )
 
 
-def sessions(found: Iterable[talks.ListedSession]) -> Sessions:
+def sessions(found: Iterable[told.ListedSession]) -> Sessions:
     """All sessions of a workspace."""
     return Sessions(sessions=[ListedSession.model_validate(dataclasses.asdict(each)) for each in found])
 
 
-def appended(made: talks.AppendedMessages, missing: Sequence[str] = ()) -> AppendedMessages:
+def appended(made: told.AppendedMessages, missing: Sequence[str] = ()) -> AppendedMessages:
     """Where messages stand in the log."""
     return AppendedMessages.model_validate(
         {**dataclasses.asdict(made), "degraded": [*made.degraded, *missing]},
     )
 
 
-def messages(found: talks.Transcript, wire: str, *, numbered: bool = False) -> Messages:
+def messages(found: told.Transcript, wire: str, *, numbered: bool = False) -> Messages:
     """Messages of a session; with the number of each if they are of its log."""
     return Messages(
         messages=_plain(found.messages),
@@ -87,19 +87,19 @@ def messages(found: talks.Transcript, wire: str, *, numbered: bool = False) -> M
     )
 
 
-def system_of(found: talks.Transcript, wire: str) -> str | list[dict[str, object]] | None:
+def system_of(found: told.Transcript, wire: str) -> str | list[dict[str, object]] | None:
     """The system prompt that stands beside messages; None on a wire where it stands among them."""
     if wire != "anthropic":
         return None
     return found.system if isinstance(found.system, str) else _plain(_parts(found.system))
 
 
-def pin(made: talks.PinnedItem) -> Pin:
+def pin(made: told.PinnedItem) -> Pin:
     """A pin."""
     return Pin(pin_id=made.pin_id, text=made.text, seq=made.seq)
 
 
-def pins(found: Iterable[talks.PinnedItem]) -> Pins:
+def pins(found: Iterable[told.PinnedItem]) -> Pins:
     """All pins of a session."""
     return Pins(pins=[pin(each) for each in found])
 
@@ -111,7 +111,7 @@ def found_messages(hits: Iterable[LiveHit]) -> FoundMessages:
     )
 
 
-def receipt(made: compactions.CompactionReceipt) -> CompactionReceipt:
+def receipt(made: receipts.CompactionReceipt) -> CompactionReceipt:
     """The record of a compaction."""
     fields = {
         field.name: getattr(made, field.name)
@@ -150,7 +150,7 @@ def prompt_tokens(sizes: Sizes) -> PromptTokens:
     return PromptTokens.model_validate(dataclasses.asdict(sizes))
 
 
-def context(made: contexts.SessionContext, sent: talks.Transcript, wire: str, *, fusion: str) -> SessionContext:
+def context(made: contexts.SessionContext, sent: told.Transcript, wire: str, *, fusion: str) -> SessionContext:
     """A prompt, and how it came about."""
     return SessionContext(
         messages=_plain(sent.messages),
@@ -164,7 +164,7 @@ def context(made: contexts.SessionContext, sent: talks.Transcript, wire: str, *,
     )
 
 
-def recovery(made: overflows.Recovery, sent: talks.Transcript, wire: str) -> Recovery:
+def recovery(made: overflows.Recovery, sent: told.Transcript, wire: str) -> Recovery:
     """What to do after a provider has refused a prompt."""
     return Recovery.model_validate(
         {
@@ -183,7 +183,7 @@ def recovery(made: overflows.Recovery, sent: talks.Transcript, wire: str) -> Rec
     )
 
 
-def compacted(made: compactions.CompactionReceipt, sent: talks.Transcript, wire: str) -> CompactedMessages:
+def compacted(made: receipts.CompactionReceipt, sent: told.Transcript, wire: str) -> CompactedMessages:
     """Messages that fit, and how that came about."""
     return CompactedMessages(
         messages=_plain(sent.messages),

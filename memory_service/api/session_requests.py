@@ -21,10 +21,10 @@ from memory_service.service import MemoryService
 from memory_service.session_schemas import NewPin, UsageReport
 from memory_service.sessions.folder import check_session_id
 from memory_service.sessions.records import Usage
-from memory_service.shortterm.compactions import CompactionCall
 from memory_service.shortterm.contexts import ContextCall
 from memory_service.shortterm.memory import ShortTermMemory
 from memory_service.shortterm.overflows import OverflowCall
+from memory_service.shortterm.receipts import CompactionCall
 from memory_service.shortterm.stateless import StatelessCall
 from memory_service.tokens import count_tokens
 

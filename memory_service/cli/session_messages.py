@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from memory_service.cli.transcripts import Spoken
     from memory_service.shortterm.contexts import SessionContext
     from memory_service.shortterm.memory import ShortTermMemory
-    from memory_service.shortterm.talks import Wire
+    from memory_service.shortterm.told import Wire
 
 _SHOWN = 40
 _WIRES = click.Choice(["openai", "anthropic", "mistral"])

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from memory_service.config import Settings
     from memory_service.sessions.lexical import LiveHit
     from memory_service.shortterm.bench import Look
-    from memory_service.shortterm.compactions import CompactionReceipt
     from memory_service.shortterm.contexts import SessionContext
     from memory_service.shortterm.flushes import FlushReport
     from memory_service.shortterm.memory import ShortTermMemory
-    from memory_service.shortterm.talks import ListedSession, PinnedItem, SessionSummary
+    from memory_service.shortterm.receipts import CompactionReceipt
+    from memory_service.shortterm.told import ListedSession, PinnedItem, SessionSummary
 
 _PRESSURES = {"ok": "green", "soft": "yellow", "hard": "red"}
 _NAMED = 12

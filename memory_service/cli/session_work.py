@@ -12,9 +12,9 @@ from memory_service.cli.output import emit_json, emit_value, warn, working
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
-    from memory_service.shortterm.compactions import CompactionMode, CompactionReceipt
     from memory_service.shortterm.flushes import FlushReport
     from memory_service.shortterm.memory import ShortTermMemory
+    from memory_service.shortterm.receipts import CompactionMode, CompactionReceipt
 
 
 @click.command(
@@ -49,7 +49,7 @@ def compact(
     The log keeps every message, and `undo` brings the view back as it was. Cheap steps come first: doubles, old
     results, media. The table shows what each of them leaves.
     """
-    from memory_service.shortterm.compactions import CompactionCall
+    from memory_service.shortterm.receipts import CompactionCall
 
     call = CompactionCall(
         mode=mode or "apply", preset=preset, instructions=instructions, target_tokens=target_tokens, force=force

@@ -6,6 +6,7 @@ counts as answered, since nothing but reading it could tell otherwise.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,9 +20,12 @@ from memory_service.messages import Message, Numbered, is_tool_result, text_of, 
 Judged = tuple[Sentence, tuple[Kind, float]]
 # Rules and decisions have their own sections; where nothing is asked, another sentence says what it is about.
 _RANKS = {Kind.ASK: 3, Kind.QUESTION: 2, Kind.RULE: 0, Kind.DECISION: 0}
+_BINDING = (Kind.RULE, Kind.DECISION)
 _ASKING = (Kind.ASK, Kind.QUESTION)
 _ANSWERED_SHARE = 0.4
 _REPLY_CHARS = 2_000
+_BARE_WORDS, _BARE_CHARS = 7, 40
+_BARE = re.compile(r"\b(?:it|this|that|them|these|those|why|how)\b|[这那]个|回一下|看一下|怎么办|为什么")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,7 @@ def asks_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with_terms: bo
     real = [judged for judged in spoken if judged]
     return Asks(
         first=_main(next((judged for judged in real if _asked(judged)), real[0] if real else ())),
-        latest=_main(next((judged for judged in reversed(real) if _asked(judged)), ())),
+        latest=_main(next((judged for judged in reversed(real) if _instructs(judged)), ()), latest=True),
         waiting=(*waiting, *([last] if last else ()), *offered),
         replied=replied,
         heard=bool(spoken),
@@ -100,10 +104,25 @@ def _asked(judged: Sequence[Judged]) -> list[Sentence]:
     return [sentence for sentence, kind in judged if kind[0] in _ASKING]
 
 
-def _main(judged: Sequence[Judged]) -> Sentence | None:
+def _instructs(judged: Sequence[Judged]) -> bool:
+    return bool(_asked(judged)) or any(kind in _BINDING and sure == 1 for _, (kind, sure) in judged)
+
+
+def _main(judged: Sequence[Judged], *, latest: bool = False) -> Sentence | None:
     """The ask that a message is about: an order before a question, and of those the most particular."""
+    if not _asked(judged):
+        # What was ordered without asking is what it is about.
+        judged = [one for one in judged if one[1][0] in _BINDING] if latest else judged
     ranked = sorted(judged, key=lambda one: (-_rank(one[1][0]), -worth(one[0].text), one[0].place))
+    if ranked and _rank(ranked[0][1][0]) and _is_bare(ranked[0][0].text):
+        # "Can you find out why?" asks for what the message began with.
+        return min((sentence for sentence, _ in judged), key=lambda sentence: sentence.place)
     return ranked[0][0] if ranked else None
+
+
+def _is_bare(text: str) -> bool:
+    """Whether an ask names nothing that it is about."""
+    return len(text.split()) <= _BARE_WORDS and len(text) <= _BARE_CHARS and _BARE.search(text.lower()) is not None
 
 
 def _rank(kind: Kind) -> int:

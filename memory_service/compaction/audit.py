@@ -18,11 +18,11 @@ from itertools import accumulate
 
 from memory_service.compaction.consent import claims_of, is_granted
 from memory_service.compaction.identifiers import Identifier, find_identifiers
-from memory_service.secrets import redacted
 from memory_service.compaction.sources import SourceText
 from memory_service.compaction.statements import rules_of
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
+from memory_service.secrets import redacted
 from memory_service.sessions.records import Json
 
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)

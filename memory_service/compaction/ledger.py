@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
 from memory_service.compaction.identifiers import Identifier, find_identifiers
-from memory_service.secrets import redacted
 from memory_service.compaction.statements import (
     MAX_CHARS,
     ask_of,
@@ -29,6 +28,7 @@ from memory_service.compaction.statements import (
     rules_of,
 )
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
+from memory_service.secrets import redacted
 from memory_service.sessions.records import LedgerEntry
 
 # How many of a kind a ledger keeps. Source: OpenClaw keeps 8 tool failures and 12 ids; a ledger of 80 entries takes

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memory_service.compaction.statements import is_standing
 from memory_service.sessions.records import LedgerEntry
 from memory_service.tokens import quarters
 
@@ -27,11 +28,11 @@ class _Section:
 
 # The most wanted first: what the user may not have to say twice, then what cannot be looked up elsewhere.
 _SECTIONS = (
-    _Section(opening="## Rules", kinds=("rule",), share=0.4),
-    _Section(opening="## Decisions", kinds=("decision",), share=0.2),
-    _Section(opening="## Open asks", kinds=("ask",), share=0.15),
+    _Section(opening="## Rules", kinds=("rule",), share=0.5),
+    _Section(opening="## Decisions", kinds=("decision",), share=0.15),
+    _Section(opening="## Open asks", kinds=("ask",), share=0.1),
     _Section(opening="## Promises and deadlines", kinds=("promise",), share=0.2),
-    _Section(opening="## Confirmations", kinds=("confirmation",), share=0.15),
+    _Section(opening="## Confirmations", kinds=("confirmation",), share=0.05),
     _Section(opening="## Names", kinds=("name", "fact")),
     _Section(opening="## Tool Failures", kinds=("failure",)),
     _Section(opening="<modified-files>", kinds=("file_modified",), closing="</modified-files>", handles=False),
@@ -53,29 +54,33 @@ def rendered(ledger: Sequence[LedgerEntry]) -> str:
 def fitted(ledger: Sequence[LedgerEntry], limit_tokens: int) -> tuple[LedgerEntry, ...]:
     """The most valuable entries whose text is at most `limit_tokens`, in their order.
 
-    The sections count in the order in which they are written, of each the newest entries first; none takes more than
+    The sections count in the order in which they are written, of each the newest entries first, of rules
+    those that always hold; none takes more than
     its share before the others had theirs.
     """
     whole = left = 4 * limit_tokens + quarters("\n")  # the last line ends without one
     kept: set[int] = set()
     opened: set[str] = set()
-    sizes = {
-        section.opening: [
-            (at, quarters(f"{_line(section, ledger[at])}\n"))
-            for at in range(len(ledger) - 1, -1, -1)
-            if ledger[at]["kind"] in section.kinds
-        ]
-        for section in _SECTIONS
-    }
-    for section, share in (*((section, section.share) for section in _SECTIONS), *((it, 1.0) for it in _SECTIONS)):
+    sized = {section.opening: _sized(section, ledger) for section in _SECTIONS}
+    shared = ((section, section.share) for section in _SECTIONS if section.share < 1)
+    for section, share in (*shared, *((section, 1.0) for section in _SECTIONS)):
         room = whole * share
-        for at, size in sizes[section.opening]:
-            size += 0 if section.opening in opened else _frame(section)
+        for at, line in sized[section.opening]:
+            size = line if section.opening in opened else line + _frame(section)
             if at not in kept and size <= min(left, room):
                 left, room = left - size, room - size
                 kept.add(at)
                 opened.add(section.opening)
     return tuple(entry for at, entry in enumerate(ledger) if at in kept)
+
+
+def _sized(section: _Section, ledger: Sequence[LedgerEntry]) -> list[tuple[int, int]]:
+    """The places of a section's entries, the most wanted first, with the size of their lines."""
+    places = [at for at in range(len(ledger) - 1, -1, -1) if ledger[at]["kind"] in section.kinds]
+    if "rule" in section.kinds:
+        # What always holds is not overtaken by what was said of one thing.
+        places.sort(key=lambda at: not is_standing(ledger[at]["text"]))
+    return [(at, quarters(f"{_line(section, ledger[at])}\n")) for at in places]
 
 
 def _frame(section: _Section) -> int:

@@ -15,9 +15,10 @@ from memory_service.compaction.asks import Asks, asks_of
 from memory_service.compaction.coverage import Coverage, coverage_of, read_coverage
 from memory_service.compaction.outline import ASSISTANT, LATEST, TOOL, USER, Line, Section, read_outline, unique
 from memory_service.compaction.sentences import Sentence, Voice, sentences_of, speakers_of
+from memory_service.compaction.statements import is_promise, is_standing
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.wording import Kind, kind_of
-from memory_service.compaction.worth import has_identifiers, is_bare_list, worth
+from memory_service.compaction.worth import has_identifiers, is_bare_list, particulars, worth
 from memory_service.messages import Numbered
 from memory_service.secrets import has_secret
 
@@ -51,6 +52,12 @@ _MOST_GOALS = 3
 # A plan of an earlier turn was carried out or given up.
 _CURRENT_TURNS = 2
 _STALE = 0.3
+_DATED = 1.5
+# A rule for all that comes is worth more than one for what is being done.
+_STANDING = 2.0
+# A few words without anything particular tell nothing by themselves, and neither does a mere count.
+_FRAGMENT_WORDS, _FRAGMENT_CHARS = 3, 24
+_FRAGMENTS = frozenset({Section.FACTS, Section.DONE, Section.FAILED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +89,7 @@ def gather(request: SummaryRequest) -> Material:
         *_goals(earlier, asks),
         *(_aged(line, newest, oldest) for line in _carried(earlier, asks)),
         *_open(asks),
-        *(_fresh(sentence, kind, scene) for _, kinds in said for sentence, kind in kinds),
+        *(line for _, kinds in said for sentence, kind in kinds if (line := _fresh(sentence, kind, scene))),
     ]
     since = coverage.since[:10] if coverage else ""
     kept = unique((_key(line), _focused(_dated(line, since), focus)) for line in lines if _may_stand(line, request))
@@ -149,20 +156,31 @@ def _line(sentence: Sentence, section: Section, score: float, *, label: str = ""
     )
 
 
-def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene) -> Line:
+def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene) -> Line | None:
     section = _SECTIONS[kind[0]]
-    stale = section is Section.PLANS and sentence.seq < scene.current
+    dated = section in (Section.PLANS, Section.FACTS) and not sentence.quoted and is_promise(sentence.text)
+    if dated:
+        section = Section.PLANS
+    stale = section is Section.PLANS and sentence.seq < scene.current and not dated
     if stale:
         section = Section.FACTS
     if sentence.seq in scene.turn and section not in (Section.RULES, Section.DECISIONS):
         section = Section.TURN
+    if section in _FRAGMENTS and sentence.voice != "tool" and _is_fragment(sentence.text):
+        return None
     score = worth(sentence.text) * kind[1] * _KINDS.get(kind[0], 1.0)
-    score *= _STALE if stale else 1.0
+    score *= _STALE if stale else _DATED if dated else 1.0
     score *= 1.0 if sentence.name else _VOICES[sentence.voice]
+    score += _STANDING if kind[0] is Kind.RULE and is_standing(sentence.text) else 0.0
     score *= _FIRST_SENTENCE if sentence.place == 0 else 1.0
     if section is Section.TURN and sentence.voice == "user":
         score += 3.0
     return _line(sentence, section, score)
+
+
+def _is_fragment(text: str) -> bool:
+    short = len(text.split()) <= _FRAGMENT_WORDS and len(text) <= _FRAGMENT_CHARS and text.isascii()
+    return short and (text[0].isdigit() or not particulars(text))
 
 
 def _goals(earlier: Sequence[Line], asks: Asks) -> Iterator[Line]:
@@ -203,7 +221,8 @@ def _carried(earlier: Iterable[Line], asks: Asks) -> Iterator[Line]:
 def _aged(line: Line, newest: int, oldest: int) -> Line:
     if line.section not in _AGEING:
         return line
-    half, floor = _AGEING[line.section]
+    dated = line.section is Section.PLANS and is_promise(line.text)
+    half, floor = _AGEING[Section.OPEN if dated else line.section]
     # A line that does not say where it is from is as old as the youngest that an earlier summary can have.
     age = newest - (line.seq or oldest)
     return replace(line, score=line.score * (floor + (1 - floor) * 0.5 ** (max(age, 0) / half)))

@@ -11,7 +11,6 @@ the same plan; what is newly covered is in `covered` or `prefix`, from the last 
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -21,6 +20,7 @@ from memory_service.compaction.cheap import Cheap, CheapWish, cheapened, squeeze
 from memory_service.compaction.checkpoint import frame_tokens, is_request
 from memory_service.compaction.cut import covered_by, cut_by_count, cut_by_tokens, cut_by_turns, waits
 from memory_service.compaction.presets import Preset
+from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.steps import Given
 from memory_service.errors import Incompressible
 from memory_service.messages import Numbered, is_tool_result
@@ -35,43 +35,6 @@ LEAST_PROGRESS = 0.05
 _SMALLER = (0.25, 0.0)
 # What says that a part of a request is left out.
 _NOTICE_TOKENS = 24
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """A view as a plan is made for it; sizes in tokens by estimate.
-
-    Attributes:
-        tail: The messages below the checkpoint as they are shown.
-        fixed_tokens: What no compaction changes: system messages and pins.
-        summary_tokens: What the rest of the checkpoint takes now: summary, ledger, request, and its frame.
-        request_tokens: Of that, the last request of the user, if it is not in the tail.
-        most_request_tokens: The most that a request takes in a checkpoint; a longer one is shortened.
-        settled: Whether nothing was said since the last summary.
-        live: Ids of tool calls that still run.
-        protected: Messages whose results and media stay: those that are pinned.
-        cleared: What was cleared before, by message; the tail shows it so.
-        stripped: Messages whose media were stripped before.
-        last_used_at: When a model last saw the view, for the age of a provider's cache; None if that is not known.
-    """
-
-    tail: tuple[Numbered, ...]
-    fixed_tokens: int
-    summary_tokens: int
-    now: dt.datetime
-    request_tokens: int = 0
-    most_request_tokens: int = 4_000
-    settled: bool = False
-    live: frozenset[str] = frozenset()
-    protected: frozenset[int] = frozenset()
-    cleared: Mapping[int, str] = field(default_factory=dict)
-    stripped: frozenset[int] = frozenset()
-    last_used_at: dt.datetime | None = None
-
-    @property
-    def tokens(self) -> int:
-        """The whole view."""
-        return self.fixed_tokens + self.summary_tokens + sum(each.tokens for each in self.tail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

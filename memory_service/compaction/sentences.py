@@ -16,7 +16,7 @@ from typing import Literal
 from indexer.analysis import has_unspaced
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, media_parts_of, text_of
 from memory_service.secrets import has_secret, may_hold_secret
-from memory_service.sentences import split_sentences
+from memory_service.sentences import others_words, split_sentences
 from memory_service.tokens import quarters
 
 Voice = Literal["user", "assistant", "tool"]
@@ -33,6 +33,8 @@ _BORDER = re.compile(r"[,;:](?=\s)|[，；：、]|\s(?=[-–(])|——")
 _REASON = re.compile(
     r"(?i:because|since|the reason|so that|that way|reason:|due to|otherwise)\b|因为|原因|由于|这样|否则|理由|不然"
 )
+# When it was said, as a channel puts it in front.
+_DAY = re.compile(r"\s*[\[【]\d{4}-\d\d-\d\d[^\]】\n]{0,30}[\]】]\s*")
 _SPEAKER = re.compile(r"(?:\*\*)?([^\W\d_][\w .'’-]{0,30}?)(?:\*\*)?(?:：|:(?:\*\*)?\s)")
 _NO_SPEAKERS = frozenset(
     "note notes todo fixme nb ps warning caution tip hint important update edit example error rule result http https "
@@ -40,6 +42,7 @@ _NO_SPEAKERS = frozenset(
     "注意 备注 提示 待办 说明 警告 例如 重要 规则 结果 错误 报错".split()
 )
 _MEDIA = {"image_url": "[image]", "image": "[image]", "input_audio": "[audio]"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
@@ -54,6 +57,7 @@ class Sentence:
         day: When the message was appended, as `YYYY-MM-DD`; empty if that is not known.
         media: Labels of what else the message shows, such as `[image]`.
         failed: Whether the message is the result of a tool that failed.
+        quoted: Whether the message quotes it, or passes it on, as somebody else's words.
     """
 
     text: str
@@ -64,6 +68,7 @@ class Sentence:
     day: str = ""
     media: str = ""
     failed: bool = False
+    quoted: bool = False
 
 
 def media_labels(message: Message) -> list[str]:
@@ -95,10 +100,13 @@ def sentences_of(item: Numbered, speakers: frozenset[str] = frozenset()) -> list
     if is_system(message):
         return []
     text, name = _within(text_of(message), tool=is_tool_result(message)), ""
+    dated = _DAY.match(text)
+    text = text[dated.end() :] if dated else text
     head = _SPEAKER.match(text)
     if head is not None and head[1] in speakers:
         name, text = head[1], text[head.end() :]
     voice: Voice = "tool" if message["role"] == "tool" else "assistant" if message["role"] == "assistant" else "user"
+    others = others_words(text) if voice != "tool" else ""
     labels = "" if isinstance(message.get("content"), str) else " ".join(dict.fromkeys(media_labels(message)))
     return [
         Sentence(
@@ -110,6 +118,7 @@ def sentences_of(item: Numbered, speakers: frozenset[str] = frozenset()) -> list
             day=item.at[:10],
             media=labels,
             failed=message.get("is_error") is True,
+            quoted=bool(others) and sentence in others,
         )
         for place, sentence in enumerate(split_text(text, wrapped=voice != "tool"))
     ]

@@ -17,7 +17,6 @@ from memory_service.compaction.calls import Calls, failure
 from memory_service.compaction.chunks import adaptive_ratio, parts
 from memory_service.compaction.prompts import PROMPT_VERSION, Brief, prefix_prompt, summary_prompt
 from memory_service.compaction.rolls import Roll, Stages
-from memory_service.secrets import redacted
 from memory_service.compaction.stubs import handle
 from memory_service.compaction.summary import Method, Summary, SummaryRequest
 from memory_service.compaction.summary_rules import Style, SummaryRules
@@ -25,6 +24,7 @@ from memory_service.compaction.transcript import Entry, entries_of
 from memory_service.compaction.writer import Task, Writer, refused
 from memory_service.errors import ContextOverflow, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, never
+from memory_service.secrets import redacted
 from memory_service.tokens import count_tokens
 
 __all__ = ["TURN_CONTEXT", "Style", "SummaryRules", "summarize"]

@@ -12,6 +12,7 @@ from enum import Enum
 
 from indexer.cues import asks
 from memory_service.compaction.sentences import Sentence
+from memory_service.compaction.statements import is_order
 
 
 class Kind(Enum):
@@ -35,7 +36,7 @@ _RULE_WORDS = frozenset(
     "never always must mustn't mustn’t don't don’t do ensure sure now circumstances only avoid prefer prefers rather "
     "preferred preference favourite favorite most least more less allowed forbidden required requirement requirements "
     "rule rules policy stick keep should shouldn't shouldn’t need needs have has limit insist want please use without "
-    "cannot can't hate love like".split()
+    "cannot can't can’t hate love like no nothing future such always allergic vegetarian vegan".split()
 )
 _AT = r"(?:^|[,;:.—–(\"'“‘-] ?|\b(?:and|but|so|please|also|then|rule|should|must|to|we|you|i|they|will) )"
 _STRONG_RULE = re.compile(
@@ -45,11 +46,17 @@ _STRONG_RULE = re.compile(
     r"(?! (?:worry|know|think|see|understand|have|need|care|mind|get|want|like|believe|remember|recall|seem|work)\b)"
     r"|\bmust(?:n['’]t| not)?\b(?! (?:have been|be (?:a|the|some)))|\b(?:make|be|making) (?:very )?sure\b"
     r"|\b(?:from now on|under no circumstances|at all times|no matter what|hard rule|not allowed|forbidden|i insist)\b"
-    r"|\b(?:i|we|i['’]d|we['’]d|users?|she|he|they) (?:\w+ )?prefers?\b|(?:^|\b(?:and|but|please|also"
+    r"|(?<!ever )\b(?:i|we|i['’]d|we['’]d|users?|she|he|they) (?:\w+ )?prefers?\b|(?:^|\b(?:and|but|please|also"
     r"|then)[ ,]+)prefer\b"
     r"|\bmy (?:\w+ )?(?:preference|preferred|rule|policy)\b|\b(?:i|we)['’]d rather\b|\bi (?:don['’]t|do not) want\b"
-    r"|(?:^|\b(?:and|but|please|also) )(?:avoid|ensure)\b|\bonly (?:ever|use|with|after|when|if)\b|\bno more than\b"
-    r"|(?:^|\b(?:and|please|the|our) )(?:rule|policy|requirements?|constraint)s?\b ?(?:is|:|that|-)"
+    r"|(?:^|\b(?:and|but|please|also) )(?:avoid|ensure)\b|\bonly (?:ever|use|with|after|once|when|if)\b"
+    r"|\bno more than\b"
+    r"|\bin (?:the )?future\b|\bsuch an?\b|\bnothing (?:before|until|without|unless)\b|\bno [a-z]+,? please\b"
+    r"|\bplease (?:[^\s.!?]+ ){1,9}always\b"
+    r"|(?:^|please |, )no "
+    r"(?!problem|worr|idea|need|one\b|doubt|way\b|longer|matter|rush|hurry|question|chance|wonder|reason)"
+    r"[a-z]+(?: (?!is\b|are\b|was\b|were\b)[a-z0-9]+){0,3} (?:before|after|until|without|on|in|at|for|during|unless)\b"
+    r"|(?:^|\b(?:and|please|the|our) )(?:rule|policy|requirements?|constraint)s?\b ?(?:is\b(?! for)|:|that|-)"
 )
 _WEAK_RULE = re.compile(
     r"\bshould(?:n['’]t| not)?\b|\bat (?:most|least)\b|\brequire[ds]?\b|\bstick (?:to|with)\b|\bkeep (?:it|the|all"
@@ -57,21 +64,28 @@ _WEAK_RULE = re.compile(
     r"|\b(?:needs?|has|have) to (?:be|stay|remain|work|support|run|fit)\b|\bplease (?:use|keep|write|answer|reply)\b"
     r"|\blimit(?:ed)? (?:to|of|is)\b|\b(?:favou?rite|preference)\b|\bwithout (?:any )?\w+ing\b"
     r"|\b(?:can(?:no|['’])t) (?:use|change|touch|exceed|be changed)\b|\bi (?:really |absolutely )?(?:hate|love)\b"
+    r"|\b(?:allergic|vegetarian|vegan)\b|\b(?:i|we|she|he|they) can['’]?t (?:stand|eat|drink|walk|take|have|come|do)\b"
 )
-_RULE_HINT = re.compile("[不必务一只优总始永绝千别尽偏喜规以今统严切请应要最勿禁得]")
+_RULE_HINT = re.compile("[不必务一只优总始永绝千别尽偏喜规以今统严切请应要最勿禁得过吃受]")
 _STRONG_RULE_ZH = re.compile(
-    "不要(?!紧|脸|么)|不准|不许|禁止|必须|务必|一定(?:要|不)|只能|只准|只用|只允许|优先(?!级)|总是(?!报|失|出)|始终"
+    "(?<!要)不要(?!紧|脸|么)|不准|不许|禁止|必须|务必|一定(?:要(?!.{0,8}吗)|不)|只能|只准|只用|只允许|优先(?!级)|总是(?!报|失|出)|始终"
     "|永远|绝不|绝对不|千万"
     "|不得(?!不)|(?:^|[，。；：、！ ]|请|也|就|都)别(?!人|的|处|名|墅|说|样|致)|偏好|更喜欢|规则|规矩|以后都|以后请"
     "|今后|统一用|统一使用|严禁|切勿|请勿"
     "|不可以(?!吗)|不能(?:用|改|动|超过|在|有|直接|碰)"
 )
-_WEAK_RULE_ZH = re.compile("应该|应当|尽量|最好|最多|至少|不超过|喜欢|要求|限制")
+_WEAK_RULE_ZH = re.compile("应该|应当|尽量|最好|最多|至少|不超过|喜欢|要求|限制|过敏|吃素|不吃|受不了")
 _DECISION = re.compile(
-    r"\b(?:decid(?:ed?|ing)|decision|agreed|chos[ei]n?|choose|settled on|approved?|signed off|opt(?:ed)? (?:for|to)"
+    r"\b(?:decid(?:ed|ing)|(?:we|i) decide|decision|agreed|chos[ei]n?|choose|settled on|approved|signed off"
+    r"|opt(?:ed)? (?:for|to)"
     r"|(?:go|going|went|stick|sticking) with|we(?:['’]ll| will| shall) (?:use|go|keep|take|switch|move|do|ship|drop)"
     r"|(?:i['’]ll|i will|let['’]s|lets) (?:use|go with|keep|switch|stick)|switch(?:ed|ing)? (?:to|from)|the plan is"
-    r"|final (?:call|choice|answer)|in favou?r of|ruled out|rejected)\b"
+    r"|final (?:call|choice|answer)|in favou?r of|ruled out|(?:we|i|they|was|were|been) rejected)\b"
+)
+_DECISION_WORDS = frozenset(
+    "decided deciding decide decision agreed chose chosen choose settled approved signed opt opted go going went stick "
+    "sticking we we'll we’ll i'll i’ll let's let’s lets i will switch switched switching plan final favor favour ruled "
+    "was were been they rejected".split()
 )
 _DECISION_HINT = re.compile("[决选定采同最改敲商拍说就弃]")
 _DECISION_ZH = re.compile(
@@ -96,7 +110,7 @@ _DONE_ZH = re.compile(
     "|更新了|写好|做好|改好|改完|跑通|加好|配好|预订好|订好|发送了|删除了"
 )
 _NOT_DONE = re.compile(
-    r"\b(?:not|never|n['’]t|yet|will be|to be|should be|once|when|until|if|before|unless|almost)\b"
+    r"\b(?:not|never|nothing|n['’]t|yet|will be|to be|should be|once|when|until|if|before|unless|almost)\b"
     r"|n['’]t\b|未|没有?(?!问题)|尚|还没|如果|等.{0,12}(?:后|再)|一旦"
 )
 _FAILURE = re.compile(
@@ -139,42 +153,57 @@ _ASK_START = re.compile(
 _ASK_ZH = re.compile(
     "^(?:你好|您好|好的|那|然后|接着|现在|另外)?[，,。！ ]*(?:请|帮|麻烦|我想|我要|我们想|我们要|我需要|我们需要"
     "|需要你|能不能|能否|可否|可不可以|给我|把"
-    "|写|加|修|改|查|看看|做|跑|部署|实现|检查|分析|生成|翻译|总结|继续|整理|重构|比较|设计|解释)|帮我|帮忙|请你|麻烦你"
+    "|写|加|修|改|查|看看|做|跑|部署|实现|检查|分析|生成|翻译|总结|继续|整理|重构|比较|设计|解释)|帮我|帮忙|请你|麻烦你|你(?:帮|提醒)"
 )
 _EMPTY = re.compile(
     r"^\W*(?:(?:ok|okay|yes|yep|yeah|no|nope|sure|thanks?|thank you|great|perfect|cool|nice|good|fine|question|point"
     r"|idea|call|catch|job|work|hi|hello|hey|got it|"
     r"sounds good|will do|of course|you['’]re welcome|no problem|understood|noted|right|alright|awesome|done|so much|"
-    r"very much|for that|morning|there|well|let me know)\b\W*)+$"
+    r"very much|for that|morning|evening|afternoon|day|there|well|lovely|ha(?:ha)*|wow|let me know)\b\W*)+$"
     "|^\\W*(?:好的?|嗯+|是的?|对|行|可以|好问题|好主意|谢谢你?|多谢|没问题|收到|明白了?|知道了|你好|您好|不客气|当然"
-    "|了解|好了|ok)\\W*$"
+    "|了解|好了|哈+|哈+谢谢|谢谢啦|ok)\\W*$"
 )
+_HEDGE_WORDS = frozenset("know feel happy hope anything".split())
 _HEDGE = re.compile(
     r"\b(?:let me know|feel free|happy to help|hope this helps|anything else)\b|还有什么|如果还有|随时告诉"
 )
 
 
+# What only leads over to what follows.
+_LEAD_CHARS = 40
+
+
 def kind_of(sentence: Sentence) -> tuple[Kind, float]:
     """What a sentence is, and how clearly its wording says so: 1 is clear, 0.5 is a guess."""
     text, lower = sentence.text, sentence.text.lower()
-    if not any(map(str.isalnum, text)) or (len(text) < 60 and _EMPTY.search(lower)) or _HEDGE.search(lower):
-        return Kind.EMPTY, 0.0
     words = frozenset(_WORD.findall(lower))
     chinese = "" if text.isascii() else text
+    if (text[-1] in ":：" and len(text) <= _LEAD_CHARS) or _says_nothing(text, lower, words):
+        return Kind.EMPTY, 0.0
     if sentence.voice == "tool":
         return _of_tool(sentence, lower, chinese)
     asked = asks(text)
+    if sentence.quoted:
+        return (Kind.EMPTY, 0.0) if sentence.voice == "assistant" or asked else (Kind.FACT, 0.6)
     if not asked and _ERROR_LINE.search(lower):
         return Kind.FAILURE, 1.0
     if sentence.voice == "user" and (rule := _rule(lower, words, chinese)) and not (asked and rule < 1):
         return Kind.RULE, rule
     if asked:
         return Kind.QUESTION, 1.0
-    if _DECISION.search(lower) or (chinese and _DECISION_HINT.search(text) and _DECISION_ZH.search(text)):
+    decided = not words.isdisjoint(_DECISION_WORDS) and _DECISION.search(lower)
+    if decided or (chinese and _DECISION_HINT.search(text) and _DECISION_ZH.search(text)):
         return Kind.DECISION, 1.0
-    if sentence.voice == "user" and (_ASK_START.search(lower) or (chinese and _ASK_ZH.search(text))):
+    if sentence.voice == "user" and (is_order(text) or _ASK_START.search(lower) or (chinese and _ASK_ZH.search(text))):
         return Kind.ASK, 1.0
     return _of_work(lower, chinese, own=sentence.voice == "assistant")
+
+
+def _says_nothing(text: str, lower: str, words: frozenset[str]) -> bool:
+    if not any(map(str.isalnum, text)) or (len(text) < 60 and _EMPTY.search(lower)):
+        return True
+    hinted = not text.isascii() or not words.isdisjoint(_HEDGE_WORDS)
+    return hinted and _HEDGE.search(lower) is not None
 
 
 def _rule(lower: str, words: frozenset[str], chinese: str) -> float:
@@ -225,8 +254,14 @@ _OUTCOME = re.compile(
 )
 
 
+# What it was the exit of stands in no line; the commands of the ledger have it.
+_EXIT_ONLY = re.compile(r"\W*(?:process )?(?:exit(?:ed)?(?: with)?(?: code| status)?|return code|退出码)\W*-?\d+\W*")
+
+
 def _of_tool(sentence: Sentence, lower: str, chinese: str) -> tuple[Kind, float]:
     if len(sentence.text) > 200:
+        return Kind.EMPTY, 0.0
+    if _EXIT_ONLY.fullmatch(lower):
         return Kind.EMPTY, 0.0
     if _OUTCOME.search(lower):
         bad = sentence.failed or has_failed(lower, chinese)

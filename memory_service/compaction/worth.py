@@ -86,7 +86,7 @@ def worth(text: str) -> float:
     for kind, count in particulars(text).items():
         total += _WEIGHTS[kind] * (1 + _DECAY * (min(count, 3) - 1))
     lower = text.lower()
-    if any(hint in lower for hint in _INTRODUCTIONS) and _INTRODUCED.search(text):
+    if _may_introduce(lower) and _INTRODUCED.search(text):
         total += 4.0
     words = frozenset(_WORD.findall(lower))
     chinese = not lower.isascii()
@@ -96,6 +96,14 @@ def worth(text: str) -> float:
     if stressed or (chinese and _STRESSED_ZH.search(lower)):
         total += 1.0
     return total
+
+
+def _may_introduce(lower: str) -> bool:
+    # A plain loop takes half the time of `any`, and every sentence comes through here.
+    for hint in _INTRODUCTIONS:
+        if hint in lower:
+            return True
+    return False
 
 
 def has_identifiers(text: str) -> bool:

@@ -84,11 +84,11 @@ def _between(value: float, low: float, high: float) -> float:
 
 
 def _choose(notes: list[Note], budget: float) -> list[Note]:
-    """The best notes for their length that fit, none that says what a better one says."""
+    """The best notes for their length that fit, what binds before all others, none that says what a better one says."""
     chosen: list[Note] = []
     used = tokens = 0
     sizes = {note.order: quarters(note.text) + ENTRY_CHARS for note in notes}
-    for note in sorted(notes, key=lambda note: (-note.score / sizes[note.order] ** _DENSITY, note.order)):
+    for note in sorted(notes, key=lambda note: _rank(note, sizes[note.order])):
         size, cost = sizes[note.order], count_tokens(note.text)
         fits = used + size <= budget and tokens + cost <= MAX_TOKENS
         if not fits or any(_same(note, other) for other in chosen):
@@ -98,6 +98,10 @@ def _choose(notes: list[Note], budget: float) -> list[Note]:
         if len(chosen) == MAX_ENTRIES:
             break
     return chosen
+
+
+def _rank(note: Note, size: int) -> tuple[bool, float, int]:
+    return not note.binding, -note.score / size**_DENSITY, note.order
 
 
 def _same(note: Note, other: Note) -> bool:

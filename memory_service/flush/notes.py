@@ -10,10 +10,10 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from indexer.analysis import has_unspaced
 from indexer.cues import asks
+from memory_service.compaction.statements import decisions_of, is_order, is_promise, rules_of
 from memory_service.flush.outcomes import outcome_of, tool_names
 from memory_service.flush.phrases import (
     is_narration,
@@ -22,13 +22,15 @@ from memory_service.flush.phrases import (
     is_request,
     picture_of,
     points_back,
+    without_joint,
 )
-from memory_service.secrets import announces_secret, has_secret, may_hold_secret, without_key_blocks
 from memory_service.flush.speech import Said
 from memory_service.flush.statements import clean, is_aside, split_lines
 from memory_service.flush.wording import Mark, content_of, limited, marks_of, words_of
 from memory_service.flush.worth import FACTS, chance, worth_of
-from memory_service.messages import Numbered
+from memory_service.messages import Numbered, tool_calls_of
+from memory_service.secrets import announces_secret, has_secret, may_hold_secret, without_key_blocks
+from memory_service.sentences import introduction, others_words
 
 MAX_NOTE_CHARS = 396
 _BODY_CHARS = 300
@@ -42,11 +44,21 @@ _QUESTION_CHARS = 70
 _KEPT = 0.6
 _SHORT_ANSWER = 6  # content words
 _MIN_WORTH = -1.5
-_MIN_WORK_WORTH = -2.5  # where no speaker has a name, every statement has the mark of a fact
+_MIN_WORK_WORTH = -2.2  # where no speaker has a name, every statement has the mark of a fact
 _OUTCOME_WORTH = -1.2
 _MAX_OUTCOMES = 8
 
+# Of work: so many words with one of these marks alone say nothing that stands by itself.
+_WEAK: tuple[Mark, ...] = ("event", "name", "plan", "outcome", "relation", "open")
+_WEAK_SIZE = 6
+_ON_THE_WAY = 1.0
+_OTHER_VOICE = 0.5
+_TOO_SMALL = 3
+
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
+_OWN = re.compile(r"\b(?:i|we)\b|我", re.IGNORECASE)
+_LATIN = re.compile("[A-Za-z]{2,}")
+_VALUE = re.compile(r"[\w:/#.-]{3,}(?<![.:-])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +73,7 @@ class Note:
         seqs: The messages it comes from.
         day: The day it was said.
         score: Its worth, from 0 to 1.
+        binding: Whether it holds what must not be forgotten: a rule, a decision, a promise for a day.
     """
 
     order: int
@@ -70,11 +83,13 @@ class Note:
     seqs: tuple[int, ...]
     day: dt.date | None
     score: float
+    binding: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Statement:
     text: str
+    binding: bool
     content: frozenset[str]
     marks: Counter[Mark]
     worth: float
@@ -107,6 +122,8 @@ class _Reader:
         self._names = tuple(name for name, _ in count.most_common(_MAX_NAMES))
         self._tools = tool_names(messages)
         self._calls = {item.seq: item.message.get("tool_call_id") or "" for item in messages}
+        self._working = frozenset(item.seq for item in messages if tool_calls_of(item.message))
+        self._told = frozenset(_VALUE.findall("\n".join(item.text for item in said if item.role == "assistant")))
         self._question: _Question | None = None
         self._order = 0
         self._outcomes: set[str] = set()
@@ -120,6 +137,9 @@ class _Reader:
 
     def _outcome(self, item: Said) -> Iterator[Note]:
         line = outcome_of(self._tools.get(self._calls.get(item.seq, ""), ""), item.text, failed=item.failed)
+        if not self._told.isdisjoint(_VALUE.findall(line.partition(" made ")[2])):
+            # Whoever made it has told of it in words.
+            return
         if not line or line in self._outcomes or len(self._outcomes) >= _MAX_OUTCOMES or has_secret(line):
             return
         self._outcomes.add(line)
@@ -130,8 +150,9 @@ class _Reader:
         lines = split_lines(without_key_blocks(item.text))
         if may_hold_secret(item.text):
             lines = _without_secrets(lines)
+        others = "" if item.name else others_words(item.text)
         for line in _without_bulk(lines):
-            facts, picture, last = self._statements(line, item, asked)
+            facts, picture, last = self._statements(line, item, asked, others)
             question = last or question
             for group in _groups(facts):
                 note = self._fact(item, group, picture, asked)
@@ -147,62 +168,102 @@ class _Reader:
         asked = self._question
         return asked if asked and (asked.name, asked.role) != (item.name, item.role) else None
 
-    def _statements(self, line: list[str], item: Said, asked: _Question | None) -> tuple[list[_Statement], str, str]:
+    def _statements(
+        self, line: list[str], item: Said, asked: _Question | None, others: str
+    ) -> tuple[list[_Statement], str, str]:
         """The facts of a line, the picture that comes with it, and what it asks last."""
         facts: list[_Statement] = []
-        picture = question = ""
+        picture = question = before = ""
         for whole in line:
             raw = whole[:_STATEMENT_CHARS]
             if is_aside(raw):
                 picture = picture_of(raw) or picture
                 continue
             text = clean(raw, self._names)
-            if asks(raw):
+            if others and " ".join(raw.split()) in others:
+                if item.role == "user" and (statement := self._passed_on(text, raw, item)):
+                    facts.append(statement)
+                continue
+            if asks(raw) and not (item.role == "user" and not item.name and _binds(text, item.role)):
                 question = text
                 if not (item.role == "user" and not item.name and is_request(text)):
                     continue
-            statement = self._statement(text, item, answers=asked is not None and not facts)
+            statement = self._statement(text, item, before, answers=asked is not None and not facts)
+            before = text
             if statement is not None:
+                if facts and statement.text != text and statement.text.startswith(facts[-1].text):
+                    facts.pop()
                 facts.append(statement)
         return facts, picture, question
 
-    def _statement(self, text: str, item: Said, *, answers: bool) -> _Statement | None:
+    def _statement(self, text: str, item: Said, before: str, *, answers: bool) -> _Statement | None:
         words = words_of(text)
         content = content_of(words)
         if not content or is_pleasantry(text):
             return None
         marks = marks_of(text, words, self._names)
-        if not item.name:
+        binding = not item.name and (_binds(text, item.role) or ("preference" in marks and item.role == "user"))
+        if not item.name and not binding:
             # Work, not a talk: instructions and narration pass, what they establish stays.
             short_answer = answers and _size(content) <= _SHORT_ANSWER
-            if (FACTS.isdisjoint(marks) and not short_answer) or (item.role == "assistant" and is_narration(text)):
+            if FACTS.isdisjoint(marks) and not short_answer:
                 return None
+            if self._is_passing(text, marks, _size(content), item) and not short_answer:
+                return None
+        if binding:
+            text = without_joint(text)
+            if points_back(text) and before and len(before) + len(text) < _BODY_CHARS:
+                text = f"{before} {text}"
+                content |= content_of(words_of(before))
         worth = worth_of(limited(marks), _size(content))
-        return _Statement(text=text, content=frozenset(content), marks=marks, worth=worth)
+        return _Statement(text=text, content=frozenset(content), marks=marks, worth=worth, binding=binding)
+
+    def _is_passing(self, text: str, marks: Counter[Mark], size: int, item: Said) -> bool:
+        """Whether a statement of work is only about this step of it, or says nothing by itself."""
+        if size < _TOO_SMALL and not (marks["identifier"] or marks["time"]):
+            # "8 trays." counts something that only who was there can name.
+            return not marks["number"] or text[0].isdecimal()
+        if size < _WEAK_SIZE and sum(marks[mark] for mark in FACTS) <= sum(marks[mark] for mark in _WEAK) <= 1:
+            return True
+        if item.role == "user":
+            return is_order(text) and not marks["identifier"] and not marks["time"] and marks["number"] < 2
+        return is_narration(text) or text.count('"') % 2 == 1 or text.count("“") > text.count("”") or text[-1] in ":："
+
+    def _passed_on(self, text: str, raw: str, item: Said) -> _Statement | None:
+        """What the user passes on of somebody else, with who that is; a letter that only waits for an answer passes."""
+        intro = introduction(item.text, item.text.find(raw))
+        statement = self._statement(text, item, "", answers=False) if intro and not asks(raw) else None
+        return replace(statement, text=_joined((intro, text)), binding=False) if statement else None
 
     def _fact(self, item: Said, group: list[_Statement], picture: str, asked: _Question | None) -> Note | None:
-        kept = _shortened(group)
+        kept = group if group and group[0].binding else _shortened(group)
         body = _joined(statement.text for statement in kept)
         content = frozenset[str]().union(*(statement.content for statement in kept))
         marks = limited(*(statement.marks for statement in kept))
         worth = worth_of(marks, _size(content), answers=asked is not None, picture=bool(picture))
         solid = _size(content) - marks.get("applause", 0) - marks.get("feeling", 0)
+        binding = any(statement.binding for statement in kept)
         dangles = not kept or points_back(body)
         question = ""
         if asked and (dangles or _size(content) < 4):
             question = asked.text if len(asked.text) <= _QUESTION_CHARS else ""
-        if dangles and not question and not picture and solid < 4:
+        if dangles and not question and not picture and solid < (4 if item.name else _WEAK_SIZE) and not binding:
             return None
         if solid < 2 and not picture and not (question and solid >= 1):
             return None
-        if worth < (_MIN_WORTH if item.name else _MIN_WORK_WORTH):
+        if not binding and worth < (_MIN_WORTH if item.name else _MIN_WORK_WORTH):
             return None
         if picture:
             body = f"{body} [{picture}]".strip()
             content |= content_of(words_of(picture))
-        return self._note(item, question, body, content, chance(worth))
+        # What is said on the way is said again at the end of it.
+        worth -= _ON_THE_WAY if item.seq in self._working and not item.name else 0.0
+        worth -= _OTHER_VOICE if item.role == "assistant" and not item.name and not binding else 0.0
+        return self._note(item, question, body, content, chance(worth), binding=binding)
 
-    def _note(self, item: Said, question: str, body: str, content: frozenset[str], score: float) -> Note:
+    def _note(
+        self, item: Said, question: str, body: str, content: frozenset[str], score: float, *, binding: bool = False
+    ) -> Note:
         self._order += 1
         asked = self._question if question else None
         head = _head(item, question, body)
@@ -215,6 +276,7 @@ class _Reader:
             seqs=(asked.seq, item.seq) if asked else (item.seq,),
             day=item.day,
             score=score,
+            binding=binding,
         )
 
 
@@ -224,7 +286,7 @@ def _without_bulk(lines: list[list[str]]) -> list[list[str]]:
 
 def _joined(texts: Iterable[str]) -> str:
     """Sentences as one text; after a Chinese full stop stands no blank."""
-    return re.sub("(?<=[。！？；]) ", "", " ".join(texts))
+    return re.sub("(?<=[。！？；：]) ", "", " ".join(texts))
 
 
 def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
@@ -243,7 +305,7 @@ def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
 
 def _head(item: Said, question: str, body: str) -> str:
     """Who said it, on which day where that matters, and what was asked where the answer needs it."""
-    chinese = has_unspaced(body) and _HAN.search(body) is not None
+    chinese = _is_chinese(body) if item.name else _is_chinese(item.text[:_STATEMENT_CHARS])
     if item.role == "tool":
         name = ""
     elif item.name:
@@ -261,6 +323,17 @@ def _head(item: Said, question: str, body: str) -> str:
     return f"{head}: " if head.strip() else ""
 
 
+def _is_chinese(text: str) -> bool:
+    """Whether most of a text is Chinese: a name in it does not make it so."""
+    return len(_HAN.findall(text)) > len(_LATIN.findall(text))
+
+
+def _binds(text: str, role: str) -> bool:
+    if role == "user":
+        return bool(rules_of(text) or decisions_of(text) or is_promise(text))
+    return _OWN.search(text) is not None and is_promise(text)
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.replace("<!--", "<! --").split())
 
@@ -276,7 +349,10 @@ def _groups(facts: list[_Statement]) -> Iterator[list[_Statement]]:
     group: list[_Statement] = []
     size = 0
     for fact in facts:
-        if group and size + len(fact.text) > _BODY_CHARS:
+        # What is short goes on with what stands before it.
+        other = bool(group) and fact.binding != group[0].binding
+        apart = other and (fact.binding or _size(fact.content) >= _WEAK_SIZE)
+        if group and (size + len(fact.text) > _BODY_CHARS or apart):
             yield group
             group, size = [], 0
         group.append(fact)

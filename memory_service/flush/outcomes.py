@@ -16,6 +16,7 @@ _MAKING = re.compile(
     r"|push|merge|release|provision|issue|new|add)(?![a-z])",
     re.IGNORECASE,
 )
+_SENDING = re.compile(r"(?:^|[_\W])(?:send|sent|mail|chat|notify|reply)(?![a-z])", re.IGNORECASE)
 _MADE_KEYS = ("id", "key", "number", "url", "html_url", "web_url", "link", "path", "file", "version", "sha", "status")
 _ERROR = re.compile(
     r"\b(?:\w{0,40}Error|\w{0,40}Exception|error|fatal|failed|failure|denied|not found|timed? ?out"
@@ -48,7 +49,8 @@ def outcome_of(tool: str, text: str, *, failed: bool) -> str:
         line = _error_line(end) or _error_line(begin) or next(_lines(begin), "")
         return f"{named} failed: {line[:_ERROR_CHARS]}" if line else ""
     if tool and _MAKING.search(tool):
-        made = ", ".join(_made(text))
+        # The id of a message that went out is of no use to anybody.
+        made = ", ".join(_made(text)) if not _SENDING.search(tool) else ""
         return f"{named} made {made}" if made else ""
     return ""
 

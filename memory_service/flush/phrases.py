@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _RELATIVE = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|now|soon|upcoming|earlier"
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|(?<!from )now|soon|upcoming|earlier"
     r"|(?:last|next|this|past|coming|previous|the other) (?:\w{1,12} )?"
     r"(?:day|night|week|weekend|month|year|quarter|summer|winter|spring|fall|autumn|morning|afternoon|evening"
     r"|mon|tue|wed|thu|fri|sat|sun|january|february|march|april|may|june|july|august|september|october|november"
@@ -21,6 +21,9 @@ _POINTING = re.compile(
     r"(?:it|it's|its|that|that's|this|they|they're|he|she|he's|she's|those|these|them|there|same|one|both|so|because"
     r"|but|and|plus|also|then)\b|它|[那这]个|[那这]是|[他她]|[那这][样里边]|而且|但是|不过|因为|所以|还有",
     re.IGNORECASE,
+)
+_JOINT = re.compile(
+    r"(?:and|but|also|then|oh|one more|now)\b[,:]? (?=\w)|(?:另外|还有|但是|不过|对了|然后)[，,：]?", re.IGNORECASE
 )
 _NARRATION = re.compile(
     r"(?:(?:ok|okay|now|first|next|then|great|good|perfect|alright)[,.]? )?(?:let me"
@@ -61,6 +64,13 @@ def is_relative(text: str) -> bool:
 def points_back(text: str) -> bool:
     """Whether a sentence begins with a word whose meaning stands before it: "It was …", "那个…"."""
     return _POINTING.match(text) is not None
+
+
+def without_joint(text: str) -> str:
+    """A sentence without the word that only joins it to the one before: "And please …", "Then …", "另外…"."""
+    joint = _JOINT.match(text)
+    rest = text[joint.end() :] if joint else text
+    return rest[:1].upper() + rest[1:]
 
 
 def is_narration(text: str) -> bool:

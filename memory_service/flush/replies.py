@@ -17,8 +17,8 @@ from memory_service.compaction.thoughts import without_thoughts
 from memory_service.flush.candidates import Candidate
 from memory_service.flush.phrases import is_narration, is_pleasantry
 from memory_service.flush.prompts import MAX_LINES
-from memory_service.secrets import has_secret, may_hold_secret, redacted, without_key_blocks
 from memory_service.messages import Numbered
+from memory_service.secrets import has_secret, may_hold_secret, redacted, without_key_blocks
 
 MAX_CHARS = 500
 # What is longer is no list of memories; its beginning is.

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memory_service.secrets import may_hold_secret
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
+from memory_service.secrets import may_hold_secret
 
 MAX_SAID_CHARS = 20_000
 

@@ -41,7 +41,9 @@ _CHINESE_OPENING = re.compile(
 
 def split_lines(text: str) -> list[list[str]]:
     """The statements of each line of a text: sentences, and asides in brackets; no code blocks, tables, markup."""
-    lines = ([sentence for piece in _pieces(line) for sentence in split_sentences(piece)] for line in _prose_lines(text))
+    lines = (
+        [sentence for piece in _pieces(line) for sentence in split_sentences(piece)] for line in _prose_lines(text)
+    )
     return [line for line in lines if line]
 
 

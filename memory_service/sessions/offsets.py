@@ -163,7 +163,6 @@ class Offsets:
                 # Those before it are whole batches, or damage to what was answered long ago.
                 self._skip(doubtful)
                 doubtful.clear()
-                self.end = start
                 batch = _Batch(start, place.seq + max(place.batch, 1) - 1, place.ts)
             self._add(place, start)
             batch.last_line = start

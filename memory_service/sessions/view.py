@@ -57,6 +57,7 @@ class View:
         seqs: The number of each message of the tail.
         sizes: What each of them takes.
         repairs: What had to be done to make it valid.
+        tail: The messages below the checkpoint as `tail_of` gives them.
     """
 
     messages: tuple[Message, ...]
@@ -69,6 +70,7 @@ class View:
     seqs: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
     repairs: tuple[Repair, ...] = ()
+    tail: tuple[Numbered, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -142,6 +144,7 @@ def project(state: SessionState, shape: ViewShape, *, originals: Originals | Non
         seqs=tuple(each.seq for each in tail),
         sizes=tuple(each.tokens for each in tail),
         repairs=sent.repairs,
+        tail=tail,
     )
 
 
@@ -218,7 +221,8 @@ def _whole(shown: Sequence[Numbered], originals: Originals) -> Iterator[Message]
 def _shown(each: Numbered, message: Message, head: Head, pins: Collection[int], *, keeps_thinking: bool) -> Numbered:
     if each.seq not in pins:
         # The same rule that the steps planned with, so that both come to the same size.
-        message = reduced(replace(each, message=message), head.cleared.get(each.seq), each.seq in head.stripped)
+        original = each if message is each.message else replace(each, message=message)
+        message = reduced(original, head.cleared.get(each.seq), each.seq in head.stripped)
     if head.seq is not None and not keeps_thinking:
         # Its signature holds for what stood before it, and that is gone.
         message = stripped_of_thinking(message)

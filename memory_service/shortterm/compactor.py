@@ -18,8 +18,9 @@ from memory_service.budget import ContextBudget
 from memory_service.compaction.audit import Audit, audited, problems, record, without_ungrounded
 from memory_service.compaction.extractive import extract
 from memory_service.compaction.ledger import entries_of, merged
-from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, Snapshot, plan_compaction
+from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset
+from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.summarize import summarize
 from memory_service.compaction.summary import IdentifierPolicy, Summary, SummaryRequest
 from memory_service.compaction.verdict import clipped

@@ -18,10 +18,11 @@ from memory_service.llm.base import never
 from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.sessions.view import View
 from memory_service.shortterm.bench import Bench, Look
-from memory_service.shortterm.compactions import CompactionCall, CompactionReceipt, Compactions
+from memory_service.shortterm.compactions import Compactions
 from memory_service.shortterm.flushes import Flushes, FlushReport
 from memory_service.shortterm.prompt import Prompt, prompt_of
 from memory_service.shortterm.recalls import Recalled, Recalls
+from memory_service.shortterm.receipts import CompactionCall, CompactionReceipt
 from memory_service.shortterm.seat import Seat
 from memory_service.tokens import count_tokens
 

@@ -14,11 +14,11 @@ from memory_service.compaction.plan import CompactionTrigger
 from memory_service.engines import DEFAULT, AssembleCall, Assembled, CompactCall, Compacted, EngineInfo
 from memory_service.errors import NotFound
 from memory_service.messages import Message
-from memory_service.shortterm.compactions import CompactionCall
 from memory_service.shortterm.contexts import ContextCall
 from memory_service.shortterm.memory import ShortTermMemory
+from memory_service.shortterm.receipts import CompactionCall
 from memory_service.shortterm.subagents import SubagentEnd
-from memory_service.shortterm.talks import AppendedMessages, SessionSummary
+from memory_service.shortterm.told import AppendedMessages, SessionSummary
 
 
 class DefaultEngine:

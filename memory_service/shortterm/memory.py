@@ -30,7 +30,8 @@ from memory_service.shortterm.overflows import OverflowCall, Overflows, Recovery
 from memory_service.shortterm.recalls import Recalls
 from memory_service.shortterm.seat import Seat
 from memory_service.shortterm.subagents import Subagents
-from memory_service.shortterm.talks import AppendedMessages, Talks, Transcript, Wire, on_wire
+from memory_service.shortterm.talks import Talks, on_wire
+from memory_service.shortterm.told import AppendedMessages, Transcript, Wire
 
 _KEPT_ESTIMATES = 1_024
 

@@ -21,8 +21,9 @@ from memory_service.sessions.records import Compaction, Learned, Usage
 from memory_service.sessions.state import SessionState, built_on
 from memory_service.sessions.view import project, tail_of, with_head
 from memory_service.shortterm.bench import Bench, Look
-from memory_service.shortterm.compactions import CompactionCall, CompactionReceipt, Compactions
+from memory_service.shortterm.compactions import Compactions
 from memory_service.shortterm.contexts import ContextCall, Contexts, SessionContext
+from memory_service.shortterm.receipts import CompactionCall, CompactionReceipt
 from memory_service.shortterm.recovery import Decision, Tried, decide
 from memory_service.shortterm.seat import Seat
 

@@ -20,7 +20,6 @@ from memory_service.packing import candidates_for
 from memory_service.recall import decided
 from memory_service.receipts import Receipts, new_receipt_id
 from memory_service.sessions.lexical import LiveHit, LiveSearch
-from memory_service.sessions.view import tail_of
 from memory_service.shortterm.bench import Bench, Look
 
 _EVERYTHING = 1 << 62
@@ -114,7 +113,7 @@ class Recalls:
     def _shown_of(self, look: Look) -> Shown:
         """What the view shows, as it is compared with what is found."""
         before = self._shown.get(look.session_id)
-        shown = Shown.of(tail_of(look.state, look.shape), before=before)
+        shown = Shown.of(look.view().tail, before=before)
         self._shown[look.session_id] = shown
         while len(self._shown) > 32:
             del self._shown[next(iter(self._shown))]

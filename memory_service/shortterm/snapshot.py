@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from memory_service.compaction.plan import Snapshot
+from memory_service.compaction.snapshot import Snapshot
 from memory_service.messages import is_system
 from memory_service.sessions.state import SessionState
 from memory_service.sessions.view import View, ViewShape, checkpoint_of, pinned, tail_of

@@ -20,10 +20,10 @@ from memory_service.sessions.records import Body, Pin, Record, SessionHeader
 from memory_service.sessions.records import Message as LoggedMessage
 from memory_service.sessions.state import PastCompaction, SessionState, extended
 from memory_service.sessions.view import project
-from memory_service.shortterm.compactions import CompactionReceipt, receipt_of_made, receipt_of_plan
 from memory_service.shortterm.compactor import CompactionWish, Compactor
 from memory_service.shortterm.options import budget_of, options_of, shape_of
 from memory_service.shortterm.readings import scale_of
+from memory_service.shortterm.receipts import CompactionReceipt, receipt_of_made, receipt_of_plan
 
 MAX_MESSAGES = 20_000
 

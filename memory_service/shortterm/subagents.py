@@ -17,7 +17,8 @@ from memory_service.sessions.state import SessionState
 from memory_service.shortterm.bench import Bench
 from memory_service.shortterm.flushes import Flushes
 from memory_service.shortterm.seat import Seat
-from memory_service.shortterm.talks import SessionSummary, Talks
+from memory_service.shortterm.talks import Talks
+from memory_service.shortterm.told import SessionSummary
 
 # A pin of the child that names its parent; ids of sessions have no colon.
 _PARENT = "parent"

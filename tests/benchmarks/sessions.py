@@ -22,9 +22,9 @@ from pathlib import Path
 
 from memory_service.config import Settings
 from memory_service.service import MemoryService
-from memory_service.shortterm.compactions import CompactionCall
 from memory_service.shortterm.contexts import ContextCall
 from memory_service.shortterm.memory import ShortTermMemory
+from memory_service.shortterm.receipts import CompactionCall
 
 _TOPICS = ("invoice", "greenhouse", "courier", "website", "supplier", "refund", "newsletter", "pots", "watering")
 

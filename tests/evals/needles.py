@@ -1,4 +1,4 @@
-"""Owns the needle measure: what of a few incidental facts is still there after many turns and compactions, without a model.
+"""Owns the needle measure: what of a few incidental facts is left after many turns and compactions, without a model.
 
 `python -m tests.evals.needles [--seeds 10] [--rounds 5] [--window 8192] [--model hash|none|minilm]`
 
@@ -22,9 +22,9 @@ from indexer.testing import HashEmbedder
 from memory_service.config import Settings
 from memory_service.messages import text_of
 from memory_service.service import MemoryService
-from memory_service.shortterm.compactions import CompactionCall
 from memory_service.shortterm.contexts import ContextCall
 from memory_service.shortterm.memory import ShortTermMemory
+from memory_service.shortterm.receipts import CompactionCall
 
 Language = Literal["en", "zh"]
 SESSION = "needles"
@@ -68,58 +68,84 @@ class Score:
 
 
 _WORDS = "amber basil cobalt dune ember fjord garnet hazel indigo juniper krill lotus maple nectar onyx prism".split()
-_NAMES = ("Ilka Marwood", "Tobin Ashgrove", "Senna Okumbe", "Bram Velasky")
-_NAMES_ZH = ("沈砚秋", "陆闻溪", "顾北川", "程以宁")
 
 
 def needles(rng: random.Random, language: Language) -> list[Needle]:
     """Eight facts, one of each kind."""
-    word = rng.sample(_WORDS, 6)
-    day = f"2027-{rng.randint(1, 9):02}-{rng.randint(10, 28)}"
-    path, command = f"/srv/{word[0]}/conf/retry-{rng.randint(10, 99)}.toml", f"make migrate-{word[1]} STEP={rng.randint(2, 9)}"
-    number, ticket = f"{rng.randint(110, 990)} ms", f"INC-{rng.randint(10_000, 99_999)}"
-    url = f"https://wiki.example.net/runbooks/{word[3]}-{rng.randint(100, 999)}"
-    if language == "zh":
-        name, hour = rng.choice(_NAMES_ZH), f"{rng.randint(17, 22)}点"
-        rule = f"{hour}以前绝不重启{word[4]}服务"
-        rows = (
-            ("path", path, f"先看一下列表分页的问题。对了，重试策略的配置文件放在 {path}，以后可能会用到。", "重试策略的配置文件放在哪里？"),
-            ("command", command, f"刚才迁移数据库我是用 `{command}` 跑的，跑得挺顺。现在帮我改一下按钮的颜色。", "迁移数据库用的是什么命令？"),
-            ("number", number, f"压测的时候网关的延迟是 {number}，比上个月好一些。接着说登录页面吧。", "压测时网关的延迟是多少？"),
-            ("id", ticket, f"那次支付重复扣款的故障单是 {ticket}，已经关掉了。我们继续看导出功能。", "支付重复扣款的故障单号是什么？"),
-            ("url", url, f"值班手册我放在 {url} 了，有空可以看。先把表格的排序修好。", "值班手册的链接是什么？"),
-            ("date", day, f"证书续期排在 {day}，不急。你先解释一下这段缓存的代码。", "证书续期排在哪一天？"),
-            ("name", name, f"财务那边的对接人是{name}，她一般上午在。好，回到发票模板。", "财务那边的对接人是谁？"),
-            ("rule", rule, f"还有一点：{rule}，夜里的批处理会受影响。接下来看搜索框。", "重启服务有什么时间上的规定？"),
-        )
-    else:
-        name, hour = rng.choice(_NAMES), f"{rng.randint(17, 22)}:{rng.choice((10, 20, 40, 50))}"
-        rule = f"never restart the {word[4]} worker before {hour}"
-        rows = (
-            ("path", path, f"Let us look at the paging of the list. By the way, the retry policy lives in {path}, we may need that later.",
-             "Where does the retry policy live?"),
-            ("command", command, f"I ran the database migration with `{command}` just now and it went well. Please change the colour of the button.",
-             "Which command runs the database migration?"),
-            ("number", number, f"In the load test the gateway had a latency of {number}, better than last month. Now about the login page.",
-             "What was the latency of the gateway in the load test?"),
-            ("id", ticket, f"The incident with the double payments was {ticket}, it is closed. Let us go on with the export.",
-             "What was the number of the incident with the double payments?"),
-            ("url", url, f"I put the on-call runbook at {url} for whoever needs it. First fix the sorting of the table.",
-             "Where is the on-call runbook?"),
-            ("date", day, f"The certificate renewal is planned for {day}, no hurry. Explain this piece of caching code first.",
-             "When is the certificate renewal planned?"),
-            ("name", name, f"Our contact in accounting is {name}, mostly there in the mornings. Back to the invoice template.",
-             "Who is our contact in accounting?"),
-            ("rule", rule, f"One more thing: {rule}, the nightly batch would suffer. Next is the search box.",
-             "Is there a rule about when workers may be restarted?"),
-        )  # fmt: skip
-    return [Needle(kind=kind, text=text, said=said, question=question) for kind, text, said, question in rows]
+    word = rng.sample(_WORDS, 4)
+    facts = {
+        "path": f"/srv/{word[0]}/conf/retry-{rng.randint(10, 99)}.toml",
+        "command": f"make migrate-{word[1]} STEP={rng.randint(2, 9)}",
+        "number": f"{rng.randint(110, 990)} ms",
+        "id": f"INC-{rng.randint(10_000, 99_999)}",
+        "url": f"https://wiki.example.net/runbooks/{word[2]}-{rng.randint(100, 999)}",
+        "date": f"2027-{rng.randint(1, 9):02}-{rng.randint(10, 28)}",
+        "name": rng.choice(_NAMES[language]),
+        "rule": _RULES[language].format(word=word[3], hour=rng.randint(17, 22)),
+    }
+    return [
+        Needle(kind=kind, text=fact, said=said.format(fact), question=question)
+        for (kind, fact), (said, question) in zip(facts.items(), _SAID[language], strict=True)
+    ]
 
 
+_NAMES = {
+    "en": ("Ilka Marwood", "Tobin Ashgrove", "Senna Okumbe", "Bram Velasky"),
+    "zh": ("沈砚秋", "陆闻溪", "顾北川", "程以宁"),
+}
+_RULES = {"en": "never restart the {word} worker before {hour}:40", "zh": "{hour}点以前绝不重启{word}服务"}
+# How each kind is mentioned in passing, and what is asked later.
+_SAID = {
+    "en": (
+        (
+            "Let us look at the paging of the list. By the way, the retry policy lives in {}, we may need that later.",
+            "Where does the retry policy live?",
+        ),
+        (
+            "I ran the database migration with `{}` just now and it went well. Please change the colour of the button.",
+            "Which command runs the database migration?",
+        ),
+        (
+            "In the load test the gateway had a latency of {}, better than last month. Now about the login page.",
+            "What was the latency of the gateway in the load test?",
+        ),
+        (
+            "The incident with the double payments was {}, it is closed. Let us go on with the export.",
+            "What was the number of the incident with the double payments?",
+        ),
+        (
+            "I put the on-call runbook at {} for whoever needs it. First fix the sorting of the table.",
+            "Where is the on-call runbook?",
+        ),
+        (
+            "The certificate renewal is planned for {}, no hurry. Explain this piece of caching code first.",
+            "When is the certificate renewal planned?",
+        ),
+        (
+            "Our contact in accounting is {}, mostly there in the mornings. Back to the invoice template.",
+            "Who is our contact in accounting?",
+        ),
+        (
+            "One more thing: {}, the nightly batch would suffer. Next is the search box.",
+            "Is there a rule about when workers may be restarted?",
+        ),
+    ),
+    "zh": (
+        ("先看一下列表分页的问题。对了，重试策略的配置文件放在 {}，以后可能会用到。", "重试策略的配置文件放在哪里？"),
+        ("刚才迁移数据库我是用 `{}` 跑的，跑得挺顺。现在帮我改一下按钮的颜色。", "迁移数据库用的是什么命令？"),
+        ("压测的时候网关的延迟是 {}，比上个月好一些。接着说登录页面吧。", "压测时网关的延迟是多少？"),
+        ("那次支付重复扣款的故障单是 {}，已经关掉了。我们继续看导出功能。", "支付重复扣款的故障单号是什么？"),
+        ("值班手册我放在 {} 了，有空可以看。先把表格的排序修好。", "值班手册的链接是什么？"),
+        ("证书续期排在 {}，不急。你先解释一下这段缓存的代码。", "证书续期排在哪一天？"),
+        ("财务那边的对接人是{}，她一般上午在。好，回到发票模板。", "财务那边的对接人是谁？"),
+        ("还有一点：{}，夜里的批处理会受影响。接下来看搜索框。", "重启服务有什么时间上的规定？"),
+    ),
+}
 _TOPICS = {
-    "en": "the chart legend, the upload form, the dark theme, the mail footer, the audit page, the tag editor, the date picker, the "
-    "avatar crop, the help text, the empty state, the sidebar, the toast, the print view, the keyboard shortcuts".split(", "),
-    "zh": "图表的图例、上传表单、深色主题、邮件页脚、审计页面、标签编辑器、日期选择器、头像裁剪、帮助文字、空白状态、侧边栏、提示条、打印视图、快捷键".split("、"),
+    "en": "chart legend,upload form,dark theme,mail footer,audit page,tag editor,date picker,avatar crop,help text,"
+    "empty state,sidebar,toast,print view,shortcut list".split(","),
+    "zh": "图表的图例、上传表单、深色主题、邮件页脚、审计页面、标签编辑器、日期选择器、头像裁剪、帮助文字、空白状态、侧边栏、"
+    "提示条、打印视图、快捷键".split("、"),
 }
 
 
@@ -127,17 +153,23 @@ def turn(rng: random.Random, language: Language, number: int, needle: Needle | N
     """A turn of work: asked, a file read with a tool, answered. With a needle, the user mentions that."""
     topic, size, port = rng.choice(_TOPICS[language]), rng.randint(2, 900), rng.randint(2_000, 9_000)
     file = f"src/{rng.choice(_WORDS)}/{rng.choice(_WORDS)}_{number}.ts"
-    call = {"id": f"call_{number}", "type": "function", "function": {"name": "read_file", "arguments": f'{{"path": "{file}"}}'}}
-    code = "\n".join(f"export const {rng.choice(_WORDS)}{at} = {rng.randint(1, 999)} // {rng.choice(_WORDS)}" for at in range(12))
+    call = {
+        "id": f"call_{number}",
+        "type": "function",
+        "function": {"name": "read_file", "arguments": f'{{"path": "{file}"}}'},
+    }
+    code = "\n".join(
+        f"export const {rng.choice(_WORDS)}{at} = {rng.randint(1, 999)} // {rng.choice(_WORDS)}" for at in range(12)
+    )
     if language == "zh":
         asked = f"第{number}个问题：{topic}在小屏幕上显示不对，能不能看看是什么原因？我这边试了 {size} 次都能重现。"
-        answer = f"看过 {file} 了：{topic}的宽度写死成了 {size} 像素，改成弹性布局就好了。端口 {port} 的预览已经更新，你可以刷新看看效果。"
+        answer = f"看过 {file} 了：{topic}的宽度写死成了 {size} 像素，改成弹性布局就好了。端口 {port} 的预览已经更新。"
     else:
-        asked = f"Question {number}: {topic} looks wrong on small screens, can you see why? I tried {size} times and it always happens."
+        asked = f"Question {number}: the {topic} looks wrong on small screens, can you see why? I tried {size} times."
         answer = (
-            f"I read {file}: the width of {topic} is fixed at {size} pixels; a flexible layout mends it. "
+            f"I read {file}: the width of the {topic} is fixed at {size} pixels; a flexible layout mends it. "
             f"The preview on port {port} is up to date, reload it to see the effect."
-        )  # fmt: skip
+        )
     return [
         {"role": "user", "content": needle.said if needle else asked},
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -150,7 +182,9 @@ def conversation(rng: random.Random, language: Language) -> tuple[list[Needle], 
     """Turns with the facts at random places of the first three quarters."""
     found = needles(rng, language)
     turns = FILLERS + len(found)
-    places = dict(zip(sorted(rng.sample(range(turns * 3 // 4), len(found))), rng.sample(found, len(found)), strict=True))
+    places = dict(
+        zip(sorted(rng.sample(range(turns * 3 // 4), len(found))), rng.sample(found, len(found)), strict=True)
+    )
     return found, [turn(rng, language, number, places.get(number)) for number in range(turns)]
 
 

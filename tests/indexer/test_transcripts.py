@@ -122,6 +122,28 @@ def test_of_a_long_result_the_beginning_and_the_end_are_kept(line: str, shape: s
     assert joined.count("…") == 1
 
 
+@pytest.mark.parametrize("shape", ["tool", "block"])
+def test_a_result_of_records_is_cut_between_them(shape: str) -> None:
+    records = [{"mail": n, "text": f"好的。 Until 27. November. Number {n}."} for n in range(60)]
+    whole = json.dumps({"open": 60, "mails": records})
+    block = [{"type": "tool_result", "tool_use_id": "t", "content": whole}]
+    texts = said(message(whole, "tool") if shape == "tool" else message(block))
+    assert len(texts) > 2
+    assert all(len(text) <= MAX_CHARS for text in texts)
+    lines = "\n".join(texts).split("\n")
+    assert lines[:2] == ["open: 60", "mails:"]
+    assert [json.loads(line) for line in lines[2:]] == records
+
+
+@pytest.mark.parametrize("answer", ['{"ok": true}', '{"sent": 1}', "done", "exit code 0", "已发送"])
+def test_an_answer_that_says_nothing_is_no_passage(answer: str) -> None:
+    block = {"type": "tool_result", "tool_use_id": "t", "content": answer}
+    assert said(message(answer, "tool"), message([block]), message([block, {"type": "text", "text": "And?"}])) == [
+        "And?"
+    ]
+    assert said(message(answer, "user")) == [answer], "what people say is kept"
+
+
 def test_what_people_say_is_never_shortened() -> None:
     words = " ".join(f"word{n}" for n in range(5000))
     assert " ".join(said(message(words))) == words
@@ -346,6 +368,25 @@ def test_a_count_that_is_damaged_hides_nothing_that_was_said_later() -> None:
     raw = b"".join(lines).replace(b'{"seq":2,"batch":2,', b'{"seq":2,"batch":7,')
     assert [p.text for p in split_transcript(raw)] == ["one", "two", "three", "四", "five"]
     assert [p.text for p in split_transcript(raw[:-9])] == ["one", "two", "three"]
+    at_once = b"".join(batches(turns("one", "two"), turns("三", "four"))).replace(
+        b'"seq":2,"batch":2,', b'"seq":2,"batch":7,'
+    )
+    assert [p.text for p in split_transcript(at_once)] == ["one", "two", "三", "four"]
+
+
+def test_zeros_in_the_first_line_of_a_torn_batch() -> None:
+    raw = b"".join(batches(turns("one"), turns("two", "three", "四"))).replace(b'"two"', b"\0\0\0")[:-9]
+    assert [p.start_line for p in split_transcript(raw)] == read_by_the_service(raw) == [2, 4]
+
+
+def test_reading_on_after_a_batch_that_lost_its_end() -> None:
+    header, one, _, three, four = batches(turns("one", "two"), turns("three", "四"), step=dt.timedelta(hours=1))
+    assert split_transcript(header + one) == []
+    earlier = whole_transcript(header + one + three)
+    assert [p.text for p in earlier.passages] == ["one"]
+    grown = grown_transcript(header + one + three + four, earlier.carried)
+    assert grown is not None
+    assert [p.text for p in grown.passages] == ["three", "四"]
 
 
 def test_a_trimmed_log_keeps_its_numbers(tmp_path: Path) -> None:

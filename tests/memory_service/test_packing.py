@@ -104,6 +104,17 @@ def test_room_that_melting_ranges_of_lines_leave_is_used() -> None:
         assert quarters(rendered([*chosen, near[len(chosen)]])) + len(",1000") > 4 * budget_tokens
 
 
+def test_what_stands_in_a_file_that_is_told_already_costs_less() -> None:
+    def offer(path: str, ordinal: int, score: float) -> Offer:
+        line = 3 * ordinal + 1
+        return Offer(path=path, ordinal=ordinal, start_line=line, end_line=line, text="浇水" * 20, score=score)
+
+    long = f"memory/{'x' * 150}.md"
+    offered = [offer(long, 0, 9.0), offer("MEMORY.md", 0, 1.1), offer(long, 7, 1.0)]
+    least = count_tokens(pack([offered[0], offered[2]], 10**6).block)
+    assert pack(offered, least).chosen == (0, 2)
+
+
 def test_more_is_offered_for_a_larger_budget_within_bounds() -> None:
     counts = [candidates_for(budget) for budget in (0, 100, 1024, 2000, 8000, 200_000)]
     assert counts == [60, 60, 128, 250, 1000, 1000]

@@ -69,7 +69,9 @@ def test_who_is_introduced() -> None:
     assert introduction("阿哲说：\n不行", 5) == "阿哲说："
 
 
-@pytest.mark.parametrize("piece", [". ", "a. ", "1. ", "“", "「", "「a」。", '"a ', "x:\n", "said:\n", "> a\n", "z. B. ", "。"])
+@pytest.mark.parametrize(
+    "piece", [". ", "a. ", "1. ", "“", "「", "「a」。", '"a ', "x:\n", "said:\n", "> a\n", "z. B. ", "。"]
+)
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     start = time.process_time()

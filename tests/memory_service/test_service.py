@@ -14,7 +14,8 @@ from indexer import EmbedderUnavailable, SearchFilter, SyncProgress
 from indexer.testing import HashEmbedder
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.memories import NewMemory
-from memory_service.service import MemoryService, make_embedder
+from memory_service.parts import make_embedder
+from memory_service.service import MemoryService
 from memory_service.tokens import count_tokens
 from tests.indexer.workspace import FailingEmbedder
 from tests.serving import settings

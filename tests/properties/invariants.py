@@ -20,8 +20,8 @@ from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState, extended
 from memory_service.sessions.view import project
 from memory_service.shortterm.bench import Look
-from memory_service.shortterm.compactions import CompactionCall, CompactionMode
 from memory_service.shortterm.prompt import prompt_of
+from memory_service.shortterm.receipts import CompactionCall, CompactionMode
 from memory_service.tokens import count_tokens
 from tests.properties.said import Said
 from tests.properties.sessions import FAILING, Compact, Operation, Restart, Say, Undo

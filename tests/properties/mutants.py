@@ -17,7 +17,7 @@ import pytest
 from memory_service.compaction import cheap, cut, plan, steps, transcript, writer
 from memory_service.compaction.audit import Audit
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
-from memory_service.compaction.plan import Snapshot
+from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.compaction.verdict import Verdict, verdict_on
 from memory_service.errors import UpstreamFailed

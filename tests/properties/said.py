@@ -8,7 +8,7 @@ from typing import Any
 
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.llm.base import ChatMessage
-from memory_service.shortterm.compactions import CompactionReceipt
+from memory_service.shortterm.receipts import CompactionReceipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from memory_service.errors import Conflict, MemoryServiceError, UpstreamFailed
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Undo as UndoRecord
 from memory_service.sessions.session import Session
-from memory_service.shortterm.compactions import CompactionCall
 from memory_service.shortterm.compactor import CompactionWish
+from memory_service.shortterm.receipts import CompactionCall
 from tests.properties.homes import Homes
 from tests.properties.invariants import CHECKS, hold_bounded, play
 from tests.properties.scenarios import MORE, SCENARIOS, SYSTEM, TALK, WINDOW, calls, say

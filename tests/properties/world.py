@@ -28,8 +28,9 @@ from memory_service.sessions.records import Body, Message, Pending, Unpin, Usage
 from memory_service.sessions.records import Pin as PinRecord
 from memory_service.sessions.view import View
 from memory_service.shortterm.bench import Bench, Look, Shared
-from memory_service.shortterm.compactions import CompactionCall, Compactions
+from memory_service.shortterm.compactions import Compactions
 from memory_service.shortterm.compactor import Compactor
+from memory_service.shortterm.receipts import CompactionCall
 from memory_service.shortterm.seat import Seat
 from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait

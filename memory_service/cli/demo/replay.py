@@ -21,10 +21,10 @@ from memory_service.sample import SESSION_ID, recorded_session
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
     from memory_service.sessions.records import Message
-    from memory_service.shortterm.compactions import CompactionReceipt
     from memory_service.shortterm.contexts import SessionContext
     from memory_service.shortterm.flushes import FlushReport
     from memory_service.shortterm.memory import ShortTermMemory
+    from memory_service.shortterm.receipts import CompactionReceipt
 
 WORKSPACE = "default"
 WINDOW_TOKENS = 8_192

@@ -241,7 +241,7 @@ def soft(session: Any) -> None:
     """Fill a session until a flush is due and a compaction is not."""
     pressure, turns = "ok", iter(talk(400, words=60))
     while pressure == "ok":
-        pressure = session.append([next(turns) for _ in range(4)]).pressure
+        pressure = session.append([next(turns) for _ in range(20)]).pressure
     assert pressure == "soft"
 
 

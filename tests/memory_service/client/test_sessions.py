@@ -67,7 +67,7 @@ def test_what_is_wanted_of_it_is_set_when_it_begins_and_when_it_is_there(memory:
 
 def test_a_setting_that_is_none_is_refused_before_anything_is_said(memory: Any) -> None:
     session = memory.session("s", settings={"compaction": {"preset": "nothing"}})
-    with pytest.raises(InvalidRequest, match="nothing"):
+    with pytest.raises(InvalidRequest, match=r"default.*turns"):
         session.append(DEPLOY)
     with pytest.raises(NotFound):
         session.status()
@@ -164,6 +164,14 @@ def test_trim_restore_and_erase(memory: Any) -> None:
     assert memory.sessions() == []
 
 
+def test_an_erased_session_begins_again_as_it_was_wanted(memory: Any) -> None:
+    session = memory.session("s", model="gpt-4o")
+    session.append(DEPLOY)
+    session.delete()
+    session.append(DEPLOY)
+    assert session.status().model == "gpt-4o"
+
+
 def test_flush_and_flush_prompt(memory: Any) -> None:
     session = memory.session("s")
     session.append([DEPLOY, {"role": "assistant", "content": "Noted."}])
@@ -245,7 +253,7 @@ def streamed(content: bytes) -> bytes:
 
 def test_a_broken_stream_goes_on_where_it_was(colour: Callable[..., Any]) -> None:
     busy = http(503, b'{"error":{"code":"storage_failed","message":"Wait. Then go on."}}')
-    first = streamed(b"retry: 10\n\n" + event_bytes(7) + b"id: 8\ndata: {")
+    first = streamed(b"retry: 10\n\n" + event_bytes(7) + b"id: 8\ndata: {\n")
     with scripted(first, b"", busy, streamed(event_bytes(8))) as server, colour(server.url) as memory:
         heard = memory.session("s").events()
         assert [next(heard).id, next(heard).id] == [7, 8]

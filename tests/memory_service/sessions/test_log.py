@@ -444,13 +444,41 @@ def test_a_damaged_count_hides_nothing_that_was_appended_later(path: Path, count
     log = JsonlLog(path, now=lambda: next(moments))
     log.append([said("a"), said("b")])
     log.append([said("c")])
-    log.append([said("d"), said("e")])
+    log.append([said("d")])
     raw = path.read_bytes().replace(b'{"seq":1,"batch":3,', b'{"seq":1,"batch":%d,' % count)
     path.write_bytes(raw)
     again = JsonlLog(path, now=lambda: next(moments))
-    assert texts(again) == list("abcde")
-    assert again.append([said("f")], expected_last_seq=6).last_seq == 7
+    assert texts(again) == list("abcd")
+    assert again.append([said("e")], expected_last_seq=5).last_seq == 6
     assert path.read_bytes().startswith(raw)
+
+
+def test_a_batch_begins_where_one_is_told_whatever_an_earlier_count_says(path: Path) -> None:
+    log = JsonlLog(path, now=lambda: dt.datetime(2026, 11, 20, tzinfo=dt.UTC))
+    log.append([said("a"), said("b")])
+    log.append([said("c"), said("d")])
+    path.write_bytes(path.read_bytes().replace(b'{"seq":1,"batch":3,', b'{"seq":1,"batch":9,'))
+    assert texts(JsonlLog(path)) == list("abcd")
+
+
+def test_damage_before_a_torn_batch_is_told_too(log: JsonlLog, path: Path) -> None:
+    log.append([said("a")])
+    log.append([said("b")])
+    log.append([said("c"), said("d")])
+    path.write_bytes(path.read_bytes().replace(b'"b"', b"\0\0")[:-9])
+    again = JsonlLog(path)
+    assert texts(again) == ["a"]
+    assert kinds(again) == ["damaged", "torn"]
+
+
+def test_a_record_whose_kind_is_damaged_is_no_message(log: JsonlLog, path: Path) -> None:
+    log.append([said("a")])
+    log.append([Pin(pin_id="p", text='{"role":"user","content":"no message"}')])
+    log.append([said("b")])
+    path.write_bytes(path.read_bytes().replace(b'"kind":"pin"', b'"kimd":"pin"'))
+    again = JsonlLog(path)
+    assert texts(again) == ["a", "b"]
+    assert kinds(again) == ["damaged"]
 
 
 def test_batches_of_one_moment_stay_apart(path: Path) -> None:

@@ -13,9 +13,9 @@ from memory_service.llm.base import ChatModel
 from memory_service.messages import Message, text_of, to_openai
 from memory_service.service import MemoryService
 from memory_service.shortterm.bench import Models
-from memory_service.shortterm.compactions import CompactionCall, CompactionReceipt
 from memory_service.shortterm.contexts import ContextCall, SessionContext
 from memory_service.shortterm.memory import ShortTermMemory
+from memory_service.shortterm.receipts import CompactionCall, CompactionReceipt
 from tests.serving import settings
 from tests.wire import problems
 

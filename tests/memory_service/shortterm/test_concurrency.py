@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from memory_service.errors import Conflict
-from memory_service.shortterm.compactions import CompactionCall
 from memory_service.shortterm.contexts import ContextCall
 from memory_service.shortterm.memory import ShortTermMemory
-from tests.memory_service.shortterm.rooms import S, Room, refused_by_providers, says, user, words
+from memory_service.shortterm.receipts import CompactionCall
+from tests.memory_service.shortterm.rooms import Room, S, refused_by_providers, says, user, words
 
 Rooms = Callable[..., Room]
 CALL = ContextCall(recall="never", memory_budget_tokens=0)

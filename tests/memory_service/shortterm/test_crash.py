@@ -12,13 +12,13 @@ from collections.abc import Callable
 import pytest
 
 from memory_service.messages import to_openai
-from tests.memory_service.shortterm.rooms import S, Room, says, user
+from tests.memory_service.shortterm.rooms import Room, S, says, user
 from tests.wire import problems
 
 # Appends, compacts and flushes until it is killed; tells each append once it is answered.
 _WORK = """
 import sys
-from memory_service.shortterm.compactions import CompactionCall
+from memory_service.shortterm.receipts import CompactionCall
 from memory_service.shortterm.contexts import ContextCall
 from tests.memory_service.shortterm.rooms import S, Room, words
 from pathlib import Path
@@ -36,7 +36,7 @@ for number in range(begin, begin + 100_000):
     if number % 7 == 0:
         room.sessions.compactions.compact(S, CompactionCall(force=True))
 """
-KILLS = 10
+KILLS = 8
 
 
 def killed(room: Room, begin: int, rng: random.Random) -> int:
@@ -78,7 +78,7 @@ def test_a_line_that_was_cut_off_is_no_loss_of_others(room: Room) -> None:
     room.talk(5)
     before = room.raw_log()
     with room.log.open("ab") as log:
-        log.write('{"seq":99,"ts":"2026-11-20T10:00:00.000Z","message":{"role":"user","con'.encode())
+        log.write(b'{"seq":99,"ts":"2026-11-20T10:00:00.000Z","message":{"role":"user","con')
     room.talk(1, first=5)
     assert room.raw_log()[: len(before)] == before and len(room.raw_log()) == len(before) + 2
     assert room.sessions.talks.summary(S).repairs

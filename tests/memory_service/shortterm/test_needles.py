@@ -9,8 +9,8 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.messages import text_of
-from memory_service.shortterm.compactions import CompactionCall
 from memory_service.shortterm.contexts import ContextCall
+from memory_service.shortterm.receipts import CompactionCall
 from tests.evals.needles import Language, conversation, in_rounds, measured, opened, turn
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -48,11 +48,11 @@ def test_pinned_rules_stand_in_every_view_and_prompt(tmp_path: Path, language: L
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_view_does_not_grow_over_twenty_rounds(tmp_path: Path, language: Language) -> None:
-    rng, sizes, number = random.Random(11), list[int](), 0
+    rng, sizes = random.Random(11), list[int]()
     with opened(tmp_path, embedder=None) as service:
         sessions = service.sessions("default", make=True)
-        for _ in range(20):
-            for number in range(number + 1, number + 9):
+        for done in range(20):
+            for number in range(8 * done, 8 * done + 8):
                 sessions.append("s", turn(rng, language, number))
             sessions.compactions.compact("s", CompactionCall(force=True))
             sizes.append(sessions.look("s").view().tokens)

@@ -15,8 +15,8 @@ from memory_service.shortterm.bench import Models
 from memory_service.shortterm.overflows import OverflowCall, Recovery
 from memory_service.testing import Reply, ScriptedModel
 from tests.memory_service.shortterm.rooms import (
-    S,
     Room,
+    S,
     calls,
     image,
     refused_by_providers,
@@ -137,14 +137,14 @@ def test_openclaw_compacts_three_times_truncates_once_and_gives_up(rooms: Rooms)
     room = rooms(context_window=32_000, compaction=preset("openclaw"), flush=OFF)
     for number in range(8):
         room.say(*turn(2 * number, 600), calls(f"c{number}"), result(f"c{number}", words(2_500)), says("Read."))
-    sizes, steps = [room.view_tokens()], list[str]()
-    while not steps or (done.action == "retry" and len(steps) < 12):
-        done = refused(room, 32_000, 36_000)
-        steps.append(done.remedy)
+    sizes, done = [room.view_tokens()], list[Recovery]()
+    while not done or (done[-1].action == "retry" and len(done) < 12):
+        done.append(refused(room, 32_000, 36_000))
         sizes.append(room.view_tokens())
-        assert refused_by_providers(done.messages) == []
+        assert refused_by_providers(done[-1].messages) == []
+    steps = [step.remedy for step in done]
     assert steps == ["compact", "compact", "compact", "give_up"] and sizes[:4] == sorted(set(sizes), reverse=True)
-    assert done.reason.startswith("Context overflow") and "larger context window" in done.reason
+    assert done[-1].reason.startswith("Context overflow") and "larger context window" in done[-1].reason
     assert len(room.raw_log()) == 8 * 5
 
 
@@ -244,9 +244,7 @@ def test_ponybunny_begins_at_four_fifths(rooms: Rooms) -> None:
 
 
 def test_ponybunny_keeps_two_messages_after_an_overflow(rooms: Rooms) -> None:
-    room = rooms(
-        context_window=32_000, model=ScriptedModel(*["记录。"] * 9), compaction=preset("ponybunny"), flush=OFF
-    )
+    room = rooms(context_window=32_000, model=ScriptedModel(*["记录。"] * 9), compaction=preset("ponybunny"), flush=OFF)
     room.talk(40, 300, chinese=True)
     done = refused(room, 32_000)
     assert done.compaction is not None and done.compaction.target_tokens <= int(0.2 * 32_000)
@@ -289,9 +287,7 @@ def test_ponybunny_asks_the_cheaper_model_on_a_capability_error_and_tries_three_
 
 
 def test_ponybunny_leaves_a_note_at_last(rooms: Rooms) -> None:
-    room = rooms(
-        context_window=16_000, model=ScriptedModel(*[broken()] * 9), compaction=preset("ponybunny"), flush=OFF
-    )
+    room = rooms(context_window=16_000, model=ScriptedModel(*[broken()] * 9), compaction=preset("ponybunny"), flush=OFF)
     room.talk(20, 150)
     made = room.compact(force=True)
     assert made.applied and made.method == "note"
@@ -312,7 +308,9 @@ def test_opencode_uses_all_but_the_reserve_and_keeps_two_turns(rooms: Rooms) -> 
     assert made is not None and made.method == "model"
     view = room.sessions.look(S).view()
     assert len(view.seqs) == 4 and 2_000 <= view.tail_tokens <= 8_000
-    assert all(f"{'' if heading.startswith('###') else '## '}{heading}" in made.summary for heading in OPENCODE_HEADINGS)
+    assert all(
+        f"{'' if heading.startswith('###') else '## '}{heading}" in made.summary for heading in OPENCODE_HEADINGS
+    )
 
 
 def test_opencode_splits_a_turn_that_is_over_8_000_tokens(rooms: Rooms) -> None:

@@ -15,10 +15,10 @@ from memory_service.errors import InvalidRequest
 from memory_service.messages import Message, text_of
 from memory_service.service import MemoryService
 from memory_service.sessions.repair import repaired
-from memory_service.shortterm.compactions import CompactionCall
 from memory_service.shortterm.contexts import ContextCall, SessionContext
 from memory_service.shortterm.memory import ShortTermMemory
 from memory_service.shortterm.overflows import OverflowCall
+from memory_service.shortterm.receipts import CompactionCall
 from tests.memory_service.engines.plugins import installed
 from tests.serving import settings
 

@@ -12,9 +12,9 @@ from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.messages import message_tokens, text_of
 from memory_service.service import MemoryService
-from memory_service.shortterm.compactions import CompactionCall
 from memory_service.shortterm.contexts import ContextCall
 from memory_service.shortterm.memory import ShortTermMemory
+from memory_service.shortterm.receipts import CompactionCall
 from tests.serving import settings
 
 PIN = "周五绝不部署 (never deploy on Fridays)"

@@ -1,0 +1,201 @@
+"""Direct tests of plans; that nothing falls between, whatever a session is, `tests/properties` hold."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+
+from memory_service.budget import ContextBudget, budget_for, resolve_window
+from memory_service.compaction.plan import LEAST_PROGRESS, Plan, plan_compaction
+from memory_service.compaction.presets import PRESETS, Preset
+from memory_service.compaction.snapshot import Snapshot
+from memory_service.errors import Incompressible
+from memory_service.messages import Numbered
+from tests.memory_service.compaction.talk import calls, chat, log, result, says, user
+from tests.memory_service.shortterm.rooms import words
+
+NOW = dt.datetime(2026, 11, 20, 9, tzinfo=dt.UTC)
+DEFAULT = PRESETS["default"]
+
+
+def budget(window: int = 8_000, preset: Preset = DEFAULT, scale: float = 1.0) -> ContextBudget:
+    return budget_for(resolve_window(session=window), preset.thresholds, scale=scale)
+
+
+def snapshot(tail: tuple[Numbered, ...], **more: object) -> Snapshot:
+    made = Snapshot(tail=tail, fixed_tokens=20, summary_tokens=0, now=NOW)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def talk(tokens: int, each: int = 100, *, chinese: bool = False) -> tuple[Numbered, ...]:
+    said = [
+        user(words(each, chinese=chinese)) if at % 2 == 0 else says(words(each, chinese=chinese))
+        for at in range(tokens // each)
+    ]
+    return log(*said)
+
+
+def consistent(plan: Plan, tail: tuple[Numbered, ...]) -> None:
+    """What every plan that makes a summary holds to."""
+    covered = [each.seq for each in (*plan.covered, *plan.prefix)]
+    assert covered == [each.seq for each in tail if each.seq < plan.tail_start]
+    assert plan.tokens_after <= plan.tokens_before * (1 - LEAST_PROGRESS)
+
+
+def test_an_empty_view_has_nothing_to_compact() -> None:
+    plan = plan_compaction(snapshot(()), DEFAULT, budget(), force=True)
+    assert plan.stage == "none" and "no messages" in plan.reason
+
+
+@pytest.mark.parametrize("trigger", ["threshold", "safeguard"])
+def test_below_the_threshold_nothing_happens_unless_it_is_forced(trigger: str) -> None:
+    tail = talk(5_000)
+    plan = plan_compaction(snapshot(tail), DEFAULT, budget(), trigger=trigger)  # type: ignore[arg-type]
+    assert plan.stage == "none" and "compaction begins at 5400" in plan.reason
+    forced = plan_compaction(snapshot(tail), DEFAULT, budget(), trigger=trigger, force=True)  # type: ignore[arg-type]
+    assert forced.stage == "summary"
+    consistent(forced, tail)
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_a_full_view_comes_below_its_target(chinese: bool) -> None:
+    tail = talk(5_800, chinese=chinese)
+    plan = plan_compaction(snapshot(tail), DEFAULT, budget(), trigger="threshold")
+    assert plan.stage == "summary" and plan.tokens_after <= plan.target_tokens == 3_000
+    assert plan.summary_tokens > 0 and plan.ledger_tokens == DEFAULT.ledger_tokens(plan.summary_tokens)
+    consistent(plan, tail)
+    assert plan.steps[-1].tokens_after == plan.tokens_after
+
+
+def test_old_results_may_be_enough() -> None:
+    tail = chat(12, chars=1_600)
+    plan = plan_compaction(snapshot(tail), DEFAULT, budget(), trigger="overflow")
+    big = log(
+        *[m for at in range(6) for m in (user(f"{at}"), calls(f"c{at}"), result(f"c{at}", words(1_000)), says("好"))]
+    )
+    pruned = plan_compaction(snapshot(big), DEFAULT, budget(), trigger="threshold")
+    assert pruned.stage == "prune" and pruned.tail_start == 0 and pruned.covered == ()
+    assert pruned.tokens_after <= pruned.target_tokens and set(pruned.cleared) <= {3, 7, 11, 15, 19, 23}
+    assert plan.stage == "summary"
+
+
+def test_who_asks_for_a_summary_gets_one() -> None:
+    big = log(
+        *[m for at in range(6) for m in (user(f"{at}"), calls(f"c{at}"), result(f"c{at}", words(900)), says("好"))]
+    )
+    plan = plan_compaction(snapshot(big), DEFAULT, budget(), trigger="manual")
+    assert plan.stage == "summary" and all(seq >= plan.tail_start for seq in plan.cleared)
+    consistent(plan, big)
+
+
+def test_a_cold_cache_is_pruned_and_never_summarised() -> None:
+    openclaw = PRESETS["openclaw"]
+    big = log(
+        *[m for at in range(24) for m in (user(f"{at}"), calls(f"c{at}"), result(f"c{at}", words(2_000)), says("ok"))]
+    )
+    cold = snapshot(big, last_used_at=NOW - dt.timedelta(hours=1))
+    plan = plan_compaction(cold, openclaw, budget(64_000, openclaw), trigger="cache_ttl")
+    assert plan.stage == "prune" and plan.cleared
+    warm = snapshot(big, last_used_at=NOW)
+    plan = plan_compaction(warm, openclaw, budget(64_000, openclaw), trigger="cache_ttl")
+    assert plan.stage == "none" and "old enough" in plan.reason
+
+
+def test_without_news_nothing_is_done_again_but_for_a_reason() -> None:
+    tail = talk(3_000)
+    settled = snapshot(tail, settled=True)
+    assert plan_compaction(settled, DEFAULT, budget()).reason == "Nothing was said since the last compaction."
+    for more in ({"force": True}, {"target_tokens": 1_500}, {"trigger": "overflow"}):
+        assert plan_compaction(settled, DEFAULT, budget(), **more).stage == "summary"
+    assert plan_compaction(settled, DEFAULT, budget(), target_tokens=9_000).stage == "none"
+
+
+def test_an_own_target_and_an_emergency_count() -> None:
+    tail = talk(5_500)
+    assert plan_compaction(snapshot(tail), DEFAULT, budget(), target_tokens=1_500).tokens_after <= 1_500
+    plan = plan_compaction(snapshot(tail), DEFAULT, budget(), trigger="overflow")
+    assert plan.target_tokens == int(0.35 * 6_000) >= plan.tokens_after
+
+
+def test_plans_estimate_and_budgets_do_not() -> None:
+    tail = talk(4_000)
+    assert plan_compaction(snapshot(tail), DEFAULT, budget(), trigger="threshold").stage == "none"
+    plan = plan_compaction(snapshot(tail), DEFAULT, budget(scale=1.5), trigger="threshold")
+    assert plan.stage == "summary" and plan.target_tokens == 2_000
+
+
+def test_the_last_turn_is_split_where_it_is_too_long() -> None:
+    said = [user("读完所有模块")]
+    for at in range(30):
+        said += [calls(f"c{at}", text="看看"), result(f"c{at}", words(150))]
+    tail = log(*said)
+    plan = plan_compaction(snapshot(tail), DEFAULT, budget(), trigger="manual", force=True)
+    assert plan.stage == "summary" and plan.covered == () and plan.prefix[0].seq == 1
+    assert plan.steps[-1].name == "split_turn"
+    consistent(plan, tail)
+
+
+def test_the_request_counts_where_it_has_to_stand_in_the_checkpoint() -> None:
+    tail = log(user(words(900)), *[says(words(300)) for _ in range(18)])
+    plan = plan_compaction(snapshot(tail), DEFAULT, budget())
+    fixed = plan.summary_tokens + plan.ledger_tokens + 20
+    kept = sum(each.tokens for each in tail if each.seq >= plan.tail_start)
+    assert plan.tokens_after >= fixed + kept + 900
+
+
+def test_a_newest_unit_over_the_window_is_cut_down() -> None:
+    tail = log(*[each.message for each in talk(600)], user("看"), calls("a"), result("a", words(20_000)))
+    plan = plan_compaction(snapshot(tail), DEFAULT, budget(), trigger="threshold")
+    assert plan.stage == "hard" and set(plan.cleared) == {9} and plan.tokens_after <= 6_000
+    assert "log:9" in plan.cleared[9]
+
+
+def test_a_last_request_over_the_window_is_covered_as_a_whole() -> None:
+    tail = log(*[each.message for each in talk(600)], user(words(9_000)))
+    plan = plan_compaction(snapshot(tail), DEFAULT, budget(), trigger="threshold")
+    assert plan.stage == "hard" and plan.tail_start == 8 and plan.tokens_after <= 6_000
+    assert [each.seq for each in plan.covered] == list(range(1, 8))
+
+
+@pytest.mark.parametrize("last", [says(words(9_000)), calls("a", arguments='{"text": "' + "长" * 9_000 + '"}')])
+def test_what_cannot_be_cut_down_is_an_error_that_names_the_largest_part(last: object) -> None:
+    tail = log(user("x"), last)  # type: ignore[arg-type]
+    with pytest.raises(Incompressible, match="nothing is left to compact: last_unit") as refused:
+        plan_compaction(snapshot(tail), DEFAULT, budget(), trigger="threshold")
+    assert next(iter(refused.value.parts)) == "last_unit"
+
+
+def test_what_runs_stays_and_what_is_pinned_is_not_cleared() -> None:
+    said = [user("x"), calls("live"), user("y")]
+    for at in range(12):
+        said += [says(words(400)), user(f"{at}")]
+    tail = log(*said)
+    plan = plan_compaction(snapshot(tail, live=frozenset({"live"})), DEFAULT, budget())
+    assert plan.stage == "none" or plan.tail_start <= 2
+    big = log(
+        *[m for at in range(6) for m in (user(f"{at}"), calls(f"c{at}"), result(f"c{at}", words(1_000)), says("o"))]
+    )
+    plan = plan_compaction(snapshot(big, protected=frozenset({3})), DEFAULT, budget(), trigger="overflow")
+    assert 3 not in plan.cleared
+
+
+def test_too_little_progress_is_none() -> None:
+    tail = log(user("短"), says("short"), user(words(1_800)), says(words(100)))
+    plan = plan_compaction(snapshot(tail), DEFAULT, budget())
+    assert plan.stage == "none" and "nothing left to compact" in plan.reason
+
+
+def test_counted_messages_that_are_too_large_stay_as_many_as_fit() -> None:
+    ponybunny = PRESETS["ponybunny"]
+    tail = talk(160_000, 1_000)
+    plan = plan_compaction(snapshot(tail), ponybunny, budget(200_000, ponybunny))
+    assert 45_000 < plan.tokens_after <= 60_000
+    consistent(plan, tail)
+
+
+def test_the_same_snapshot_gives_the_same_plan() -> None:
+    tail = talk(5_800, chinese=True)
+    first, second = (plan_compaction(snapshot(tail), DEFAULT, budget(), trigger="threshold") for _ in range(2))
+    assert first == second

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_service.errors import Conflict
+from memory_service.messages import message_tokens
+from memory_service.sessions.folder import SessionLogs
+from memory_service.sessions.records import Body, Compaction, Message, Pin, Undo
+from memory_service.sessions.session import Session
+from memory_service.sessions.view import ViewShape
+from tests.memory_service.shortterm.rooms import image, says, user
+
+SHAPE = ViewShape(window_tokens=8_000)
+PICTURE = "iVBORw0KGgo" * 2_000
+
+
+def said(*messages: dict[str, Any]) -> list[Body]:
+    return [Message(text=json.dumps(message, ensure_ascii=False)) for message in messages]
+
+
+def compaction(base: int | None, upto: int, tail_start: int) -> Compaction:
+    return Compaction(
+        base=base, upto=upto, tail_start=tail_start, summary=("摘要",), stage="summary", tokens_before=9, tokens_after=1
+    )
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> SessionLogs:
+    made = SessionLogs(tmp_path / "sessions")
+    made.create("s")
+    return made
+
+
+def opened(logs: SessionLogs) -> Session:
+    session = Session(logs.get("s"))
+    session.append(said(user("一"), says("two"), user("three")))
+    return session
+
+
+def test_the_state_is_as_new_as_the_log_whoever_wrote(logs: SessionLogs) -> None:
+    session = opened(logs)
+    other = Session(SessionLogs(logs.get("s")._path.parent).get("s"))
+    before = session.state()
+    assert session.state() is before, "nothing is folded twice"
+    other.append(said(says("four")))
+    assert [each.seq for each in session.state().messages] == [2, 3, 4, 5]
+    assert session.state().messages[0] is before.messages[0]
+
+
+def test_a_view_is_made_once_for_a_log(logs: SessionLogs) -> None:
+    session = opened(logs)
+    view = session.view(SHAPE)
+    assert session.view(SHAPE) is view and session.seen(SHAPE, session.state()) is view
+    other = ViewShape(window_tokens=4_000)
+    assert session.view(other) is not view
+    session.append(said(says("four")))
+    assert len(session.view(SHAPE).messages) == 4
+
+
+def test_the_gauge_goes_with_the_view_whatever_comes(logs: SessionLogs) -> None:
+    session = opened(logs)
+    steps: list[list[Body]] = [
+        said(says("四")), said(user("x"), says("y")), [Pin(pin_id="p", text="钉住")], said(user("z")),
+        [compaction(None, 9, 4)], said(says("more")), [Undo(compaction=10)], said({"role": "system", "content": "sys"}),
+    ]  # fmt: skip
+    for step in steps:
+        session.append(step)
+        state = session.state()
+        gauge = session.gauge(SHAPE, state)
+        fresh = Session(session.log).view(SHAPE)
+        assert gauge == fresh.gauge
+        assert fresh.repairs or gauge.tokens == sum(map(message_tokens, fresh.messages))
+
+
+def test_a_commit_counts_only_on_the_head_it_was_planned_on(logs: SessionLogs) -> None:
+    session = opened(logs)
+    seq = session.commit(compaction(None, 4, 4))
+    assert session.state().head.seq == seq
+    with pytest.raises(Conflict, match="compacted or undone meanwhile"):
+        session.commit(compaction(None, 4, 3))
+    assert session.state().last_seq == seq
+    assert session.commit(compaction(seq, 4, 4)) == seq + 1
+
+
+def test_what_was_said_between_plan_and_commit_stays(logs: SessionLogs) -> None:
+    session = opened(logs)
+    planned = compaction(None, session.state().last_seq, 4)
+    session.append(said(says("四"), user("five")))
+    session.commit(planned)
+    assert session.view(SHAPE).seqs == (4, 5, 6)
+
+
+def test_a_trim_and_its_end_are_seen(logs: SessionLogs) -> None:
+    session = opened(logs)
+    session.view(SHAPE)
+    other = logs.get("s")
+    other.trim(1)
+    assert [each.message["content"] for each in session.state().messages] == ["three"]
+    other.restore_trim()
+    session.forget()
+    assert [each.message["content"] for each in session.state().messages] == ["一", "two", "three"]
+
+
+def test_media_come_back_for_the_view_and_are_labels_once_they_are_gone(logs: SessionLogs, tmp_path: Path) -> None:
+    session = opened(logs)
+    session.append(said(image("看这张图", payload=PICTURE), says("ok")))
+    view = json.dumps(session.view(SHAPE).messages, ensure_ascii=False)
+    assert PICTURE in view and PICTURE not in json.dumps([each.message for each in session.state().messages])
+    blobs = [file for file in (tmp_path / "sessions").rglob("*") if file.is_file() and file.stat().st_size > 10_000]
+    for blob in blobs:
+        blob.unlink()
+    again = json.dumps(Session(logs.get("s")).view(SHAPE).messages, ensure_ascii=False)
+    assert blobs and PICTURE not in again and "看这张图" in again and "log:5" in again

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from memory_service.memories import NewMemory
+from memory_service.messages import text_of
+from memory_service.shortterm.recalls import Recalled
+from tests.memory_service.shortterm.rooms import Room, S, W, calls, result, says, user
+
+Rooms = Callable[..., Room]
+
+
+def recalled(room: Room, query: str, budget: int = 1_000, **given: Any) -> Recalled:
+    return room.sessions.recalls.recall(room.sessions.look(S), query, budget, at=room.service.settings.now(), **given)
+
+
+def block(room: Room, query: str, **given: Any) -> str:
+    made = recalled(room, query, **given)
+    assert made.context is not None
+    return made.context.block
+
+
+@pytest.mark.parametrize(
+    ("fact", "query"),
+    [("The vault code is 7443.", "What is the vault code?"), ("保险箱密码在枇杷树下。", "保险箱密码在哪里？")],
+)
+def test_what_is_in_view_is_not_recalled_and_what_was_covered_is(room: Room, fact: str, query: str) -> None:
+    room.say(user(fact), says("ok"))
+    assert fact not in block(room, query)
+    room.talk(40, 100)
+    room.compact(force=True)
+    assert room.sessions.look(S).view().first_seq > 3
+    assert fact in block(room, query)
+
+
+def test_memories_of_other_places_are_recalled(room: Room) -> None:
+    room.service.remember(W, NewMemory(text="部署在周二上午 10 点。"))
+    room.sessions.append("other", [user("The rollback takes 15 minutes."), says("ok")])
+    room.say(user("hi"))
+    room.service.reindex(W)
+    assert "部署在周二上午 10 点。" in block(room, "部署在什么时候？")
+    assert "15 minutes" in block(room, "how long does the rollback take?")
+    only = block(room, "how long does the rollback take?", sources=("memory",))
+    assert "15 minutes" not in only
+
+
+def test_a_memory_that_the_view_says_is_no_news(room: Room) -> None:
+    room.service.remember(W, NewMemory(text="Deploys go out on Tuesdays after the 10:00 stand-up."))
+    room.say(user("What did we say about deploys?"))
+    assert "Tuesdays" in block(room, "when do deploys go out?")
+    room.say(says("Deploys go out on Tuesdays after the 10:00 stand-up."))
+    assert "Tuesdays" not in block(room, "when do deploys go out?")
+
+
+def test_a_receipt_is_kept(room: Room) -> None:
+    room.service.remember(W, NewMemory(text="部署在周二。"))
+    room.say(user("x"))
+    made = recalled(room, "部署")
+    assert made.context is not None
+    kept = room.service.receipt(W, made.context.receipt.receipt_id)
+    assert kept == made.context.receipt and kept.included
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "wanted", "budget", "searched", "asked"),
+    [
+        (None, "我们之前怎么定的端口？", "auto", 100, True, None),
+        ("端口", "谢谢", "auto", 100, True, "端口"),
+        ("  ", "谢谢", "auto", 100, False, ""),
+        (None, "谢谢", "always", 100, True, "谢谢"),
+        ("端口", "x", "never", 100, False, ""),
+        ("端口", "x", "always", 0, False, ""),
+    ],
+)
+def test_what_is_searched_for(
+    room: Room, query: str | None, said: str, wanted: Any, budget: int, searched: bool, asked: str | None
+) -> None:
+    room.say(user(said))
+    made = room.sessions.recalls.decide(room.sessions.look(S), query, wanted, budget)
+    assert made[0] is searched and made[2]
+    if asked is not None:
+        assert made[1] == asked
+
+
+def test_nobody_has_said_anything(room: Room) -> None:
+    room.say(says("Welcome."))
+    assert room.sessions.recalls.decide(room.sessions.look(S), None, "always", 100)[0] is False
+
+
+def test_a_session_is_searched_by_words_in_view_or_not(room: Room) -> None:
+    room.say(
+        user("退款流程看 refunds.md 第三节。"),
+        calls("a"),
+        result("a", "x " * 900 + "needle-4711 " + "y " * 900),
+        says("ok"),
+    )
+    room.talk(30, 100)
+    room.compact(force=True)
+    hit = room.sessions.search(S, "退款流程")[0]
+    assert (hit.seq, hit.role) == (2, "user") and "refunds.md" in hit.text
+    assert "needle-4711" in room.sessions.search(S, "needle-4711", limit=1)[0].text
+    room.say(user("The newest word is 青花瓷."))
+    assert room.sessions.search(S, "青花瓷")[0].text == "The newest word is 青花瓷."
+    assert list(room.sessions.search(S, "nothing-like-that")) == []
+
+
+def test_memories_stand_before_the_turn_they_are_for(room: Room) -> None:
+    room.service.remember(W, NewMemory(text="The vault code is 7443."))
+    room.talk(2)
+    room.say(user("What is the vault code?"), calls("a"), result("a", "…"))
+    messages = room.context(recall="always").prompt.messages
+    at = next(place for place, message in enumerate(messages) if "7443" in text_of(message))
+    assert text_of(messages[at + 1]) == "What is the vault code?"
