@@ -111,8 +111,7 @@ def stamp(line: bytes) -> Stamp | None:
     if match is None or not line.endswith(b"}\n") or b"\0" in line:
         return None
     seq, batch, ts, kind = match.groups()
-    shown = "message" if kind is None else kind.decode()
-    return Stamp(int(seq), int(batch or 0), ts.decode("utf-8", "replace"), shown, match.end())
+    return Stamp(int(seq), int(batch or 0), ts.decode("utf-8", "replace"), (kind or b"message").decode(), match.end())
 
 
 def decode(line: bytes) -> Line:
@@ -361,7 +360,7 @@ def _flush(fields: _Fields) -> Flush:
         from_seq=fields.integer("from_seq"),
         to_seq=fields.integer("to_seq"),
         method=fields.text_or("method", ""),
-        written=fields.texts("written"),
+        written=fields.integer_or_none("written") or 0,
         reason=fields.text("reason"),
     )
 

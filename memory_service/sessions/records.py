@@ -165,12 +165,12 @@ class Unpin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flush:
-    """The messages `from_seq` to `to_seq` were searched for memories; `written` are the ids of those found."""
+    """The messages `from_seq` to `to_seq` were searched for memories; `written` is how many were found and new."""
 
     from_seq: int
     to_seq: int
     method: str = ""
-    written: tuple[str, ...] = ()
+    written: int = 0
     reason: str = ""
 
 

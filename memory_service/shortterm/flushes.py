@@ -218,7 +218,7 @@ class Flushes:
                         from_seq=messages[0],
                         to_seq=messages[1],
                         method=found.method,
-                        written=tuple(memory.memory_id for memory in written),
+                        written=len(written),
                         reason=found.reason,
                     )
                 ]

@@ -144,8 +144,8 @@ _SAID = {
 _TOPICS = {
     "en": "chart legend,upload form,dark theme,mail footer,audit page,tag editor,date picker,avatar crop,help text,"
     "empty state,sidebar,toast,print view,shortcut list".split(","),
-    "zh": "图表的图例、上传表单、深色主题、邮件页脚、审计页面、标签编辑器、日期选择器、头像裁剪、帮助文字、空白状态、侧边栏、"
-    "提示条、打印视图、快捷键".split("、"),
+    "zh": "图表的图例、上传表单、深色主题、邮件页脚、审计页面、标签编辑器、日期选择器、头像裁剪、帮助文字、空白状态、"
+    "侧边栏、提示条、打印视图、快捷键".split("、"),
 }
 
 

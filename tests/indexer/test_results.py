@@ -128,4 +128,4 @@ def test_hostile_text_takes_linear_time(text: str) -> None:
         laid_out(text * (size // len(text)), 1200)
     is_acknowledgement(text * (1_000_000 // len(text)))
     is_acknowledgement((text * 120)[:119] + "x")
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 25

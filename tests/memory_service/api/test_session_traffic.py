@@ -227,7 +227,7 @@ def test_searches_answer_while_many_calls_hang_on_a_slow_model(tmp_path: Path) -
     # Not one of them waits for a model; the bound is that of a machine that is busy.
     assert max(took) < 3.0
     while any(thread.name.startswith("AnyIO") for thread in set(threading.enumerate()) - before):
-        assert time.perf_counter() - ended < 10, "what hangs is told to stop when the server ends"
+        assert time.perf_counter() - ended < 50, "what hangs is told to stop when the server ends"
         time.sleep(0.02)
 
 

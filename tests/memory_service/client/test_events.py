@@ -88,7 +88,7 @@ def test_a_megabyte_of_anything_is_read_in_linear_time() -> None:
     before = time.perf_counter()
     for hostile in (":" * 1_000_000, "id" * 500_000, "data:\n" * 160_000, "\n" * 1_000_000, "事件: " * 250_000):
         assert read(hostile) == []
-    assert time.perf_counter() - before < 5
+    assert time.perf_counter() - before < 25
 
 
 @given(st.lists(st.text(alphabet=st.sampled_from("dataeventid:retry \0{}1\ufeff文"), max_size=12)))

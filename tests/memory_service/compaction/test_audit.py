@@ -210,4 +210,4 @@ def test_a_hostile_summary_is_checked_in_good_time() -> None:
     start = time.process_time()
     audited(summary, request=SummaryRequest(messages=source))
 
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 25

@@ -77,4 +77,4 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
             find(text)
         return time.process_time() - start
 
-    assert seconds(400_000) < 20 * seconds(100_000) + 0.5
+    assert seconds(400_000) < 20 * seconds(100_000) + 3

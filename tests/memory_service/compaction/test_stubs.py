@@ -115,7 +115,7 @@ def seconds(text: str) -> float:
 def test_hostile_text_takes_no_longer_than_any_other() -> None:
     plain = seconds("a" * 1_000_000 + "é")
     for hostile in ("\u0301" * 1_000_000, "exit " * 200_000, "[" * 1_000_000, "退出码" * 333_333, "\r\n" * 500_000):
-        assert seconds(hostile) < 20 * plain + 0.3
+        assert seconds(hostile) < 20 * plain + 3
 
 
 texts = st.text(st.sampled_from("ab \n\r中文é\u0301😀\ud800\udc00]`"), max_size=600)

@@ -259,7 +259,7 @@ HOSTILE = {
 def test_a_megabyte_of_hostile_text(case: str) -> None:
     begun = time.perf_counter()
     entries_of(log(says(HOSTILE[case]), result("a", HOSTILE[case])))
-    assert time.perf_counter() - begun < 5
+    assert time.perf_counter() - begun < 25
 
 
 # --- thoughts ---

@@ -127,4 +127,4 @@ def test_a_megabyte_of_hostile_answer(sign: str) -> None:
     begun = time.perf_counter()
     verdict_on(completion(text), headings=TWO, cap_tokens=200_000)
     clipped(text, 1_000)
-    assert time.perf_counter() - begun < 4
+    assert time.perf_counter() - begun < 20

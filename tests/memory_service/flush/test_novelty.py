@@ -118,7 +118,7 @@ def test_a_probe_is_of_rare_words() -> None:
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_it_is_symmetric_and_a_text_is_the_same_as_itself(a: str, b: str) -> None:
     assert same_fact(a, a)
-    assert same_fact(a, f"  {a.upper().lower()} ") or a.upper().lower() != a.lower()
+    assert same_fact(a, f"  {a} ")
     assert same_fact(a, b) == same_fact(b, a)
     assert probe(read_fact(a)) == "" or probe(read_fact(a)).strip()
 

@@ -116,7 +116,7 @@ def test_a_million_hostile_characters_take_no_time(piece: str) -> None:
     assert count is not None
     began = time.process_time()
     assert count(piece * (1_000_000 // len(piece))) > 0
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 25
 
 
 @needs_litellm

@@ -54,6 +54,7 @@ def test_a_compaction_puts_its_summary_between_system_and_tail() -> None:
     assert [message["role"] for message in view.messages] == ["system", "user", "user"]
     assert "- 备份" in text_of(view.messages[1]) and text_of(view.messages[2]) == "three"
     assert (view.lead, view.first_seq, view.seqs) == (2, 4, (4,))
+    assert view.tail == tail_of(state, SHAPE) and [each.seq for each in view.tail] == [4]
     assert view.summary_tokens == message_tokens(view.messages[1]) and view.system_tokens == 5
     assert "current-request" not in text_of(view.messages[1])
 

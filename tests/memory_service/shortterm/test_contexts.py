@@ -186,6 +186,20 @@ def test_who_waited_looks_again(rooms: Rooms) -> None:
     assert made and made[0].compaction is not None and made[0].prompt.tokens.total <= 6_000
 
 
+def test_who_waited_for_a_compaction_makes_no_second_one(rooms: Rooms) -> None:
+    room = rooms(context_window=8_000, flush={"mode": "off"})
+    room.talk(40, 100)
+    made = list[SessionContext]()
+    waiting = threading.Thread(target=lambda: made.append(room.context(memory_budget_tokens=0)))
+    with room.sessions._bench.alone(S):
+        waiting.start()
+        waiting.join(0.3)
+        room.compact()
+    waiting.join(20)
+    assert made and made[0].compaction is None and made[0].prompt.messages == room.view()
+    assert room.events().count("compaction_start") == 1
+
+
 def test_agents_are_asked_for_memories_while_there_is_time(rooms: Rooms) -> None:
     room = rooms(context_window=8_000, flush={"mode": "agent", "prompt": "写下要记住的。"})
     room.talk(22, 100)

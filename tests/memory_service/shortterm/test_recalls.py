@@ -36,6 +36,16 @@ def test_what_is_in_view_is_not_recalled_and_what_was_covered_is(room: Room, fac
     assert fact in block(room, query)
 
 
+def test_what_the_view_shows_takes_no_place_from_what_was_covered(room: Room) -> None:
+    room.say(user("保险箱密码 vault code: 7443 在枇杷树下。"), says("ok"))
+    room.talk(40, 100)
+    room.compact(force=True)
+    for number in range(120):
+        room.say(user(f"vault code 保险箱密码 {number}?"))
+    assert room.sessions.look(S).view().last_seq > 120
+    assert "7443" in block(room, "vault code 保险箱密码", budget=200)
+
+
 def test_memories_of_other_places_are_recalled(room: Room) -> None:
     room.service.remember(W, NewMemory(text="部署在周二上午 10 点。"))
     room.sessions.append("other", [user("The rollback takes 15 minutes."), says("ok")])
