@@ -20,6 +20,7 @@ from indexer.types import Passage
 
 _FILES = 32
 _HEADING = re.compile(r"(##?)[ \t]+\S")
+_FRONT_END = re.compile(r"^(?:---|\+\+\+|\.\.\.)[ \t]*$", re.MULTILINE)
 _TOP_LEVEL = re.compile(r"^ {0,3}(?:#(?:[ \t]|$)|=+[ \t]*$)", re.MULTILINE)
 
 
@@ -104,6 +105,9 @@ def _last_section(text: str, spoken: SpokenPassages) -> _Known | None:
     before = "".join(f"{line}\n" for line in lines[:at])
     # A comment that is still open there might end below, and take the heading with it.
     if before.rfind("<!--") > before.rfind("-->"):
+        return None
+    # Front matter that is not closed yet may be closed below, and what looked like text is none then.
+    if before.startswith(("---", "+++")) and _FRONT_END.search(before, 3) is None:
         return None
     level = len(lines[at]) - len(lines[at].lstrip("#"))
     return _Known(

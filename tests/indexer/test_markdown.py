@@ -488,8 +488,8 @@ def test_time_is_linear(name: str) -> None:
     unit = ADVERSARIES[name]
     small = unit * ((40_000 if "\n" in unit else 250_000) // len(unit))
     short, long = (min(seconds(lambda text=text: split(text)) for _ in range(3)) for text in (small, small * 4))  # type: ignore[misc]
-    assert long < 10 * short + 0.1  # four times as much; a quadratic one would take sixteen times
-    assert long < 5
+    assert long < 10 * short + 0.6  # four times as much; a quadratic one would take sixteen times
+    assert long < 20
 
 
 def test_a_megabyte_in_one_line_is_cut() -> None:

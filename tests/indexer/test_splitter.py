@@ -33,6 +33,7 @@ def test_a_file_that_grows_is_split_as_if_from_the_top() -> None:
 @given(st.lists(TEXTS, min_size=1, max_size=6))
 @example(["# a\n## b\n- x\n", "- y\n", "<!-- z\n", "-->\n## c\n- x\n"])
 @example(["## a\n- Mara: x\n", "## b\n- Mara: y\n"])
+@example(["---\ntitle: x\n# 2026-11-20\n## 14:32\n", "---\n"])
 def test_growing_by_anything_gives_what_the_whole_gives(parts: list[str]) -> None:
     splitter, text = Splitter(), ""
     for part in parts:

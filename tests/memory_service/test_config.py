@@ -10,7 +10,17 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from memory_service.config import DEFAULT_HOME, FILE_NAME, PREFIX, RankingTable, Settings, load_settings
+from memory_service.config import (
+    DEFAULT_HOME,
+    FILE_NAME,
+    PREFIX,
+    CompactionTable,
+    FlushTable,
+    PruningTable,
+    RankingTable,
+    Settings,
+    load_settings,
+)
 from memory_service.errors import InvalidRequest
 from memory_service.memories import NewMemory
 from memory_service.service import MemoryService
@@ -192,5 +202,11 @@ def test_the_readme_lists_all_of_them() -> None:
 
 
 def test_every_setting_says_what_it_is_for() -> None:
-    assert all(field.description for name, field in Settings.model_fields.items() if name != "ranking")
-    assert all(field.description for field in RankingTable.model_fields.values())
+    tables = {"ranking": RankingTable, "compaction": CompactionTable, "pruning": PruningTable, "flush": FlushTable}
+    assert all(field.description for name, field in Settings.model_fields.items() if name not in tables)
+    assert all(field.description for table in tables.values() for field in table.model_fields.values())
+
+
+def test_there_are_at_most_forty_settings() -> None:
+    tables = (RankingTable, CompactionTable, PruningTable, FlushTable)
+    assert len(Settings.model_fields) - len(tables) + sum(len(table.model_fields) for table in tables) <= 40

@@ -53,7 +53,9 @@ def test_search_keeps_to_its_filters(shop: CommandLine) -> None:
     assert days and all("2026-11-05" <= str(result.date) <= "2026-11-10" for result in days)
     months = found(shop.run("search", "release", "--path", "memory/2026-10", "-n", "50", "--json"))
     assert months and all(result.path.startswith("memory/2026-10") for result in months)
-    nothing = shop.run("search", "release", "--source", "sessions")
+    said = found(shop.run("search", "release", "--source", "sessions", "--json"))
+    assert said and all(result.path.startswith("sessions/") for result in said)
+    nothing = shop.run("search", "release", "--source", "files")
     assert (nothing.code, nothing.out, nothing.err) == (0, "", "nothing found\n")
 
 
