@@ -80,6 +80,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.compaction.identifiers",
         "memory_service.compaction.statements",
         "memory_service.flush.statements",
+        "memory_service.llm.overflow",
         "memory_service.messages.*",
         "memory_service.meter",
         "memory_service.session_schemas",
@@ -103,7 +104,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.hooks",
         "memory_service.lanes",
         "memory_service.llm.base",
-        "memory_service.llm.overflow",
         "memory_service.operations",
         "memory_service.pages",
         "memory_service.sample",
@@ -113,6 +113,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.sessions.pairing",
         "memory_service.sessions.units",
         "memory_service.compaction_schemas",
+        "memory_service.llm.sayings",
     ),
     (
         "memory_service.compaction.calls",

@@ -129,7 +129,7 @@ class SourceText:
         path = text.removeprefix("./").rstrip("/\\")
         if self._holds_words(path):
             return True
-        # A folder and a file in it that were named apart: `cd /work/app`, then `src/a.py`.
+        # A folder and a file in it that were named apart: `cd /srv/app`, then `src/a.py`.
         if path[:1] not in ("/", "~") or len(path) > 400:
             return False
         cuts = [at for at, char in enumerate(path) if char == "/" and at > 1]

@@ -22,25 +22,13 @@ from typing import Any, cast
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, never
 from memory_service.llm.overflow import FailureKind, ProviderFailure, classify
+from memory_service.llm.sayings import SAYINGS
 
 # How often a call looks whether it was cancelled.
 _POLL_SECONDS = 0.05
 
 _INSTALL = 'Install it with pip install "memory-service[llm]", or leave llm_model unset.'
 _HOPELESS: frozenset[FailureKind] = frozenset({"auth", "quota", "unsupported"})
-_SAYINGS: dict[FailureKind, tuple[str, str]] = {
-    "byte_overflow": ("got a request of too many bytes", "Leave out images or send fewer messages."),
-    "output_overflow": ("cannot answer at the length that was asked for", "Ask for fewer output tokens."),
-    "malformed_history": ("refused the order of the messages", "Repair the history before it is sent."),
-    "rate_limit": ("is asked too often", "Try again later, or raise the limit at the provider."),
-    "quota": ("has no quota or credit left", "Pay, or set another llm_model."),
-    "auth": ("refused the key", "Set the key of its provider."),
-    "timeout": ("did not answer in time", "Try again, or allow it more time."),
-    "content_filter": ("was kept from answering by a content filter", "Change the text, or set another llm_model."),
-    "unsupported": ("is not there, or cannot do what was asked", "Check llm_model, or set another one."),
-    "unavailable": ("cannot be reached or is overloaded", "Check llm_api_base, or try again later."),
-    "other": ("failed", "Look at the provider's own error, which this one was raised from."),
-}
 # Where the text tells nothing, litellm's own reading of it does.
 _KIND_OF_CLASS: dict[str, FailureKind] = {
     "ContextWindowExceededError": "token_overflow",
@@ -318,7 +306,7 @@ def _error(failure: ProviderFailure, model: str, tries: int) -> UpstreamFailed:
             window_tokens=failure.window_tokens,
             requested_tokens=failure.requested_tokens,
         )
-    what, remedy = _SAYINGS[failure.kind]
+    what, remedy = SAYINGS[failure.kind]
     times = f" ({tries} tries)" if tries > 1 else ""
     cause = ModelUnavailable if failure.kind in _HOPELESS else UpstreamFailed
     return cause(f"The model {model} {what}{times}. {remedy}", kind=failure.kind)

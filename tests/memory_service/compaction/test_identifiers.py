@@ -53,9 +53,9 @@ def test_identifiers_are_found(text: str, found: list[str]) -> None:
         ("22:00", "晚上10点"),
         ("5 minutes", "five minutes"), ("3天", "花了三天"), ("50,000 元", "5万元"),
         ("https://EX.com/a", "https://ex.com/a"),
-        ("DEADBEEF1", "at deadbeef1"), ("src/a.py", "/work/src/a.py"), ("./src/a.py", "src/a.py"),
+        ("DEADBEEF1", "at deadbeef1"), ("src/a.py", "/srv/src/a.py"), ("./src/a.py", "src/a.py"),
         (r"C:\a\b.txt", r'{"p": "C:\\a\\b.txt"}'),
-        ("/work/src/a.py", "cd /work; cat src/a.py"), ("ORD-4711", "订单ORD-4711号"),
+        ("/srv/src/a.py", "cd /srv; cat src/a.py"), ("ORD-4711", "订单ORD-4711号"),
         ("user_42", "user_42."), ("1.5 GB", "1500 MB"),
     ],
 )  # fmt: skip
