@@ -93,9 +93,15 @@ def draft(body: Body) -> Draft:
         raise InvalidRequest(f"A record of the unknown kind {body.kind!r} cannot be written. Use one that is known.")
     kind = next(kind for kind, form in _FORMS.items() if form.made is type(body))
     try:
-        return Draft(kind=kind, rest=json_text(asdict(body))[1:])
+        return Draft(kind=kind, rest=json_text(_told(body))[1:])
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidRequest(f"A {kind} record holds a value that is no JSON. Use only what JSON knows.") from error
+
+
+def _told(body: Body) -> dict[str, Json]:
+    """The fields of a record; of those that come often, what is nothing is left out."""
+    whole = not isinstance(body, Usage | Compaction)
+    return {name: value for name, value in asdict(body).items() if value or whole or name == "input_tokens"}
 
 
 def encode(made: Draft, *, seq: int, ts: str, batch: int = 1) -> bytes:
@@ -178,7 +184,7 @@ def _draft_of_message(message: Message) -> Draft:
     if _is_deep(parsed):
         raise InvalidRequest(f"A message is nested more than {MAX_NESTING} levels deep. Make it flatter.")
     media = detach(message.text, parsed)
-    usage = f'"usage":{json_text(asdict(message.usage))},' if message.usage else ""
+    usage = f'"usage":{json_text(_told(message.usage))},' if message.usage else ""
     parts = f'"media":{json_text([asdict(part) for part in media.parts])},' if media.parts else ""
     return Draft(kind="message", rest=f"{usage}{parts}{_message_field(media.text)}}}", media=media)
 
@@ -310,10 +316,10 @@ def _header(fields: _Fields) -> SessionHeader:
 
 def _usage(fields: _Fields) -> Usage:
     return Usage(
-        input_tokens=fields.integer("input_tokens"),
-        output_tokens=fields.integer("output_tokens"),
-        cache_read_tokens=fields.integer("cache_read_tokens"),
-        cache_write_tokens=fields.integer("cache_write_tokens"),
+        input_tokens=fields.integer_or_none("input_tokens") or 0,
+        output_tokens=fields.integer_or_none("output_tokens") or 0,
+        cache_read_tokens=fields.integer_or_none("cache_read_tokens") or 0,
+        cache_write_tokens=fields.integer_or_none("cache_write_tokens") or 0,
         model=fields.text_or_none("model"),
         estimated_tokens=fields.integer_or_none("estimated_tokens"),
     )
@@ -331,12 +337,12 @@ def _part_of_summary(item: Json) -> str | tuple[int, int]:
 def _compaction(fields: _Fields) -> Compaction:
     return Compaction(
         base=fields.integer_or_none("base"),
-        upto=fields.integer("upto"),
-        tail_start=fields.integer("tail_start"),
+        upto=fields.integer_or_none("upto") or 0,
+        tail_start=fields.integer_or_none("tail_start") or 0,
         summary=tuple(_part_of_summary(item) for item in fields.items("summary")),
         stage=fields.text("stage"),
-        tokens_before=fields.integer("tokens_before"),
-        tokens_after=fields.integer("tokens_after"),
+        tokens_before=fields.integer_or_none("tokens_before") or 0,
+        tokens_after=fields.integer_or_none("tokens_after") or 0,
         cleared={int(seq): str(stub) for seq, stub in fields.mapping("cleared").items()},
         stripped=tuple(seq for seq in fields.items("stripped") if isinstance(seq, int)),
         role=fields.text_or("role", "user"),
@@ -351,7 +357,7 @@ def _compaction(fields: _Fields) -> Compaction:
         duration_ms=fields.integer_or_none("duration_ms") or 0,
         audit=fields.mapping("audit"),
         notes=fields.texts("notes"),
-        reason=fields.text("reason"),
+        reason=fields.text_or("reason", ""),
     )
 
 

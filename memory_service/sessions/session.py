@@ -19,7 +19,7 @@ from memory_service.sessions.state import SessionState, extended
 from memory_service.sessions.view import Gauge, View, ViewShape, grown, project
 
 # Others may write between a look at the log and the commit; each time it is looked at anew.
-_COMMIT_ATTEMPTS = 20
+_COMMIT_ATTEMPTS = 200
 
 
 class Session:

@@ -166,7 +166,7 @@ def test_what_stands_beside_a_message_is_short(path: Path) -> None:
     assert lines[2] == f'{{"seq":3,{ts},"message":{{"role":"user","content":"b"}}}}'
     assert lines[3] == f'{{"seq":4,"batch":3,{ts},"kind":"pin","pin_id":"p","text":"x","target":null}}'
     assert lines[4] == f'{{"seq":5,{ts},"message":{{"role":"user","content":"c\\n"}}}}'
-    assert lines[5].startswith(f'{{"seq":6,{ts},"usage":{{"input_tokens":1,')
+    assert lines[5].startswith(f'{{"seq":6,{ts},"usage":{{"input_tokens":1}},')
     assert lines[5].endswith(r',"text":"{\n\"content\":\"d\"}"}')
     assert lines[6:] == [""]
 
@@ -946,7 +946,7 @@ def test_a_list_does_not_read_whole_logs(logs: SessionLogs, tmp_path: Path) -> N
         file.write(b"\n" + line)
     started = time.process_time()
     assert [file.last_seq for file in logs.list()] == [2]
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 2
 
 
 def test_rights_of_a_log_stay_after_a_trim(log: JsonlLog, path: Path) -> None:
