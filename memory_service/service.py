@@ -53,7 +53,6 @@ from memory_service.shortterm.stateless import Stateless, StatelessCall, compact
 from memory_service.workspaces import Workspaces, memory_path
 
 _OPEN_WORKSPACES = 256
-_FOLDERS = ("memory", "sessions")
 
 T = TypeVar("T")
 

@@ -24,6 +24,7 @@ from memory_service.compaction.cut import KeepRules
 from memory_service.compaction.guard import GuardRules
 from memory_service.compaction.prompts import OPENCODE_HEADINGS
 from memory_service.compaction.steps import PruningRules
+from memory_service.compaction.stubs import OLD_CLEARED
 from memory_service.compaction.summary_rules import SummaryRules
 
 Fallback = Literal["extractive", "note", "last_turns", "none"]
@@ -142,7 +143,7 @@ _OPENCODE = Preset(
     # No margin: the model of the session reads all that it was just sent, and says so itself if that is too much.
     summary=SummaryRules(style="sections", headings=OPENCODE_HEADINGS, safety=1.0),
     fallback="none",
-    pruning=PruningRules(placeholder="[Old tool result content cleared]"),
+    pruning=PruningRules(placeholder=OLD_CLEARED),
     pruning_mode="budget",
     recovery=RecoveryRules(compactions=1, truncates=False, replays=True),
 )
