@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.types import Source
+from indexer.types import EVERGREEN, Source
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,11 +29,16 @@ WINDOW_REACH = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusFile:
-    """One file of a corpus: its passages as a table of integers, one row each, in `COLUMNS` order."""
+    """One file of a corpus: its passages as a table of integers, one row each, in `COLUMNS` order.
+
+    Attributes:
+        file: The store's number of the file; never used twice within a generation of the index.
+    """
 
     path: str
     source: Source
     table: Ints
+    file: int = 0
 
 
 COLUMNS = ("key", "chars", "length", "day", "cues", "label", "opens_section", "start_line", "end_line")
@@ -46,11 +51,15 @@ class Corpus:
     Attributes:
         revision: The store's revision that this shows.
         label_names: Names that `labels` counts in, by the store's number of the label.
+        generation: Which making of the index this shows.
+        since: Only files that were written after this revision are in it.
     """
 
     revision: int
     files: tuple[CorpusFile, ...]
     label_names: dict[int, str]
+    generation: str = ""
+    since: int = 0
 
     @cached_property
     def _columns(self) -> dict[str, Ints]:
@@ -103,6 +112,12 @@ class Corpus:
         """Position of each passage's file in `files`."""
         return np.repeat(np.arange(len(self.files)), [len(file.table) for file in self.files])
 
+    @cached_property
+    def evergreen(self) -> Mask:
+        """Whether each passage is of a file that does not age."""
+        files: Mask = np.array([file.path in EVERGREEN for file in self.files], bool)
+        return files[self.file]
+
     def __len__(self) -> int:
         """Number of passages."""
         return len(self.keys)
@@ -141,6 +156,12 @@ class Corpus:
         ends = np.r_[starts[1:], len(self)] - 1 if len(self) else starts
         sizes = ends - starts + 1
         return np.repeat(starts, sizes), np.repeat(ends, sizes)
+
+    @cached_property
+    def units(self) -> tuple[Ints, Ints]:
+        """Row range of each passage alone."""
+        rows = np.arange(len(self))
+        return rows, rows
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:

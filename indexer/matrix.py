@@ -54,8 +54,9 @@ def load_matrix(store: IndexStore, corpus: Corpus, dimensions: int, previous: Ma
         vectors[known] = previous.vectors[rows]
         wanted = wanted[~known]
     if len(wanted):
-        # Reading all is one scan, reading one is a look-up: the scan wins from a small share on.
-        keys = corpus.keys[wanted].tolist() if len(wanted) * 8 < len(corpus) else None
+        # Reading all is one scan, reading one is a look-up: the scan wins from a small share on. Of a corpus that
+        # is only the latest part of an index it would read the others too.
+        keys = corpus.keys[wanted].tolist() if corpus.since or len(wanted) * 8 < len(corpus) else None
         stored_keys, stored = store.vectors(keys)
         rows, known = corpus.rows(stored_keys)
         # None of them may have a vector, where the model failed when they were written.

@@ -8,25 +8,24 @@ missing is named, never passed over.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
 from indexer import analysis
+from indexer.bm25 import TextStatistics, text_evidence
+from indexer.candidates import Candidates, gathered, joined
 from indexer.corpus import Corpus, Floats, Ints, Mask
 from indexer.cues import asks_when
-from indexer.dates import AskedDays, asked_days
+from indexer.dates import asked_days
 from indexer.embeddings.base import Embedder
 from indexer.errors import EmbeddingError, QueryInvalid
-from indexer.matrix import Matrix
+from indexer.evidence import Look, look
 from indexer.ranking import (
     CANDIDATES,
-    Posting,
     RankingSettings,
-    TextEvidence,
     VectorEvidence,
     age_share,
     blend,
@@ -34,23 +33,22 @@ from indexer.ranking import (
     cue_bonus,
     diversified,
     fuse,
-    named_labels,
     reciprocal_ranks,
     speaker_bonus,
-    text_evidence,
     vector_evidence,
 )
 from indexer.snippets import snippet
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.types import Hit, LineRange, Mode, SearchFilter, Vectors
+from indexer.view import Packed, View
+from indexer.words import Words
 
 MAX_QUERY_CHARS = 10_000
-# A question longer than this is a pasted text; its first terms say what it is about.
-_MAX_TERMS = 64
-_COMMON_SHARE = 0.3
-_COMMON_FROM = 50
-# An English model knows little of a question in Chinese. Source: XQuAD zh, hit@5 .95 at .3, below at .6.
-_FOREIGN_TRUST = 0.3
+# An English model knows little of a question in Chinese. Source: tests/evals/chinese.py, hit@5 at 0, .1, .2, .3, .45:
+# .866, .866, .873, .866, .862; XQuAD zh, .95 at .3, below at .6.
+_FOREIGN_TRUST = 0.2
+# Of the packed candidates, how many of the nearest are measured by their stored vectors.
+_MEASURED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,23 +72,12 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What one search reads: a store within a read, its corpus, and its vectors where they are in memory."""
+class Ranked:
+    """Candidates with their scores, unordered, and what each score is made of."""
 
-    store: IndexStore
-    corpus: Corpus
-    matrix: Matrix | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ranked:
-    """Candidate rows with their scores, unordered."""
-
-    rows: Ints
+    candidates: Candidates
     scores: Floats
     parts: dict[str, Floats]
-    text: TextEvidence | None
-    vector: VectorEvidence | None
 
 
 def check_query(text: str, limit: int) -> str:
@@ -109,97 +96,124 @@ def check_query(text: str, limit: int) -> str:
     return stripped
 
 
-def find_postings(view: View, question: str) -> list[Posting]:
-    """Where the terms of a question occur in the corpus."""
-    found = []
-    for posting in view.store.postings(analysis.query_terms(question)[:_MAX_TERMS]):
-        rows, known = view.corpus.rows(posting.keys)
-        if len(rows):
-            found.append(Posting(term=posting.term, rows=rows, counts=posting.counts[known]))
-    return found
-
-
-def vector_text(question: str, postings: list[Posting], corpus: Corpus) -> str:
-    """The question without what cannot tell passages apart: names of speakers and words found in nearly all.
-
-    Source: dropping non-stop words of more than 30 % of the passages gained .014 on LoCoMo.
-    """
-    common = {p.term for p in postings if len(corpus) >= _COMMON_FROM and len(p.rows) > _COMMON_SHARE * len(corpus)}
-    for label in named_labels(corpus, question):
-        common.update(analysis.index_terms(corpus.label_names[label]))
-    kept = [word for word in question.split() if not _only(word, common)]
-    return " ".join(kept) or question
-
-
-def _only(word: str, common: set[str]) -> bool:
-    """Whether a word is one of the common ones, or its genitive."""
-    terms = analysis.index_terms(re.sub(r"['’]s\b", "", word))
-    return bool(terms) and all(term in common for term in terms)
-
-
 def rank(
-    view: View, query: Query, postings: list[Posting], vector: Vectors | None, trust: float, settings: RankingSettings
-) -> _Ranked:
+    view: View, query: Query, words: Words, vector: Vectors | None, trust: float, settings: RankingSettings
+) -> Ranked:
     """Score the candidates of a question.
 
     Args:
         view: What to search.
         query: What is asked.
-        postings: Where its terms occur; empty for a vector search.
+        words: Where its terms occur; none for a vector search.
         vector: Its embedding, or None for a text search.
         trust: Weight of the vectors.
         settings: How to fuse.
     """
-    corpus = view.corpus
-    allowed = _allowed(corpus, query.kept)
-    text = text_evidence(postings, corpus) if query.mode != "vector" else None
-    lexical = [text.pair, text.window] if text else []
-    near = _vector_evidence(view, query, vector, allowed, lexical) if vector is not None else None
-    signals = [*lexical, *([near.own, near.triple] if near else [])]
-    rows = candidates(signals, allowed)
-    parts = _parts(text, near, rows, trust, settings)
+    found = joined(_found(view, query, words, vector))
+    parts = _parts(found, trust, settings)
     if settings.fusion == "evidence":
-        parts |= _question_parts(corpus, rows, query.text, asked_days(query.text, query.today))
-    scores = sum(parts.values(), np.zeros(len(rows)))
-    aged = _aged(corpus, rows, query, settings)
+        parts |= _question_parts(found, view, query)
+    scores = sum(parts.values(), np.zeros(len(found)))
+    aged = age_share(found.days, found.evergreen, query.today.toordinal(), settings.half_life_days)
     if settings.fusion == "evidence":
         parts["recency"] = aged * settings.recency_weight
         scores = scores + parts["recency"]
     elif settings.recency_weight:
         parts = {name: part * aged for name, part in parts.items()}
         scores = scores * aged
-    if text and near is None:
+    if found.text and found.vector is None:
         # Nothing speaks for a passage with none of the words in it or around it. They go last, as the others
         # are measured against them.
-        spoken_for = text.window[rows] > 0
-        rows, scores = rows[spoken_for], scores[spoken_for]
+        spoken_for = found.text.window > 0
+        found, scores = found.take(spoken_for), scores[spoken_for]
         parts = {name: part[spoken_for] for name, part in parts.items()}
-    return _Ranked(rows=rows, scores=scores, parts=parts, text=text, vector=near)
+    return Ranked(candidates=found, scores=scores, parts=parts)
 
 
-def _parts(
-    text: TextEvidence | None, vector: VectorEvidence | None, rows: Ints, trust: float, settings: RankingSettings
-) -> dict[str, Floats]:
-    if settings.fusion == "blend":
-        return blend(text, vector, rows)
-    if settings.fusion == "rrf":
-        return reciprocal_ranks(text, vector, rows)
-    return fuse(text, vector, rows, trust)
-
-
-def _question_parts(corpus: Corpus, rows: Ints, question: str, asked: AskedDays) -> dict[str, Floats]:
-    parts = {
-        "speaker": speaker_bonus(corpus, rows, question),
-        "cues": cue_bonus(corpus, rows, asks_when(question)),
-    }
-    if asked:
-        days, place = np.unique(corpus.days[rows], return_inverse=True)
-        parts["date"] = np.array([asked.bonus(int(day)) for day in days])[place]
+def _found(view: View, query: Query, words: Words, vector: Vectors | None) -> list[Candidates]:
+    """The candidates of each part of the index."""
+    parts = []
+    if view.packed:
+        packed = _packed(view.packed, query, words, vector)
+        parts.append(packed if vector is None else _measured(view.store, packed, vector))
+    if len(view.corpus) or not parts:
+        parts.append(_unpacked(view, query, words, vector))
     return parts
 
 
-def _aged(corpus: Corpus, rows: Ints, query: Query, settings: RankingSettings) -> Floats:
-    return age_share(corpus, rows, query.today.toordinal(), settings.half_life_days)
+def _unpacked(view: View, query: Query, words: Words, vector: Vectors | None) -> Candidates:
+    """The candidates of what is not packed: all of it is looked at."""
+    corpus = view.corpus
+    allowed = _allowed(corpus, query.kept)
+    text = text_evidence(words.postings, corpus, words.known) if query.mode != "vector" else None
+    lexical = [text.pair, text.window] if text else []
+    near = _vector_evidence(view, query, vector, allowed, lexical) if vector is not None else None
+    rows = candidates([*lexical, *([near.own, near.triple] if near else [])], allowed)
+    return gathered(corpus, rows, text, near)
+
+
+def _packed(packed: Packed, query: Query, words: Words, vector: Vectors | None) -> Candidates:
+    wanted = Look(
+        found=words.packed if query.mode != "vector" else None,
+        known=words.known or TextStatistics(),
+        vector=vector,
+        allowed=packed.segment.allowed(query.kept, packed.standing),
+    )
+    return look(packed.segment, wanted)
+
+
+def _measured(store: IndexStore, found: Candidates, vector: Vectors) -> Candidates:
+    """The same with the cosines of the nearest as their stored vectors say."""
+    if found.vector is None or not len(found):
+        return found
+    own = found.vector.own.copy()
+    nearest = np.argsort(-own, kind="stable")[:_MEASURED]
+    keys, vectors = store.vectors(found.keys[nearest].tolist())
+    at = nearest[np.argsort(found.keys[nearest], kind="stable")]
+    known = np.searchsorted(found.keys[at], keys)
+    own[at[known]] = np.einsum("ij,j->i", vectors, vector)
+    return replace(found, vector=replace(found.vector, own=own))
+
+
+def nearest(view: View, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
+    """The nearest passages of a large index as a search finds them: keys and cosines, nearest first."""
+    keys, cosines = np.empty(0, np.int64), np.empty(0)
+    if view.matrix is not None:
+        own, _ = view.matrix.cosines(vector)
+        rows = candidates([own], _allowed(view.corpus, kept), limit)
+        keys, cosines = view.corpus.keys[rows], own[rows]
+    if view.packed:
+        wanted = Look(
+            found=None,
+            known=TextStatistics(),
+            vector=vector,
+            allowed=view.packed.segment.allowed(kept, view.packed.standing),
+        )
+        found = _measured(view.store, look(view.packed.segment, wanted), vector)
+        if found.vector:
+            keys, cosines = np.r_[keys, found.keys], np.r_[cosines, found.vector.own]
+    best = np.argsort(-cosines, kind="stable")[:limit]
+    return keys[best], cosines[best]
+
+
+def _parts(found: Candidates, trust: float, settings: RankingSettings) -> dict[str, Floats]:
+    if settings.fusion == "blend":
+        return blend(found.text, found.vector)
+    if settings.fusion == "rrf":
+        return reciprocal_ranks(found.text, found.vector)
+    return fuse(found.text, found.vector, trust)
+
+
+def _question_parts(found: Candidates, view: View, query: Query) -> dict[str, Floats]:
+    parts = {
+        "speaker": speaker_bonus(found.labels, view.speakers, query.text),
+        "cues": cue_bonus(found.cues, asks_when(query.text)),
+    }
+    asked = asked_days(query.text, query.today)
+    if asked and len(found):
+        days, place = np.unique(found.days, return_inverse=True)
+        parts["date"] = np.array([asked.bonus(int(day)) for day in days])[place]
+    return parts
 
 
 def _allowed(corpus: Corpus, kept: SearchFilter) -> Mask:
@@ -258,24 +272,24 @@ def _looked_up(view: View, vector: Vectors, nearest: Ints, cosines: Floats, lexi
     return vector_evidence(own, (running[high + 1] - running[low]) / (high - low + 1), corpus)
 
 
-def to_hits(view: View, query: Query, ranked: _Ranked, settings: RankingSettings) -> tuple[Hit, ...]:
+def to_hits(view: View, query: Query, ranked: Ranked, settings: RankingSettings) -> tuple[Hit, ...]:
     """The best candidates as hits, each text once."""
     varied = settings.mmr_lambda < 1
     pool = 4 * query.limit if varied else query.limit
-    chosen = list(islice(_distinct(view, ranked, pool + 20), pool))
+    chosen = list(islice(_distinct(view.store, ranked, pool + 5), pool))
     if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda)
     terms = analysis.query_terms(query.text)
     return tuple(_hit(found, position, ranked, terms, query) for position, found in chosen[: query.limit])
 
 
-def _distinct(view: View, ranked: _Ranked, step: int) -> Iterator[tuple[int, StoredPassage]]:
+def _distinct(store: IndexStore, ranked: Ranked, step: int) -> Iterator[tuple[int, StoredPassage]]:
     """Positions of the candidates with their passages, best first, each text once; read `step` at a time."""
     order = np.argsort(-ranked.scores, kind="stable")
     seen = set[str]()
     for start in range(0, len(order), step):
-        keys = view.corpus.keys[ranked.rows[order[start : start + step]]].tolist()
-        stored = view.store.passages(keys)
+        keys = ranked.candidates.keys[order[start : start + step]].tolist()
+        stored = store.passages(keys)
         for position, key in zip(order[start : start + step].tolist(), keys, strict=True):
             found = stored.get(key)
             if found is None:
@@ -286,14 +300,14 @@ def _distinct(view: View, ranked: _Ranked, step: int) -> Iterator[tuple[int, Sto
                 yield position, found
 
 
-def _varied(chosen: list[tuple[int, StoredPassage]], ranked: _Ranked, weight: float) -> list[tuple[int, StoredPassage]]:
+def _varied(chosen: list[tuple[int, StoredPassage]], ranked: Ranked, weight: float) -> list[tuple[int, StoredPassage]]:
     scores = ranked.scores[[position for position, _ in chosen]]
     terms = [frozenset(analysis.index_terms(found.passage.text)) for _, found in chosen]
     return [chosen[i] for i in diversified(scores, terms, weight)] if chosen else chosen
 
 
-def _hit(found: StoredPassage, position: int, ranked: _Ranked, terms: list[str], query: Query) -> Hit:
-    row = ranked.rows[position]
+def _hit(found: StoredPassage, position: int, ranked: Ranked, terms: list[str], query: Query) -> Hit:
+    text, vector = ranked.candidates.text, ranked.candidates.vector
     return Hit(
         path=found.path,
         source=found.source,
@@ -301,8 +315,8 @@ def _hit(found: StoredPassage, position: int, ranked: _Ranked, terms: list[str],
         ordinal=found.ordinal,
         snippet=snippet(found.passage.text, terms) if query.snippets else found.passage.text,
         score=float(ranked.scores[position]),
-        text_score=float(ranked.text.unit[row]) if ranked.text else 0.0,
-        vector_score=float(ranked.vector.own[row]) if ranked.vector else None,
+        text_score=float(text.unit[position]) if text else 0.0,
+        vector_score=float(vector.own[position]) if vector else None,
         signals={name: float(part[position]) for name, part in ranked.parts.items()} if query.explain else {},
     )
 
@@ -316,6 +330,7 @@ def embed_question(embedder: Embedder, question: str, degraded: list[str]) -> Ve
         return None
 
 
-def trust_in(embedder: Embedder, question: str) -> float:
-    """How far the model's vectors count for a question: less in a script that it was not trained on."""
-    return _FOREIGN_TRUST if analysis.has_unspaced(question) and not embedder.multilingual else 1.0
+def trust_in(embedder: Embedder | None, question: str) -> float:
+    """How far vectors count for a question: less in a script that the model, or no model, was trained on."""
+    known = embedder is not None and embedder.multilingual
+    return _FOREIGN_TRUST if analysis.has_unspaced(question) and not known else 1.0

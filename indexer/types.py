@@ -7,6 +7,7 @@ forward slashes; a higher score is better; `date` is the day that a text speaks 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import Literal
@@ -116,11 +117,13 @@ class SearchResults:
     Attributes:
         mode: What was really done: a hybrid search without vectors is a text search.
         degraded: Parts that were asked for and missing, each "part: why and what to do".
+        stages_ms: How long each stage took, in the order of the stages.
     """
 
     hits: tuple[Hit, ...]
     mode: Mode
     degraded: tuple[str, ...] = ()
+    stages_ms: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,18 +7,24 @@ terms and no vectors, it is handed both.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from indexer.corpus import Corpus, Floats, Ints
 from indexer.types import Fingerprint, Passage, SearchFilter, Source, Vectors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileState:
+class FileState(NamedTuple):
     """What is known of a file's content without reading it again.
+
+    A tuple, since each look at the files makes one for every file. The fields from the size to the inode are
+    those of `SourceFile`, in its order.
 
     Attributes:
         checked_ns: When its content was read, for telling a change within the clock's grain.
@@ -112,10 +118,44 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What happened to an index after some revision.
+
+    Attributes:
+        revision: The revision that the index has now.
+        generation: Which making of the index this is; of another one, nothing that was known holds.
+        files: Number, path and source of each file that was written since, and is there now.
+        gone: Numbers of the files that were forgotten since.
+    """
+
+    revision: int
+    generation: str
+    files: tuple[tuple[int, str, Source], ...] = ()
+    gone: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TermPosting:
     """Where one term occurs: passage keys, ascending, and how often in each."""
 
     term: str
+    keys: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermEntries:
+    """Some terms and every passage they occur in.
+
+    Attributes:
+        terms: Hash of each term, see `postings.term_hashes`, shape (g,), in no order.
+        sizes: Passages of each term, shape (g,), at least 1.
+        keys: The store's key of each passage, term after term, ascending within each, shape (m,).
+        counts: How often the term occurs in it, shape (m,).
+    """
+
+    terms: NDArray[np.uint64]
+    sizes: Ints
     keys: Ints
     counts: Ints
 
@@ -139,8 +179,13 @@ class IndexStore(Protocol):
         """What the index was made with; None for an empty one."""
         ...
 
-    def reset(self, fingerprint: Fingerprint) -> None:
-        """Drop everything and begin anew for a fingerprint, in one transaction."""
+    def reset(self, fingerprint: Fingerprint, *, only_missing: bool = False) -> None:
+        """Drop everything and begin anew for a fingerprint, in one transaction.
+
+        Args:
+            fingerprint: What it is made with from now on.
+            only_missing: Leave an index be that another process has begun meanwhile.
+        """
         ...
 
     def reading(self) -> AbstractContextManager[None]:
@@ -151,8 +196,18 @@ class IndexStore(Protocol):
         """A number that grows with every write, by any process."""
         ...
 
-    def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState]:
-        """The states of the given files, or of every one, by path."""
+    def generation(self) -> str:
+        """A random name for this making of the index, another one after every `reset`; empty before the first."""
+        ...
+
+    def changed_since(self, revision: int) -> Changes:
+        """What was written and forgotten after a revision of this generation; costs as much as it tells."""
+        ...
+
+    def file_states(
+        self, paths: Collection[str] | None = None, *, unless: Callable[[FileState], bool] | None = None
+    ) -> dict[str, FileState]:
+        """The states of the given files, or of every one, by path; those that `unless` is true of are left out."""
         ...
 
     def unembedded_paths(self) -> set[str]:
@@ -171,12 +226,15 @@ class IndexStore(Protocol):
         """Apply all in one transaction, but for files whose expected revision no longer holds.
 
         Raises:
-            StoreOutdated: `made_with` is given and is not what the index was made with.
+            StoreReplaced: `made_with` is given and is not what the index was made with.
         """
         ...
 
-    def corpus(self, previous: Corpus | None) -> Corpus:
-        """All passages as columns; what `previous` holds and nobody changed is not read again."""
+    def corpus(self, previous: Corpus | None, *, since: int = 0) -> Corpus:
+        """The passages of all files that were written after a revision, as columns.
+
+        What `previous` holds and nobody changed is not read again, where it is of the same `since`.
+        """
         ...
 
     def postings(self, terms: Sequence[str]) -> list[TermPosting]:
@@ -197,6 +255,18 @@ class IndexStore(Protocol):
 
     def counts(self) -> StoreCounts:
         """How much the index holds."""
+        ...
+
+    def term_entries(self) -> Iterator[TermEntries]:
+        """Every term and the passages that it occurs in, in chunks."""
+        ...
+
+    def all_vectors(self) -> Iterator[tuple[Ints, Vectors]]:
+        """Every stored vector: keys of shape (m,), float32 of shape (m, dimensions), in chunks."""
+        ...
+
+    def pack_path(self) -> Path | None:
+        """Where a file may be that is made from this index and goes with it; None where there is no such place."""
         ...
 
     def check(self) -> None:

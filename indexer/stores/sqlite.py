@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
+import secrets
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from indexer.corpus import COLUMNS, Corpus, CorpusFile, Floats, Ints
-from indexer.errors import StoreCorrupt, StoreLocked, StoreOutdated
+from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced
+from indexer.stores import bulk
 from indexer.stores.base import (
+    Changes,
     FileState,
     FileWrite,
     KnownPassage,
-    NewPassage,
     StoreCounts,
     StoredPassage,
+    TermEntries,
     TermPosting,
     Written,
 )
@@ -35,14 +41,19 @@ from indexer.stores.tables import (
     VECTORS,
     corpus_files,
     passage_of,
-    state_of,
-    titles_of,
+    states_of,
     vector_filter,
 )
-from indexer.types import Fingerprint, LineRange, Passage, SearchFilter, Vectors
+from indexer.stores.writes import apply, drop_tables
+from indexer.types import Fingerprint, LineRange, SearchFilter, Source, Vectors
+
+if TYPE_CHECKING:
+    from indexer.stores.database import Row
 
 # sqlite-vec takes at most this many neighbours in one query.
 NEAREST_LIMIT = 4096
+# While a generation is made, the one in use takes fewer revisions and keys than this.
+_AHEAD = 1 << 32
 _BATCH = 500
 
 
@@ -60,33 +71,52 @@ class SqliteStore:
 
         self.path = path
         self._database = Database(path, busy_seconds=busy_seconds)
+        self._seen = False
 
     def fingerprint(self) -> Fingerprint | None:
         """See `IndexStore`."""
-        if not self._has_tables():
-            return None
-        stored = self._database.value("SELECT value FROM meta WHERE name = 'fingerprint'")
-        return Fingerprint(**json.loads(stored)) if stored else None
+        stored = self._noted("SELECT value FROM meta WHERE name = 'fingerprint'")
+        return Fingerprint(**json.loads(stored[0][0])) if stored else None
 
-    def reset(self, fingerprint: Fingerprint) -> None:
-        """See `IndexStore`."""
+    def reset(self, fingerprint: Fingerprint, *, after: SqliteStore | None = None, only_missing: bool = False) -> None:
+        """See `IndexStore`.
+
+        Args:
+            fingerprint: What it begins anew for.
+            after: The store that this one takes the place of: its numbers stay below those given here.
+            only_missing: Leave an index be that somebody else has begun meanwhile.
+        """
         made = {name: getattr(fingerprint, name) for name in ("model", "dimensions", "rules", "schema")}
         with self._database.writing():
             self._refuse_foreign()
             # Other processes hold older revisions and keys in memory, maybe of a file that was deleted:
             # both go on from where they were, and from the clock (µs) where nothing tells where that was.
+            if only_missing and self.fingerprint() is not None:
+                return
             now = time.time_ns() // 1000
-            revision = max(now, self.revision() + 1)
-            highest = max(now, self._highest_key())
-            for kind in ("view", "table"):
-                self._drop_all(kind)
+            revision = max(now, self.revision() + 1, after.revision() + _AHEAD if after else 0)
+            highest = max(now, self._highest_key(), after._highest_key() + _AHEAD if after else 0)
+            drop_tables(self._database)
             self._database.run(TABLES)
             if fingerprint.dimensions:
                 self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
             self._database.run_many(
-                "INSERT INTO meta VALUES (?, ?)", [("fingerprint", json.dumps(made)), ("revision", revision)]
+                "INSERT INTO meta VALUES (?, ?)",
+                [("fingerprint", json.dumps(made)), ("revision", revision), ("generation", secrets.token_hex(8))],
             )
             self._database.run("INSERT INTO sqlite_sequence VALUES ('passages', ?)", (highest,))
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Nobody else writes within the block; what this thread writes in it is one transaction."""
+        return self._database.writing()
+
+    def size_bytes(self) -> int:
+        """What the file and its log take."""
+        return self._database.size_bytes()
+
+    def drop_stale(self) -> None:
+        """Close connections to a file that another one has taken the place of."""
+        self._database.drop_stale()
 
     def reading(self) -> AbstractContextManager[None]:
         """See `IndexStore`."""
@@ -94,11 +124,23 @@ class SqliteStore:
 
     def revision(self) -> int:
         """See `IndexStore`."""
-        if not self._has_tables():
-            return 0
-        return int(self._database.value("SELECT value FROM meta WHERE name = 'revision'") or 0)
+        return self._now()[0]
 
-    def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState]:
+    def generation(self) -> str:
+        """See `IndexStore`."""
+        return self._now()[1]
+
+    def changed_since(self, revision: int) -> Changes:
+        """See `IndexStore`."""
+        now, generation = self._now()
+        if now == revision:
+            return Changes(revision=now, generation=generation)
+        with self.reading():
+            return self._changes(revision)
+
+    def file_states(
+        self, paths: Collection[str] | None = None, *, unless: Callable[[FileState], bool] | None = None
+    ) -> dict[str, FileState]:
         """See `IndexStore`."""
         if not self._has_tables():
             return {}
@@ -106,8 +148,9 @@ class SqliteStore:
         if paths is None:
             rows = self._database.rows(query)
         else:
-            rows = [row for path in paths for row in self._database.rows(f"{query} WHERE path = ?", (path,))]
-        return {row[0]: state_of(row) for row in rows}
+            among = " WHERE path IN (SELECT value FROM json_each(?))"
+            rows = self._database.rows(query + among, (json.dumps(list(paths)),))
+        return states_of(rows, unless)
 
     def unembedded_paths(self) -> set[str]:
         """See `IndexStore`."""
@@ -135,54 +178,48 @@ class SqliteStore:
 
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """See `IndexStore`."""
-        found: dict[bytes, bytes] = {}
-        for text_hash in text_hashes:
-            row = self._database.rows(
-                """SELECT v.embedding FROM passages p JOIN vectors v ON v.key = p.key
-                   WHERE p.text_hash = ? AND p.embedded LIMIT 1""",
-                (text_hash,),
-            )
-            if row:
-                found[text_hash] = row[0][0]
-        return found
+        hexed = json.dumps([text_hash.hex() for text_hash in text_hashes])
+        rows = self._database.rows(
+            """SELECT unhex(j.value), v.embedding FROM json_each(?) j CROSS JOIN vectors v ON v.key =
+               (SELECT p.key FROM passages p WHERE p.text_hash = unhex(j.value) AND p.embedded LIMIT 1)""",
+            (hexed,),
+        )
+        return dict(rows)
 
     def write(self, writes: Sequence[FileWrite], *, made_with: Fingerprint | None = None) -> Written:
         """See `IndexStore`."""
-        refused = []
         with self._database.writing():
             if made_with is not None and self.fingerprint() != made_with:
-                raise StoreOutdated(
+                raise StoreReplaced(
                     f"The index {self.path} was made anew by another process. Run `memory-service reindex` again."
                 )
             revision = self.revision() + 1
             self._database.run("UPDATE meta SET value = ? WHERE name = 'revision'", (revision,))
             now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
             self._database.run("INSERT OR REPLACE INTO meta VALUES ('updated_at', ?)", (now,))
-            for write in writes:
-                stored = self._database.value("SELECT revision FROM files WHERE path = ?", (write.path,)) or 0
-                if stored != write.expected_revision:
-                    refused.append(write.path)
-                else:
-                    self._apply(write, revision)
-            if any(write.removed or write.moved for write in writes):
-                self._forget_labels()
+            refused = apply(self._database, writes, revision)
         return Written(revision=revision, refused=tuple(refused))
 
-    def corpus(self, previous: Corpus | None) -> Corpus:
+    def corpus(self, previous: Corpus | None, *, since: int = 0) -> Corpus:
         """See `IndexStore`."""
         with self.reading():
-            revision = self.revision()
-            if previous and previous.revision == revision:
+            revision, generation = self._now()
+            if previous is not None and (previous.generation, previous.since) != (generation, since):
+                previous = None
+            if previous is not None and previous.revision == revision:
                 return previous
             if not revision:
-                return Corpus(revision=0, files=(), label_names={})
-            if previous and previous.revision > revision:
+                return Corpus(revision=0, files=(), label_names={}, since=since)
+            if previous is not None and previous.revision > revision:
                 previous = None
-            kept = self._unchanged(previous)
-            changed = self._tables_since(previous.revision if previous else 0)
+            changes = self._changes(since if previous is None else previous.revision)
+            files = self._corpus_files(changes.files)
             names = {row[0]: row[1] for row in self._database.rows("SELECT label, name FROM labels")}
-        files = sorted((kept | changed).values(), key=lambda file: file.path)
-        return Corpus(revision=revision, files=tuple(file for file in files if len(file.table)), label_names=names)
+        if previous is not None:
+            stale = {file for file, _, _ in changes.files}.union(changes.gone)
+            files = [file for file in previous.files if file.file not in stale] + files
+        files.sort(key=attrgetter("path"))
+        return Corpus(revision=revision, files=tuple(files), label_names=names, generation=generation, since=since)
 
     def postings(self, terms: Sequence[str]) -> list[TermPosting]:
         """See `IndexStore`."""
@@ -215,11 +252,11 @@ class SqliteStore:
         if keys is None:
             rows = self._database.rows("SELECT key, embedding FROM vectors")
         else:
-            rows = [
-                row
-                for key in keys
-                for row in self._database.rows("SELECT key, embedding FROM vectors WHERE key = ?", (key,))
-            ]
+            # One statement that looks each key up: vec0 answers `key IN (…)` with a scan of all.
+            rows = self._database.rows(
+                "SELECT v.key, v.embedding FROM json_each(?) k CROSS JOIN vectors v ON v.key = k.value",
+                (json.dumps([int(key) for key in keys]),),
+            )
         flat = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
         return np.array([row[0] for row in rows], np.int64), flat.reshape(len(rows), -1) if rows else flat.reshape(0, 0)
 
@@ -256,6 +293,20 @@ class SqliteStore:
             updated_at=dt.datetime.fromisoformat(updated) if updated else None,
         )
 
+    def term_entries(self) -> Iterator[TermEntries]:
+        """See `IndexStore`."""
+        return bulk.term_entries(self._database)
+
+    def all_vectors(self) -> Iterator[tuple[Ints, Vectors]]:
+        """See `IndexStore`."""
+        fingerprint = self.fingerprint()
+        return bulk.vectors(self._database) if fingerprint and fingerprint.dimensions else iter(())
+
+    def pack_path(self) -> Path | None:
+        """See `IndexStore`."""
+        # Beside the file itself, not beside a link to it: another generation has another one.
+        return Path(f"{os.path.realpath(self.path)}.pack")
+
     def check(self) -> None:
         """See `IndexStore`."""
         if not self._has_tables():
@@ -270,10 +321,7 @@ class SqliteStore:
     def scrub(self) -> None:
         """See `IndexStore`."""
         # The log still holds pages from before the removal until it is written back and cut.
-        if not self._database.exists():
-            return
-        blocked, *_ = self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")[0]
-        if blocked:
+        if self._database.exists() and not self._database.cut_log():
             raise StoreLocked(
                 f"Another process reads the index {self.path}, so what was removed is still in its log. "
                 "Wait for it to end, or stop it, and try again."
@@ -304,97 +352,47 @@ class SqliteStore:
                 f"{self.path} is an SQLite file of something else. Move it away and run `memory-service reindex`."
             )
 
-    def _drop_all(self, kind: str) -> None:
-        # Virtual tables first: they drop their own shadow tables.
-        rows = self._database.rows(
-            """SELECT name FROM sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite_%'
-               ORDER BY sql NOT LIKE 'CREATE VIRTUAL%', name = 'terms'""",
-            (kind,),
+    def _now(self) -> tuple[int, str]:
+        """The revision and the generation."""
+        # One statement: a reset between two would give a pair that never was.
+        noted: dict[str, Any] = dict(
+            self._noted("SELECT name, value FROM meta WHERE name IN ('generation', 'revision')")
         )
-        for (name,) in rows:
-            self._database.run(f'DROP {kind} IF EXISTS "{name}"')
+        return int(noted.get("revision", 0)), str(noted.get("generation", ""))
 
-    def _unchanged(self, previous: Corpus | None) -> dict[str, CorpusFile]:
-        if previous is None:
-            return {}
-        paths = {
-            row[0] for row in self._database.rows("SELECT path FROM files WHERE revision <= ?", (previous.revision,))
-        }
-        return {file.path: file for file in previous.files if file.path in paths}
+    def _noted(self, query: str) -> list[Row]:
+        """What a query of `meta` gives; nothing where nothing is stored."""
+        # Looking for the tables first costs as much as the question itself: only before they were seen.
+        if not self._seen and not self._has_tables():
+            return []
+        try:
+            rows = self._database.rows(query)
+        except StoreError:
+            if self._has_tables():
+                raise
+            self._seen = False
+            return []
+        self._seen = True
+        return rows
 
-    def _tables_since(self, revision: int) -> dict[str, CorpusFile]:
+    def _changes(self, revision: int) -> Changes:
+        now, generation = self._now()
+        if not now:
+            return Changes(revision=0, generation="")
         files = self._database.rows("SELECT file, path, source FROM files WHERE revision > ?", (revision,))
+        gone = self._database.rows("SELECT file FROM gone WHERE revision > ?", (revision,))
+        return Changes(revision=now, generation=generation, files=tuple(files), gone=tuple(row[0] for row in gone))
+
+    def _corpus_files(self, files: Sequence[tuple[int, str, Source]]) -> list[CorpusFile]:
+        columns = ", ".join(f"p.{name}" for name in COLUMNS)
         rows = self._database.rows(
-            f"""SELECT p.file, {", ".join(f"p.{name}" for name in COLUMNS)} FROM passages p
-               WHERE p.file IN (SELECT file FROM files WHERE revision > ?) ORDER BY p.file, p.ordinal""",
-            (revision,),
+            f"""SELECT p.file, {columns} FROM passages p WHERE p.file IN (SELECT value FROM json_each(?))
+                ORDER BY p.file, p.ordinal""",
+            (json.dumps([file for file, _, _ in files]),),
         )
         return corpus_files(files, rows)
-
-    def _apply(self, write: FileWrite, revision: int) -> None:
-        for key, terms in write.removed:
-            self._remove_passage(key, terms)
-        if write.state is None:
-            self._database.run("DELETE FROM files WHERE path = ?", (write.path,))
-            return
-        file = self._put_state(write.state, revision)
-        self._database.run_many(
-            """UPDATE passages SET ordinal = ?, start_line = ?, end_line = ?, heading = ?, opens_section = ?, cues = ?,
-               label = ? WHERE key = ?""",
-            [
-                (ordinal, p.start_line, p.end_line, titles_of(p), p.opens_section, int(p.cues), self._label(p), key)
-                for key, ordinal, p in write.moved
-            ],
-        )
-        for new in write.inserted:
-            self._insert_passage(file, write.state.source, new)
-
-    def _put_state(self, state: FileState, revision: int) -> int:
-        known = self._database.value("SELECT file FROM files WHERE path = ?", (state.path,))
-        row = (
-            state.path, state.source, state.size_bytes, state.mtime_ns, state.ctime_ns, state.inode,
-            state.checked_ns, state.content_hash, state.failure, revision,
-        )  # fmt: skip
-        if known is None:
-            return self._database.insert(f"INSERT INTO files ({STATE_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", row)
-        self._database.run(f"UPDATE files SET ({STATE_COLUMNS}) = (?,?,?,?,?,?,?,?,?,?) WHERE file = ?", (*row, known))
-        return int(known)
-
-    def _insert_passage(self, file: int, source: str, new: NewPassage) -> None:
-        passage = new.passage
-        day = passage.date.toordinal() if passage.date else 0
-        key = self._database.insert(
-            """INSERT INTO passages (file, ordinal, start_line, end_line, text, heading, opens_section, day, label,
-               cues, chars, length, text_hash, embedded) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)""",
-            (
-                file, new.ordinal, passage.start_line, passage.end_line, passage.text, titles_of(passage),
-                passage.opens_section, day, self._label(passage), int(passage.cues), len(passage.text),
-                len(new.terms), new.text_hash, new.vector is not None,
-            ),
-        )  # fmt: skip
-        self._database.run("INSERT INTO terms (rowid, body) VALUES (?, ?)", (key, " ".join(new.terms)))
-        if new.vector is not None:
-            self._database.run("INSERT INTO vectors VALUES (?, ?, ?, ?)", (key, new.vector, source, day))
-
-    def _remove_passage(self, key: int, terms: Sequence[str]) -> None:
-        self._database.run("INSERT INTO terms (terms, rowid, body) VALUES ('delete', ?, ?)", (key, " ".join(terms)))
-        if self._database.value("SELECT embedded FROM passages WHERE key = ?", (key,)):
-            self._database.run("DELETE FROM vectors WHERE key = ?", (key,))
-        self._database.run("DELETE FROM passages WHERE key = ?", (key,))
 
     def _highest_key(self) -> int:
         if not self._has_tables():
             return 0
         return int(self._database.value("SELECT seq FROM sqlite_sequence WHERE name = 'passages'") or 0)
-
-    def _forget_labels(self) -> None:
-        self._database.run(
-            """DELETE FROM labels
-               WHERE NOT EXISTS (SELECT 1 FROM passages p WHERE p.label = labels.label AND p.label > 0)"""
-        )
-
-    def _label(self, passage: Passage) -> int:
-        if passage.label is None:
-            return 0
-        self._database.run("INSERT OR IGNORE INTO labels (name) VALUES (?)", (passage.label,))
-        return int(self._database.value("SELECT label FROM labels WHERE name = ?", (passage.label,)))

@@ -19,9 +19,11 @@ from indexer import (
     Source,
 )
 from indexer.matrix import load_matrix
-from indexer.search import MAX_QUERY_CHARS, Query, View, find_postings, rank, to_hits, vector_text
+from indexer.search import MAX_QUERY_CHARS, Query, rank, to_hits
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
+from indexer.view import View
+from indexer.words import NO_WORDS, find_words, vector_text
 from tests.indexer.talks import write_log
 from tests.indexer.workspace import TODAY, CountingEmbedder, FailingEmbedder, Workspace, texts
 
@@ -309,8 +311,8 @@ def test_ranges_are_left_out_of_vectors_in_memory_and_in_the_store(
         view = view_of(workspace.root, in_memory=in_memory)
         for question in ("quokka called Miez", "袋鼠"):
             query = Query(text=question, limit=400, mode=mode, kept=kept, today=TODAY)
-            postings = find_postings(view, question) if mode == "hybrid" else []
-            ranked = rank(view, query, postings, HashEmbedder().embed_query(question), 1.0, PLAIN)
+            words = find_words(view, question) if mode == "hybrid" else NO_WORDS
+            ranked = rank(view, query, words, HashEmbedder().embed_query(question), 1.0, PLAIN)
             found = {hit.passage.start_line for hit in to_hits(view, query, ranked, PLAIN)}
             assert found == set(range(2, 303)) - set(range(shown[0], shown[1] + 1))
 
@@ -392,8 +394,8 @@ def test_a_store_too_large_for_memory_finds_the_same(workspace: Workspace, mode:
         vector = HashEmbedder().embed_query(question)
         found = []
         for view in views:
-            postings = find_postings(view, question) if mode == "hybrid" else []
-            found.append(to_hits(view, query, rank(view, query, postings, vector, 1.0, PLAIN), PLAIN))
+            words = find_words(view, question) if mode == "hybrid" else NO_WORDS
+            found.append(to_hits(view, query, rank(view, query, words, vector, 1.0, PLAIN), PLAIN))
         inside, beside = found
         assert inside[0].passage == beside[0].passage
         assert len({hit.passage.text for hit in inside} & {hit.passage.text for hit in beside}) >= 6
@@ -500,8 +502,8 @@ def test_common_words_and_speakers_are_left_out_of_the_vector(workspace: Workspa
     index.search("Anna's project wombat")
     index.search("Anna project")
     assert embedder.questions[-2:] == ["wombat", "Anna project"]
-    corpus = view_of(workspace.root, in_memory=False).corpus
-    assert vector_text("Bob wombat", [], corpus) == "wombat"
+    view = view_of(workspace.root, in_memory=False)
+    assert vector_text("Bob wombat", NO_WORDS, view) == "wombat"
 
 
 def test_results_are_stable_and_limited(workspace: Workspace) -> None:

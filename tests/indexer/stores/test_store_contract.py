@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from indexer.plan import passage_terms, text_hash
-from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written
+from indexer.stores.base import Changes, FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.types import Cue, Fingerprint, LineRange, Passage, SearchFilter
@@ -110,8 +111,11 @@ def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Pat
     assert store.postings(["x"]) == []
     store.check()
     store.scrub()
+    assert store.generation() == ""
+    assert store.changed_since(0) == Changes(revision=0, generation="")
     with store.reading():
         assert len(store.corpus(None)) == 0
+        assert len(store.corpus(None, since=5)) == 0
     assert list(tmp_path.iterdir()) == [], "looking makes no file"
 
 
@@ -170,6 +174,78 @@ def test_a_reset_forgets_everything(store: IndexStore) -> None:
     assert store.counts().passages == 1
 
 
+def test_every_making_has_a_name_of_its_own(store: IndexStore, open_store: Open) -> None:
+    first = store.generation()
+    put(store, "memory/a.md", ["one"])
+    assert first
+    assert store.generation() == open_store().generation() == first
+    store.reset(MADE)
+    assert store.generation() == open_store().generation() != first
+
+
+def test_changes_are_what_was_written_and_what_went(store: IndexStore, open_store: Open) -> None:
+    made = open_store().revision()
+    put(store, "memory/a.md", ["one"])
+    first = put(store, "memory/b.md", ["two"]).revision
+    put(store, "sessions/c.jsonl", ["three"], source="sessions")
+    before = open_store().changed_since(made)
+    numbers = {path: file for file, path, _ in before.files}
+    assert sorted(before.files) == sorted(
+        (numbers[path], path, "sessions" if path.startswith("s") else "memory") for path in store.file_states()
+    )
+    assert before.gone == ()
+    assert store.changed_since(before.revision) == Changes(revision=before.revision, generation=store.generation())
+    store.write([removal(store, "memory/a.md")])
+    put(store, "memory/b.md", ["four"], expected=first)
+    # The same path anew is another file.
+    put(store, "memory/a.md", ["five"])
+    after = store.changed_since(before.revision)
+    assert after.revision == store.revision()
+    assert {path for _, path, _ in after.files} == {"memory/a.md", "memory/b.md"}
+    assert {file for file, _, _ in after.files} & set(numbers.values()) == {numbers["memory/b.md"]}
+    assert after.gone == (numbers["memory/a.md"],)
+    assert store.changed_since(made).gone == after.gone
+    store.reset(MADE)
+    assert store.changed_since(made).gone == ()
+    assert store.changed_since(made).generation != after.generation
+
+
+def test_a_corpus_can_begin_at_a_revision(store: IndexStore, open_store: Open) -> None:
+    put(store, "memory/b.md", ["one"])
+    since = put(store, "memory/c.md", ["two"]).revision
+    assert len(store.corpus(None, since=since)) == 0
+    put(store, "memory/a.md", ["three", "four"])
+    put(store, "memory/c.md", ["five"], expected=since)
+    tail = store.corpus(None, since=since)
+    assert [file.path for file in tail.files] == ["memory/a.md", "memory/c.md"]
+    assert len(store.corpus(tail)) == 5, "another beginning is another corpus"
+    assert store.corpus(tail, since=since) is tail
+    store.write([removal(open_store(), "memory/a.md"), removal(store, "memory/b.md")])
+    put(store, "memory/d.md", ["six"])
+    later = store.corpus(tail, since=since)
+    assert [file.path for file in later.files] == ["memory/c.md", "memory/d.md"]
+    assert later.files[0] is tail.files[1], "what nobody changed is not read again"
+
+
+def test_a_corpus_brought_up_to_date_is_the_one_made_anew(store: IndexStore) -> None:
+    chance = random.Random(1)
+    corpus = None
+    for step in range(60):
+        path = f"memory/{chance.randrange(6)}.md"
+        known = store.file_states().get(path)
+        if step % 25 == 24:
+            store.reset(MADE)
+        elif known and chance.random() < 0.4:
+            store.write([removal(store, path)])
+        else:
+            texts = [f"{step} {n}" for n in range(chance.randrange(3))]
+            put(store, path, texts, expected=known.revision if known else 0)
+        corpus, anew = store.corpus(corpus), store.corpus(None)
+        assert [file.path for file in corpus.files] == [file.path for file in anew.files]
+        assert corpus.keys.tolist() == anew.keys.tolist()
+        assert (corpus.revision, corpus.generation) == (anew.revision, anew.generation)
+
+
 def test_a_write_is_refused_when_the_file_changed_meanwhile(store: IndexStore, open_store: Open) -> None:
     first = put(store, "memory/a.md", ["one"]).revision
     assert put(open_store(), "memory/a.md", ["two"]).refused == ("memory/a.md",), "it is known already"
@@ -180,6 +256,17 @@ def test_a_write_is_refused_when_the_file_changed_meanwhile(store: IndexStore, o
     assert store.file_states()["memory/a.md"].revision == second
     gone = FileWrite(path="memory/a.md", state=None, expected_revision=first)
     assert store.write([gone]).refused == ("memory/a.md",)
+
+
+def test_two_writes_of_one_file_count_in_their_order(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one"])
+    anew = FileWrite(
+        path="memory/a.md", state=state("memory/a.md"), expected_revision=0, inserted=(new(0, passage("two")),)
+    )
+    assert store.write([removal(store, "memory/a.md"), anew]).refused == ()
+    assert [known.passage.text for known in store.known_passages("memory/a.md")] == ["two"]
+    assert store.write([anew, anew]).refused == ("memory/a.md", "memory/a.md")
+    store.check()
 
 
 def test_one_refused_file_does_not_stop_the_others(store: IndexStore) -> None:

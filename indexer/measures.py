@@ -1,0 +1,45 @@
+"""Owns measures of an index on its own passages: some of them, and how right its fast path is.
+
+Invariants: reading only; the same index gives the same sample.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from indexer.corpus import Ints
+from indexer.search import nearest
+from indexer.types import SearchFilter
+from indexer.view import View
+
+
+def sampled_texts(view: View, count: int) -> list[str]:
+    """Texts of some passages, spread over all of them."""
+    keys = _sampled(view, count)
+    stored = view.store.passages(keys.tolist())
+    return [found.passage.text for found in stored.values()]
+
+
+def recall(view: View, limit: int, samples: int) -> float | None:
+    """Share of the exact nearest passages of some stored vectors that the fast path finds; None where there is none."""
+    if not view.packed or view.packed.segment.codes is None:
+        return None
+    _, vectors = view.store.vectors(_sampled(view, samples).tolist())
+    kept = SearchFilter()
+    shares = []
+    for vector in vectors:
+        exact, cosines = view.store.nearest(vector, limit, kept)
+        found, found_cosines = nearest(view, vector, limit, kept)
+        # Passages as near as the last exact one are as good as it.
+        good = len(set(found.tolist()) & set(exact.tolist()))
+        ties = int(np.count_nonzero(found_cosines >= cosines[-1] - 1e-6)) if len(cosines) else 0
+        shares.append(max(good, min(ties, len(exact))) / max(1, len(exact)))
+    return float(np.mean(shares)) if shares else None
+
+
+def _sampled(view: View, count: int) -> Ints:
+    keys = np.concatenate([view.corpus.keys, view.packed.segment.keys if view.packed else view.corpus.keys[:0]])
+    chosen = random.Random(len(keys)).sample(range(len(keys)), min(count, len(keys)))
+    return np.sort(keys[chosen])

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer.plan import passage_terms
+from indexer.postings import term_hash
+from indexer.stores import bulk
+from indexer.stores.bulk import passage_columns, stored_files, term_entries, vectors
+from indexer.stores.database import Database
+from indexer.stores.sqlite import SqliteStore
+from indexer.types import Fingerprint
+from tests.indexer.stores.test_store_contract import MADE, passage, put, removal
+
+TEXTS = ["deploy on tuesdays", "部署在星期二", "deploy deploy deploy on friday", "café au lait", "a1 a10 a2 a", "x"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    made = SqliteStore(tmp_path / "index.sqlite")
+    made.reset(MADE)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def database(store: SqliteStore) -> Iterator[Database]:
+    opened = Database(store.path)
+    yield opened
+    opened.close()
+
+
+def expected(store: SqliteStore) -> dict[tuple[int, int], int]:
+    """How often each term occurs in each passage, made again from the texts."""
+    keys = store.corpus(None).keys.tolist()
+    return {
+        (term_hash(term), key): count
+        for key, stored in store.passages(keys).items()
+        for term, count in Counter(passage_terms(stored.passage)).items()
+    }
+
+
+def entries(database: Database, size: int = 500_000) -> dict[tuple[int, int], int]:
+    got = dict[tuple[int, int], int]()
+    for chunk in term_entries(database, entries=size):
+        assert len(chunk.terms) == len(chunk.sizes) and chunk.sizes.min() > 0
+        assert chunk.sizes.sum() == len(chunk.keys) == len(chunk.counts)
+        terms = np.repeat(chunk.terms, chunk.sizes).tolist()
+        for entry, count in zip(zip(terms, chunk.keys.tolist(), strict=True), chunk.counts.tolist(), strict=True):
+            assert entry not in got
+            got[entry] = count
+    return got
+
+
+@pytest.mark.parametrize("size", [1, 3, 500_000])
+@pytest.mark.parametrize("first", [1, 2, 256])
+def test_every_term_of_every_passage_comes_once(
+    store: SqliteStore, database: Database, monkeypatch: pytest.MonkeyPatch, size: int, first: int
+) -> None:
+    monkeypatch.setattr(bulk, "_FIRST_TERMS", first)
+    put(store, "memory/a.md", TEXTS)
+    put(store, "memory/b.md", TEXTS[::-1])
+    assert entries(database, size) == expected(store)
+
+
+def test_what_was_removed_does_not_come(store: SqliteStore, database: Database) -> None:
+    put(store, "memory/a.md", TEXTS)
+    put(store, "memory/b.md", TEXTS[:3])
+    store.write([removal(store, "memory/a.md")])
+    assert entries(database) == expected(store)
+    assert {key for keys, _ in vectors(database) for key in keys.tolist()} == set(store.corpus(None).keys.tolist())
+    assert [file.path for file in stored_files(database)] == ["memory/b.md"]
+
+
+@pytest.mark.parametrize("count", [1, 4, 16_384])
+def test_vectors_are_those_that_were_stored(store: SqliteStore, database: Database, count: int) -> None:
+    put(store, "memory/a.md", TEXTS)
+    put(store, "memory/b.md", ["no vector"], embedded=False)
+    put(store, "memory/c.md", [f"line {i}" for i in range(80)])
+    store.write([removal(store, "memory/a.md")])
+    got = list(vectors(database, count=count))
+    assert all(0 < len(keys) <= count and found.dtype == np.float32 for keys, found in got)
+    keys = np.concatenate([part for part, _ in got])
+    stored_keys, stored = store.vectors(None)
+    assert (np.diff(keys) > 0).all() and len(keys) == 80
+    order = np.argsort(stored_keys)
+    np.testing.assert_array_equal(keys, stored_keys[order])
+    np.testing.assert_array_equal(np.concatenate([found for _, found in got]), stored[order])
+
+
+@pytest.mark.parametrize("count", [1, 4, 65_536])
+def test_columns_are_those_of_the_corpus(store: SqliteStore, database: Database, count: int) -> None:
+    put(store, "memory/b.md", [passage(text, label="Ann", line=at + 1) for at, text in enumerate(TEXTS)])
+    put(store, "memory/a.md", TEXTS[::-1], source="sessions")
+    chunks = list(passage_columns(database, count=count))
+    assert all(0 < len(chunk.key) <= count for chunk in chunks)
+    # The corpus has the files by their paths, the columns by their numbers: b.md was first.
+    corpus = store.corpus(None)
+    order = np.argsort(-corpus.file, kind="stable")
+    for name, column in [
+        ("key", corpus.keys),
+        ("chars", corpus.chars),
+        ("length", corpus.lengths),
+        ("day", corpus.days),
+        ("cues", corpus.cues),
+        ("label", corpus.labels),
+        ("start_line", corpus.start_lines),
+        ("end_line", corpus.end_lines),
+    ]:
+        np.testing.assert_array_equal(np.concatenate([getattr(chunk, name) for chunk in chunks]), column[order])
+    files = stored_files(database)
+    assert [(file.path, file.source) for file in files] == [("memory/b.md", "memory"), ("memory/a.md", "sessions")]
+    assert [file.revision for file in files] == [store.file_states()[file.path].revision for file in files]
+    places = [(file.file, at) for file in files for at in range(len(TEXTS))]
+    numbers = np.concatenate([np.c_[chunk.file, chunk.ordinal] for chunk in chunks])
+    assert [tuple(row) for row in numbers.tolist()] == places
+
+
+def test_keys_far_apart_are_read_whole(store: SqliteStore, database: Database) -> None:
+    put(store, "memory/a.md", TEXTS[:2])
+    with database.writing():
+        database.run("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'passages'", (1 << 33,))
+    put(store, "memory/b.md", TEXTS)
+    assert entries(database) == expected(store)
+
+
+def test_an_empty_index_has_nothing(store: SqliteStore, database: Database) -> None:
+    assert entries(database) == {}
+    assert not [*vectors(database), *passage_columns(database), *stored_files(database)]
+    store.reset(Fingerprint(model="", dimensions=0, rules="r", schema=1))
+    assert not list(vectors(database))
+
+
+def test_all_chunks_of_one_reading_show_the_same_state(store: SqliteStore, database: Database) -> None:
+    put(store, "memory/a.md", TEXTS)
+    before = expected(store)
+    with database.reading():
+        chunks = passage_columns(database, count=2)
+        next(chunks)
+        store.write([removal(store, "memory/a.md")])
+        assert sum(len(chunk.key) for chunk in chunks) == len(TEXTS) - 2
+        assert entries(database) == before
+    assert entries(database) == {}
