@@ -13,24 +13,33 @@ for hit in index.search("when do we deploy?").hits:
 
 from indexer.embeddings.base import Embedder
 from indexer.embeddings.cache import CachedEmbedder
+from indexer.embeddings.cross_encoder import CrossEncoderReranker
+from indexer.embeddings.litellm import LiteLLMEmbedder
+from indexer.embeddings.litellm_reranker import LiteLLMReranker
 from indexer.embeddings.minilm import MiniLM
+from indexer.embeddings.sentence_transformers import SentenceTransformerEmbedder
 from indexer.errors import (
     EmbedderUnavailable,
     EmbeddingError,
     IndexerError,
     QueryInvalid,
     SourceMissing,
+    StoreBusy,
     StoreCorrupt,
     StoreError,
     StoreFull,
     StoreLocked,
     StoreOutdated,
     StoreReadOnly,
+    StoreReplaced,
     SyncCancelled,
 )
-from indexer.index import Index, IndexStatus
+from indexer.index import Index
 from indexer.plan import SyncPlan
 from indexer.ranking import RankingSettings
+from indexer.rebuild import RebuildState
+from indexer.reranking import Reranker
+from indexer.status import IndexStatus
 from indexer.stores.base import IndexStore
 from indexer.types import (
     FileFailure,
@@ -48,6 +57,7 @@ from indexer.types import (
 
 __all__ = [
     "CachedEmbedder",
+    "CrossEncoderReranker",
     "Embedder",
     "EmbedderUnavailable",
     "EmbeddingError",
@@ -59,21 +69,28 @@ __all__ = [
     "IndexStore",
     "IndexerError",
     "LineRange",
+    "LiteLLMEmbedder",
+    "LiteLLMReranker",
     "MiniLM",
     "Mode",
     "Passage",
     "QueryInvalid",
     "RankingSettings",
+    "RebuildState",
+    "Reranker",
     "SearchFilter",
     "SearchResults",
+    "SentenceTransformerEmbedder",
     "Source",
     "SourceMissing",
+    "StoreBusy",
     "StoreCorrupt",
     "StoreError",
     "StoreFull",
     "StoreLocked",
     "StoreOutdated",
     "StoreReadOnly",
+    "StoreReplaced",
     "SyncCancelled",
     "SyncPlan",
     "SyncProgress",

@@ -1,4 +1,4 @@
-"""Owns the way from text to search terms: case and accent folding, stems, stop words, CJK bigrams.
+"""Owns the way from text to search terms: case, accents, Traditional characters, stems, stop words, CJK bigrams.
 
 Invariants: pure, and the same for every engine; a term holds letters and digits only, so that any
 engine can store terms joined by spaces; what `index_terms` makes of a text never depends on anything
@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RULES = "terms-2"
+RULES = "terms-4"
 MAX_TERM_CHARS = 40
 
 # Scripts written without spaces between words, and Hangul, whose words carry endings.
@@ -33,6 +34,16 @@ _INDIC = "\u0900-\u0963\u0966-\u0dff"
 _RUN = re.compile(f"[{_UNSPACED}]+|(?:[^\\W_{_UNSPACED}]|[{_INDIC}])+")
 _CJK = re.compile(f"[{_UNSPACED}]")
 _ASCII_WORD = re.compile("[a-z0-9]+")
+_NAME = re.compile("[A-Za-z0-9]+")
+# Not the plural of an abbreviation, as in "APIs".
+_INNER_CAPITAL = re.compile("[A-Z](?:(?<=[a-z].)|(?<=[a-z][0-9].)|(?<=[A-Z].)(?=[a-z]{2}))")
+_NAME_PART = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_LONGEST_NAME = 80
+# Fewer on average have names that nobody made up, such as keys and hashes.
+_CHARS_PER_PART = 2.3
+_MOST_LETTERS = 16_384
+# Each ASCII character as it stands in a word, or a space: a third of the time that finding words by a pattern takes.
+_ASCII_WORDS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128))
 
 STOP_WORDS = frozenset(
     """
@@ -47,7 +58,8 @@ STOP_WORDS = frozenset(
 )
 # Chinese words of grammar and of asking. A question is cut at them, so that no bigram spans them.
 _GRAMMAR = re.compile(
-    "什么时候|为什么|怎么样|怎么|怎样|什么|多少|哪里|哪儿|哪些|哪个|哪天|是否|可以|应该|需要|我们|你们|他们|她们|它们|这个|那个|这些|那些"
+    "什么时候|什么时间|什么地方|为什么|怎么样|怎么办|怎么|怎样|如何|什么|多少|多久|多长时间|多长|多大|多远|几点|几号|几天"
+    "|哪里|哪儿|哪些|哪个|哪天|哪种|哪家|哪位|哪边|有没有|是不是|能不能|要不要|时候|是否|可以|应该|需要|我们|你们|他们|她们|它们|这个|那个|这些|那些"
     "|现在|还是|或者|以及|因为|所以|但是|如果|[的了吗呢吧啊呀和与及或在是有被把对从向到为于也都就还又很请问我你您他她它谁哪几]"
 )
 
@@ -63,6 +75,8 @@ def index_terms(text: str) -> list[str]:
     Runs of an unspaced script give their bigrams and their single characters, so that a question of
     one character finds its text too.
     """
+    if text.isascii():
+        return list(map(_stem, _runs(text)))
     terms: list[str] = []
     for run in _runs(text):
         if has_unspaced(run[0]):
@@ -84,7 +98,34 @@ def query_terms(text: str) -> list[str]:
             kept.update(dict.fromkeys(_asked(run)))
         elif run not in STOP_WORDS:
             kept[_stem(run)] = None
+    # A name such as parseHttpHeader may stand there as parse_http_header. One that begins with a capital is a word.
+    kept.update(dict.fromkeys(identifier_parts(text, initial=str.islower)))
     return list(kept) or list(dict.fromkeys(term for term in index_terms(text)))
+
+
+def identifier_parts(text: str, *, initial: Callable[[str], bool] = str.isalpha) -> list[str]:
+    """Terms of the words that stand without a space in a name: of `parseHTTPHeader` parse, http and header.
+
+    They are stored beside those of `index_terms`, which have the whole name. What looks like chance is no name.
+
+    Args:
+        text: Any text.
+        initial: Which first letters count.
+    """
+    if _INNER_CAPITAL.search(text) is None:
+        return []
+    return [
+        _stem(part.lower())
+        for name in _NAME.findall(text)
+        if len(name) <= _LONGEST_NAME and initial(name[0]) and _INNER_CAPITAL.search(name)
+        for part in _parts(name)
+    ]
+
+
+def _parts(name: str) -> list[str]:
+    parts = _NAME_PART.findall(name)
+    plain = len(name) >= _CHARS_PER_PART * len(parts) and len(parts[0]) > 1
+    return [part for part in parts if len(part) > 1 and part.lower() not in STOP_WORDS] if plain else []
 
 
 def _asked(run: str) -> list[str]:
@@ -95,21 +136,48 @@ def _asked(run: str) -> list[str]:
 
 
 def _runs(text: str) -> list[str]:
+    if text.isascii():
+        words = text.translate(_ASCII_WORDS).split()
+        return words if max(map(len, words), default=0) <= MAX_TERM_CHARS else [word[:MAX_TERM_CHARS] for word in words]
     return [
         run if len(run) <= MAX_TERM_CHARS or has_unspaced(run[0]) else run[:MAX_TERM_CHARS]
-        for run in (_ASCII_WORD if text.isascii() else _RUN).findall(fold(text))
+        for run in _RUN.findall(_unified(text, _letters()))
     ]
 
 
 def fold(text: str) -> str:
     """Lower case, compatibility forms unified, accents off Latin, Greek and Cyrillic letters."""
-    if text.isascii():
-        return text.lower()
+    return text.lower() if text.isascii() else _unified(text, _accented())
+
+
+def _unified(text: str, letters: _Letters) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(map(_bare, folded)) if not folded.isascii() else folded
+    return folded if folded.isascii() else "".join(map(letters.__getitem__, folded))
 
 
-@lru_cache(maxsize=4096)
+class _Letters(dict[str, str]):
+    """What each character becomes; learns the characters that it meets, as long as they are not too many."""
+
+    def __missing__(self, character: str) -> str:
+        bare = _bare(character)
+        if len(self) < _MOST_LETTERS:
+            self[character] = bare
+        return bare
+
+
+@cache
+def _accented() -> _Letters:
+    return _Letters()
+
+
+@cache
+def _letters() -> _Letters:
+    """With Traditional characters as Simplified ones. Source: OpenCC; see the head of the file."""
+    text = files("indexer").joinpath("traditional.txt").read_text("utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return _Letters(zip("".join(lines[::2]), "".join(lines[1::2]), strict=True))
+
+
 def _bare(character: str) -> str:
     if unicodedata.combining(character) and character < "\u0370":
         return ""

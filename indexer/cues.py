@@ -75,8 +75,8 @@ _ASKING_WHEN = re.compile(
     r"|\b(?:what|which)(?:'s|’s| is| was| are| were)?(?: the)?(?: exact| approximate)?"
     r" (?:dates?|days?(?!-)|months?|years?|time(?![ -]?zone)|week|weekday|weekend|season|decade|century|hour)\b"
     r"|\bhow (?:long|soon|recently)\b|\bhow many (?:days|weeks|months|years|hours|minutes)\b"
-    "|[什甚][么麼]?时候|[什甚]麼時候|啥时候|何时|何時|几时|幾時|何年|何月|何日|哪一?[天年月日周週]|哪个(?:月|星期|季度)"
-    "|[几幾][月号號点點年]|[几幾](?:天|周|个月|小时)[前后後]|(?:星期|周|週|礼拜|禮拜)[几幾]|多久|多长时间|多長時間|什么日[期子]",
+    "|[什甚][么麼]?时[候间刻]|[什甚]麼時[候間刻]|啥时候|何时|何時|几时|幾時|何年|何月|何日|哪一?[天年月日周週]|哪个(?:月|星期|季度)"
+    "|[几幾][月号號点點年时時]|哪[几幾][天周週年]|[几幾](?:天|周|个月|小时)[前后後]|(?:星期|周|週|礼拜|禮拜)[几幾]|多久|多长时间|多長時間|什么日[期子]",
     re.IGNORECASE,
 )
 
@@ -105,10 +105,10 @@ def asks(text: str) -> bool:
     After its question mark there may be quotes, emoji, an aside in brackets: anything but further words. In
     Chinese a final 吗 or 呢 asks without one.
     """
+    if text.isascii() and "?" not in text:
+        return False
     text = _ASIDE.sub("", text)
     mark = max(text.rfind("?"), text.rfind("？"))
-    if mark < 0 and text.isascii():
-        return False
     for index in range(len(text) - 1, mark, -1):
         if text[index].isalnum():
             return text[index] in "吗嗎呢"

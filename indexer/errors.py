@@ -6,8 +6,10 @@ IndexerError
 ├── SourceMissing           a file or folder that should be indexed is not there
 ├── StoreError              the index file cannot be used
 │   ├── StoreCorrupt        it is damaged, or no index at all
-│   ├── StoreOutdated       another model or other passage rules made it
+│   ├── StoreOutdated       another version made it, which cannot be read
+│   │   └── StoreReplaced   another generation took its place while it was written to
 │   ├── StoreLocked         another process kept the write lock too long
+│   ├── StoreBusy           it is being rebuilt already
 │   ├── StoreReadOnly       it, or its folder, cannot be written
 │   └── StoreFull           the disk has no room left
 ├── SyncCancelled           the caller stopped a sync; what was written stays
@@ -20,6 +22,9 @@ the text of a memory.
 """
 
 from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class IndexerError(Exception):
@@ -43,11 +48,19 @@ class StoreCorrupt(StoreError):
 
 
 class StoreOutdated(StoreError):
-    """The index was made by another model or with other passage rules."""
+    """The index was made by another version, and cannot be read."""
+
+
+class StoreReplaced(StoreOutdated):
+    """Another generation took the index's place while it was written to: what was planned has to be planned anew."""
 
 
 class StoreLocked(StoreError):
     """Another process kept the write lock for longer than the busy timeout."""
+
+
+class StoreBusy(StoreError):
+    """The index is being rebuilt already, by this process or another one."""
 
 
 class StoreReadOnly(StoreError):
@@ -63,7 +76,16 @@ class SyncCancelled(IndexerError):
 
 
 class EmbeddingError(IndexerError):
-    """A text could not be turned into a vector."""
+    """A text could not be turned into a vector.
+
+    Attributes:
+        vectors: What was made all the same: float32 of shape (texts, dimensions), zeros where there is none; None
+            where there is nothing at all.
+    """
+
+    def __init__(self, message: str, *, vectors: NDArray[np.float32] | None = None) -> None:
+        super().__init__(message)
+        self.vectors = vectors
 
 
 class EmbedderUnavailable(EmbeddingError):

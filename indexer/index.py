@@ -9,49 +9,41 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 
-from indexer import analysis, markdown, transcripts
+from indexer import analysis, formats, markdown, measures, transcripts
 from indexer import search as searching
-from indexer.corpus import Corpus
 from indexer.embeddings.base import Embedder
-from indexer.errors import SourceMissing, StoreOutdated
+from indexer.errors import EmbeddingError, SourceMissing, StoreError, StoreOutdated, StoreReplaced
+from indexer.folders import Folders
+from indexer.identity import Identity, identify, learn
 from indexer.logs import Logs
-from indexer.matrix import MATRIX_PASSAGES, Matrix, load_matrix
-from indexer.plan import SyncPlan, plan_sync
+from indexer.plan import Settled, SyncPlan, plan_sync
 from indexer.ranking import RankingSettings
-from indexer.search import View
-from indexer.sources import is_memory_path, is_session_path, require_folder, scan_paths, scan_workspace
+from indexer.rebuild import Rebuild, partial_state, scrub_partial
+from indexer.reranking import RERANKED_HITS, Reranker, Reranking
+from indexer.shelf import Shelf
+from indexer.sources import EXTRA_MARK, is_memory_path, is_session_path, require_folder, scan_paths, scan_workspace
 from indexer.splitter import Splitter
-from indexer.stores.base import FileState, IndexStore, StoreCounts
+from indexer.status import IndexStatus, outdated
+from indexer.stopwatch import Stopwatch
+from indexer.stores.base import FileState, IndexStore
 from indexer.stores.sqlite import SqliteStore
 from indexer.stores.tables import SCHEMA
-from indexer.sync import Progress, Sync
-from indexer.types import FileFailure, Fingerprint, Mode, SearchFilter, SearchResults, SyncReport
+from indexer.sync import Progress, Sync, SyncRun
+from indexer.traffic import TRAFFIC
+from indexer.types import FileFailure, Fingerprint, Mode, SearchFilter, SearchResults, SyncReport, Vectors
+from indexer.upkeep import Following, Planned, Upkeep
+from indexer.view import View
+from indexer.views import PACK_PASSAGES
+from indexer.words import NO_WORDS, find_words, vector_text
 
 INDEX_NAME = "index.sqlite"
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024
 DEFAULT_MAX_LOG_BYTES = 64 * 1024 * 1024
 _ROUNDS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexStatus:
-    """How an index stands.
-
-    Attributes:
-        stored: What it was made with; None before the first sync.
-        current: What a sync would make it with now.
-        pending: Files that were added, changed or removed since the last sync.
-        failed: Files that could not be indexed.
-    """
-
-    counts: StoreCounts | None
-    stored: Fingerprint | None
-    current: Fingerprint
-    pending: int
-    failed: tuple[FileFailure, ...]
 
 
 class Index:
@@ -63,9 +55,12 @@ class Index:
         store: Where passages are kept; `<root>/index.sqlite` unless given.
         ranking: How results are ordered.
         sessions: Whether session logs are indexed; without, a sync takes out those that are.
+        extra: Folders beside the workspace that are indexed with it; a sync takes out those that are not named.
         max_file_bytes: Larger memory files are refused, by name.
         max_log_bytes: Larger session logs are refused, by name.
+        pack_passages: Larger indexes are packed: searched by compact codes first.
         today: The day that recency and "yesterday" count from.
+        reranker: Has a second look at the best hits; None leaves them as the ranking has them.
 
     Safe to use from several threads, and beside other processes on the same folder.
     """
@@ -78,38 +73,73 @@ class Index:
         store: IndexStore | None = None,
         ranking: RankingSettings = RankingSettings(),  # noqa: B008  (frozen)
         sessions: bool = True,
+        extra: Folders | None = None,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
         max_log_bytes: int = DEFAULT_MAX_LOG_BYTES,
+        pack_passages: int = PACK_PASSAGES,
         today: Callable[[], dt.date] = dt.date.today,
+        reranker: Reranker | None = None,
     ) -> None:
         self.root = root
         self._embedder = embedder
         self._store = store or SqliteStore(root / INDEX_NAME)
         self._ranking = ranking
         self._sessions = sessions
+        self._extra = extra or Folders(root)
         self._max_file_bytes = max_file_bytes
         self._max_log_bytes = max_log_bytes
         self._today = today
+        self._reranking = Reranking(reranker) if reranker else None
         self._splitter = Splitter()
         self._logs = Logs()
         self._loading = threading.Lock()
-        self._corpus: Corpus | None = None
-        self._matrix: Matrix | None = None
+        self._shelf = Shelf(self._store, pack_passages=pack_passages)
 
     @property
     def fingerprint(self) -> Fingerprint:
         """What this index would be made with now."""
-        model = self._embedder
+        model = self._identity()
         return Fingerprint(
-            model=model.fingerprint if model else "",
-            dimensions=model.dimensions if model else 0,
-            rules=f"{markdown.RULES}/{transcripts.RULES}/{analysis.RULES}",
+            model=model.model,
+            dimensions=model.dimensions,
+            rules=f"{markdown.RULES}/{transcripts.RULES}/{formats.RULES}/{analysis.RULES}",
             schema=SCHEMA,
         )
 
-    def plan(self, paths: Collection[str] = ()) -> SyncPlan:
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders whose files are indexed: the workspace's first, then those beside it."""
+        return (self.root, *self._extra.places)
+
+    def locate(self, path: str) -> Path:
+        """Where a file of an extra folder lies that this index lists.
+
+        Raises:
+            SourceMissing: The index lists none of this name, or it lies over a symbolic link now.
+        """
+        state = self._store.file_states([path]).get(path)
+        place = self._extra.locate(path) if state is not None and not state.failure else None
+        if place is None:
+            raise SourceMissing(f"The index lists no file {path!r}. Search for it, or run `memory-service reindex`.")
+        return place
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there is no index: none was made yet, or it was deleted."""
+        return self._store.fingerprint() is None
+
+    @property
+    def outdated(self) -> str:
+        """Why the index should be made anew, and how; empty where it need not."""
+        stored = self._store.fingerprint()
+        return outdated(stored, self.fingerprint) if stored else ""
+
+    def plan(self, paths: Collection[str] = (), *, missing_ok: bool = False) -> SyncPlan:
         """What a sync would do; see `sync`."""
-        plan, _ = self._plan(paths, missing_ok=False)
+        made = self._store.fingerprint()
+        if made and made.schema != SCHEMA:
+            raise StoreOutdated(outdated(made, self.fingerprint))
+        plan, _ = self._plan(self._store, paths, embedder=self._fitting(made), missing_ok=missing_ok)
         return plan
 
     def sync(
@@ -125,41 +155,31 @@ class Index:
 
         Args:
             paths: Files or folders of the workspace to look at; empty means all.
-            full: Forget everything first and index all of it anew, whatever `paths` says. Needed after a
-                change of model.
+            full: Index all of it anew, whatever `paths` says, beside the index in use, which goes on answering.
+                Needed after a change of model. One that was interrupted is gone on with.
             missing_ok: Whether `paths` may name what is neither on disk nor in the index.
             on_progress: Told after every file.
             cancelled: Asked between files.
 
+        Returns:
+            What was done. Where another model made the index, passages are stored without vectors, and
+            `degraded` says so.
+
         Raises:
             SourceMissing: The workspace, or one of `paths`, is not there.
-            StoreOutdated: Another model or other rules made the index, and `full` is not set.
+            StoreOutdated: Another version made the index, and `full` is not set.
+            StoreBusy: The index is being rebuilt already, and `full` is set.
             SyncCancelled: `cancelled` said so; what was written stays.
             StoreError: The index cannot be written.
         """
         require_folder(self.root)
-        self._prepare(full=full)
-        total = SyncReport()
-        wanted = () if full else tuple(paths)
-        for attempt in range(_ROUNDS):
-            plan, states = self._plan(wanted, missing_ok=missing_ok or attempt > 0)
-            run = Sync(
-                self.root,
-                self._store,
-                self._embedder,
-                fingerprint=self.fingerprint,
-                max_file_bytes=self._max_file_bytes,
-                max_log_bytes=self._max_log_bytes,
-                splitter=self._splitter,
-                logs=self._logs,
-                on_progress=on_progress,
-                cancelled=cancelled,
-            ).run(plan, states)
-            total = _added(total, run.report)
-            if not run.refused:
-                break
-            wanted = run.refused
-        return total
+        following = Following(on_progress=on_progress, cancelled=cancelled)
+        if full and isinstance(self._store, SqliteStore) and self._is_filled():
+            return self._rebuilt(self._store, following)
+        for _ in range(_ROUNDS):
+            with suppress(StoreReplaced):
+                return self._synced(paths, full=full, missing_ok=missing_ok, following=following)
+        return self._synced(paths, full=full, missing_ok=missing_ok, following=following)
 
     def search(
         self,
@@ -175,137 +195,289 @@ class Index:
 
         Raises:
             QueryInvalid: The question is empty or over-long, or the limit is not positive.
-            StoreOutdated: Other passage rules made the index.
+            StoreOutdated: Another version made the index.
             StoreError: The index cannot be read.
         """
         text = searching.check_query(query, limit)
-        degraded: list[str] = []
+        most = max(limit, RERANKED_HITS) if self._reranking else limit
         asked = searching.Query(
-            text=text, limit=limit, mode=mode, kept=kept, today=self._today(), explain=explain, snippets=snippets
+            text=text, limit=most, mode=mode, kept=kept, today=self._today(), explain=explain, snippets=snippets
         )
+        with TRAFFIC.passing():
+            for _ in range(_ROUNDS):
+                with suppress(StoreReplaced):
+                    return self._searched(asked, limit)
+            return self._searched(asked, limit)
+
+    def _searched(self, asked: searching.Query, limit: int) -> SearchResults:
+        """One search.
+
+        Raises:
+            StoreReplaced: Another generation took the index's place meanwhile.
+        """
+        text, mode = asked.text, asked.mode
+        degraded: list[str] = []
+        watch = Stopwatch()
         with self._store.reading():
             # The view begins with the first query, under the lock: it is never older than what is in memory.
             with self._loading:
                 embedder = self._usable_embedder(mode, degraded)
-                view = self._view(embedder)
-            postings = searching.find_postings(view, text) if mode != "vector" or embedder is None else []
+                view = self._shelf.views().view(self.fingerprint.dimensions if embedder else None)
+            watch.lap("view")
+            words = find_words(view, text) if mode != "vector" or embedder is None else NO_WORDS
+        watch.lap("words")
         vector = None
-        trust = 1.0
-        if embedder is not None and len(view.corpus):
-            vector = searching.embed_question(embedder, searching.vector_text(text, postings, view.corpus), degraded)
-            trust = searching.trust_in(embedder, text)
-        done: Mode = "text" if vector is None and (len(view.corpus) or embedder is None) else mode
+        if embedder is not None and len(view):
+            made = searching.embed_question(embedder, vector_text(text, words, view), degraded)
+            vector = self._measured(made, degraded)
+        trust = searching.trust_in(embedder if vector is not None else None, text)
+        done: Mode = "text" if vector is None and (len(view) or embedder is None) else mode
         asked = replace(asked, mode=done)
+        watch.lap("embed")
         with self._store.reading():
+            if self._store.generation() != view.corpus.generation:
+                raise StoreReplaced(f"The index of {self.root} is replaced again and again. Try again in a moment.")
             if done == "text" and mode == "vector" and embedder is not None:
-                postings = searching.find_postings(view, text)
-            ranked = searching.rank(view, asked, postings, vector, trust, self._ranking)
+                words = find_words(view, text)
+            ranked = searching.rank(view, asked, words, vector, trust, self._ranking)
+            watch.lap("rank")
             hits = searching.to_hits(view, asked, ranked, self._ranking)
-        return SearchResults(hits=hits, mode=done, degraded=tuple(degraded))
+        watch.lap("fetch")
+        if self._reranking:
+            hits, problem = self._reranking.reranked(hits, text)
+            degraded += [problem] if problem else []
+            watch.lap("rerank")
+        return SearchResults(hits=hits[:limit], mode=done, degraded=tuple(degraded), stages_ms=watch.laps_ms)
 
     def status(self) -> IndexStatus:
         """How the index stands; reads no file's content."""
-        stored = self._store.fingerprint()
-        plan, states = self._plan((), missing_ok=True)
+        stored, current = self._store.fingerprint(), self.fingerprint
+        readable = stored is not None and stored.schema == current.schema
+        plan, states = self._plan(self._store, (), embedder=self._fitting(stored), missing_ok=True)
+        files = len(plan.added) + len(plan.suspects) + len(plan.unsure) + plan.unchanged
+        with self._store.reading(), self._loading:
+            views = self._shelf.views()
+            counts = self._store.counts() if readable else None
+            packed = views.packed_passages() if readable else 0
+            slow = views.shortfall(counts.passages) if counts else ""
         return IndexStatus(
-            counts=self._store.counts() if stored else None,
+            counts=counts,
             stored=stored,
-            current=self.fingerprint,
+            current=current,
             pending=len(plan.added) + len(plan.suspects) + len(plan.removed),
-            failed=tuple(
-                FileFailure(path=state.path, reason=state.failure) for state in states.values() if state.failure
-            ),
+            rebuild=partial_state(self.root / INDEX_NAME, current, files),
+            failed=_failures(plan, states),
+            problem=self._identity().problem,
+            packed=packed,
+            slow=slow,
         )
+
+    def sampled_texts(self, count: int) -> list[str]:
+        """Texts of some passages, for trying out what is asked about them."""
+        with self._store.reading():
+            return measures.sampled_texts(self._seen(), count)
+
+    def recall(self, *, limit: int = 10, samples: int = 50) -> float | None:
+        """Share of the exact nearest passages that the fast path finds; None for an index that is small or text alone.
+
+        Raises:
+            StoreError: The index cannot be read.
+        """
+        with self._store.reading():
+            return measures.recall(self._seen(), limit, samples)
+
+    def pack(self) -> tuple[str, ...]:
+        """Pack the index if it is large and that is due; what kept it from it."""
+        with self._store.reading(), self._loading:
+            views = self._shelf.views()
+            due = views.is_due()
+        if due:
+            with suppress(StoreError):
+                views.pack()
+        return (views.trouble,) if views.trouble else ()
 
     def check(self) -> None:
         """Read the whole index for damage.
 
         Raises:
-            StoreCorrupt: It is damaged.
+            StoreCorrupt: It is damaged, or its packed part is.
         """
         self._store.check()
+        with self._store.reading(), self._loading:
+            views = self._shelf.views()
+        views.check()
 
     def scrub(self) -> None:
         """Leave no trace of removed passages in the index's files."""
+        with self._store.reading(), self._loading:
+            views = self._shelf.views()
+        views.scrub()
         self._store.scrub()
+        scrub_partial(self.root / INDEX_NAME, self._beside(Following()), self.fingerprint)
 
     def close(self) -> None:
         """Give back files and memory."""
-        self._corpus = self._matrix = None
+        self._shelf.close()
         self._store.close()
 
-    def _prepare(self, *, full: bool) -> None:
+    def _synced(self, paths: Collection[str], *, full: bool, missing_ok: bool, following: Following) -> SyncReport:
+        made, degraded = self._prepare(full=full)
+        upkeep = self._upkeep(self._fitting(made), made, following, self._splitter, self._logs)
+        with TRAFFIC.passing() if paths else nullcontext():
+            report = upkeep.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
+        return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self.pack())))
+
+    def _rebuilt(self, live: SqliteStore, following: Following) -> SyncReport:
+        """Make the index anew beside the one in use, and take it into use."""
+        learn(self._embedder)
+
+        def adopt(store: SqliteStore) -> None:
+            self._shelf.make_ready(store, self.fingerprint.dimensions or None)
+
+        rebuild = Rebuild(live, self.fingerprint, self._beside(following.giving_way()), adopt=adopt)
+        report, unembedded = rebuild.run()
+        if unembedded:
+            self._synced(unembedded, full=False, missing_ok=True, following=Following())
+        return report
+
+    def _is_filled(self) -> bool:
+        """Whether there is anything that a rebuild would keep alive."""
+        stored = self._store.fingerprint()
+        return stored is not None and (stored.schema != SCHEMA or self._store.counts().files > 0)
+
+    def _seen(self) -> View:
+        fits = self._fitting(self._store.fingerprint()) is not None
+        with self._loading:
+            return self._shelf.views().view(self.fingerprint.dimensions if fits else None)
+
+    def _prepare(self, *, full: bool) -> tuple[Fingerprint, list[str]]:
+        """What the index is made with; it is begun if it is not there. And what a sync cannot do to it."""
         stored, current = self._store.fingerprint(), self.fingerprint
-        if stored is None or full:
-            self._store.reset(current)
-        elif stored != current:
-            raise StoreOutdated(_outdated(stored, current))
+        problem = ""
+        if stored is None or full or (stored != current and not self._is_filled()):
+            problem = self._learned()
+            # Without its size there is no room for vectors: the index goes by words until it is made anew.
+            current = replace(self.fingerprint, model="", dimensions=0) if problem else self.fingerprint
+            self._store.reset(current, only_missing=stored is None and not full)
+            stored = self._store.fingerprint() or current
+        if stored.schema != current.schema:
+            raise StoreOutdated(outdated(stored, current))
+        part = "index" if stored.model == current.model else "vector"
+        told = [f"{part}: {outdated(stored, current)}"] if stored != current else []
+        return stored, [*told, f"vector: {problem}"] if problem else told
+
+    def _learned(self) -> str:
+        """Have the model tell what is not known of it; why it cannot, where an index can do without.
+
+        Raises:
+            EmbeddingError: It cannot, and there is an index that would lose its vectors.
+        """
+        try:
+            learn(self._embedder)
+        except EmbeddingError as error:
+            if self._is_filled():
+                raise
+            return str(error)
+        return ""
+
+    def _identity(self) -> Identity:
+        return identify(self._embedder, self._store.fingerprint)
+
+    def _fitting(self, made: Fingerprint | None) -> Embedder | None:
+        """The embedder if vectors of an index are, or would be, its own."""
+        current = self.fingerprint
+        fits = made is None or (made.model, made.dimensions) == (current.model, current.dimensions)
+        return self._embedder if fits and current.model else None
 
     def _usable_embedder(self, mode: Mode, degraded: list[str]) -> Embedder | None:
         """The embedder if the stored vectors are its own; otherwise None, with the reason."""
         stored, current = self._store.fingerprint(), self.fingerprint
-        if stored and (stored.rules, stored.schema) != (current.rules, current.schema):
-            raise StoreOutdated(_outdated(stored, current))
+        if stored and stored.schema != current.schema:
+            raise StoreOutdated(outdated(stored, current))
+        if stored and stored.rules != current.rules:
+            degraded.append(f"index: {outdated(stored, current)}")
         if self._embedder is None:
             if mode == "vector":
                 degraded.append("vector: no embedding model is configured. Set embedding_model and run a full reindex.")
             return None
         if mode == "text":
             return None
-        if stored and (stored.model, stored.dimensions) != (current.model, current.dimensions):
-            degraded.append(f"vector: {_outdated(stored, current)}")
-            return None
-        return self._embedder
+        usable = self._fitting(stored)
+        if stored and usable is None:
+            degraded.append(f"vector: {outdated(stored, current) or self._identity().problem}")
+        return usable
 
-    def _view(self, embedder: Embedder | None) -> View:
-        """What a search of this moment reads; what is in memory is brought up to date first."""
-        corpus = self._corpus = self._store.corpus(self._corpus)
-        if embedder is None or len(corpus) > MATRIX_PASSAGES:
-            self._matrix = None
-        elif self._matrix is None or self._matrix.corpus is not corpus:
-            self._matrix = load_matrix(self._store, corpus, embedder.dimensions, self._matrix)
-        return View(store=self._store, corpus=corpus, matrix=self._matrix)
+    def _measured(self, vector: Vectors | None, degraded: list[str]) -> Vectors | None:
+        """A question's vector if it is as long as the stored ones; otherwise None, with the reason."""
+        stored = self._store.fingerprint()
+        if vector is None or stored is None or len(vector) == stored.dimensions:
+            return vector
+        degraded.append(f"vector: {outdated(stored, replace(stored, dimensions=len(vector)))}")
+        return None
 
-    def _plan(self, paths: Collection[str], *, missing_ok: bool) -> tuple[SyncPlan, dict[str, FileState]]:
-        """What a sync would do, and the states that were compared; of named files no others are looked at."""
-        if paths and all(is_memory_path(path) or (self._sessions and is_session_path(path)) for path in paths):
-            scan, states = scan_paths(self.root, paths), self._store.file_states(paths)
+    def _beside(self, following: Following) -> Upkeep:
+        """What fills the next generation, without disturbing what is remembered of the files."""
+        return self._upkeep(self._embedder, self.fingerprint, following, Splitter(), Logs())
+
+    def _upkeep(
+        self, embedder: Embedder | None, made: Fingerprint, following: Following, splitter: Splitter, logs: Logs
+    ) -> Upkeep:
+        """What brings a store up to date that was made so."""
+
+        def run(store: IndexStore, planned: Planned, *, embedder: Embedder | None, following: Following) -> SyncRun:
+            return Sync(
+                self.root,
+                store,
+                embedder,
+                fingerprint=made,
+                max_file_bytes=self._max_file_bytes,
+                max_log_bytes=self._max_log_bytes,
+                locate=self._extra.locate,
+                splitter=splitter,
+                logs=logs,
+                on_progress=following.on_progress,
+                cancelled=following.cancelled,
+            ).run(*planned)
+
+        return Upkeep(self._plan, run, embedder, following)
+
+    def _plan(
+        self, store: IndexStore, paths: Collection[str], *, embedder: Embedder | None, missing_ok: bool
+    ) -> Planned:
+        """What a sync of a store would do, and the states compared; of named files no others are looked at."""
+        incomplete = store.unembedded_paths() if embedder else set()
+        settled: set[str] = set()
+        if paths and all(map(self._names_file, paths)):
+            own = [path for path in paths if not path.startswith(EXTRA_MARK)]
+            beside = [path for path in paths if path.startswith(EXTRA_MARK)]
+            scan, states = scan_paths(self.root, own).joined(self._extra.look(beside)), store.file_states(paths)
         else:
-            scan, states = scan_workspace(self.root, sessions=self._sessions), self._store.file_states()
+            scan = scan_workspace(self.root, sessions=self._sessions).joined(self._extra.scan())
+            looked = Settled(scan, incomplete)
+            states = store.file_states(unless=None if paths else looked.has)
+            settled = looked.paths
         for path in () if missing_ok else paths:
             if not any(_within(known, [path]) for known in (*scan.files, *states)) and scan.covers(path):
                 raise SourceMissing(
                     f"There is no memory file, session log or folder {path!r}. "
                     "Run `memory-service status` to see what there is."
                 )
-        incomplete = self._store.unembedded_paths() if self._embedder else set()
-        plan = plan_sync(scan, states, incomplete=incomplete, wanted=lambda path: not paths or _within(path, paths))
+        wanted = (lambda path: _within(path, paths)) if paths else None
+        plan = plan_sync(scan, states, incomplete=incomplete, settled=settled, wanted=wanted)
         return plan, states
+
+    def _names_file(self, path: str) -> bool:
+        """Whether a path can only be that of a file, so that nothing else has to be looked at."""
+        if path.startswith(EXTRA_MARK):
+            return self._extra.names_file(path)
+        return is_memory_path(path) or (self._sessions and is_session_path(path))
+
+
+def _failures(plan: SyncPlan, states: dict[str, FileState]) -> tuple[FileFailure, ...]:
+    """What cannot be indexed: folders that cannot be seen, and files, each once."""
+    files = (FileFailure(path=state.path, reason=state.failure) for state in states.values() if state.failure)
+    return tuple({failure.path: failure for failure in (*plan.failures, *files)}.values())
 
 
 def _within(path: str, wanted: Collection[str]) -> bool:
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in wanted)
-
-
-def _outdated(stored: Fingerprint, current: Fingerprint) -> str:
-    if stored.model != current.model:
-        what = f"made with the model {stored.model or 'none'}, and {current.model or 'none'} is configured"
-    else:
-        what = "made by another version"
-    return f"The index was {what}. Run `memory-service reindex --full` to build it anew; no memory is lost."
-
-
-def _added(total: SyncReport, report: SyncReport) -> SyncReport:
-    # A further round looks again at files that another process changed under the first one's hands.
-    return replace(
-        report,
-        added=total.added + report.added,
-        changed=total.changed + report.changed,
-        removed=total.removed + report.removed,
-        unchanged=total.unchanged + report.unchanged,
-        failed=tuple({failure.path: failure for failure in (*total.failed, *report.failed)}.values()),
-        embedded=total.embedded + report.embedded,
-        reused=total.reused + report.reused,
-        seconds=total.seconds + report.seconds,
-        degraded=tuple(dict.fromkeys((*total.degraded, *report.degraded))),
-    )

@@ -96,7 +96,7 @@ def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> Spoken
     """Splits a whole file; see `split_markdown`."""
     if max_chars < 1:
         raise ValueError(f"max_chars is {max_chars}: a passage needs at least one character. Give a positive number.")
-    lines = _split_lines(text)
+    lines = split_lines(text)
     front = _read_front_matter(lines)
     outline = read_blocks(lines, front.lines)
     days = _Days(() if outline.titled or not front.title else (front.title,), path, front.date)
@@ -112,7 +112,17 @@ def read_section(text: str, *, path: str, above: tuple[str, ...], file_date: dt.
         above: Titles above the heading, outermost first.
         file_date: What the file's front matter says.
     """
-    return _spoken(read_blocks(_split_lines(text)), _Days(above, path, file_date), file_date, MAX_CHARS)
+    return _spoken(read_blocks(split_lines(text)), _Days(above, path, file_date), file_date, MAX_CHARS)
+
+
+def outlined(outline: Outline, *, path: str) -> list[Passage]:
+    """The passages of an outline, however it was made.
+
+    Args:
+        outline: The blocks of a file.
+        path: Where the file lies; a date in its name dates the passages that no heading dates.
+    """
+    return labelled(_spoken(outline, _Days((), path, None), None, MAX_CHARS))
 
 
 def _spoken(outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int) -> SpokenPassages:
@@ -146,9 +156,8 @@ class _Days:
     """Gives each section its full heading and its day: the nearest heading's, else that of the file."""
 
     def __init__(self, title: tuple[str, ...], path: str, fallback: dt.date | None) -> None:
-        name = path.replace("\\", "/").rpartition("/")[2]
         self._title = title
-        self._file = _first_date(_ISO_DATE, name) or fallback
+        self._file = day_of_name(path) or fallback
         self._section: Section | None = None
         self._found: tuple[tuple[str, ...], dt.date | None] = ((), None)
 
@@ -162,7 +171,7 @@ class _Days:
         return self._found
 
 
-def _split_lines(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Returns the lines as an editor counts them: only LF, CR LF and CR end one."""
     text = text.removeprefix("\ufeff")
     if "\r" in text:
@@ -201,6 +210,11 @@ def _front_matter(lines: int, fields: dict[str, str]) -> _FrontMatter:
     if len(title) > 1 and title[0] in "\"'" and title[0] == title[-1]:
         title = title[1:-1].strip()
     return _FrontMatter(lines, title, _first_date(_DATE, fields.get("date", "")))
+
+
+def day_of_name(path: str) -> dt.date | None:
+    """The day that the name of a file says."""
+    return _first_date(_ISO_DATE, path.replace("\\", "/").rpartition("/")[2])
 
 
 def _first_date(pattern: re.Pattern[str], text: str) -> dt.date | None:

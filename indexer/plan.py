@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from indexer import analysis
 from indexer.sources import Scan, SourceFile
@@ -44,8 +45,35 @@ class PassageDiff:
     removed: tuple[KnownPassage, ...]
 
 
+class Settled:
+    """The files of a scan that the index holds just as they are: nearly all of them, so none of their states is kept.
+
+    Args:
+        scan: What is on disk.
+        incomplete: Paths whose passages lack vectors that they should have.
+    """
+
+    def __init__(self, scan: Scan, incomplete: set[str]) -> None:
+        self._files = scan.files
+        self._incomplete = incomplete
+        self.paths: set[str] = set()
+
+    def has(self, state: FileState) -> bool:
+        """Whether it is the state of such a file, which is noted."""
+        file = self._files.get(state.path)
+        if file is None or not file.is_settled_as(state) or state.path in self._incomplete:
+            return False
+        self.paths.add(state.path)
+        return True
+
+
 def plan_sync(
-    scan: Scan, states: dict[str, FileState], *, incomplete: set[str], wanted: Callable[[str], bool]
+    scan: Scan,
+    states: dict[str, FileState],
+    *,
+    incomplete: set[str],
+    settled: Collection[str] = (),
+    wanted: Callable[[str], bool] | None = None,
 ) -> SyncPlan:
     """Compare what is on disk with what is in the index.
 
@@ -53,12 +81,13 @@ def plan_sync(
         scan: What is on disk.
         states: What is in the index.
         incomplete: Paths whose passages lack vectors that they should have.
-        wanted: Which paths to look at.
+        settled: Paths whose files are known to be unchanged, without their states.
+        wanted: Which paths to look at; all, unless given.
     """
     added, suspects, unsure, still_failing, unchanged = [], [], [], list[FileFailure](), 0
-    for path, file in scan.files.items():
-        state = states.get(path)
-        if not wanted(path):
+    for path in scan.files.keys() - settled:
+        file, state = scan.files[path], states.get(path)
+        if wanted is not None and not wanted(path):
             continue
         if state is None:
             added.append(file)
@@ -70,14 +99,14 @@ def plan_sync(
             still_failing.append(FileFailure(path=path, reason=state.failure))
         else:
             unchanged += 1
-    removed = tuple(path for path in states if wanted(path) and path not in scan.files and scan.covers(path))
+    gone = (path for path in states.keys() - scan.files.keys() if wanted is None or wanted(path))
     return SyncPlan(
-        added=tuple(added),
-        suspects=tuple(suspects),
-        unsure=tuple(unsure),
-        removed=removed,
-        unchanged=unchanged,
-        failures=(*scan.failures, *still_failing),
+        added=tuple(sorted(added)),
+        suspects=tuple(sorted(suspects)),
+        unsure=tuple(sorted(unsure)),
+        removed=tuple(sorted(path for path in gone if scan.covers(path))),
+        unchanged=unchanged + len(settled),
+        failures=(*scan.failures, *sorted(still_failing, key=attrgetter("path"))),
     )
 
 
@@ -89,6 +118,8 @@ def compare(passages: Sequence[Passage], known: Sequence[KnownPassage], *, embed
         known: What the index holds of it.
         embedding: Whether a passage without a vector has to be stored anew.
     """
+    if not known:
+        return PassageDiff(inserted=tuple(enumerate(passages)), moved=(), removed=())
     waiting: dict[object, list[KnownPassage]] = defaultdict(list)
     for stored in reversed(known):
         if stored.embedded or not embedding:
@@ -113,9 +144,9 @@ def text_hash(text: str) -> bytes:
 
 
 def passage_terms(passage: Passage) -> tuple[str, ...]:
-    """The terms that a passage is found by: its own, and those of the title that it opens."""
+    """The terms that a passage is found by: its own, those of the title that it opens, and the parts of names."""
     lexical = f"{passage.heading[-1]}\n{passage.text}" if passage.opens_section else passage.text
-    return tuple(analysis.index_terms(lexical))
+    return (*analysis.index_terms(lexical), *analysis.identifier_parts(lexical))
 
 
 def _identity(passage: Passage, hashed: bytes) -> object:

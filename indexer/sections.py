@@ -6,11 +6,16 @@ path; one above none becomes a block itself, so that no title is lost.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 Line = tuple[int, str]
+# A bullet or number with a space after it, or a Chinese one, which needs none.
+ITEM = re.compile(
+    r"(?:[-*+•·‣–]|\(?[0-9]{1,3}[.)]|#\.|\([a-z]\))(?:\s|$)|[（(]?[一二三四五六七八九十]{1,3}[)）、．]|[0-9]{1,3}、"
+)
 
 
 class Kind(Enum):
@@ -99,3 +104,9 @@ class Outline:
         while above is not None and not above.used:
             above.used = True
             above = above.parent
+
+
+def dedented(lines: list[Line]) -> list[Line]:
+    """Lines without the space that all of them begin with."""
+    margin = min((len(text) - len(text.lstrip()) for _, text in lines if text.strip()), default=0)
+    return [(number, text[margin:].rstrip()) for number, text in lines]

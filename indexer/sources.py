@@ -14,8 +14,10 @@ import re
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR, S_ISREG
+from typing import NamedTuple
 
 from indexer.errors import SourceMissing
 from indexer.stores.base import FileState
@@ -23,16 +25,22 @@ from indexer.types import EVERGREEN, FileFailure, Source
 
 MEMORY_FOLDER = "memory"
 SESSIONS_FOLDER = "sessions"
+# What the paths of extra folders begin with, and no path of a workspace does.
+EXTRA_MARK = "@"
 _LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl")
 # A change that comes within the grain of the file system's clock leaves the stat as it was.
 _GRAIN_NS = 50_000_000
 _COARSE_GRAIN_NS = 2_000_000_000
 _READ_ATTEMPTS = 3
+# Where a NUL shows that a file of an extra folder is no text, as git looks for it.
+_SNIFFED_BYTES = 8 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFile:
-    """A file as its directory entry shows it."""
+class SourceFile(NamedTuple):
+    """A file as its directory entry shows it.
+
+    A tuple, as `FileState` is: a scan makes one for every file, and they are compared.
+    """
 
     path: str
     source: Source
@@ -41,19 +49,27 @@ class SourceFile:
     ctime_ns: int
     inode: int
 
+    def is_settled_as(self, state: FileState) -> bool:
+        """Whether its content is what is indexed, beyond doubt: the one question that most files need."""
+        # Both begin with the same fields. In one piece, as a sync that finds nothing to do asks little else.
+        if state[:6] != self or state.failure or not state.content_hash:
+            return False
+        mtime_ns, ctime_ns = self.mtime_ns, self.ctime_ns
+        grain = _GRAIN_NS if mtime_ns % 1_000_000_000 else _COARSE_GRAIN_NS
+        return state.checked_ns - (mtime_ns if mtime_ns > ctime_ns else ctime_ns) > grain
+
     def looks_like(self, state: FileState) -> bool:
         """Whether the file's stat is the one that `state` tells of."""
-        return (self.size_bytes, self.mtime_ns, self.ctime_ns, self.inode) == (
-            state.size_bytes,
-            state.mtime_ns,
-            state.ctime_ns,
-            state.inode,
-        )
+        return self[2:] == state[2:6]
 
     def settled_before(self, state: FileState) -> bool:
         """Whether the file was read so long after its last change that a later one would show."""
-        grain = _COARSE_GRAIN_NS if self.mtime_ns % 1_000_000_000 == 0 else _GRAIN_NS
+        grain = _GRAIN_NS if self.mtime_ns % 1_000_000_000 else _COARSE_GRAIN_NS
         return state.checked_ns - max(self.mtime_ns, self.ctime_ns) > grain
+
+
+# Half of the time that the class itself takes.
+_made = partial(tuple.__new__, SourceFile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +87,11 @@ class Scan:
     def covers(self, path: str) -> bool:
         """Whether a path that is missing here is really gone, and not below a folder that failed."""
         return not any(path.startswith(failure.path.rstrip("/") + "/") for failure in self.failures)
+
+    def joined(self, other: Scan) -> Scan:
+        """What two looks found together."""
+        files = self.files | other.files if other.files else self.files
+        return Scan(files=files, failures=(*self.failures, *other.failures))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +135,7 @@ def scan_memories(root: Path) -> Scan:
                 f"The workspace folder {root} cannot be read ({error.strerror}). Check its permissions."
             ) from error
         if S_ISREG(stat.st_mode):
-            files[name] = _source_file(name, stat)
+            files[name] = source_file(name, stat)
     files |= _folder(root, MEMORY_FOLDER, failures)
     return Scan(files=files, failures=tuple(failures))
 
@@ -137,8 +158,8 @@ def _folder(root: Path, name: str, failures: list[FileFailure]) -> dict[str, Sou
     if (root / name).is_symlink():
         failures.append(FileFailure(path=name, reason="it is a symbolic link; put the folder itself there"))
         return {}
-    found = _walk(root / name, name, failures) if name == MEMORY_FOLDER else _logs(root / name, name, failures)
-    return {path: _source_file(path, stat) for path, stat in found}
+    list_all = _walk if name == MEMORY_FOLDER else _logs
+    return list_all(str(root / name), name, failures)
 
 
 def scan_paths(root: Path, paths: Collection[str]) -> Scan:
@@ -154,7 +175,7 @@ def scan_paths(root: Path, paths: Collection[str]) -> Scan:
             failure = FileFailure(path=path, reason=f"it cannot be read ({error.strerror}); check its permissions")
             return Scan(files={}, failures=(failure,))
         if S_ISREG(stat.st_mode) and all(S_ISDIR(mode) for mode in above):
-            files[path] = _source_file(path, stat)
+            files[path] = source_file(path, stat)
     return Scan(files=files, failures=())
 
 
@@ -169,12 +190,19 @@ def is_session_path(path: str) -> bool:
     return folder == SESSIONS_FOLDER and _LOG_NAME.fullmatch(name) is not None
 
 
-def read(root: Path, file: SourceFile, *, max_bytes: int) -> Content:
-    """Read one file. A reason why it has no text is part of the answer, not an exception."""
+def read(root: Path, file: SourceFile, *, max_bytes: int, place: Path | None = None) -> Content:
+    """Read one file. A reason why it has no text is part of the answer, not an exception.
+
+    Args:
+        root: The workspace folder.
+        file: The file as it was found.
+        max_bytes: A larger one is not read.
+        place: Where it lies, if not below the workspace folder.
+    """
     if file.size_bytes > max_bytes:
         return _failed(file, f"it has {file.size_bytes:,} bytes, more than the limit of {max_bytes:,}; split it")
     try:
-        settled = _read_settled(root / file.path, file)
+        settled = _read_settled(place or root / file.path, file)
     except FileNotFoundError:
         return _failed(file, "it vanished while it was read; the next reindex looks again")
     except OSError as error:
@@ -190,9 +218,9 @@ def _read_settled(absolute: Path, file: SourceFile) -> Content | None:
             time.sleep(0.02 * attempt)
         checked_ns = time.time_ns()
         with open(absolute, "rb", opener=_no_follow) as stream:
-            before = _source_file(file.path, os.fstat(stream.fileno()))
+            before = source_file(file.path, os.fstat(stream.fileno()))
             raw = stream.read()
-        if _source_file(file.path, os.lstat(absolute)) == before and len(raw) == before.size_bytes:
+        if source_file(file.path, os.lstat(absolute)) == before and len(raw) == before.size_bytes:
             return _decoded(before, checked_ns, raw)
     return None
 
@@ -208,6 +236,9 @@ def _decoded(file: SourceFile, checked_ns: int, raw: bytes) -> Content:
         return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, raw=raw)
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return _failed(file, "it is UTF-16, not UTF-8; save it as UTF-8", content_hash, checked_ns)
+    if file.source == "files" and b"\0" in raw[:_SNIFFED_BYTES]:
+        # Not text at all, whatever it is called: there is nothing in it that a person could mend.
+        return Content(file=file, checked_ns=checked_ns, content_hash=content_hash)
     try:
         return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, text=raw.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -220,48 +251,72 @@ def _failed(file: SourceFile, reason: str, content_hash: str = "", checked_ns: i
     return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, failure=reason)
 
 
-def _listed(folder: Path, prefix: str, failures: list[FileFailure]) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        failures.append(
-            FileFailure(path=prefix, reason=f"it cannot be listed ({error.strerror}); check its permissions")
-        )
-        return []
+def _walk(top: str, name: str, failures: list[FileFailure]) -> dict[str, SourceFile]:
+    """Markdown files at any depth, by path, in no order."""
+    files: dict[str, SourceFile] = {}
+    waiting = [(top, name)]
+    while waiting:
+        folder, prefix = waiting.pop()
+        try:
+            # Nearly all of a scan is in here, once for each file.
+            for entry in _entries(folder):
+                name = entry.name
+                if name[0] == "." or entry.is_symlink():
+                    continue
+                path = f"{prefix}/{name}"
+                if not name.isascii() and not _is_text(name):
+                    shown = path.encode("utf-8", "backslashreplace").decode()
+                    failures.append(FileFailure(path=shown, reason="its name is not UTF-8; rename it"))
+                elif name[-3:].lower() == ".md" and (stat := _regular(entry)):
+                    files[path] = _file(path, "memory", stat)
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append((f"{folder}/{name}", path))
+        except OSError as error:
+            _fail(prefix, error, failures)
+    return files
 
 
-def _walk(folder: Path, prefix: str, failures: list[FileFailure]) -> Iterator[tuple[str, os.stat_result]]:
-    """Markdown files at any depth."""
-    for entry in _listed(folder, prefix, failures):
-        path = f"{prefix}/{entry.name}"
-        if entry.name.startswith(".") or entry.is_symlink():
-            continue
-        if not _is_text(entry.name):
-            shown = path.encode("utf-8", "backslashreplace").decode()
-            failures.append(FileFailure(path=shown, reason="its name is not UTF-8; rename it"))
-        elif entry.is_dir(follow_symlinks=False):
-            yield from _walk(folder / entry.name, path, failures)
-        elif entry.name.lower().endswith(".md"):
-            yield from _regular(entry, path)
-
-
-def _logs(folder: Path, prefix: str, failures: list[FileFailure]) -> Iterator[tuple[str, os.stat_result]]:
+def _logs(folder: str, prefix: str, failures: list[FileFailure]) -> dict[str, SourceFile]:
     """Session logs, directly in their folder; what is kept beside them (blobs, locks, backups) has other names."""
-    for entry in _listed(folder, prefix, failures):
-        if _LOG_NAME.fullmatch(entry.name):
-            yield from _regular(entry, f"{prefix}/{entry.name}")
-
-
-def _regular(entry: os.DirEntry[str], path: str) -> Iterator[tuple[str, os.stat_result]]:
+    files: dict[str, SourceFile] = {}
     try:
-        if entry.is_file(follow_symlinks=False):
-            yield path, entry.stat(follow_symlinks=False)
+        for entry in _entries(folder):
+            if _LOG_NAME.fullmatch(entry.name) and (stat := _regular(entry)):
+                path = f"{prefix}/{entry.name}"
+                files[path] = _file(path, "sessions", stat)
+    except OSError as error:
+        _fail(prefix, error, failures)
+    return files
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder, in no order; opened by its descriptor where that can be.
+
+    The system need not find the way from the root to each file then: a sixth of a walk.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY) if os.scandir in os.supports_fd else None
+    try:
+        with os.scandir(folder if descriptor is None else descriptor) as entries:
+            yield from entries
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _fail(prefix: str, error: OSError, failures: list[FileFailure]) -> None:
+    # A folder that is not there, or went meanwhile, has nothing in it.
+    if not isinstance(error, FileNotFoundError):
+        reason = f"it cannot be listed ({error.strerror}); check its permissions"
+        failures.append(FileFailure(path=prefix, reason=reason))
+
+
+def _regular(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """The stat of a regular file."""
+    try:
+        return entry.stat(follow_symlinks=False) if entry.is_file(follow_symlinks=False) else None
     except OSError:
         # It went between the listing and the look at it: the same as not listed.
-        return
+        return None
 
 
 def _is_text(name: str) -> bool:
@@ -272,12 +327,17 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _source_file(path: str, stat: os.stat_result) -> SourceFile:
-    return SourceFile(
-        path=path,
-        source="sessions" if is_session_path(path) else "memory",
-        size_bytes=stat.st_size,
-        mtime_ns=stat.st_mtime_ns,
-        ctime_ns=stat.st_ctime_ns,
-        inode=stat.st_ino,
-    )
+def source_of(path: str) -> Source:
+    """What a path is that of."""
+    if path.startswith(EXTRA_MARK):
+        return "files"
+    return "sessions" if is_session_path(path) else "memory"
+
+
+def source_file(path: str, stat: os.stat_result) -> SourceFile:
+    """A file as its stat shows it."""
+    return _file(path, source_of(path), stat)
+
+
+def _file(path: str, source: Source, stat: os.stat_result) -> SourceFile:
+    return _made((path, source, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino))

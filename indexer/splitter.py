@@ -15,7 +15,9 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
+from indexer.formats import split_file
 from indexer.markdown import SpokenPassages, labelled, read_section, read_speakers
+from indexer.sources import EXTRA_MARK
 from indexer.types import Passage
 
 _FILES = 32
@@ -52,7 +54,9 @@ class Splitter:
         self._changing = threading.Lock()
 
     def split(self, text: str, path: str) -> list[Passage]:
-        """The passages of a file; see `split_markdown`."""
+        """The passages of a file; see `split_markdown`, or for one of an extra folder `split_file`."""
+        if path.startswith(EXTRA_MARK):
+            return split_file(text, path)
         with self._changing:
             known = self._known.get(path)
         spoken = (known and _grown(known, text, path)) or read_speakers(text, path=path)

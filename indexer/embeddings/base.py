@@ -11,8 +11,8 @@ from indexer.types import Vectors
 class Embedder(Protocol):
     """Turns texts into vectors of one length whose cosine measures likeness of meaning.
 
-    Implementations are safe to call from several threads and do their loading at the first call, not
-    when they are made.
+    Implementations are safe to call from several threads and do their loading at the first text, not when
+    they are made or asked for a property: these embed nothing and use no network.
     """
 
     @property
@@ -22,12 +22,16 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector."""
+        """Length of every vector; 0 where nobody knows before the first text."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever the same text could get another vector."""
+        """Changes whenever the same text could get another vector.
+
+        Raises:
+            EmbedderUnavailable: The model that would tell is not there.
+        """
         ...
 
     @property
@@ -43,7 +47,7 @@ class Embedder(Protocol):
 
         Raises:
             EmbedderUnavailable: The model or its package is not there.
-            EmbeddingError: The model gave no usable vector.
+            EmbeddingError: Some texts, or all, got no usable vector; `vectors` has those of the others.
         """
         ...
 

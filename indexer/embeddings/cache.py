@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from indexer.embeddings.base import Embedder
+from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.types import Vectors
 
 _Key = tuple[str, bytes, bool]
@@ -56,7 +57,10 @@ class CachedEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """See `Embedder`."""
-        key = self._key(text, query=True)
+        model = self._model()
+        if not model:
+            return self._embedder.embed_query(text)
+        key = _key(model, text, query=True)
         vector = self._get(key)
         if vector is None:
             vector = self._embedder.embed_query(text)
@@ -65,20 +69,39 @@ class CachedEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`."""
-        keys = [self._key(text, query=False) for text in texts]
+        model = self._model()
+        if not model:
+            return self._embedder.embed_documents(texts)
+        keys = [_key(model, text, query=False) for text in texts]
         found = {key: vector for key in keys if (vector := self._get(key)) is not None}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
-            made = self._embedder.embed_documents(list(missing.values()))
-            for key, vector in zip(missing, made, strict=True):
-                found[key] = vector
-                self._put(key, vector)
-        return np.stack([found[key] for key in keys]) if keys else np.empty((0, self.dimensions), np.float32)
+            try:
+                self._keep(found, list(missing), self._embedder.embed_documents(list(missing.values())))
+            except EmbeddingError as error:
+                if error.vectors is not None:
+                    self._keep(found, list(missing), error.vectors)
+                error.vectors = _stacked(keys, found) if found else None
+                raise
+        return _stacked(keys, found) if keys else np.empty((0, self.dimensions), np.float32)
 
-    def _key(self, text: str, *, query: bool) -> _Key:
-        # A question and a stored text may get different prefixes, so the same words are two entries.
-        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        return self._embedder.fingerprint, digest, query
+    def _model(self) -> str:
+        """Whose vectors they are; empty where that shows only when the model was fetched."""
+        try:
+            return self._embedder.fingerprint
+        except EmbedderUnavailable:
+            return ""
+
+    def _keep(self, found: dict[_Key, Vectors], keys: Sequence[_Key], made: Vectors) -> None:
+        """Take in what was made."""
+        if len(made) != len(keys):
+            raise EmbeddingError(
+                f"The model {self.name} gave {len(made):,} vectors for {len(keys):,} texts. "
+                "Choose another embedding_model if it stays."
+            )
+        for key, vector in zip(keys, made, strict=True):
+            found[key] = vector
+            self._put(key, vector)
 
     def _get(self, key: _Key) -> Vectors | None:
         with self._changing:
@@ -88,8 +111,23 @@ class CachedEmbedder:
             return vector
 
     def _put(self, key: _Key, vector: Vectors) -> None:
+        # What is no vector is not remembered: asked again, the model may give one.
+        if not (np.isfinite(vector).all() and vector.any()):
+            return
         with self._changing:
             self._kept[key] = vector
             self._kept.move_to_end(key)
             while len(self._kept) > self._capacity:
                 self._kept.popitem(last=False)
+
+
+def _key(model: str, text: str, *, query: bool) -> _Key:
+    # A question and a stored text may get different prefixes, so the same words are two entries.
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return model, digest, query
+
+
+def _stacked(keys: Sequence[_Key], found: dict[_Key, Vectors]) -> Vectors:
+    """Rows in the order of the keys, zeros for those that are missing."""
+    none = np.zeros_like(next(iter(found.values())))
+    return np.stack([found.get(key, none) for key in keys])

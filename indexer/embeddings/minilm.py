@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from indexer.embeddings.processors import usable_processors
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.types import Vectors
 
@@ -92,7 +93,7 @@ class MiniLM:
     multilingual = False
 
     def __init__(self, *, threads: int | None = None, folder: Path = _FOLDER) -> None:
-        self._threads = threads or min(_usable_processors(), _MAX_THREADS)
+        self._threads = threads or min(usable_processors(), _MAX_THREADS)
         self._folder = folder
         self._engine: _Engine | None = None
         self._loading = threading.Lock()
@@ -119,13 +120,6 @@ class MiniLM:
                 if self._engine is None:
                     self._engine = _load(self._folder, self._threads)
         return self._engine
-
-
-def _usable_processors() -> int:
-    """Processors this process may run on; a container often has fewer than the machine."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _load(folder: Path, threads: int) -> _Engine:

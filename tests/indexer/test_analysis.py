@@ -1,13 +1,20 @@
 from __future__ import annotations
 
-import re
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.analysis import MAX_TERM_CHARS, STOP_WORDS, fold, has_unspaced, index_terms, query_terms
+from indexer.analysis import (
+    MAX_TERM_CHARS,
+    STOP_WORDS,
+    fold,
+    has_unspaced,
+    identifier_parts,
+    index_terms,
+    query_terms,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +33,7 @@ from indexer.analysis import MAX_TERM_CHARS, STOP_WORDS, fold, has_unspaced, ind
         ("Ёлка", ["елка"]),
         ("部署", ["部", "署", "部署"]),
         ("用Python写", ["用", "python", "写"]),
+        ("開會紀錄", ["开", "会", "纪", "录", "开会", "会纪", "纪录"]),
         ("서울에서", ["서", "울", "에", "서", "서울", "울에", "에서"]),
         ("שלום עולם", ["שלום", "עולם"]),
         ("🎉 ... \x00 --", []),
@@ -48,6 +56,9 @@ def test_index_terms(text: str, terms: list[str]) -> None:
         ("的", ["的"]),
         ("我的猫", ["猫"]),
         ("Python 怎么部署", ["python", "部署", "部", "署"]),
+        ("為什麼要開會嗎", ["要开", "开会", "要", "开", "会"]),
+        ("多久", ["多久", "多", "久"]),
+        ("台湾有没有仓库", ["台湾", "台", "湾", "仓库", "仓", "库"]),
         ("S", ["s"]),
         ("?!", []),
     ],
@@ -66,7 +77,8 @@ def test_over_long_words_are_cut_alike_in_text_and_question() -> None:
 def test_terms_are_letters_and_digits_in_folded_form(text: str) -> None:
     for term in index_terms(text):
         assert term
-        assert has_unspaced(term) or not re.search(r"[\W_]", term)
+        # Vowel signs of Indian scripts are marks.
+        assert has_unspaced(term) or all(c.isalnum() or unicodedata.category(c)[0] == "M" for c in term)
         assert not term.isascii() or term == term.lower()
 
 
@@ -74,7 +86,7 @@ def test_terms_are_letters_and_digits_in_folded_form(text: str) -> None:
 def test_a_question_asks_only_for_terms_that_its_own_text_has(text: str) -> None:
     asked = query_terms(text)
     assert len(asked) == len(set(asked))
-    assert set(asked) <= set(index_terms(text))
+    assert set(asked) <= {*index_terms(text), *identifier_parts(text)}
     assert bool(asked) == bool(index_terms(text))
 
 
@@ -88,6 +100,30 @@ def test_ascii_is_only_lowered(text: str) -> None:
     assert fold(text) == text.lower()
 
 
+@pytest.mark.parametrize(
+    ("traditional", "simplified"),
+    [
+        ("臺灣的倉庫", "台湾的仓库"),
+        ("鬆緊帶壞了", "松紧带坏了"),
+        ("２０２６年１１月發佈", "2026年11月发布"),
+        ("記憶體", "记忆体"),
+    ],
+)
+def test_traditional_and_simplified_are_the_same_terms(traditional: str, simplified: str) -> None:
+    assert index_terms(traditional) == index_terms(simplified)
+    assert query_terms(traditional) == query_terms(simplified)
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)))
+def test_simplifying_twice_changes_nothing(text: str) -> None:
+    once = [term for term in index_terms(text) if len(term) == 1]
+    assert [term for term in index_terms("".join(once)) if len(term) == 1] == once
+
+
+def test_folding_alone_keeps_traditional_characters() -> None:
+    assert fold("臺灣Ａ") == "臺灣a"
+
+
 def test_stop_words_are_folded_words() -> None:
     assert all(word == fold(word) and word.isalpha() for word in STOP_WORDS)
 
@@ -97,3 +133,26 @@ def test_stop_words_are_folded_words() -> None:
 )
 def test_has_unspaced(text: str, unspaced: bool) -> None:
     assert has_unspaced(text) is unspaced
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("parseHttpHeader", ["pars", "http", "header"]),
+        ("HTTPServer.start", ["http", "server"]),
+        ("用parseHTTPHeader解析", ["pars", "http", "header"]),
+        ("getById", ["get", "id"]),
+        ("utf8Decode", ["utf", "decod"]),
+        ("parse_http_header PARSE Parse APIs IDs 5PM iPhone LaTeX", []),
+        ("aB3dEfGhIjKlMnOpQr", []),
+        ("a" * 90 + "Bcd", []),
+        ("", []),
+    ],
+)
+def test_identifier_parts(text: str, parts: list[str]) -> None:
+    assert identifier_parts(text) == parts
+
+
+def test_a_question_of_a_name_asks_for_its_parts_and_one_of_a_word_does_not() -> None:
+    assert query_terms("where is parseHttpHeader?") == ["parsehttphead", "pars", "http", "header"]
+    assert query_terms("who uses GitHub?") == ["us", "github"]

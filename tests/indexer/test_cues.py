@@ -150,6 +150,8 @@ Ann left when?
 生日是几号
 住了多久
 星期几开会
+会议是什么时间
+哪几天休假
 """.strip().splitlines()
 
 NOT_WHEN = """

@@ -29,6 +29,15 @@ def days(question: str) -> AskedDays:
         ("We grew by 5.5 % in March", {3}, set(), set()),
         ("11月20日发生了什么?", {11}, set(), {20}),
         ("2026年11月的计划", {11}, {2026}, set()),
+        ("十一月二十日发生了什么?", {11}, set(), {20}),
+        ("十二月二號", {12}, set(), {2}),
+        ("三月三十一号到十月", {3, 10}, set(), {31}),
+        ("2026年十月九日", {10}, {2026}, {9}),
+        ("九月下旬", {9}, set(), set()),
+        ("１１月２０日", {11}, set(), {20}),
+        ("三个月之后", set(), set(), set()),
+        ("八月饼", set(), set(), set()),
+        ("二十一月", set(), set(), set()),
         ("13月", set(), set(), set()),
         ("You may march on", set(), set(), set()),
         ("May I deploy?", set(), set(), set()),
@@ -52,7 +61,10 @@ def test_months_years_and_days(question: str, months: set[int], years: set[int],
         ("this week", "2026-11-16", "2026-11-22"),
         ("昨天吃了什么", "2026-11-19", "2026-11-19"),
         ("前天", "2026-11-18", "2026-11-18"),
+        ("大前天", "2026-11-17", "2026-11-17"),
         ("上周的会议", "2026-11-09", "2026-11-15"),
+        ("上個禮拜", "2026-11-09", "2026-11-15"),
+        ("這週做了什麼", "2026-11-16", "2026-11-22"),
         ("on 2024-02-29", "2024-02-29", "2024-02-29"),
         ("on 2024/2/29", "2024-02-29", "2024-02-29"),
     ],
@@ -62,7 +74,24 @@ def test_stretches(question: str, first: str, last: str) -> None:
     assert days(question).ranges == (stretch,)
 
 
-@pytest.mark.parametrize("question", ["on 2023-02-30", "what is our plan", "", "1999", "the yesterdays"])
+@pytest.mark.parametrize(
+    ("question", "date", "bonus"),
+    [
+        ("上周三谁请假", "2026-11-11", DAY_BONUS),
+        ("上个星期天", "2026-11-15", DAY_BONUS),
+        ("上周三谁请假", "2026-11-14", MONTH_BONUS),
+        ("上周三谁请假", "2026-11-17", 0.0),
+        ("這週一的會", "2026-11-16", DAY_BONUS),
+    ],
+)
+def test_a_day_of_a_week_says_more_than_the_week(question: str, date: str, bonus: float) -> None:
+    assert days(question).bonus(dt.date.fromisoformat(date).toordinal()) == bonus
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["晚上周岚说了什么", "会上周岚提了什么", "on 2023-02-30", "what is our plan", "", "1999", "the yesterdays"],
+)
 def test_nothing_asked(question: str) -> None:
     assert not days(question)
 

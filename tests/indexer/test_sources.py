@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from indexer.errors import SourceMissing
 from indexer.sources import (
@@ -39,6 +41,28 @@ def state_of(file: SourceFile, *, checked_ns: int) -> FileState:
         checked_ns=checked_ns,
         content_hash="x",
     )
+
+
+@given(
+    whole_seconds=st.booleans(),
+    other=st.sampled_from(["", "size_bytes", "mtime_ns", "ctime_ns", "inode"]),
+    later_ns=st.sampled_from([-1, 0, 49_999_999, 50_000_000, 50_000_001, 2_000_000_000, 2_000_000_001]),
+    content_hash=st.sampled_from(["", "x"]),
+    failure=st.sampled_from(["", "it is UTF-16"]),
+    touched_ns=st.integers(-5, 5),
+)
+def test_the_quick_look_says_what_the_careful_ones_say(
+    whole_seconds: bool, other: str, later_ns: int, content_hash: str, failure: str, touched_ns: int
+) -> None:
+    mtime_ns = 1_700_000_000_000_000_000 + (0 if whole_seconds else 123)
+    file = SourceFile("memory/a.md", "memory", 7, mtime_ns, mtime_ns + touched_ns, 9)
+    state = state_of(file, checked_ns=max(file.mtime_ns, file.ctime_ns) + later_ns)
+    state = state._replace(content_hash=content_hash, failure=failure)
+    if other:
+        state = state._replace(**{other: getattr(state, other) + 1})
+    settled = file.looks_like(state) and file.settled_before(state) and not failure and content_hash != ""
+    assert file.is_settled_as(state) == settled
+    assert file.looks_like(state) == (not other)
 
 
 def test_scan_lists_memory_files_and_nothing_else(workspace: Workspace, tmp_path: Path) -> None:

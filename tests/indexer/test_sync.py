@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from indexer import EmbedderUnavailable, EmbeddingError, Index, SourceMissing, SyncCancelled, SyncProgress, SyncReport
@@ -19,12 +20,14 @@ from indexer.stores.sqlite import SqliteStore
 from indexer.sync import BATCH_TEXTS
 from indexer.testing import HashEmbedder
 from indexer.transcripts import split_transcript
+from indexer.types import Vectors
 from tests.indexer import talks
 from tests.indexer.stores.test_sqlite import row_counts
 from tests.indexer.talks import message, turns, write_log
 from tests.indexer.test_corpus import edit
 from tests.indexer.test_sources import reachable
 from tests.indexer.workspace import (
+    LONG_AGO_NS,
     CountingEmbedder,
     FailingEmbedder,
     Workspace,
@@ -208,7 +211,7 @@ def test_a_full_sync_indexes_all_whatever_the_paths(workspace: Workspace) -> Non
     before = dump(index)
     report = index.sync(["MEMORY.md"], full=True)
     assert counted(report) == (2, 0, 0, 0)
-    assert len(embedder.documents) == 4
+    assert (report.reused, embedder.documents) == (2, ["one", "two"]), "the vectors are those of the index before"
     assert dump(index) == before
 
 
@@ -437,6 +440,108 @@ def test_an_embedder_that_fails_leaves_text_and_is_made_up_for(workspace: Worksp
     held = dump(mended)
     (workspace.root / "index.sqlite").unlink()
     assert held == dump(workspace.synced(HashEmbedder()))
+
+
+class SpoiltEmbedder(HashEmbedder):
+    """Makes something else of the vectors that it gives, until it is mended."""
+
+    def __init__(self, spoil: Callable[[Vectors], Vectors]) -> None:
+        super().__init__(16)
+        self.spoil: Callable[[Vectors], Vectors] | None = spoil
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        made = super().embed_documents(texts)
+        return self.spoil(made) if self.spoil else made
+
+
+def with_row(value: float) -> Callable[[Vectors], Vectors]:
+    """One vector, of the second text, has this value throughout."""
+
+    def spoil(made: Vectors) -> Vectors:
+        made[1] = value
+        return made
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "left", "said"),
+    [
+        (lambda made: made[:3], 0, "hash gave 3 vectors for 5 texts"),
+        (lambda made: np.concatenate([made, made]), 0, "hash gave 10 vectors for 5 texts"),
+        (lambda made: made[:0], 0, "hash gave 0 vectors for 5 texts"),
+        (lambda made: made[:, :7], 0, "vectors of 7 numbers, and of 16 before"),
+        (lambda made: made[0], 0, "16 vectors for 5 texts"),
+        (with_row(float("nan")), 4, "1 vectors for 5 texts that are not finite or have no length"),
+        (with_row(float("inf")), 4, "1 vectors for 5 texts that are not finite or have no length"),
+        (with_row(0.0), 4, "1 vectors for 5 texts that are not finite or have no length"),
+        (lambda made: made * np.float32(0), 0, "5 vectors for 5 texts that are not finite or have no length"),
+    ],
+    ids=["fewer", "more", "none", "other length", "one row", "nan", "infinite", "zero", "all zero"],
+)
+def test_what_is_no_vector_is_never_stored(
+    workspace: Workspace, spoil: Callable[[Vectors], Vectors], left: int, said: str
+) -> None:
+    workspace.write_items("memory/a.md", [f"quokka number {n}" for n in range(5)])
+    embedder = SpoiltEmbedder(spoil)
+    index = workspace.index(embedder)
+    report = index.sync()
+    assert report.added == 1
+    assert report.embedded == left
+    assert len(report.degraded) == 1
+    assert said in report.degraded[0]
+    assert "quokka" not in report.degraded[0]
+    store = SqliteStore(workspace.root / "index.sqlite")
+    _, vectors = store.vectors(None)
+    assert len(vectors) == left
+    assert np.isfinite(vectors).all()
+    assert len(index.search("quokka", limit=9, mode="text").hits) == 5
+    assert len(index.search("quokka number 1", limit=9).hits) == 5
+    embedder.spoil = None
+    mended = index.sync()
+    assert mended.degraded == ()
+    assert mended.embedded == 5 - left
+    assert len(store.vectors(None)[0]) == 5
+    store.close()
+
+
+def test_a_vector_of_another_length_than_one_is_stored_as_if_it_were(workspace: Workspace) -> None:
+    workspace.write_items("memory/a.md", ["one", "two"])
+    workspace.synced(SpoiltEmbedder(lambda made: made * np.float32(40)))
+    store = SqliteStore(workspace.root / "index.sqlite")
+    _, vectors = store.vectors(None)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+    store.close()
+
+
+def test_many_files_are_noted_and_forgotten_together(workspace: Workspace) -> None:
+    files = [workspace.write_items(f"memory/{n:03}.md", [f"number {n}", "alike"]) for n in range(450)]
+    index = workspace.synced()
+    store = SqliteStore(workspace.root / "index.sqlite")
+    for file in files:
+        make_old(file)
+    before = store.revision()
+    assert counted(index.sync()) == (0, 0, 0, 450)
+    assert store.revision() - before == 1
+    assert {state.mtime_ns for state in store.file_states().values()} == {LONG_AGO_NS}
+    for file in files[1:]:
+        file.unlink()
+    before = store.revision()
+    assert counted(index.sync()) == (0, 0, 449, 1)
+    assert store.revision() - before <= 5
+    assert sorted(texts(index, "number alike")) == ["alike", "number 0"]
+    store.check()
+    store.close()
+
+
+def test_a_long_file_is_stored_in_short_writes_without_a_model_too(workspace: Workspace) -> None:
+    long = "word " * 230
+    workspace.write("memory/a.md", "\n\n".join(f"{n} {long}" for n in range(700)))
+    seen: list[SyncProgress] = []
+    workspace.index().sync(on_progress=seen.append)
+    stored = [progress.passages for progress in seen]
+    assert stored[-1] == 700
+    assert max(np.diff([0, *stored])) * len(long) < 300_000
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -1,0 +1,344 @@
+"""Owns the embedder that asks a provider through litellm.
+
+Invariants: nothing is asked before the first text; one request's failure loses no other's vectors, and one text that
+is refused loses no other's; what is hopeless (no key, no credit, no such model) is asked once and then left alone
+for a while; the text of a memory or of a provider's error is in no error that leaves. Tries and waits are ours:
+litellm retries nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+from indexer.embeddings.batching import Limits
+from indexer.embeddings.families import Prompts, prompts_of, reads_more_than_latin
+from indexer.embeddings.provider import ProviderFailed, Target, embed, require_litellm
+from indexer.embeddings.provider_errors import HOPELESS, SIZES, EmbeddingFailure, Kind
+from indexer.embeddings.vectors import empty_rows, unit_rows
+from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.types import Vectors
+
+PREFIX = "litellm/"
+
+# Requests at the same time while many texts are embedded.
+_PARALLEL = 4
+# Names of refused texts that are remembered, 16 bytes each.
+_REFUSED_TEXTS = 10_000
+_RULES = 1
+
+# How a provider is told what a text is for: the parameter, for what is stored, for a question. Others are told by
+# what stands before the text, or need not know.
+# Source: the providers' references of their embedding endpoints, and litellm/llms/<provider>.
+_PURPOSES: dict[str, tuple[str, str, str]] = {
+    "cohere": ("input_type", "search_document", "search_query"),
+    "bedrock/cohere": ("input_type", "search_document", "search_query"),
+    "azure_ai/cohere": ("input_type", "document", "query"),
+    "gemini": ("task_type", "RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"),
+    "jina_ai/jina-embeddings-v3": ("task", "retrieval.passage", "retrieval.query"),
+    "jina_ai/jina-embeddings-v4": ("task", "retrieval.passage", "retrieval.query"),
+    "nvidia_nim": ("input_type", "passage", "query"),
+    "vertex_ai": ("task_type", "RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"),
+    "voyage": ("input_type", "document", "query"),
+}
+
+_LATER = "Run `memory-service reindex` later; what is embedded already stays."
+_SAYINGS: dict[Kind, tuple[str, str]] = {
+    "quota": ("has no quota or credit left", f"Pay at its provider. {_LATER}"),
+    "auth": ("refused the key", "Set the key in the variable that its provider names, such as OPENAI_API_KEY."),
+    "unusable": ("is not there, or embeds no texts", "Check embedding_model and embedding_api_base."),
+    "wait": ("is asked too often", _LATER),
+    "passing": ("cannot be reached or is overloaded", f"Check embedding_api_base. {_LATER}"),
+    "refused": ("refuses every text", "Check embedding_model, and the provider's own error below this one."),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """What one call of the embedder wants.
+
+    Attributes:
+        query: Whether the texts are questions.
+        deadline: When waiting for another try is no use, as `time.monotonic` counts; None is never.
+    """
+
+    query: bool
+    deadline: float | None = None
+
+    def allows(self, wait_seconds: float) -> bool:
+        """Whether a wait ends before the deadline."""
+        return self.deadline is None or time.monotonic() + wait_seconds < self.deadline
+
+
+class _Refused(Exception):
+    """A request was refused for what is in it; another one may not be."""
+
+    def __init__(self, failure: EmbeddingFailure) -> None:
+        super().__init__(failure.kind)
+        self.failure = failure
+
+
+class LiteLLMEmbedder:
+    """An embedding model by its litellm name.
+
+    Args:
+        model: Such as "openai/text-embedding-3-small", "voyage/voyage-3.5" or "ollama/bge-m3".
+        api_base: Where it is served, if not at its provider's own address.
+        api_key: Its key, if not in the variable that its provider names.
+        retries: Further tries after a failure that may pass: 408, 409, 429, 5xx and broken connections.
+        backoff_seconds: The wait before the first of them; it doubles each time and varies by a quarter.
+        longest_wait_seconds: Who is asked to wait longer than this gives up for now, and says so.
+        try_seconds: For one request of an index run.
+        query_seconds: For a question, all tries together.
+        rest_seconds: How long a provider that cannot be used is left alone.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        retries: int = 4,
+        backoff_seconds: float = 0.5,
+        longest_wait_seconds: float = 60.0,
+        try_seconds: float = 60.0,
+        query_seconds: float = 10.0,
+        rest_seconds: float = 30.0,
+    ) -> None:
+        self.name = PREFIX + model
+        self._model = model
+        self._target = Target(model=model, api_base=api_base or None, api_key=api_key or None)
+        self._retries = retries
+        self._backoff_seconds = backoff_seconds
+        self._longest_wait_seconds = longest_wait_seconds
+        self._try_seconds = try_seconds
+        self._query_seconds = query_seconds
+        self._rest_seconds = rest_seconds
+        purpose = _purpose(model)
+        self._purpose = purpose
+        self._prompts = Prompts() if purpose else prompts_of(model)
+        self._fingerprint = _fingerprint(self._target, purpose, self._prompts)
+        self._limits = Limits()
+        self._refused: dict[bytes, None] = {}
+        self._dimensions = 0
+        self._resting: tuple[float, str] = (0.0, "")
+
+    @property
+    def dimensions(self) -> int:
+        """See `Embedder`; 0 before the first text."""
+        return self._dimensions
+
+    @property
+    def fingerprint(self) -> str:
+        """See `Embedder`; another address may serve another model under the same name."""
+        return self._fingerprint
+
+    @property
+    def multilingual(self) -> bool:
+        """See `Embedder`; by its name, and False if that does not tell."""
+        return bool(reads_more_than_latin(self._model))
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`; where some texts got no vector, the error brings those of the others."""
+        if not texts:
+            return np.zeros((0, self._dimensions), np.float32)
+        return self._embedded(texts, _Call(query=False))
+
+    def embed_query(self, text: str) -> Vectors:
+        """See `Embedder`."""
+        call = _Call(query=True, deadline=time.monotonic() + self._query_seconds)
+        row: Vectors = self._embedded([text], call)[0]
+        return row
+
+    # --- many texts --------------------------------------------------------------------------------------------
+
+    def _embedded(self, texts: Sequence[str], call: _Call) -> Vectors:
+        self._check_resting()
+        require_litellm(self._model)
+        sent = [self._limits.cut(self._prompted(text, call)) for text in texts]
+        made: list[Vectors | None] = [None] * len(texts)
+        failed: EmbeddingError | None = None
+        for places, outcome in self._asked(sent, call):
+            if isinstance(outcome, EmbeddingError):
+                # The first tells the cause, unless a later one is hopeless.
+                failed = outcome if failed is None or isinstance(outcome, EmbedderUnavailable) else failed
+            else:
+                for place, row in zip(places, outcome, strict=True):
+                    made[place] = row
+        return self._gathered(made, failed)
+
+    def _asked(self, texts: list[str], call: _Call) -> Iterator[tuple[range, list[Vectors | None] | EmbeddingError]]:
+        """Batches of texts, several at a time, each with its rows or with what went wrong."""
+        batches = list(self._limits.batches(texts))
+
+        def ask(places: range) -> list[Vectors | None] | EmbeddingError:
+            try:
+                return self._rows([texts[place] for place in places], call)
+            except EmbeddingError as error:
+                return error
+
+        # The first is asked alone: a wrong key is refused once, and limits are learned before many run into them.
+        if len(batches) == 1 or not self._dimensions:
+            yield batches[0], ask(batches[0])
+            del batches[0]
+        if not batches:
+            return
+        with ThreadPoolExecutor(_PARALLEL, thread_name_prefix="embedding") as pool:
+            futures: list[Future[list[Vectors | None] | EmbeddingError]] = [
+                pool.submit(ask, places) for places in batches
+            ]
+            try:
+                yield from ((places, future.result()) for places, future in zip(batches, futures, strict=True))
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _gathered(self, made: list[Vectors | None], failed: EmbeddingError | None) -> Vectors:
+        """One array of all rows.
+
+        Raises:
+            EmbeddingError: Some are missing; it brings the others.
+        """
+        missing = sum(row is None for row in made)
+        if missing == len(made):
+            raise failed or EmbeddingError(_refusal(self.name, missing, len(made)))
+        vectors = np.zeros((len(made), self._dimensions), np.float32)
+        for place, row in enumerate(made):
+            if row is not None:
+                vectors[place] = row
+        if failed is not None:
+            failed.vectors = vectors
+            raise failed
+        if missing:
+            raise EmbeddingError(_refusal(self.name, missing, len(made)), vectors=vectors)
+        return vectors
+
+    def _prompted(self, text: str, call: _Call) -> str:
+        # Lone surrogates are no JSON that every provider reads; an empty text is refused by most.
+        readable = text.encode("utf-8", "replace").decode("utf-8")
+        return (self._prompts.query if call.query else self._prompts.document) + (readable if readable.strip() else ".")
+
+    # --- one batch ---------------------------------------------------------------------------------------------
+
+    def _rows(self, texts: list[str], call: _Call) -> list[Vectors | None]:
+        """Rows of some texts, None for one that the provider takes in no way.
+
+        Raises:
+            EmbeddingError: The provider cannot be used, or what it gives cannot.
+        """
+        if len(texts) == 1 and _name_of(texts[0]) in self._refused:
+            return [None]
+        try:
+            return self._answered(texts, call)
+        except _Refused as refused:
+            failure, cause = refused.failure, refused.__cause__
+        if self._limits.learn(failure, texts):
+            texts = [self._limits.cut(text) for text in texts]
+            batches = list(self._limits.batches(texts))
+        elif len(texts) > 1:
+            batches = [range(len(texts) // 2), range(len(texts) // 2, len(texts))]
+        else:
+            self._leave_out(texts[0], call, cause)
+            return [None]
+        return [row for places in batches for row in self._rows([texts[place] for place in places], call)]
+
+    def _leave_out(self, text: str, call: _Call, cause: BaseException | None) -> None:
+        """Take note of a text that is refused, if it is that text and not every one.
+
+        Raises:
+            EmbedderUnavailable: It refuses what nobody could mind, too.
+        """
+        if not self._dimensions:
+            try:
+                self._answered([self._prompted("hello", call)], call)
+            except _Refused:
+                raise self._unavailable("refused", 1, None) from cause
+        while len(self._refused) >= _REFUSED_TEXTS:
+            self._refused.pop(next(iter(self._refused)), None)
+        self._refused[_name_of(text)] = None
+
+    def _answered(self, texts: list[str], call: _Call) -> list[Vectors | None]:
+        """Ask until it answers, or asking on is no use.
+
+        Raises:
+            _Refused: It does not take these texts together, or none of them.
+            EmbeddingError: It cannot be used, or what it gives cannot.
+        """
+        tries = 0
+        while True:
+            self._check_resting()
+            tries += 1
+            try:
+                made = self._try(texts, call)
+            except ProviderFailed as failed:
+                failure = failed.failure
+                if failure.kind in SIZES or failure.kind == "refused":
+                    raise _Refused(failure) from failed.__cause__
+                wait = self._wait_seconds(failure, tries)
+                if failure.kind in HOPELESS or tries > self._retries or not self._may_wait(wait, call):
+                    raise self._unavailable(failure.kind, tries, wait) from failed.__cause__
+                time.sleep(wait)
+                continue
+            rows = unit_rows(self.name, made, texts=len(texts), dimensions=self._dimensions)
+            self._dimensions = rows.shape[1]
+            bad = set(empty_rows(rows))
+            return [None if place in bad else row for place, row in enumerate(rows)]
+
+    def _try(self, texts: list[str], call: _Call) -> list[object]:
+        parameter, document, query = self._purpose or ("", "", "")
+        told = {parameter: query if call.query else document} if parameter else {}
+        return embed(self._target, texts, seconds=self._query_seconds if call.query else self._try_seconds, told=told)
+
+    # --- failures ----------------------------------------------------------------------------------------------
+
+    def _wait_seconds(self, failure: EmbeddingFailure, tries: int) -> float:
+        if failure.wait_seconds is not None:
+            return failure.wait_seconds
+        return min(self._backoff_seconds * 2.0 ** (tries - 1) * random.uniform(0.75, 1.25), self._longest_wait_seconds)
+
+    def _may_wait(self, seconds: float, call: _Call) -> bool:
+        return seconds <= self._longest_wait_seconds and call.allows(seconds)
+
+    def _unavailable(self, kind: Kind, tries: int, wait_seconds: float | None) -> EmbedderUnavailable:
+        """The error for a provider that cannot be used; from now on it is left alone for a while."""
+        what, remedy = _SAYINGS[kind]
+        rest = self._rest_seconds
+        if kind == "wait" and wait_seconds and wait_seconds > self._longest_wait_seconds:
+            what, rest = f"asks to wait for {wait_seconds:,.0f} seconds", min(wait_seconds, 3_600.0)
+        times = f" ({tries} tries)" if tries > 1 else ""
+        message = f"The embedding model {self._model} {what}{times}. {remedy}"
+        self._resting = time.monotonic() + rest, message
+        return EmbedderUnavailable(message)
+
+    def _check_resting(self) -> None:
+        until, message = self._resting
+        if message and time.monotonic() < until:
+            raise EmbedderUnavailable(message)
+
+
+def _refusal(name: str, missing: int, texts: int) -> str:
+    return (
+        f"The model {name} gave no usable vector for {missing:,} of {texts:,} texts. "
+        "They are found by their words; nothing else is needed."
+    )
+
+
+def _purpose(model: str) -> tuple[str, str, str] | None:
+    lower = model.lower()
+    return next((purpose for prefix, purpose in _PURPOSES.items() if lower.startswith(prefix)), None)
+
+
+def _fingerprint(target: Target, purpose: tuple[str, str, str] | None, prompts: Prompts) -> str:
+    place = (target.api_base or "").rstrip("/")
+    told = repr((place, purpose, prompts.query, prompts.document, _RULES))
+    return f"litellm-{target.model}-{blake2b(told.encode(), digest_size=4).hexdigest()}"
+
+
+def _name_of(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()

@@ -1,0 +1,350 @@
+"""Owns a rebuild: the next generation of an index, made beside the one that answers meanwhile.
+
+Invariants: until the switch nothing of the index in use changes, and a rebuild that is killed, cancelled or
+out of room leaves it as it was; a write that the index in use took is in the next one before the switch,
+which happens while nobody can write; no text is embedded while a lock is held that writers wait for.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexer.errors import EmbeddingError, StoreBusy, StoreCorrupt, StoreError, StoreFull, SyncCancelled
+from indexer.generations import Generations
+from indexer.stores.base import Changes, FileWrite, Written
+from indexer.stores.sqlite import SqliteStore
+from indexer.traffic import TRAFFIC
+from indexer.types import Fingerprint, SyncReport
+from indexer.upkeep import Upkeep
+
+# What the next generation takes, as a share of the one in use: its log grows beside it.
+_ROOM_FACTOR = 1.2
+# What is brought over while writers wait: some milliseconds of parsing.
+_LAST_FILES = 16
+_LAST_BYTES = 256 * 1024
+_ROUNDS = 20
+# A few texts that no model takes are no reason to stay with the old generation.
+_COVERAGE_LOSS = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildState:
+    """How far a rebuild is that runs, or was interrupted.
+
+    Attributes:
+        name: Name of the file that is being made.
+        running: Whether somebody is at it; if not, the next full reindex goes on from here.
+        current: Whether it is made with what is configured now; if not, the next full reindex deletes it.
+        files: Files that it holds.
+        total_files: Files that it will hold.
+    """
+
+    name: str
+    running: bool
+    current: bool
+    files: int
+    total_files: int
+    passages: int
+    embedded: int
+    size_bytes: int
+
+    @property
+    def share(self) -> float:
+        """Share of the files that are done."""
+        return min(1.0, self.files / self.total_files) if self.total_files else 0.0
+
+
+class NextStore(SqliteStore):
+    """The next generation: it takes vectors from the one in use, and gives way to searches.
+
+    Args:
+        path: Its file.
+        older: The index in use, if its vectors are those of the same model.
+    """
+
+    def __init__(self, path: Path, older: SqliteStore | None) -> None:
+        super().__init__(path)
+        self._older = older
+        # Set while writers wait for this one: to give way to them would be to wait for each other.
+        self.hurried = False
+
+    def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        """See `IndexStore`."""
+        self._give_way()
+        wanted = list(text_hashes)
+        found = super().vectors_of_texts(wanted)
+        missing = [each for each in wanted if each not in found]
+        if self._older is not None and missing:
+            # What cannot be read is embedded anew.
+            with suppress(StoreError):
+                found |= self._older.vectors_of_texts(missing)
+        return found
+
+    def write(self, writes: Sequence[FileWrite], *, made_with: Fingerprint | None = None) -> Written:
+        """See `IndexStore`."""
+        self._give_way()
+        return super().write(writes, made_with=made_with)
+
+    def _give_way(self) -> None:
+        if not self.hurried:
+            TRAFFIC.give_way()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What the index in use held at some moment: its generation and revision, and the path of each file."""
+
+    generation: str
+    revision: int
+    paths: dict[int, str]
+
+
+class Rebuild:
+    """One rebuild. Use once.
+
+    Args:
+        live: The index in use.
+        fingerprint: What the next generation is made with.
+        upkeep: Brings a store up to date with the files.
+        adopt: Told when the next generation is all but complete, to make ready for searching it.
+        reached: Told the name of every step; for tests, which end the process there.
+        free_bytes: Room on the disk of a folder.
+    """
+
+    def __init__(
+        self,
+        live: SqliteStore,
+        fingerprint: Fingerprint,
+        upkeep: Upkeep,
+        *,
+        adopt: Callable[[SqliteStore], None] = lambda store: None,
+        reached: Callable[[str], None] = lambda step: None,
+        free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
+    ) -> None:
+        self._live = live
+        self._fingerprint = fingerprint
+        self._upkeep = upkeep
+        self._adopt = adopt
+        self._reached = reached
+        self._free_bytes = free_bytes
+        self._generations = Generations(live.path)
+        made = live.fingerprint()
+        self._readable = made is not None and made.schema == fingerprint.schema
+
+    def run(self) -> tuple[SyncReport, tuple[str, ...]]:
+        """Make the next generation, or go on with one that was interrupted, and put it in use.
+
+        Returns:
+            What was done, and the paths whose newest passages have no vector yet.
+
+        Raises:
+            StoreBusy: Another rebuild of this index is running.
+            StoreFull: There is no room for it; what was made is deleted.
+            SyncCancelled: It was stopped; what was made is kept, and the next one goes on from there.
+            EmbeddingError: The model gives no vectors where the index in use has them; what was made is kept.
+            StoreError: The index cannot be written.
+        """
+        with self._generations.locked():
+            self._generations.tidy()
+            place = self._place()
+            self._check_room(place)
+            store = NextStore(place, self._older())
+            try:
+                done = self._made(store)
+            except StoreFull as error:
+                store.close()
+                self._generations.remove(place)
+                raise StoreFull(
+                    "The disk is full, and the rebuild was given up; the index in use goes on answering. "
+                    "Free some space and run `memory-service reindex --full`."
+                ) from error
+            finally:
+                store.close()
+            self._live.drop_stale()
+            self._reached("switched")
+            self._generations.tidy()
+        return done
+
+    def _place(self) -> Path:
+        partial = self._generations.partial()
+        if partial is None:
+            return self._generations.following()
+        if not self._can_go_on(partial):
+            self._generations.remove(partial)
+        return partial
+
+    def _can_go_on(self, partial: Path) -> bool:
+        store = SqliteStore(partial)
+        try:
+            return store.fingerprint() == self._fingerprint
+        except StoreCorrupt:
+            return False
+        finally:
+            store.close()
+
+    def _older(self) -> SqliteStore | None:
+        """The index in use, if its vectors are good for the next one."""
+        made = self._live.fingerprint()
+        fits = made is not None and (made.model, made.dimensions, made.schema) == (
+            self._fingerprint.model,
+            self._fingerprint.dimensions,
+            self._fingerprint.schema,
+        )
+        return self._live if fits and self._fingerprint.dimensions else None
+
+    def _check_room(self, place: Path) -> None:
+        folder = place.parent
+        needed = needed_bytes(self._live.size_bytes(), place.stat().st_size if place.exists() else 0)
+        free = self._free_bytes(folder)
+        if needed > free:
+            raise StoreFull(
+                f"The rebuild needs {_megabytes(needed)} beside the index in use, and the disk of {folder} has "
+                f"{_megabytes(free)} free. Free some space and run `memory-service reindex --full`."
+            )
+
+    def _made(self, store: NextStore) -> tuple[SyncReport, tuple[str, ...]]:
+        if store.fingerprint() is None:
+            store.reset(self._fingerprint, after=self._live)
+        self._reached("begun")
+        try:
+            report = self._upkeep.fill(store, shown=True)
+            self._check_worth(store, report)
+            self._reached("filled")
+            self._upkeep.fill(store)
+            store.scrub()
+            # Whatever is not ready is loaded by the first search.
+            with suppress(StoreError):
+                self._adopt(store)
+            self._reached("adopted")
+            return report, self._switched(store)
+        except SyncCancelled:
+            store.hurried = True
+            self._upkeep.forget_changed(store)
+            store.scrub()
+            raise
+
+    def _check_worth(self, store: SqliteStore, report: SyncReport) -> None:
+        """A model that fails is no reason to lose vectors that are there."""
+        if self._older() is None or not report.degraded:
+            return
+        old, new = self._live.counts(), store.counts()
+        if new.embedded / max(1, new.passages) < old.embedded / max(1, old.passages) - _COVERAGE_LOSS:
+            raise EmbeddingError(
+                f"The rebuild waits for its model, and the old index goes on answering ({_reason(report)}). "
+                "Mend that and run `memory-service reindex --full`, which goes on from there."
+            )
+
+    def _switched(self, store: NextStore) -> tuple[str, ...]:
+        """Catch up with the files until little is left, bring that over while writers wait, and switch."""
+        stale: tuple[str, ...] | None = None
+        for attempt in range(_ROUNDS):
+            seen = self._seen()
+            if attempt == 0 or stale is None or stale:
+                self._upkeep.fill(store, stale or ())
+            self._reached("caught up")
+            with self._live.writing():
+                stale = self._changed(seen)
+                last = attempt == _ROUNDS - 1
+                if last or (stale is not None and self._is_little(stale)):
+                    self._put_in_use(store, stale)
+                    break
+        return stale or ()
+
+    def _put_in_use(self, store: NextStore, stale: Collection[str] | None) -> None:
+        """Bring the last files over, all of them if it cannot be told which, and switch."""
+        self._reached("locked")
+        store.hurried = True
+        if stale is None or stale:
+            self._upkeep.fill_texts(store, stale or ())
+        self._generations.put_in_use(store.path, reached=self._reached)
+
+    def _seen(self) -> _Seen:
+        with self._live.reading():
+            now = (
+                self._live.changed_since(0)
+                if self._readable
+                else Changes(revision=self._live.revision(), generation="")
+            )
+        return _Seen(
+            generation=now.generation, revision=now.revision, paths={file: path for file, path, _ in now.files}
+        )
+
+    def _changed(self, seen: _Seen) -> tuple[str, ...] | None:
+        """Paths that the index in use wrote since; None where that cannot be told."""
+        if not self._readable:
+            return () if self._live.revision() == seen.revision else None
+        now = self._live.changed_since(seen.revision)
+        if now.generation != seen.generation or any(file not in seen.paths for file in now.gone):
+            return None
+        return (*(path for _, path, _ in now.files), *(seen.paths[file] for file in now.gone))
+
+    def _is_little(self, paths: Collection[str]) -> bool:
+        if len(paths) > _LAST_FILES:
+            return False
+        return sum(state.size_bytes for state in self._live.file_states(paths).values()) <= _LAST_BYTES
+
+
+def needed_bytes(live_bytes: int, made_bytes: int) -> int:
+    """Room that a rebuild takes on the disk beside what there is."""
+    return max(0, round(live_bytes * _ROOM_FACTOR) - made_bytes)
+
+
+def partial_state(path: Path, fingerprint: Fingerprint, total_files: int) -> RebuildState | None:
+    """How far the rebuild of an index is; None where there is none."""
+    generations = Generations(path)
+    partial = generations.partial()
+    if partial is None:
+        return None
+    store = SqliteStore(partial)
+    try:
+        made = store.fingerprint()
+        counts = store.counts() if made else None
+    except StoreError:
+        made = counts = None
+    finally:
+        store.close()
+    return RebuildState(
+        name=partial.name,
+        running=generations.is_locked(),
+        current=made == fingerprint,
+        files=counts.files if counts else 0,
+        total_files=total_files,
+        passages=counts.passages if counts else 0,
+        embedded=counts.embedded if counts else 0,
+        size_bytes=counts.size_bytes if counts else 0,
+    )
+
+
+def scrub_partial(path: Path, upkeep: Upkeep, fingerprint: Fingerprint) -> None:
+    """Leave no trace of removed passages in a rebuild that was interrupted; one that runs sees to it itself."""
+    generations = Generations(path)
+    if generations.partial() is None:
+        return
+    with suppress(StoreBusy), generations.locked():
+        partial = generations.partial()
+        if partial is None:
+            return
+        store = SqliteStore(partial)
+        try:
+            usable = store.fingerprint() == fingerprint
+            if usable:
+                upkeep.forget_changed(store)
+                store.scrub()
+        finally:
+            store.close()
+        if not usable:
+            # No rebuild will go on from it.
+            generations.remove(partial)
+
+
+def _reason(report: SyncReport) -> str:
+    """Why there are no vectors, without the remedy that stands behind it."""
+    return report.degraded[0].partition(": ")[2].partition(". ")[0]
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:,.1f} MB"

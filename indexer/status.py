@@ -1,0 +1,54 @@
+"""Owns how an index stands: what it holds, what it was made with, what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from indexer.rebuild import RebuildState
+from indexer.stores.base import StoreCounts
+from indexer.types import FileFailure, Fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStatus:
+    """How an index stands.
+
+    Attributes:
+        stored: What it was made with; None before the first sync.
+        current: What a sync would make it with now.
+        pending: Files that were added, changed or removed since the last sync.
+        failed: Files that could not be indexed.
+        rebuild: How far a rebuild is that runs, or was interrupted.
+        problem: Why the model cannot be used, as far as that shows without using it; empty where nothing is known.
+        packed: Passages of the packed part, which is searched by compact codes first; 0 for a small index.
+        slow: Why the index is not packed although it is large; empty where it is, or need not be.
+    """
+
+    counts: StoreCounts | None
+    stored: Fingerprint | None
+    current: Fingerprint
+    pending: int
+    failed: tuple[FileFailure, ...]
+    rebuild: RebuildState | None = None
+    problem: str = ""
+    packed: int = 0
+    slow: str = ""
+
+    @property
+    def outdated(self) -> str:
+        """Why the index should be made anew; empty where it is what a sync would make."""
+        return outdated(self.stored, self.current) if self.stored else ""
+
+
+def outdated(stored: Fingerprint, current: Fingerprint) -> str:
+    """Why an index should be made anew, and how; empty where it need not."""
+    if stored == current:
+        return ""
+    if stored.model == current.model and 0 < current.dimensions != stored.dimensions:
+        now = f"{current.model} gives {current.dimensions:,} now"
+        what = f"made of vectors of {stored.dimensions:,} numbers, and {now}"
+    elif stored.model != current.model:
+        what = f"made with the model {stored.model or 'none'}, and {current.model or 'none'} is configured"
+    else:
+        what = "made by another version"
+    return f"The index was {what}. Run `memory-service reindex --full` to build it anew; no memory is lost."

@@ -1,0 +1,553 @@
+"""A rebuild beside the index in use: nothing stops answering, nothing is lost, wherever it ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from indexer import (
+    EmbedderUnavailable,
+    EmbeddingError,
+    Index,
+    StoreBusy,
+    StoreFull,
+    StoreOutdated,
+    SyncCancelled,
+    SyncProgress,
+)
+from indexer.generations import Generations
+from indexer.rebuild import Rebuild
+from indexer.stores.sqlite import SqliteStore
+from indexer.testing import HashEmbedder
+from indexer.types import Vectors
+from indexer.upkeep import Following
+from tests.indexer.stores.test_sqlite import two_sentences
+from tests.indexer.workspace import CountingEmbedder, FailingEmbedder, Workspace
+
+STEPS = ("begun", "filled", "adopted", "caught up", "locked", "link made", "link put", "switched")
+
+
+@pytest.fixture
+def filled(workspace: Workspace) -> Workspace:
+    for number in range(5):
+        workspace.write_items(f"memory/{number}.md", [f"quokka q{number}x{n}" for n in range(4)])
+    workspace.synced(HashEmbedder()).close()
+    return workspace
+
+
+def rebuild(index: Index, reached: Callable[[str], None] = lambda step: None, **options: object) -> None:
+    store = index._store
+    assert isinstance(store, SqliteStore)
+    Rebuild(store, index.fingerprint, index._beside(Following()), reached=reached, **options).run()  # type: ignore[arg-type]
+
+
+def files_of(workspace: Workspace) -> list[str]:
+    """What of the index is there, without SQLite's own files of the generation in use."""
+    made = {file.name for file in workspace.root.iterdir() if file.name.startswith(("index", ".index"))}
+    return sorted(name for name in made if not name.endswith(("-wal", "-shm", ".pack")))
+
+
+def content(index: Index) -> list[tuple[str, int, str]]:
+    hits = index.search("quokka wombat numbat", limit=500, mode="text").hits
+    return sorted((hit.path, hit.passage.start_line, hit.passage.text) for hit in hits)
+
+
+def texts(index: Index, query: str, *, limit: int = 6) -> list[str]:
+    """What is found by words: there are vectors on one side of a switch only."""
+    return [hit.passage.text for hit in index.search(query, limit=limit, mode="text").hits]
+
+
+def is_whole(workspace: Workspace, index: Index) -> None:
+    """It holds what an index made from nothing would hold, every passage with its vector."""
+    index.check()
+    counts = index.status().counts
+    assert counts is not None and counts.passages == counts.embedded
+    fresh = workspace.root.parent / "fresh"
+    shutil.copytree(workspace.root / "memory", fresh / "memory")
+    other = Index(fresh, HashEmbedder(seed=1))
+    other.sync()
+    assert content(index) == content(other)
+    other.close()
+    shutil.rmtree(fresh)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_it_is_searched_and_written_at_every_step(filled: Workspace, step: str) -> None:
+    index, other = filled.index(HashEmbedder(seed=1)), filled.index(HashEmbedder(seed=1))
+    writers, written = list[threading.Thread](), threading.Event()
+
+    def write() -> None:
+        # One transaction, which waits for the lock of a file that is not the index any more when it gets it.
+        filled.write_items("memory/new.md", ["new wombat"])
+        other.sync(["memory/new.md"])
+        assert texts(other, "wombat") == ["new wombat"], "durable and found when it answers"
+        filled.write_items("memory/1.md", ["quokka changed"])
+        (filled.root / "memory/2.md").unlink()
+        other.sync(["memory/1.md", "memory/2.md"], missing_ok=True)
+        written.set()
+
+    def reached(now: str) -> None:
+        if now != step:
+            return
+        assert texts(other, "quokka q3x2")[0] == "quokka q3x2"
+        assert len(content(other)) == 20
+        writers.append(threading.Thread(target=write))
+        writers[0].start()
+        if step in ("locked", "link made"):
+            time.sleep(0.3)
+            assert writers[0].is_alive(), "writers wait, or what they write would be lost"
+        else:
+            assert written.wait(30)
+
+    rebuild(index, reached)
+    assert written.wait(30)
+    for each in (index, other, filled.index(HashEmbedder(seed=1))):
+        assert texts(each, "wombat") == ["new wombat"]
+        assert len(content(each)) == 14
+    assert files_of(filled) == ["index-2.sqlite", "index.sqlite"]
+    index.sync()
+    is_whole(filled, index)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from indexer import Index
+from indexer.testing import HashEmbedder
+from tests.indexer.test_rebuild import rebuild
+def reached(step):
+    if step == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+rebuild(Index(Path(sys.argv[1]), HashEmbedder(seed=1)), reached)
+"""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_rebuild_that_is_killed_leaves_a_whole_index(filled: Workspace, step: str) -> None:
+    reader = filled.index(HashEmbedder(seed=1))
+    assert len(content(reader)) == 20
+    done = subprocess.run([sys.executable, "-c", KILLED, str(filled.root), step], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    switched = step in ("link put", "switched")
+    assert len(content(reader)) == 20
+    for each in (reader, filled.index(HashEmbedder(seed=1))):
+        assert len(texts(each, "quokka", limit=100)) == 20
+        filled.write_items("memory/new.md", ["new wombat"])
+        each.sync(["memory/new.md"])
+        assert texts(each, "wombat") == ["new wombat"]
+    index = filled.index(HashEmbedder(seed=1))
+    assert (index.status().stored == index.fingerprint) == switched
+    left = index.status().rebuild
+    assert (left is None) == switched
+    assert left is None or (left.name, left.running, left.current) == ("index-2.sqlite", False, True)
+    embedder = CountingEmbedder(seed=1)
+    filled.index(embedder).sync(full=True)
+    if not switched and step != "begun":
+        assert embedder.documents == ["new wombat"], "it goes on from where it was"
+    assert files_of(filled) == [f"index-{3 if switched else 2}.sqlite", "index.sqlite"]
+    assert [file.name for file in filled.root.glob("index.sqlite-*")] == []
+    is_whole(filled, index)
+
+
+def test_one_that_is_stopped_goes_on_from_there(filled: Workspace) -> None:
+    for number in range(40):
+        filled.write_items(f"memory/more-{number:02}.md", [f"wombat {number} {n}" for n in range(30)])
+    first, second = CountingEmbedder(seed=1), CountingEmbedder(seed=1)
+    seen: list[SyncProgress] = []
+    index = filled.index(first)
+    with pytest.raises(SyncCancelled):
+        index.sync(full=True, on_progress=seen.append, cancelled=lambda: len(first.documents) > 300)
+    assert 300 < len(first.documents) < 1000
+    state = index.status().rebuild
+    assert state is not None and state.passages == state.embedded == len(first.documents)
+    assert 0 < state.files < state.total_files == 45 and not state.running and state.current
+    assert len(content(index)) == 20, "the index in use is as it was"
+    report = filled.index(second).sync(full=True, on_progress=seen.append)
+    assert report.embedded == len(second.documents)
+    assert not set(first.documents) & set(second.documents)
+    assert index.status().rebuild is None
+    assert seen[-1].done == seen[-1].total
+    is_whole(filled, index)
+
+
+def test_what_another_model_has_begun_is_deleted(filled: Workspace) -> None:
+    def stop(step: str) -> None:
+        if step == "filled":
+            raise SyncCancelled("Enough. Go on.")
+
+    with pytest.raises(SyncCancelled):
+        rebuild(filled.index(HashEmbedder(seed=2)), stop)
+    index = filled.index(HashEmbedder(seed=1))
+    state = index.status().rebuild
+    assert state is not None and not state.current
+    index.sync(full=True)
+    assert files_of(filled) == ["index-2.sqlite", "index.sqlite"]
+    is_whole(filled, index)
+
+
+def test_vectors_of_the_same_model_are_taken_over(filled: Workspace) -> None:
+    embedder = CountingEmbedder()
+    index = filled.index(embedder)
+    report = index.sync(full=True)
+    assert (report.embedded, report.reused, embedder.documents) == (0, 20, [])
+    best = index.search("quokka q3x2", mode="vector").hits[0]
+    assert best.passage.text == "quokka q3x2" and best.vector_score == pytest.approx(1, abs=1e-4)
+    other = CountingEmbedder(seed=1)
+    assert filled.index(other).sync(full=True).embedded == len(other.documents) == 20
+
+
+def test_a_missing_or_empty_index_is_made_in_its_place(workspace: Workspace) -> None:
+    workspace.write_items("memory/a.md", ["quokka"])
+    index = workspace.index(HashEmbedder())
+    index.sync(full=True)
+    assert files_of(workspace) == ["index.sqlite"] and not (workspace.root / "index.sqlite").is_symlink()
+    (workspace.root / "memory/a.md").unlink()
+    index.sync()
+    workspace.index(HashEmbedder(seed=1)).sync()
+    assert files_of(workspace) == ["index.sqlite"], "nothing is kept alive of an empty one"
+    workspace.write_items("memory/a.md", ["quokka"])
+    later = workspace.index(HashEmbedder(seed=1))
+    assert later.sync().degraded == () and later.search("quokka").mode == "hybrid"
+
+
+def test_generation_after_generation(filled: Workspace) -> None:
+    reader = filled.index(HashEmbedder(seed=3))
+    revision, keys = 0, set[int]()
+    for number in range(2, 7):
+        index = filled.index(HashEmbedder(seed=number % 2))
+        index.sync(full=True)
+        store = index._store
+        assert store.revision() > revision, "it only grows"
+        revision = store.revision()
+        found = set(store.corpus(None).keys.tolist())
+        assert not found & keys, "no key is used twice"
+        keys |= found
+        assert files_of(filled) == [f"index-{number}.sqlite", "index.sqlite"]
+        assert len(content(reader)) == 20
+        index.close()
+
+
+def test_a_clock_that_goes_back_gives_no_number_twice(filled: Workspace) -> None:
+    store = SqliteStore(filled.root / "index.sqlite")
+    ahead = 1 << 60
+    with store.writing():
+        store._database.run("UPDATE meta SET value = ? WHERE name = 'revision'", (ahead,))
+        store._database.run("UPDATE sqlite_sequence SET seq = ? WHERE name = 'passages'", (ahead,))
+    future = time.time() + 10 * 365 * 86400
+    os.utime(filled.root / "memory/1.md", (future, future))
+    reader = filled.index(HashEmbedder())
+    reader.sync()
+    reader.search("quokka")
+    index, numbers = filled.index(HashEmbedder(seed=1)), list[tuple[int, int]]()
+
+    def reached(step: str) -> None:
+        if step == "filled":
+            for number in range(9):
+                filled.write_items("memory/2.md", [f"quokka number{number}"])
+                reader.sync(["memory/2.md"])
+        if step == "locked":
+            corpus = reader._store.corpus(None)
+            numbers.append((corpus.revision, int(corpus.keys.max())))
+
+    rebuild(index, reached)
+    states, corpus = index._store.file_states(), index._store.corpus(None)
+    assert numbers[0] > (ahead, ahead)
+    assert min(state.revision for state in states.values()) > numbers[0][0], "what was planned for one fits no other"
+    assert int(corpus.keys.min()) > numbers[0][1], "what is held in memory by key is never taken for another passage"
+    filled.write_items("memory/1.md", ["quokka changed"])
+    os.utime(filled.root / "memory/1.md", (1, 1))
+    index.sync()
+    assert "quokka changed" in texts(reader, "quokka changed")
+    store.close()
+    is_whole(filled, index)
+
+
+def test_a_search_that_embeds_its_question_during_the_switch(filled: Workspace) -> None:
+    class Switching(HashEmbedder):
+        switched = False
+
+        def embed_query(self, text: str) -> Vectors:
+            if not self.switched:
+                self.switched = True
+                filled.index(HashEmbedder()).sync(full=True)
+            return super().embed_query(text)
+
+    index = filled.index(Switching())
+    found = index.search("quokka q3x2", limit=20)
+    assert index._embedder is not None and files_of(filled) == ["index-2.sqlite", "index.sqlite"]
+    assert found.hits[0].passage.text == "quokka q3x2" and len(found.hits) == 20
+    assert (found.mode, found.degraded) == ("hybrid", ())
+
+
+def test_one_at_a_time(filled: Workspace) -> None:
+    index = filled.index(HashEmbedder(seed=1))
+
+    def reached(step: str) -> None:
+        if step == "filled":
+            state = index.status().rebuild
+            assert state is not None and state.running and state.files == 5
+            with pytest.raises(StoreBusy) as raised:
+                filled.index(HashEmbedder(seed=1)).sync(full=True)
+            assert two_sentences(raised.value)
+
+    rebuild(index, reached)
+    assert index.status().rebuild is None
+
+
+def test_every_write_that_was_answered_is_in_the_next_generation(filled: Workspace) -> None:
+    """A thread writes without a pause, so there is never a moment in which nothing is left to bring over."""
+    over, written, index = threading.Event(), list[int](), filled.index(HashEmbedder(seed=1))
+    writer_index = filled.index(HashEmbedder(seed=1))
+
+    def write() -> None:
+        number = 0
+        while not over.is_set():
+            path = f"memory/w-{number % 7}.md"
+            filled.write_items(path, [f"wombat number{number}"])
+            assert writer_index.sync([path]).failed == ()
+            assert texts(writer_index, f"number{number}") == [f"wombat number{number}"]
+            written.append(number)
+            number += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(4):
+            index.sync(full=True)
+            last = written[-1] if written else -1
+            assert last < 0 or any(texts(index, f"number{n}") for n in range(last, last + 8))
+    finally:
+        over.set()
+        writer.join(60)
+    assert len(written) > 10
+    for number in written[-7:]:
+        assert texts(index, f"number{number}") == [f"wombat number{number}"]
+    index.sync()
+    is_whole(filled, index)
+
+
+@pytest.mark.parametrize("what", ["index", "everything"])
+def test_an_index_that_is_deleted_meanwhile_or_afterwards(filled: Workspace, what: str) -> None:
+    index, other = filled.index(HashEmbedder(seed=1)), filled.index(HashEmbedder(seed=1))
+
+    def delete() -> None:
+        for file in filled.root.glob("index.sqlite*" if what == "index" else "index*"):
+            file.unlink()
+
+    rebuild(index, lambda step: delete() if step == "filled" and what == "index" else None)
+    for each in (index, other):
+        assert len(content(each)) == 20
+    delete()
+    for each in (index, other):
+        assert content(each) == []
+        assert each.status().counts is None and each.status().pending == 5
+    index.sync()
+    for each in (index, other):
+        assert len(content(each)) == 20
+    index.sync(full=True)
+    assert len(files_of(filled)) == 2, "what the deleted link stood for is gone too"
+    is_whole(filled, index)
+
+
+def test_room_is_looked_for_first(filled: Workspace) -> None:
+    index = filled.index(HashEmbedder(seed=1))
+    with pytest.raises(StoreFull, match=r"needs 0\.\d MB beside the index in use, and .* has 0\.0 MB free") as raised:
+        rebuild(index, free_bytes=lambda folder: 1000)
+    assert two_sentences(raised.value)
+    assert files_of(filled) == ["index.sqlite"] and len(content(index)) == 20
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a full disk is a small file system, which root alone may mount")
+def test_a_disk_that_runs_full(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        workspace = Workspace(disk / "w")
+        workspace.write_items("memory/a.md", [f"quokka {n} of some length" for n in range(900)])
+        index = workspace.synced(None)
+        before = content(index)
+        (disk / "filler").write_bytes(b"x" * 200_000)
+        with pytest.raises(StoreFull, match="the rebuild was given up") as raised:
+            rebuild(workspace.index(HashEmbedder(512)), free_bytes=lambda folder: 1 << 40)
+        assert two_sentences(raised.value)
+        assert files_of(workspace) == ["index.sqlite"] and content(index) == before
+        assert index.status().rebuild is None
+        index.close()
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_model_that_fails_takes_no_vectors_away(filled: Workspace) -> None:
+    store = SqliteStore(filled.root / "index.sqlite")
+    made = store.fingerprint()
+    assert made is not None
+    with store.writing():
+        store._database.run("UPDATE passages SET text_hash = zeroblob(16)")
+    store.close()
+    broken = filled.index(FailingEmbedder(EmbedderUnavailable("The model is gone. Bring it back.")))
+    with pytest.raises(EmbeddingError, match="The model is gone") as raised:
+        broken.sync(full=True)
+    assert two_sentences(raised.value)
+    index = filled.index(HashEmbedder())
+    assert index.search("quokka q3x2").mode == "hybrid"
+    state = index.status().rebuild
+    assert state is not None and (state.passages, state.embedded) == (20, 0)
+    index.sync(full=True)
+    counts = index.status().counts
+    assert counts is not None and counts.passages == counts.embedded == 20
+
+
+def test_another_model_that_fails_is_made_up_for_later(filled: Workspace) -> None:
+    class Later(FailingEmbedder):
+        fingerprint = "hash-64-1"
+
+    broken = Later(EmbedderUnavailable("The model is gone. Bring it back."))
+    broken.fingerprint = HashEmbedder(seed=1).fingerprint
+    report = filled.index(broken).sync(full=True)
+    assert "vector: The model is gone. Bring it back." in report.degraded
+    index = filled.index(HashEmbedder(seed=1))
+    assert index.sync().embedded == 20
+    is_whole(filled, index)
+
+
+def outdated_by(workspace: Workspace, **changed: object) -> Index:
+    """An index whose fingerprint says that another version made it."""
+    import json
+
+    store = SqliteStore(workspace.root / "index.sqlite")
+    made = store.fingerprint()
+    assert made is not None
+    other = replace(made, **changed)  # type: ignore[arg-type]
+    values = {name: getattr(other, name) for name in ("model", "dimensions", "rules", "schema")}
+    with store.writing():
+        store._database.run("UPDATE meta SET value = ? WHERE name = 'fingerprint'", (json.dumps(values),))
+    store.close()
+    return workspace.index(HashEmbedder())
+
+
+def test_writes_of_another_model_are_found_by_words(filled: Workspace) -> None:
+    index = filled.index(HashEmbedder(seed=1))
+    filled.write_items("memory/new.md", ["new wombat"])
+    report = index.sync(["memory/new.md"])
+    assert (report.added, report.embedded) == (1, 0)
+    assert len(report.degraded) == 1 and "hash-64-0, and hash-64-1 is configured" in report.degraded[0]
+    assert texts(index, "wombat") == ["new wombat"]
+    assert index.sync(["memory/new.md"]).unchanged == 1, "what has no vector is not read again and again"
+    assert index.plan().suspects == ()
+    filled.write_items("memory/1.md", ["quokka changed"])
+    index.sync()
+    assert texts(index, "changed") == ["quokka changed"] and len(content(index)) == 18
+    index.sync(full=True)
+    is_whole(filled, index)
+
+
+def test_other_rules_are_searched_and_written_and_named(filled: Workspace) -> None:
+    index = outdated_by(filled, rules="older")
+    found = index.search("quokka q3x2")
+    assert found.mode == "hybrid" and found.hits[0].passage.text == "quokka q3x2"
+    assert len(found.degraded) == 1 and found.degraded[0].startswith("index: The index was made by another version")
+    filled.write_items("memory/1.md", ["quokka changed", "new wombat"])
+    report = index.sync()
+    assert (report.changed, report.embedded) == (1, 2)
+    assert "another version" in report.degraded[0] and texts(index, "wombat")[0] == "new wombat"
+    index.sync(full=True)
+    assert index.search("quokka").degraded == ()
+    counts = index.status().counts
+    assert counts is not None and counts.passages == 18
+
+
+def test_terms_that_other_rules_stored_do_no_harm(filled: Workspace) -> None:
+    store = SqliteStore(filled.root / "index.sqlite")
+    with store.writing():
+        # As rules would have it that know fewer terms: more is taken away than was put in.
+        store._database.run("INSERT INTO terms (terms) VALUES ('delete-all')")
+        store._database.run("INSERT INTO terms (rowid, body) SELECT key, 'quokka' FROM passages")
+        store._database.run("UPDATE passages SET length = 1")
+    store.close()
+    index = outdated_by(filled, rules="older")
+    for number in range(5):
+        filled.write_items(f"memory/{number}.md", [f"new wombat {number}"])
+    assert index.sync().changed == 5
+    assert sorted(texts(index, "wombat", limit=20)) == [f"new wombat {number}" for number in range(5)]
+    index.check()
+
+
+def test_another_schema_is_not_read_and_made_anew(filled: Workspace) -> None:
+    index = outdated_by(filled, schema=99)
+    for act in (lambda: index.search("quokka"), index.sync, index.plan, lambda: index.sync(["memory/1.md"])):
+        with pytest.raises(StoreOutdated, match="another version") as raised:
+            act()
+        assert two_sentences(raised.value)
+    status = index.status()
+    assert status.counts is None and status.outdated
+    index.sync(full=True)
+    assert files_of(filled) == ["index-2.sqlite", "index.sqlite"]
+    assert len(content(index)) == 20 and index.status().outdated == ""
+
+
+@pytest.fixture
+def partial(filled: Workspace) -> Iterator[Index]:
+    """An index beside which a rebuild was stopped."""
+    index = filled.index(HashEmbedder(seed=1))
+    filled.write_items("memory/secret.md", ["the combination is 4711 wombats"])
+    index.sync()
+
+    def stop(step: str) -> None:
+        if step == "filled":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(index, stop)
+    yield index
+    index.close()
+
+
+def on_disk(workspace: Workspace, word: bytes) -> bool:
+    return any(word in file.read_bytes() for file in workspace.root.glob("index*"))
+
+
+def test_what_is_erased_goes_from_an_interrupted_rebuild_too(filled: Workspace, partial: Index) -> None:
+    assert on_disk(filled, b"4711")
+    (filled.root / "memory/secret.md").unlink()
+    partial.sync()
+    partial.scrub()
+    assert not on_disk(filled, b"4711")
+    state = partial.status().rebuild
+    assert state is not None and state.files == 5, "the rest of it is kept"
+    partial.sync(full=True)
+    is_whole(filled, partial)
+
+
+def test_what_is_erased_goes_from_a_rebuild_that_is_cancelled(filled: Workspace) -> None:
+    index = filled.index(HashEmbedder(seed=1))
+    filled.write_items("memory/secret.md", ["the combination is 4711 wombats"])
+    index.sync()
+
+    def stop(step: str) -> None:
+        if step == "filled":
+            (filled.root / "memory/secret.md").unlink()
+            index.sync(["memory/secret.md"])
+            index.scrub()
+            raise SyncCancelled("Enough. Go on.")
+
+    with pytest.raises(SyncCancelled):
+        rebuild(index, stop)
+    assert not on_disk(filled, b"4711")
+    assert Generations(filled.root / "index.sqlite").partial() is not None
+
+
+def test_a_partial_rebuild_of_another_model_keeps_no_secret(filled: Workspace, partial: Index) -> None:
+    filled.index(HashEmbedder(seed=2)).scrub()
+    assert Generations(filled.root / "index.sqlite").partial() is None

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer.analysis import index_terms
+from indexer.errors import EmbedderUnavailable
+from indexer.index import Index
+from indexer.reranking import READ_CHARACTERS, RERANKED_HITS, Reranker, Reranking, Scores
+from indexer.testing import HashEmbedder
+from indexer.types import Hit, Passage
+
+
+class Overlap:
+    """Scores a text by the share of its terms that the question has: short answers first."""
+
+    name = "overlap"
+    at_once = 10
+
+    def __init__(self, score: Callable[[str, Sequence[str]], Scores] | None = None) -> None:
+        self.asked: list[list[str]] = []
+        self._score = score or self._shares
+
+    def score(self, query: str, texts: Sequence[str]) -> Scores:
+        self.asked.append(list(texts))
+        return self._score(query, texts)
+
+    def _shares(self, query: str, texts: Sequence[str]) -> Scores:
+        wanted = set(index_terms(query))
+        return np.array([len(wanted & set(index_terms(text))) / max(1, len(index_terms(text))) for text in texts])
+
+
+def hit(text: str, *, explained: bool = False) -> Hit:
+    return Hit(
+        path="MEMORY.md", source="memory", passage=Passage(start_line=1, end_line=1, text=text), ordinal=0,
+        snippet=text, score=1.0, text_score=1.0, vector_score=None, signals={"text": 1.0} if explained else {},
+    )  # fmt: skip
+
+
+def hits(count: int) -> tuple[Hit, ...]:
+    return tuple(hit(f"key {'word ' * (count - number)}") for number in range(count))
+
+
+def texts(found: Sequence[Hit]) -> list[str]:
+    return [one.passage.text for one in found]
+
+
+def test_the_best_by_the_second_look_go_first_and_keep_their_scores() -> None:
+    found, problem = Reranking(Overlap()).reranked(hits(5), "key")
+    assert not problem
+    assert texts(found) == texts(hits(5)[::-1])
+    assert {one.score for one in found} == {1.0} and {len(one.signals) for one in found} == {0}
+
+
+def test_an_explanation_has_its_score() -> None:
+    found, _ = Reranking(Overlap()).reranked((hit("a b", explained=True), hit("a", explained=True)), "a")
+    assert [one.signals for one in found] == [{"text": 1.0, "rerank": 1.0}, {"text": 1.0, "rerank": 0.5}]
+
+
+def test_equals_stay_in_order_and_the_rest_comes_after() -> None:
+    reranker = Overlap(lambda _, texts: np.zeros(len(texts)))
+    many = hits(RERANKED_HITS + 30)
+    found, problem = Reranking(reranker).reranked(many, "key")
+    assert (found, problem) == (many, "")
+    assert sum(map(len, reranker.asked)) == RERANKED_HITS
+
+
+def test_long_texts_are_read_in_part_and_few_hits_not_at_all() -> None:
+    reranker = Overlap()
+    Reranking(reranker).reranked((hit("long " * 10_000), hit("short")), "x")
+    assert [len(text) for text in reranker.asked[0]] == [READ_CHARACTERS, 5]
+    reranker.asked.clear()
+    assert Reranking(reranker).reranked((hit("one"),), "x") == ((hit("one"),), "")
+    assert reranker.asked == []
+
+
+def failing(_: str, __: Sequence[str]) -> Scores:
+    raise EmbedderUnavailable("The model x is not there. Put it back.")
+
+
+def broken(_: str, __: Sequence[str]) -> Scores:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("score", "told"),
+    [
+        (failing, "rerank: The model x is not there. Put it back."),
+        (broken, r"rerank: the model overlap failed (ZeroDivisionError). Choose another rerank_model."),
+        (lambda _, texts: np.zeros(len(texts) - 1), "gave 4 scores for 5 texts"),
+        (lambda _, texts: np.full(len(texts), np.nan), "scores that are not finite for 5 texts"),
+    ],
+)
+def test_where_it_fails_the_order_stands(score: Callable[[str, Sequence[str]], Scores], told: str) -> None:
+    found, problem = Reranking(Overlap(score)).reranked(hits(5), "key")
+    assert found == hits(5)
+    assert told in problem and problem.startswith("rerank: ")
+
+
+def test_what_takes_too_long_is_left_and_stops() -> None:
+    go_on = threading.Event()
+    done = threading.Event()
+
+    def score(_: str, texts: Sequence[str]) -> Scores:
+        go_on.wait(30)
+        done.set()
+        return np.zeros(len(texts))
+
+    reranker = Overlap(score)
+    reranking = Reranking(reranker, deadline_seconds=0.05)
+    for _ in range(4):
+        found, problem = reranking.reranked(hits(30), "key")
+        assert found == hits(30) and "took longer than 0.05 s" in problem
+    started = time.monotonic()
+    _, problem = reranking.reranked(hits(30), "key")
+    assert "is busy" in problem, "no thread is added to those that hang"
+    assert time.monotonic() - started < 20
+    go_on.set()
+    assert done.wait(20)
+    deadline = time.monotonic() + 20
+    while "busy" in Reranking.reranked(reranking, hits(2), "key")[1] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(reranker.asked) <= 4 + 1 + 1, "what was left does not go on with the rest"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    lines = [f"- The key {'and more words ' * (9 - number)}number {number}.\n" for number in range(9)]
+    (tmp_path / "MEMORY.md").write_text("".join(lines))
+    return tmp_path
+
+
+def test_a_search_is_reranked_before_it_is_cut(root: Path) -> None:
+    seam: Reranker = Overlap()
+    index, plain = Index(root, HashEmbedder(), reranker=seam), Index(root, HashEmbedder())
+    index.sync()
+    found, unlike = index.search("key", limit=2, explain=True), plain.search("key", limit=9)
+    assert texts(found.hits) == [f"The key {'and more words ' * more}number {9 - more}." for more in (1, 2)]
+    assert found.degraded == () and all("rerank" in one.signals for one in found.hits)
+    assert {one.passage.text: one.score for one in unlike.hits}.items() >= {
+        one.passage.text: one.score for one in found.hits
+    }.items()
+    index.close()
+    plain.close()
+
+
+def test_a_search_without_its_reranker_says_so(root: Path) -> None:
+    index = Index(root, HashEmbedder(), reranker=Overlap(failing))
+    index.sync()
+    found = index.search("key", limit=2)
+    assert len(found.hits) == 2 and found.degraded == ("rerank: The model x is not there. Put it back.",)
+    index.close()
