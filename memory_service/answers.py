@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from indexer import FileFailure as IndexFailure
-from indexer import Fingerprint, Hit, IndexStatus, SyncPlan, SyncReport
+from indexer import Fingerprint, Hit, IndexStatus, RebuildState, SyncPlan, SyncReport
 from indexer import SearchResults as Found
+from indexer.watch import WatchState
 from memory_service import schemas
 from memory_service.config import Settings
 from memory_service.context import Context, Receipt, ReceiptItem
@@ -102,7 +103,14 @@ def operation(running: Operation) -> schemas.Operation:
     )
 
 
-def status(workspace: str, found: IndexStatus, settings: Settings, *, degraded: Iterable[str] = ()) -> schemas.Status:
+def status(
+    workspace: str,
+    found: IndexStatus,
+    settings: Settings,
+    *,
+    degraded: Iterable[str] = (),
+    watched: WatchState | None = None,
+) -> schemas.Status:
     """How a workspace stands, and what of it fails beside the index."""
     counts = found.counts
     passages, embedded = (counts.passages, counts.embedded) if counts else (0, 0)
@@ -120,6 +128,8 @@ def status(workspace: str, found: IndexStatus, settings: Settings, *, degraded: 
         fingerprint=_fingerprint(found.stored) if found.stored else None,
         current_fingerprint=_fingerprint(found.current),
         timezone=settings.timezone,
+        rebuild=_rebuild(found.rebuild) if found.rebuild else None,
+        watching=schemas.Watching(mode=watched.mode, reason=watched.reason) if watched else None,
         degraded=[*_degraded(found), *degraded],
     )
 
@@ -130,8 +140,31 @@ def failures(failed: Iterable[IndexFailure]) -> list[schemas.FileFailure]:
 
 
 def _degraded(found: IndexStatus) -> Iterable[str]:
+    if found.problem:
+        yield f"vector: {found.problem}"
     if found.stored is not None and found.stored != found.current:
         yield "index: made with another model or version. Run `memory-service reindex --full`."
+    if found.slow:
+        yield found.slow
+    if found.stored is None and found.pending:
+        yield f"index: there is none, and {found.pending} files wait. Run `memory-service reindex`."
+    rebuild = found.rebuild
+    if rebuild and not rebuild.running:
+        remedy = "Run `memory-service reindex --full` to go on with it."
+        yield f"index: a rebuild was interrupted ({rebuild.name}). {remedy}"
+
+
+def _rebuild(found: RebuildState) -> schemas.Rebuild:
+    return schemas.Rebuild(
+        state="running" if found.running else "interrupted" if found.current else "outdated",
+        file=found.name,
+        files=found.files,
+        total_files=found.total_files,
+        share=round(found.share, 4),
+        passages=found.passages,
+        embedded=found.embedded,
+        bytes=found.size_bytes,
+    )
 
 
 def _fingerprint(made: Fingerprint) -> schemas.ModelFingerprint:

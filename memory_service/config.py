@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from memory_service.errors import InvalidRequest
+from memory_service.extra_paths import by_workspace, read_extra_paths
 
 PREFIX = "MEMORY_SERVICE_"
 FILE_NAME = "memory-service.toml"
@@ -119,12 +120,22 @@ class Settings(_Table):
     timezone: str = Field(
         default="local", description='Decides which day "today" is: an IANA name, or "local" for the machine\'s.'
     )
-    embedding_model: str = Field(default="minilm", description='"minilm" (bundled) or "none" (words alone).')
-    embedding_threads: int = Field(
-        default=0, ge=0, le=256, description="Threads of the bundled model; 0 is one per core."
+    embedding_model: str = Field(
+        default="minilm",
+        description='"minilm" (bundled), "sentence-transformers/NAME", "litellm/NAME" or "none" (words alone).',
+    )
+    embedding_api_base: str = Field(
+        default="", description="Address of the embedding and rerank models of litellm, if not the provider's own."
+    )
+    rerank_model: str = Field(
+        default="", description='Reads the best results again: "sentence-transformers/NAME" or "litellm/NAME".'
     )
     max_file_bytes: int = Field(
         default=8 * 1024 * 1024, ge=1024, description="Larger memory files are refused, by name."
+    )
+    extra_paths: dict[str, tuple[str, ...]] = Field(
+        default={},
+        description='Folders indexed too, "~/notes;docs=~/project/docs::*.md,!drafts/"; a table names workspaces.',
     )
     max_body_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, description="Larger HTTP bodies are refused.")
     receipt_days: int = Field(default=30, ge=1, le=36_500, description="How long receipts are kept.")
@@ -161,6 +172,18 @@ class Settings(_Table):
         if any(not model or not window.isdigit() for model, _, window in pairs):
             raise ValueError('write it as "gpt-4o:128000,my-model:32768"')
         return {model: int(window) for model, _, window in pairs}
+
+    @field_validator("extra_paths", mode="before")
+    @classmethod
+    def _by_workspace(cls, value: object) -> object:
+        return by_workspace(value, DEFAULT_WORKSPACE)
+
+    @field_validator("extra_paths")
+    @classmethod
+    def _readable_paths(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        for entries in value.values():
+            read_extra_paths(entries)
+        return value
 
     @field_validator("timezone")
     @classmethod

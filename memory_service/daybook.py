@@ -187,6 +187,7 @@ class Daybook:
         """The page of a day: the one that is remembered, if the file has not changed since."""
         signature, page = self._pages.get(day, (None, None))
         if page is None or signature != files.signature(os.fstat(descriptor)):
+            files.check_size(descriptor, _path_of(day))
             page = Page(day, files.read_all(descriptor).decode("utf-8", "surrogateescape"))
             self._keep(descriptor, page)
         return page

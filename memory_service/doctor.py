@@ -14,17 +14,22 @@ from pathlib import Path
 
 import numpy as np
 
-from indexer import Embedder, Index, IndexerError, SearchResults
+from indexer import Embedder, Index, IndexerError, IndexStatus, Reranker, SearchResults
+from indexer.embeddings.vectors import empty_rows, unit_rows
+from indexer.rebuild import needed_bytes
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.errors import MemoryServiceError
 from memory_service.memories import MemoryFiles, NewMemory
 from memory_service.messages import Message, numbered
+from memory_service.workspaces import extra_folders
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
 # Of a long line, enough to find it by; the index refuses a whole page as a question.
 _QUERY_CHARS = 500
 _ENGINE_TOKENS = 2_000
+_READ_BYTES = 64 * 1024
+_MODEL_REMEDY = "Ask its maker, or choose another embedding_model."
 _ENGINE_REMEDY = "Mend or reinstall its package, restart, or set context_engine to default."
 
 
@@ -39,7 +44,12 @@ class Finding:
 
 
 def examine(
-    settings: Settings, folder: Path, embedder: Embedder | None, *, engine_problems: tuple[str, ...] = ()
+    settings: Settings,
+    folder: Path,
+    embedder: Embedder | None,
+    *,
+    reranker: Reranker | None = None,
+    engine_problems: tuple[str, ...] = (),
 ) -> Iterator[Finding]:
     """Check the parts, cheapest first.
 
@@ -47,15 +57,23 @@ def examine(
         settings: What is configured.
         folder: The workspace to look at.
         embedder: The model in use, or None.
+        reranker: The model that has a second look at results, or None.
         engine_problems: What a context engine failed to do in this process.
     """
     yield _check("home", lambda: _home(settings.home))
     yield _check("model", lambda: _model(embedder))
+    if reranker is not None:
+        yield _check("rerank", lambda: _rerank(reranker))
     yield _check("round trip", lambda: _round_trip(settings, embedder))
     if settings.context_engine != DEFAULT:
         yield _check("engine", lambda: _engine(settings, engine_problems))
     if folder.is_dir():
-        index = Index(folder, embedder, max_file_bytes=settings.max_file_bytes)
+        index = Index(
+            folder,
+            embedder,
+            extra=extra_folders(folder, settings.extra_paths),
+            max_file_bytes=settings.max_file_bytes,
+        )
         try:
             yield _check("index", lambda: _index(index))
             yield _check("files", lambda: _files(index))
@@ -105,10 +123,22 @@ def _home(home: Path) -> str:
 def _model(embedder: Embedder | None) -> str:
     if embedder is None:
         return "none is configured: search goes by words alone"
-    near, same, far = embedder.embed_documents(["The cat sleeps.", "A cat is sleeping.", "Invoices are due in March."])
+    texts = ["The cat sleeps.", "A cat is sleeping.", "Invoices are due in March."]
+    made = embedder.embed_documents(texts)
+    rows = unit_rows(embedder.name, made, texts=len(texts), dimensions=embedder.dimensions)
+    if empty_rows(rows):
+        raise _Failed(f"{embedder.name} gives vectors that are not finite or have no length", _MODEL_REMEDY)
+    near, same, far = rows
     if not np.dot(near, same) > np.dot(near, far):
-        raise _Failed(f"{embedder.name} does not tell likeness from unlikeness", "Reinstall memory-service.")
+        raise _Failed(f"{embedder.name} does not tell likeness from unlikeness", _MODEL_REMEDY)
     return f"{embedder.name} gives {embedder.dimensions} dimensions"
+
+
+def _rerank(reranker: Reranker) -> str:
+    answer, other = reranker.score("Where is the spare key?", [_SAMPLE, "Invoices are due in March."])
+    if not answer > other:
+        raise _Failed(f"{reranker.name} does not tell an answer from another text", "Choose another rerank_model.")
+    return f"{reranker.name} tells an answer from another text"
 
 
 def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
@@ -169,15 +199,45 @@ def _expect(found: SearchResults, query: str) -> None:
 def _index(index: Index) -> str:
     index.check()
     status = index.status()
-    if status.stored is None or status.counts is None:
+    if status.stored is None:
         raise _Failed("there is no index yet", "Run `memory-service reindex`.")
-    if status.stored != status.current:
-        raise _Failed("another model or version made the index", "Run `memory-service reindex --full`.")
+    _rebuild(index.root, status)
+    if status.stored != status.current or status.counts is None:
+        raise _Failed("another model or version made the index", _full_reindex(index.root, status))
     counts = status.counts
+    if status.slow:
+        detail, _, remedy = status.slow.removeprefix("index: ").partition(". ")
+        raise _Failed(detail, remedy)
     if status.current.model and counts.embedded < counts.passages:
         missing = counts.passages - counts.embedded
         raise _Failed(f"{missing} of {counts.passages} passages have no vector", "Run `memory-service reindex`.")
-    return f"{counts.passages} passages of {counts.files} files, undamaged"
+    packed = f", {status.packed} packed" if status.packed else ""
+    return f"{counts.passages} passages of {counts.files} files{packed}, undamaged"
+
+
+def _rebuild(folder: Path, status: IndexStatus) -> None:
+    """One that runs is no fault; one that was interrupted takes room, and waits."""
+    rebuild = status.rebuild
+    if rebuild is None or rebuild.running:
+        return
+    if rebuild.current:
+        raise _Failed(
+            f"a rebuild was interrupted at {rebuild.share:.0%} ({rebuild.name})",
+            f"{_full_reindex(folder, status)} It goes on from there.",
+        )
+    raise _Failed(
+        f"{rebuild.name} is left of a rebuild for another model or version",
+        f"{_full_reindex(folder, status)} It is deleted then.",
+    )
+
+
+def _full_reindex(folder: Path, status: IndexStatus) -> str:
+    """What to do, and first of all what that takes."""
+    live = status.counts.size_bytes if status.counts else 0
+    needed = needed_bytes(live, status.rebuild.size_bytes if status.rebuild else 0)
+    free = shutil.disk_usage(folder).free
+    room = f"Free {(needed - free) / 1e6:,.1f} MB of disk space first. " if needed > free else ""
+    return f"{room}Run `memory-service reindex --full`."
 
 
 def _files(index: Index) -> str:
@@ -196,8 +256,10 @@ def _files(index: Index) -> str:
 def _retrieval(folder: Path, index: Index) -> str:
     """Ask for what stands in the files, in their own words: each has to come back among the first."""
     asked = found = 0
-    for name in sorted(path for path in folder.glob("memory/**/*.md"))[-10:]:
-        lines = [line.strip("-* ") for line in name.read_text("utf-8", "replace").splitlines()]
+    failed = {failure.path for failure in index.status().failed}
+    named = [path for path in folder.glob("memory/**/*.md") if path.relative_to(folder).as_posix() not in failed]
+    for name in sorted(named)[-10:]:
+        lines = [line.strip("-* ") for line in _beginning(name).splitlines()]
         lines = [line for line in lines if len(line) > 40 and not line.startswith(("#", "<!--", "|", "```", ">"))]
         if lines:
             asked += 1
@@ -208,3 +270,9 @@ def _retrieval(folder: Path, index: Index) -> str:
             f"only {found} of {asked} files are found by a line of theirs", "Run `memory-service reindex --full`."
         )
     return f"{found} of {asked} files are found by a line of theirs"
+
+
+def _beginning(file: Path) -> str:
+    """Text from a file's first lines, however large it is."""
+    with file.open("rb") as stream:
+        return stream.read(_READ_BYTES).decode("utf-8", "replace")

@@ -15,19 +15,21 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from memory_service.errors import InvalidName, InvalidRequest, NotFound, StorageFailed
+from memory_service.errors import InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
 
 Signature = tuple[int, int, int, int]
 
+MAX_READ_BYTES = 64 * 1024 * 1024
 # How often a change that somebody makes at the same moment is met by doing it again.
 ATTEMPTS = 5
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_PIECE_BYTES = 1 << 20
 _LOCK_SECONDS = 30.0
 # Another process asks for the lock this often; the default of filelock, 50 ms, is many appends long.
 _POLL_SECONDS = 0.002
@@ -183,6 +185,17 @@ def opened(target: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
         os.close(descriptor)
 
 
+def check_size(descriptor: int, path: str) -> None:
+    """Refuses an open file that memory may have no room for.
+
+    Raises:
+        TooLarge: It has more than `MAX_READ_BYTES`.
+    """
+    size = os.fstat(descriptor).st_size
+    if size > MAX_READ_BYTES:
+        raise TooLarge(f"The file {path} has {size:,} bytes, and {MAX_READ_BYTES:,} can be read. Split it.")
+
+
 def read_all(descriptor: int) -> bytes:
     """The whole content of an open file."""
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -269,9 +282,34 @@ class HashedReader(io.BufferedReader):
         """The entity tag of all that was read."""
         return self._hash.hexdigest()
 
-    def lines(self, errors: str = "strict") -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """The lines with their ends; LF, CR LF and CR end one, and nothing else does."""
-        return io.TextIOWrapper(self, encoding="utf-8", errors=errors, newline="")
+        return io.TextIOWrapper(self, encoding="utf-8", newline="")
+
+    def pieces(self) -> Iterator[bytes]:
+        """All of it, in pieces that fit into memory however long its lines are."""
+        while piece := self.read1(_PIECE_BYTES):
+            yield piece
+
+
+def count_lines(pieces: Iterable[bytes]) -> int:
+    """How many lines a content has; LF, CR LF and CR end one."""
+    count, last = 0, b""
+    for piece in pieces:
+        count += piece.count(b"\n") + piece.count(b"\r") - piece.count(b"\r\n") - (last + piece[:1] == b"\r\n")
+        last = piece[-1:]
+    return count + (last not in (b"", b"\n", b"\r"))
+
+
+def holds(descriptor: int, word: bytes) -> bool:
+    """Whether a word stands in an open file, whose size does not matter."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    before = b""
+    while piece := os.read(descriptor, _PIECE_BYTES):
+        if word in (seen := before + piece):
+            return True
+        before = seen[max(0, len(seen) - len(word) + 1) :]
+    return False
 
 
 def _write_all(descriptor: int, raw: bytes) -> None:

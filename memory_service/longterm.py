@@ -9,14 +9,27 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
-from indexer import Index, IndexerError, Mode, SearchFilter, SearchResults, SyncProgress, SyncReport
+from indexer import (
+    EmbeddingError,
+    Index,
+    IndexerError,
+    Mode,
+    SearchFilter,
+    SearchResults,
+    SyncPlan,
+    SyncProgress,
+    SyncReport,
+)
 from memory_service.flush.novelty import Fact, first_of_each, holds_all, probe, read_fact, stands_in
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 
 # What people changed in an editor is indexed by the next search, as long as that takes no time.
 _INLINE_BYTES = 32 * 1024
 _LOOK_EVERY_SECONDS = 1.0
+# So many files are looked at one by one; more, by a look at all.
+_NAMED_PATHS = 200
 # Looking for changes may take this share of the time at most.
 _LOOK_SHARE = 0.02
 # A session that is being talked in is indexed at most so often; recall does not wait for it.
@@ -26,7 +39,25 @@ _KEPT_SESSIONS = 1_024
 _NEAREST = 3
 _PROBED = 8
 _QUERY_CHARS = 1_000
+_BEING_MADE = "index: it was deleted, and is being made anew. Ask again in a moment."
 _MEMORIES = SearchFilter(sources=("memory",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """Files to be indexed: `changed` of them surely, with so many bytes; of the others a look at them will tell."""
+
+    paths: Sequence[str]
+    changed: int
+    size_bytes: int
+
+    @property
+    def is_small(self) -> bool:
+        return self.size_bytes <= _INLINE_BYTES and len(self.paths) <= _NAMED_PATHS
+
+    @property
+    def said(self) -> str:
+        return f"{self.changed} changed files ({self.size_bytes:,} bytes)"
 
 
 class Refresher:
@@ -213,6 +244,11 @@ class LongTermMemory:
         """Search, after a look for files that people have changed."""
         behind = self._look()
         found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
+        if not found.hits and self.index.is_missing:
+            # Deleted since the last look, maybe: an empty answer would be a wrong one.
+            self._look_again = 0.0
+            behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
+            found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
         return SearchResults(hits=found.hits, mode=found.mode, degraded=(*found.degraded, *behind))
 
     def sync(
@@ -223,10 +259,53 @@ class LongTermMemory:
         on_progress: Callable[[SyncProgress], None] | None,
         cancelled: Callable[[], bool],
     ) -> SyncReport:
-        """Bring the index up to date; see `Index.sync`."""
-        report = self.index.sync(paths, full=full, on_progress=on_progress, cancelled=cancelled)
+        """Bring the index up to date; see `Index.sync`. One that another model or version made is made anew."""
+        anew = full or (not paths and bool(self.index.outdated))
+        try:
+            report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
+        except EmbeddingError as error:
+            if full:
+                raise
+            # Nobody asked for it to be made anew, and the model that should is away: its words are kept up to date.
+            report = self.index.sync(paths, on_progress=on_progress, cancelled=cancelled)
+            report = replace(report, degraded=(*report.degraded, f"vector: {error}"))
         self._look_again = 0.0
         return report
+
+    def catch_up(self, paths: Collection[str], *, cancelled: Callable[[], bool]) -> float:
+        """Index what changed on disk, however much it is.
+
+        Args:
+            paths: Files to look at, there or not; all, where there are none.
+            cancelled: Asked between files.
+
+        Returns:
+            How many seconds it took to see what had changed.
+        """
+        with self._looking:
+            started = time.monotonic()
+            try:
+                found = self._waiting(self.index.plan(paths, missing_ok=True))
+                looked_seconds = time.monotonic() - started
+                failed = self._index_all(found, cancelled) if found.paths else ()
+            except IndexerError as error:
+                looked_seconds, failed = time.monotonic() - started, (f"index: {error}",)
+            if failed or not paths:
+                self._behind = failed
+        return looked_seconds
+
+    def _index_all(self, found: _Waiting, cancelled: Callable[[], bool]) -> tuple[str, ...]:
+        if found.is_small:
+            # Together with what the service writes itself: of a file that both mean, its texts are embedded once.
+            return tuple(self._refresh(found.paths))
+        before = self._behind
+        self._behind = (f"index: {found.said} are being indexed. Ask again in a moment.",)
+        named = found.paths if len(found.paths) <= _NAMED_PATHS else ()
+        try:
+            report = self.index.sync(named, missing_ok=True, cancelled=cancelled)
+        finally:
+            self._behind = before
+        return report.degraded
 
     def close(self) -> None:
         """Give back what the index holds; what still waits is indexed by the next search."""
@@ -287,22 +366,23 @@ class LongTermMemory:
 
     def _catch_up(self) -> tuple[str, ...]:
         try:
-            plan = self.index.plan()
+            found = self._waiting(self.index.plan())
         except IndexerError as error:
             return (f"index: {error}",)
+        if not found.is_small:
+            return (f"index: {found.said} wait. Run `memory-service reindex`.",)
+        return tuple(self._refresh(found.paths)) if found.paths else ()
+
+    def _waiting(self, plan: SyncPlan) -> _Waiting:
+        """What of a plan has to be indexed; session logs are left for later."""
         for file in (*plan.added, *plan.suspects, *plan.unsure):
             if file.source == "sessions":
                 self._sessions.note(file.path)
         changed = [file for file in (*plan.added, *plan.suspects) if file.source != "sessions"]
         unsure = [file for file in plan.unsure if file.source != "sessions"]
         paths = [*(file.path for file in (*changed, *unsure)), *plan.removed]
-        if not paths:
-            return ()
-        size = sum(file.size_bytes for file in changed)
-        if size > _INLINE_BYTES:
-            return (f"index: {len(changed)} changed files ({size:,} bytes) wait. Run `memory-service reindex`.",)
-        outcome = self._refresher.refresh(paths)
-        return (outcome,) if outcome else ()
+        size_bytes = sum(file.size_bytes for file in changed)
+        return _Waiting(paths=paths, changed=len(changed) + len(plan.removed), size_bytes=size_bytes)
 
 
 def session_path(session_id: str) -> str:

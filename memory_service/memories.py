@@ -88,10 +88,12 @@ class MemoryFiles:
     Args:
         folder: The folder of the workspace; the first write creates it.
         now: The present moment in the time zone of the workspace.
+        max_bytes: Larger files are not indexed.
     """
 
-    def __init__(self, folder: Path, *, now: Callable[[], dt.datetime]) -> None:
+    def __init__(self, folder: Path, *, now: Callable[[], dt.datetime], max_bytes: int = MAX_FILE_BYTES) -> None:
         self._folder = folder
+        self._max_bytes = max_bytes
         self._lock = files.WriteLock(folder / _LOCK)
         self._daybook = Daybook(folder, lock=self._lock, now=now)
 
@@ -127,30 +129,7 @@ class MemoryFiles:
             InvalidRequest: A number is below 1, or the file is not UTF-8.
             NotFound: There is no such file.
         """
-        if start_line < 1 or (lines is not None and lines < 1):
-            raise InvalidRequest(f"start_line {start_line} and lines {lines} cannot be read. Both count from 1.")
-        count = min(lines or MAX_LINES, MAX_LINES)
-        target = resolve(self._folder, path)
-        with storage_errors(path), opened(target) as descriptor:
-            reader = files.HashedReader(descriptor)
-            window: list[str] = []
-            total = 0
-            try:
-                for total, line in enumerate(reader.lines(), start=1):
-                    if start_line <= total < start_line + count:
-                        window.append(line)
-            except UnicodeDecodeError as error:
-                raise files.not_utf8(path, files.read_all(descriptor)) from error
-        end_line = start_line + len(window) - 1
-        return FileRange(
-            path=path,
-            text="".join(window),
-            start_line=start_line,
-            end_line=end_line,
-            total_lines=total,
-            next_start_line=end_line + 1 if end_line < total and window else None,
-            etag=reader.etag,
-        )
+        return read_range(resolve(self._folder, path), path, start_line=start_line, lines=lines)
 
     def write(self, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False) -> str:
         """Replaces a file that is still the one the caller saw, or creates one.
@@ -199,7 +178,8 @@ class MemoryFiles:
         erased: tuple[str, ...] = ()
         if scan.files and _MEMORY_ID.fullmatch(memory_id):
             named = [path for path in sorted(scan.files) if self._holds(path, memory_id.encode())]
-            dated = [path for path in sorted(scan.files, reverse=True) if day_of(path)]
+            # Of a larger one no entry was ever told of: it is not indexed.
+            dated = [path for path in sorted(scan.files, reverse=True) if day_of(path) and self._is_read(scan, path)]
             with self._lock.held():
                 erased = self._erase_from(named, memory_id) or self._erase_from(dated, memory_id)
         if not erased:
@@ -240,7 +220,7 @@ class MemoryFiles:
             with storage_errors(path), opened(self._folder / memory_path(path)) as descriptor:
                 modified_at = dt.datetime.fromtimestamp(os.fstat(descriptor).st_mtime, dt.UTC)
                 reader = files.HashedReader(descriptor)
-                lines = sum(1 for _ in reader.lines("replace"))
+                lines = files.count_lines(reader.pieces())
         except (NotFound, InvalidName):
             return None
         return MemoryFile(path=path, bytes=reader.size_bytes, lines=lines, modified_at=modified_at, etag=reader.etag)
@@ -248,9 +228,12 @@ class MemoryFiles:
     def _holds(self, path: str, word: bytes) -> bool:
         try:
             with storage_errors(path), opened(self._folder / path) as descriptor:
-                return word in files.read_all(descriptor)
+                return files.holds(descriptor, word)
         except NotFound:
             return False
+
+    def _is_read(self, scan: Scan, path: str) -> bool:
+        return scan.files[path].size_bytes <= self._max_bytes
 
     def _erase_from(self, paths: Iterable[str], memory_id: str) -> tuple[str, ...]:
         return tuple(path for path in paths if self._erase(path, memory_id))
@@ -261,7 +244,7 @@ class MemoryFiles:
         with storage_errors(path):
             for _ in range(files.ATTEMPTS):
                 try:
-                    raw, seen = _read_state(target)
+                    raw, seen = _read_state(target, path)
                 except FileNotFoundError:
                     return False
                 rest = remove_entry(raw.decode("utf-8", "surrogateescape"), memory_id, day)
@@ -275,8 +258,49 @@ class MemoryFiles:
         raise files.restless(path)
 
 
-def _read_state(target: Path) -> tuple[bytes, files.Signature]:
+def read_range(target: Path, path: str, *, start_line: int = 1, lines: int | None = None) -> FileRange:
+    """Reads some lines of a file: as many as asked for, and 2,000 at most.
+
+    Args:
+        target: Where it lies.
+        path: What it is called.
+        start_line: The first line.
+        lines: How many.
+
+    Raises:
+        InvalidRequest: A number is below 1, or the file is not UTF-8.
+        NotFound: There is no such file.
+        TooLarge: It is so large that one line of it may take all memory.
+    """
+    if start_line < 1 or (lines is not None and lines < 1):
+        raise InvalidRequest(f"start_line {start_line} and lines {lines} cannot be read. Both count from 1.")
+    count = min(lines or MAX_LINES, MAX_LINES)
+    with storage_errors(path), opened(target) as descriptor:
+        files.check_size(descriptor, path)
+        reader = files.HashedReader(descriptor)
+        window: list[str] = []
+        total = 0
+        try:
+            for total, line in enumerate(reader.lines(), start=1):
+                if start_line <= total < start_line + count:
+                    window.append(line)
+        except UnicodeDecodeError as error:
+            raise files.not_utf8(path, files.read_all(descriptor)) from error
+    end_line = start_line + len(window) - 1
+    return FileRange(
+        path=path,
+        text="".join(window),
+        start_line=start_line,
+        end_line=end_line,
+        total_lines=total,
+        next_start_line=end_line + 1 if end_line < total and window else None,
+        etag=reader.etag,
+    )
+
+
+def _read_state(target: Path, path: str) -> tuple[bytes, files.Signature]:
     with opened(target) as descriptor:
+        files.check_size(descriptor, path)
         seen = files.signature(os.fstat(descriptor))
         return files.read_all(descriptor), seen
 
@@ -284,7 +308,7 @@ def _read_state(target: Path) -> tuple[bytes, files.Signature]:
 def _check_condition(path: str, target: Path, if_match: str | None) -> files.Signature | None:
     """The state of the file, if it is the one that is asked for; None stands for no file."""
     try:
-        raw, seen = _read_state(target)
+        raw, seen = _read_state(target, path)
     except FileNotFoundError:
         if if_match is None:
             return None

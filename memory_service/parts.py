@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from indexer import (
     CachedEmbedder,
+    CrossEncoderReranker,
     Embedder,
+    LiteLLMEmbedder,
+    LiteLLMReranker,
     MiniLM,
+    Reranker,
+    SentenceTransformerEmbedder,
 )
 from memory_service.config import Settings
 from memory_service.errors import InvalidRequest
@@ -19,12 +24,40 @@ def make_embedder(settings: Settings) -> Embedder | None:
     Raises:
         InvalidRequest: The name is unknown.
     """
-    name = settings.embedding_model
-    if name == "none":
+    engine, _, model = settings.embedding_model.partition("/")
+    match engine, model:
+        case "none", "":
+            return None
+        case "minilm", "":
+            return CachedEmbedder(MiniLM())
+        case "sentence-transformers", str(name) if name:
+            return CachedEmbedder(SentenceTransformerEmbedder(name))
+        case "litellm", str(name) if name:
+            return CachedEmbedder(LiteLLMEmbedder(name, api_base=settings.embedding_api_base or None))
+    raise InvalidRequest(
+        f"The embedding model {settings.embedding_model!r} is unknown. "
+        "Set embedding_model to minilm, sentence-transformers/NAME, litellm/NAME or none."
+    )
+
+
+def make_reranker(settings: Settings) -> Reranker | None:
+    """The configured reranker; None where there is none.
+
+    Raises:
+        InvalidRequest: The name is unknown.
+    """
+    if not settings.rerank_model:
         return None
-    if name == "minilm":
-        return CachedEmbedder(MiniLM(threads=settings.embedding_threads or None))
-    raise InvalidRequest(f"The embedding model {name!r} is unknown. Set embedding_model to minilm or none.")
+    engine, _, model = settings.rerank_model.partition("/")
+    match engine, model:
+        case "sentence-transformers", str(name) if name:
+            return CrossEncoderReranker(name)
+        case "litellm", str(name) if name:
+            return LiteLLMReranker(name, api_base=settings.embedding_api_base or None)
+    raise InvalidRequest(
+        f"The rerank model {settings.rerank_model!r} is unknown. "
+        "Set rerank_model to sentence-transformers/NAME or litellm/NAME, or leave it unset."
+    )
 
 
 def make_models(settings: Settings) -> Models:

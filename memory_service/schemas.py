@@ -228,7 +228,10 @@ class Context(Answer):
 class ReindexRequest(Request):
     """What to bring up to date."""
 
-    full: bool = Field(default=False, description="Forget the index first. Needed after a change of model.")
+    full: bool = Field(
+        default=False,
+        description="Make the index anew, beside the one in use. Without paths, a change of model does the same.",
+    )
     paths: list[str] = Field(default=[], max_length=10_000, description="Files or folders; empty means all.")
 
 
@@ -281,6 +284,30 @@ class ModelFingerprint(Answer):
     schema_version: int
 
 
+class Watching(Answer):
+    """Whether what others change in the files is indexed without a search having to ask."""
+
+    mode: Literal["events", "polling", "off"] = Field(
+        description="By file events; by looks every few seconds, where there are none; or not at all."
+    )
+    reason: str = Field(default="", description="Why it is not by events.")
+
+
+class Rebuild(Answer):
+    """A new generation of the index that is being made beside the one in use, which answers meanwhile."""
+
+    state: Literal["running", "interrupted", "outdated"] = Field(
+        description="An interrupted one is gone on with by the next full reindex, an outdated one is deleted by it."
+    )
+    file: str
+    files: int
+    total_files: int
+    share: float = Field(description="Share of the files that are done.")
+    passages: int
+    embedded: int
+    bytes: int
+
+
 class Status(Answer):
     """How a workspace stands."""
 
@@ -297,6 +324,8 @@ class Status(Answer):
     fingerprint: ModelFingerprint | None
     current_fingerprint: ModelFingerprint
     timezone: str
+    rebuild: Rebuild | None = Field(default=None, description="Where one runs, or was interrupted.")
+    watching: Watching | None = Field(default=None, description="By the process that answers.")
     degraded: Degraded = []
 
 

@@ -28,7 +28,10 @@ from indexer import (
     SyncProgress,
     SyncReport,
 )
-from indexer.sources import is_session_path
+from indexer.sources import EXTRA_MARK, is_session_path
+from indexer.stores.base import IndexStore
+from indexer.watch import WatchState
+from memory_service.benchmark import Benchmark, measure
 from memory_service.config import Settings, load_settings
 from memory_service.context import Context, Receipt, build_context
 from memory_service.doctor import Finding, examine
@@ -39,18 +42,27 @@ from memory_service.hooks import Hooks
 from memory_service.lanes import Lanes
 from memory_service.llm.base import never
 from memory_service.longterm import LongTermMemory
-from memory_service.memories import AppendedMemory, FileRange, ForgottenMemory, MemoryFile, MemoryFiles, NewMemory
+from memory_service.memories import (
+    AppendedMemory,
+    FileRange,
+    ForgottenMemory,
+    MemoryFile,
+    MemoryFiles,
+    NewMemory,
+    read_range,
+)
 from memory_service.operations import Operation, Operations
 from memory_service.packing import candidates_for
 from memory_service.pages import draft
-from memory_service.parts import make_embedder, make_models
+from memory_service.parts import make_embedder, make_models, make_reranker
 from memory_service.receipts import Receipts, new_receipt_id
 from memory_service.sessions.folder import SessionLogs
 from memory_service.shortterm.bench import Models, Shared
 from memory_service.shortterm.compactor import Compactor
 from memory_service.shortterm.memory import ShortTermMemory
 from memory_service.shortterm.stateless import Stateless, StatelessCall, compacted
-from memory_service.workspaces import Workspaces, memory_path
+from memory_service.watching import Followed, Watching, follow
+from memory_service.workspaces import Workspaces, extra_folders, memory_path
 
 _OPEN_WORKSPACES = 256
 
@@ -86,6 +98,7 @@ class MemoryService:
         self._workspaces = Workspaces(settings.home)
         check_engine(settings.context_engine)
         self._embedder = embedder or make_embedder(settings)
+        self._reranker = make_reranker(settings)
         self.events = EventHub(now=settings.now)
         self.hooks = Hooks()
         self._shared = Shared(
@@ -106,6 +119,7 @@ class MemoryService:
         # As long as the service: what failed is asked no more, however often its workspace is opened.
         self._engines: dict[str, GuardedEngine] = {}
         self._opening = threading.Lock()
+        self._watching = Watching()
 
     @classmethod
     def open(cls, home: Path | str | None = None, **settings: Any) -> MemoryService:
@@ -114,6 +128,7 @@ class MemoryService:
 
     def close(self) -> None:
         """Stop background work and give back all files."""
+        self._watching.close()
         self.events.close()
         self.operations.close()
         with self._opening:
@@ -144,8 +159,12 @@ class MemoryService:
         return self._memory(workspace).files.list()
 
     def read_file(self, workspace: str, path: str, *, start_line: int = 1, lines: int | None = None) -> FileRange:
-        """A range of lines of a memory file."""
+        """A range of lines of a memory file, or of a file of an extra folder that the index lists."""
         memory = self._memory(workspace)
+        if path.startswith(EXTRA_MARK):
+            with _translated():
+                place = memory.index.locate(path)
+            return read_range(place, path, start_line=start_line, lines=lines)
         return memory.files.read(memory_path(path), start_line=start_line, lines=lines)
 
     def write_file(
@@ -295,6 +314,26 @@ class MemoryService:
         with _translated():
             return memory.index.status()
 
+    def watch(self) -> None:
+        """From now on index what others change in the workspaces that are in use, without a search having to ask."""
+        self._watching.start()
+
+    def watch_state(self, workspace: str) -> WatchState:
+        """Whether that is done for a workspace, and why not."""
+        return self._watching.state(workspace)
+
+    def follow(
+        self,
+        workspace: str,
+        on_followed: Callable[[Followed], None],
+        stop: threading.Event,
+        paths: Collection[str] = (),
+    ) -> None:
+        """Index what changes in one workspace, here and now, until told to stop; see `watching.follow`."""
+        memory = self._memory(workspace)
+        with _translated():
+            follow(memory.index, on_followed, stop, only=_checked_paths(paths))
+
     def workspaces(self) -> list[str]:
         """Names of all workspaces."""
         return self._workspaces.names()
@@ -303,7 +342,22 @@ class MemoryService:
         """Check every part by using it; gives one finding after the other."""
         folder = self._workspaces.folder(workspace)
         failing = self._engines[workspace].problems() if workspace in self._engines else ()
-        return examine(self.settings, folder, self._embedder, engine_problems=failing)
+        return examine(self.settings, folder, self._embedder, reranker=self._reranker, engine_problems=failing)
+
+    def bench(
+        self, workspace: str, *, seconds: float = 5.0, told: Callable[[str], None] = lambda _: None
+    ) -> Benchmark:
+        """Measure a workspace's index: searches by stage, the fast path against the exact one, indexing."""
+        index = self._memory(workspace).index
+        folder = self._workspaces.folder(workspace)
+        with _translated():
+            return measure(
+                index,
+                lambda store: self._index(folder, store),
+                self._embedder,
+                seconds=seconds,
+                told=told,
+            )
 
     def ready(self) -> tuple[str, ...]:
         """What keeps the service from serving; empty when nothing does."""
@@ -313,9 +367,11 @@ class MemoryService:
         return ()
 
     def warm_up(self) -> None:
-        """Load the model now instead of at the first search."""
+        """Load the models now instead of at the first search."""
         if self._embedder is not None:
             self._embedder.embed_query("warm")
+        if self._reranker is not None:
+            self._reranker.score("warm", ["up"])
 
     @property
     def embedding_model(self) -> str:
@@ -329,21 +385,29 @@ class MemoryService:
             if memory is None:
                 if len(self._open) >= _OPEN_WORKSPACES:
                     oldest = next(iter(self._open))
+                    self._watching.leave(oldest)
                     self._open.pop(oldest).close()
                     self._sessions.pop(oldest, None)
                 memory = self._open[workspace] = self._opened(folder)
-            return memory
+        self._watching.use(workspace, memory)
+        return memory
 
     def _opened(self, folder: Path) -> LongTermMemory:
+        files = MemoryFiles(folder, now=self.settings.now, max_bytes=self.settings.max_file_bytes)
+        return LongTermMemory(files, self._index(folder))
+
+    def _index(self, folder: Path, store: IndexStore | None = None) -> Index:
         settings = self.settings
-        index = Index(
+        return Index(
             folder,
             self._embedder,
+            store=store,
             ranking=RankingSettings(**settings.ranking.model_dump()),
+            extra=extra_folders(folder, settings.extra_paths),
             max_file_bytes=settings.max_file_bytes,
             today=lambda: settings.now().date(),
+            reranker=self._reranker,
         )
-        return LongTermMemory(MemoryFiles(folder, now=settings.now), index)
 
     def _engine(self, workspace: str) -> GuardedEngine | None:
         """The configured engine of somebody else, not loaded yet; None for the service's own."""
@@ -369,9 +433,11 @@ class MemoryService:
 
 
 def _checked_paths(paths: Collection[str]) -> tuple[str, ...]:
-    # The logs of sessions are named by the service alone, and the index checks the names.
+    # The logs of sessions are named by the service alone, and the index checks the names; so it does in extra folders.
     return tuple(
-        path if path.rstrip("/") in ("memory", "sessions") or is_session_path(path) else _checked(path)
+        path
+        if path.rstrip("/") in ("memory", "sessions") or path.startswith(EXTRA_MARK) or is_session_path(path)
+        else _checked(path)
         for path in paths
     )
 

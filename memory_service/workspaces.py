@@ -10,10 +10,13 @@ import os
 import re
 import stat
 import unicodedata
+from collections.abc import Mapping
 from pathlib import Path
 
-from indexer.sources import is_memory_path
+from indexer.folders import ExtraFolder, Folders
+from indexer.sources import EXTRA_MARK, is_memory_path
 from memory_service.errors import InvalidName, NotFound
+from memory_service.extra_paths import read_extra_paths
 from memory_service.files import make_folder, storage_errors
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -93,6 +96,18 @@ class Workspaces:
             return sorted(e.name for e in entries if _NAME.fullmatch(e.name) and e.is_dir(follow_symlinks=False))
 
 
+def extra_folders(folder: Path, extra_paths: Mapping[str, tuple[str, ...]]) -> Folders:
+    """The folders that are indexed beside a workspace: its own alone, whatever others have.
+
+    Args:
+        folder: The folder of the workspace.
+        extra_paths: The setting.
+    """
+    read = read_extra_paths(extra_paths.get(folder.name, ()))
+    extra = [ExtraFolder(name=one.name, folder=one.folder, globs=one.globs) for one in read]
+    return Folders(folder, extra, private=(folder.parent,))
+
+
 def memory_path(path: str) -> str:
     """Checks the path of a memory file, relative to its workspace, as a caller gave it.
 
@@ -102,6 +117,8 @@ def memory_path(path: str) -> str:
     Raises:
         InvalidName: It is malformed, would leave the workspace, or is not that of a memory file.
     """
+    if path.startswith(EXTRA_MARK):
+        raise InvalidName(f"The path {_shown(path)} is in an extra folder, which is only read. Edit it where it lies.")
     fault = _path_fault(path)
     if fault:
         raise InvalidName(f"The path {_shown(path)} {fault}. {_ALLOWED}.")

@@ -55,12 +55,18 @@ _TAGS = [
 ]
 
 
-def create_app(service: MemoryService) -> FastAPI:
-    """Make the app that serves a service, and closes it at the end."""
+def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
+    """Make the app that serves a service, and closes it at the end.
+
+    Args:
+        service: What it serves.
+        watch: Whether what others change in the files is indexed without a search having to ask.
+    """
     shared = AppState(
         service=service,
         metrics=Metrics(service.operations.running),
         pools=Pools(service.settings.compaction.max_concurrent),
+        watches=watch,
     )
     service.hooks.after_compaction(shared.metrics.compacted)
     service.hooks.after_flush(shared.metrics.flushed)
@@ -105,6 +111,8 @@ def _add_docs(app: FastAPI) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     shared: AppState = app.state.shared
     shared.warm_up.start(shared.service.warm_up)
+    if shared.watches:
+        shared.service.watch()
     try:
         yield
     finally:

@@ -76,6 +76,7 @@ STATUS = schemas.Status(
     fingerprint=_FINGERPRINT,
     current_fingerprint=_FINGERPRINT,
     timezone="local",
+    watching=schemas.Watching(mode="events"),
 )
 WORKSPACES = schemas.Workspaces(workspaces=["default", "support"])
 HEALTHY = schemas.Health(status="ok")

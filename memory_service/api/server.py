@@ -30,12 +30,13 @@ _KEEP_ALIVE_SECONDS = 75
 _SHUTDOWN_SECONDS = 5
 
 
-def serve(settings: Settings, *, log_requests: bool = False) -> None:
+def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True) -> None:
     """Serve the HTTP API until the process is told to stop.
 
     Args:
         settings: What to serve, and where.
         log_requests: Whether each request gets a line in the log, without its query.
+        watch: Whether what others change in the files is indexed without a search having to ask.
 
     Raises:
         InvalidRequest: The address is open to others and no key is configured, or it cannot be had.
@@ -43,7 +44,7 @@ def serve(settings: Settings, *, log_requests: bool = False) -> None:
     check_exposure(settings)
     with listening(settings.host, settings.port) as listener:
         service = MemoryService(settings)
-        app = create_app(service)
+        app = create_app(service, watch=watch)
         shared: AppState = app.state.shared
         server = StreamingServer(_config(app, log_requests), end_streams=shared.end)
         host, port = listener.getsockname()[:2]

@@ -49,6 +49,7 @@ class AppState:
     service: MemoryService
     metrics: Metrics
     pools: Pools
+    watches: bool = False
     replays: Replays = field(default_factory=Replays)
     warm_up: WarmUp = field(default_factory=WarmUp)
 

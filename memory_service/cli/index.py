@@ -9,27 +9,31 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memory_service.cli.following import keep_following
 from memory_service.cli.options import Place, placed
 from memory_service.cli.output import columns, emit_json, warn
 
 if TYPE_CHECKING:
     from indexer.types import SyncProgress
-    from memory_service.schemas import ReindexReport
+    from memory_service.schemas import Rebuild, ReindexReport
 
 
 @click.command()
 @click.argument("paths", nargs=-1)
-@click.option("--full", is_flag=True, help="Forget the index first. Needed after a change of model.")
+@click.option("--full", is_flag=True, help="Make the index anew, beside the one in use.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--watch", is_flag=True, help="Stay, and index what changes; a line for each. Ctrl-C ends it.")
 @placed
-def reindex(place: Place, paths: tuple[str, ...], full: bool, dry_run: bool) -> None:
+def reindex(place: Place, paths: tuple[str, ...], full: bool, dry_run: bool, watch: bool) -> None:
     """Bring the index up to date with the Markdown files. PATHS are files or folders; all, unless given.
 
     Only what changed is read, and only new passages are embedded. Stop it at any time: the next run goes
-    on from there.
+    on from there. After a change of model the index is made anew; until that is done, the old one answers.
     """
     from memory_service import answers
 
+    if watch and dry_run:
+        raise click.UsageError("--watch and --dry-run exclude each other.")
     with place.service() as service:
         if dry_run:
             plan = service.plan(place.workspace, paths)
@@ -37,13 +41,21 @@ def reindex(place: Place, paths: tuple[str, ...], full: bool, dry_run: bool) -> 
         else:
             with _progress_bar() as show:
                 report = answers.reindex_report(service.reindex(place.workspace, paths, full=full, on_progress=show))
-    if place.as_json:
+        _show(place, report, dry_run=dry_run, one_line=watch)
+        if watch:
+            keep_following(place, service, paths)
+    if report.failed and not watch:
+        sys.exit(1)
+
+
+def _show(place: Place, report: ReindexReport, *, dry_run: bool, one_line: bool) -> None:
+    if place.as_json and one_line:
+        click.echo(report.model_dump_json())
+    elif place.as_json:
         emit_json(report)
     else:
         _print_report(report, dry_run)
     warn(report.degraded)
-    if report.failed:
-        sys.exit(1)
 
 
 def _print_report(report: ReindexReport, dry_run: bool) -> None:
@@ -94,7 +106,10 @@ def status(place: Place) -> None:
 
     with place.service() as service:
         problems = service.engine_problems(place.workspace)
-        found = answers.status(place.workspace, service.status(place.workspace), service.settings, degraded=problems)
+        watched = service.watch_state(place.workspace)
+        found = answers.status(
+            place.workspace, service.status(place.workspace), service.settings, degraded=problems, watched=watched
+        )
         folder = service.settings.home / place.workspace
     if place.as_json:
         emit_json(found)
@@ -114,14 +129,25 @@ def status(place: Place) -> None:
             if found.updated_at
             else "none yet; run `memory-service reindex`",
         ),
+        *([("rebuild", _rebuild_row(found.rebuild))] if found.rebuild else []),
         ("model", found.embedding_model),
         ("timezone", found.timezone),
+        ("watching", f"{watched.mode}{f'; {watched.reason}' if watched.reason else ''}"),
     ]
     for line in columns(rows):
         click.echo(line)
     for failure in found.failed:
         click.secho(f"failed: {failure.path}: {failure.reason}", fg="red", err=True)
     warn(found.degraded)
+
+
+def _rebuild_row(rebuild: Rebuild) -> str:
+    done = f"{rebuild.share:.0%}, {rebuild.passages} passages in {rebuild.file} ({rebuild.bytes / 1e6:.1f} MB)"
+    return {
+        "running": f"running: {done}",
+        "interrupted": f"interrupted at {done}; `memory-service reindex --full` goes on with it",
+        "outdated": f"interrupted at {done}; `memory-service reindex --full` begins anew",
+    }[rebuild.state]
 
 
 @click.command()

@@ -82,7 +82,8 @@ def forget(place: Place, memory_id: str) -> None:
 def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     """Print lines of a memory file.
 
-    PATH is relative to the workspace, such as MEMORY.md or memory/2026-11-20.md.
+    PATH is relative to the workspace, such as MEMORY.md or memory/2026-11-20.md, or as a hit names a file of an extra
+    folder, such as @docs/guide.rst.
     """
     from memory_service import answers
 

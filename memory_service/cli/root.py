@@ -24,6 +24,7 @@ _COMMANDS = {
     "sessions": "sessions",
     "status": "index",
     "doctor": "index",
+    "bench": "bench",
 }
 
 

@@ -16,7 +16,8 @@ import click
 )
 @click.option("--host", help="Address to listen on; other than loopback needs api_keys.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 8765]")
-def serve(home: Path | None, host: str | None, port: int | None) -> None:
+@click.option("--watch/--no-watch", default=True, show_default=True, help="Index what changes on disk at once.")
+def serve(home: Path | None, host: str | None, port: int | None, watch: bool) -> None:
     """Serve the HTTP API. Its documentation page is at /docs.
 
     Every setting can also be given as MEMORY_SERVICE_<NAME> or in <home>/memory-service.toml.
@@ -24,4 +25,4 @@ def serve(home: Path | None, host: str | None, port: int | None) -> None:
     from memory_service.api.server import serve as run
     from memory_service.config import load_settings
 
-    run(load_settings(home=home, host=host, port=port))
+    run(load_settings(home=home, host=host, port=port), watch=watch)

@@ -1,9 +1,11 @@
 """Owns the speed of indexing, each number beside a reference of the same run.
 
-`python -m tests.benchmarks.index [--files 2000] [--passages 800]`
+`python -m tests.benchmarks.index [--files 10000] [--passages 800] [--lines 50000]`
 
 - throughput: a reindex against the bare embedder on the same texts, in turns, best of each;
-- no-op: a reindex of unchanged files, in seconds of CPU, and how many of them it opened;
+- lexical: passages per second without a model, on lines of 60 to 150 characters, in seconds of the clock and of CPU;
+- no-op: a reindex of unchanged files, in seconds of CPU, as a multiple of a bare walk of them (`os.scandir` and
+  `stat`), and how many of them it opened;
 - one changed: a reindex after one of them changed, as a multiple of the no-op.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
 import tempfile
@@ -27,13 +30,13 @@ WORDS = (
 )
 
 
-def write_notes(folder: Path, files: int, lines: int, seed: int = 1) -> list[str]:
+def write_notes(folder: Path, files: int, lines: int, seed: int = 1, words: tuple[int, int] = (8, 30)) -> list[str]:
     """Fill a workspace with dated notes of random words; gives the text of every list item."""
     chance = random.Random(seed)
     texts = []
     (folder / "memory").mkdir(parents=True)
     for number in range(files):
-        items = [" ".join(chance.choices(WORDS, k=chance.randint(8, 30))) for _ in range(lines)]
+        items = [" ".join(chance.choices(WORDS, k=chance.randint(*words))) for _ in range(lines)]
         texts += items
         body = "".join(f"- {item}\n" for item in items)
         (folder / "memory" / f"note-{number:05}.md").write_text(f"# Note {number}\n\n{body}", "utf-8")
@@ -64,6 +67,34 @@ def throughput(passages: int) -> dict[str, float]:
     }
 
 
+def lexical(lines: int) -> dict[str, float]:
+    """Passages per second without a model."""
+    walls, cpus = [], []
+    for turn in range(3):
+        with tempfile.TemporaryDirectory() as name:
+            write_notes(Path(name), lines // 100, 100, seed=turn, words=(9, 20))
+            index = Index(Path(name), None)
+            wall, cpu = time.perf_counter(), time.process_time()
+            index.sync()
+            walls.append(time.perf_counter() - wall)
+            cpus.append(time.process_time() - cpu)
+            index.close()
+    return {"passages": lines, "per_second": round(lines / min(walls)), "per_cpu_second": round(lines / min(cpus))}
+
+
+def _walk(folder: str) -> int:
+    """Look at every file, and do nothing else."""
+    seen = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                seen += _walk(entry.path)
+            else:
+                entry.stat(follow_symlinks=False)
+                seen += 1
+    return seen
+
+
 def no_op(files: int) -> dict[str, float]:
     """What a reindex costs when nothing, and when one file, has changed."""
     opened = [0]
@@ -80,7 +111,12 @@ def no_op(files: int) -> dict[str, float]:
         time.sleep(0.1)
         index.sync()
         opened[0] = 0
-        idle = [_cpu_seconds(index) for _ in range(5)]
+        idle, walks = [], []
+        for _ in range(7):
+            idle.append(_cpu_seconds(index))
+            started = time.process_time()
+            _walk(name)
+            walks.append(time.process_time() - started)
         read = opened[0]
         changed = []
         for number in range(5):
@@ -92,6 +128,7 @@ def no_op(files: int) -> dict[str, float]:
     return {
         "files": files,
         "cpu_seconds": round(min(idle), 4),
+        "walk_ratio": round(min(idle) / min(walks), 2),
         "files_read": read,
         "one_changed_ratio": round(ratio, 2),
     }
@@ -106,10 +143,12 @@ def _cpu_seconds(index: Index) -> float:
 def main() -> None:
     """Run all and print one line of JSON each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", type=int, default=2000)
+    parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--passages", type=int, default=800)
+    parser.add_argument("--lines", type=int, default=50_000)
     arguments = parser.parse_args()
     print(json.dumps({"no_op": no_op(arguments.files)}))
+    print(json.dumps({"lexical": lexical(arguments.lines)}))
     print(json.dumps({"throughput": throughput(arguments.passages)}))
 
 

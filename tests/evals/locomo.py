@@ -5,7 +5,9 @@
 Get the data from github.com/snap-research/locomo (CC BY-NC 4.0: for evaluation only). Each conversation
 becomes a workspace with one dated Markdown file a day; a real server is asked for the context of each
 question of categories 1 to 4, and an evidence turn counts when its text stands in the block. The baseline,
-rank-bm25 over windows of six turns, fills the same budget in the same run.
+rank-bm25 over windows of six turns, fills the same budget in the same run. `--crowd FOLDER` asks again after
+passages of the text and source files below a folder, which have nothing to do with the talk, have joined the
+workspace.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import datetime as dt
 import html
 import json
+import random
 import re
 import statistics
 import sys
@@ -152,13 +155,46 @@ def main() -> None:
     parser.add_argument("--embedding-model", default="minilm")
     parser.add_argument("--conversations", type=int, default=10, help="only the first so many")
     parser.add_argument("--pooled", action="store_true", help="all conversations in one workspace")
+    parser.add_argument("--crowd", type=Path, help="folder of text and source files; implies --pooled")
+    parser.add_argument("--crowd-passages", type=int, default=100_000)
     arguments = parser.parse_args()
     conversations = list(load(arguments.data))[: arguments.conversations]
     environment = {"MEMORY_SERVICE_EMBEDDING_MODEL": arguments.embedding_model}
     with tempfile.TemporaryDirectory() as home, running_process(Path(home), environment) as url:
-        _fill(url, conversations, arguments.pooled)
+        pooled = arguments.pooled or arguments.crowd is not None
+        _fill(url, conversations, pooled)
         for budget in arguments.budget:
-            _measure(url, conversations, budget, arguments.pooled)
+            _measure(url, conversations, budget, pooled)
+        if arguments.crowd:
+            joined = write_crowd(Path(home) / "pooled", arguments.crowd, arguments.crowd_passages)
+            with MemoryClient(url, workspace="pooled") as memory:
+                memory.reindex()
+            print(f"  {joined:,} passages of {arguments.crowd} have joined", file=sys.stderr)
+            for budget in arguments.budget:
+                _measure(url, conversations, budget, pooled)
+
+
+def write_crowd(workspace: Path, folder: Path, count: int) -> int:
+    """Put passages of the files below a folder into a workspace, a hundred a file, half of the files dated."""
+    lines = dict.fromkeys(line for path in sorted(folder.rglob("*")) for line in _crowd_lines(path))
+    chosen = random.Random(1).sample(list(lines), min(count, len(lines)))
+    for number, start in enumerate(range(0, len(chosen), 100)):
+        day = dt.date(2022, 1, 1) + dt.timedelta(days=number % 900)
+        name = f"{day}-{number:05}.md" if number % 2 else f"note-{number:05}.md"
+        path = workspace / "memory" / "crowd" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"- {line}\n" for line in chosen[start : start + 100]), "utf-8")
+    return len(chosen)
+
+
+def _crowd_lines(path: Path) -> Iterator[str]:
+    """Lines of prose of a file."""
+    if path.suffix not in (".py", ".md", ".rst", ".txt") or not path.is_file():
+        return
+    for line in path.read_text("utf-8", "ignore").splitlines():
+        words = line.strip(" #*-").split()
+        if 8 <= len(words) <= 60 and sum(word.isalpha() for word in words) > 0.7 * len(words):
+            yield " ".join(words)
 
 
 def _workspace(conversation: Conversation, pooled: bool) -> str:

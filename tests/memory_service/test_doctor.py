@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from indexer import EmbedderUnavailable
+from indexer import EmbedderUnavailable, Index, SyncCancelled
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.doctor import Finding
@@ -132,6 +133,28 @@ def test_an_index_of_another_model(home: Path) -> None:
     assert found["index"].remedy == "Run `memory-service reindex --full`."
 
 
+def test_a_rebuild_that_was_interrupted(home: Path) -> None:
+    index = Index(home / W, HashEmbedder(seed=1))
+    with pytest.raises(SyncCancelled):
+        index.sync(full=True, cancelled=stopping_after(8))
+    index.close()
+    found = wrong(examined(home, HashEmbedder(seed=1)))["index"]
+    assert re.fullmatch(r"a rebuild was interrupted at \d+% \(index-2\.sqlite\)", found.detail)
+    assert found.remedy == "Run `memory-service reindex --full`. It goes on from there."
+    found = wrong(examined(home))["index"]
+    assert found.detail == "index-2.sqlite is left of a rebuild for another model or version"
+    assert found.remedy == "Run `memory-service reindex --full`. It is deleted then."
+    with MemoryService(settings(home), embedder=HashEmbedder()) as service:
+        service.reindex(W, full=True)
+    assert wrong(examined(home)) == {}
+
+
+def stopping_after(times: int) -> Callable[[], bool]:
+    """Says no so many times, and then yes."""
+    asked = iter(range(times))
+    return lambda: next(asked, None) is None
+
+
 def test_passages_without_a_vector(home: Path) -> None:
     failing = FailingEmbedder(EmbedderUnavailable("The model is gone. Install it."))
     with MemoryService(settings(home), embedder=failing) as service:
@@ -181,8 +204,8 @@ def test_a_page_in_one_line_is_no_fault(home: Path) -> None:
     ("embedder", "detail"),
     [
         (AlikeEmbedder(), "hash does not tell likeness from unlikeness"),
-        (NotANumberEmbedder(), "hash does not tell likeness from unlikeness"),
-        (MiscountingEmbedder(), "it met a defect (ValueError)"),
+        (NotANumberEmbedder(), "hash gives vectors that are not finite or have no length"),
+        (MiscountingEmbedder(), "The model hash gave 1 vectors for 3 texts"),
         (FailingEmbedder(EmbedderUnavailable("The model is gone. Install it.")), "The model is gone"),
     ],
     ids=["alike", "not a number", "miscounting", "gone"],

@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from indexer import EmbedderUnavailable, SearchFilter, SyncProgress
 from indexer.testing import HashEmbedder
+from indexer.types import Vectors
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.memories import NewMemory
 from memory_service.parts import make_embedder
@@ -302,6 +304,59 @@ def test_a_plan_changes_nothing_and_a_reindex_does_it(home: Path) -> None:
         assert report.added == 1 and told
         full = service.reindex(W, full=True)
         assert (full.added, full.failed) == (2, ())
+
+
+def test_a_reindex_after_a_change_of_model_makes_the_index_anew(home: Path) -> None:
+    with opened(home) as service:
+        service.remember(W, NewMemory(text="the quokka sleeps"))
+    with MemoryService(settings(home), embedder=HashEmbedder(seed=1)) as service:
+        done = service.remember(W, NewMemory(text="the wombat digs"))
+        assert len(done.degraded) == 1 and "reindex --full" in done.degraded[0]
+        assert service.search(W, "wombat").hits[0].passage.text == "the wombat digs", "found by words meanwhile"
+        assert service.reindex(W, ["memory/"]).embedded == 0, "of some files nothing is made anew"
+        told: list[SyncProgress] = []
+        report = service.reindex(W, on_progress=told.append)
+        assert (report.embedded, report.degraded) == (2, ()) and told
+        found = service.search(W, "wombat")
+        assert (found.mode, found.degraded) == ("hybrid", ())
+        assert service.remember(W, NewMemory(text="the numbat runs")).degraded == ()
+
+
+def test_a_rebuild_in_the_background_is_followed_and_cancelled(home: Path) -> None:
+    with opened(home) as service:
+        for number in range(40):
+            folder = home / W / "memory"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number}.md").write_text("".join(f"- quokka {number} {n}\n" for n in range(20)))
+        service.reindex(W)
+    with MemoryService(settings(home), embedder=Slow(seed=1)) as service:
+        operation = service.start_reindex(W, full=True)
+        seen = service.operations.get(W, operation.operation_id)
+        while not seen.rate:
+            assert seen.state in ("queued", "running"), seen.error
+            time.sleep(0.01)
+            seen = service.operations.get(W, operation.operation_id)
+        rebuild = service.status(W).rebuild
+        assert rebuild is not None and rebuild.running and 0 < rebuild.passages < 800
+        assert seen.total == 40 and seen.eta_seconds and seen.eta_seconds > 0
+        assert service.search(W, "quokka 7").hits
+        service.operations.cancel(W, operation.operation_id)
+        while service.operations.get(W, operation.operation_id).state == "running":
+            time.sleep(0.01)
+        assert service.operations.get(W, operation.operation_id).state == "cancelled"
+        rebuild = service.status(W).rebuild
+        assert rebuild is not None and not rebuild.running and rebuild.current
+    with MemoryService(settings(home), embedder=HashEmbedder(seed=1)) as service:
+        assert 0 < service.reindex(W, full=True).embedded < 800, "it went on from there"
+        assert service.status(W).rebuild is None and service.search(W, "quokka 7").mode == "hybrid"
+
+
+class Slow(HashEmbedder):
+    """Takes a while for every batch."""
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        time.sleep(0.3)
+        return super().embed_documents(texts)
 
 
 def test_many_workspaces_are_more_than_are_kept_open(home: Path) -> None:

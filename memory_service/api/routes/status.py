@@ -33,4 +33,5 @@ def status(workspace: WorkspaceName, shared: Shared) -> schemas.Status:
     """Counts, share of passages with a vector, files that changed since the last reindex, model and sizes."""
     found = shared.service.status(workspace)
     problems = shared.service.engine_problems(workspace)
-    return answers.status(workspace, found, shared.service.settings, degraded=problems)
+    watched = shared.service.watch_state(workspace)
+    return answers.status(workspace, found, shared.service.settings, degraded=problems, watched=watched)

@@ -16,6 +16,7 @@ from tests.memory_service.cli.commands import CommandLine
 
 COMMANDS = (
     "demo", "serve", "reindex", "search", "context", "get", "remember", "forget", "sessions", "status", "doctor",
+    "bench",
 )  # fmt: skip
 HEAVY = ("numpy", "fastapi", "pydantic", "apsw", "onnxruntime", "tokenizers", "httpx", "rich", "uvicorn")
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from indexer import Index, SyncCancelled, SyncProgress
 from memory_service import schemas
 from tests.memory_service.cli.commands import CommandLine, Run
 
@@ -95,6 +98,27 @@ def test_status_with_the_model(cli: CommandLine) -> None:
     assert run.code == 0 and "reindex --full" in run.err
     assert cli.run("reindex", "--full").code == 0
     assert cli.run("status").err == ""
+
+
+def test_status_names_a_rebuild_that_was_interrupted(cli: CommandLine) -> None:
+    for number in range(30):
+        cli.write(f"memory/{number}.md", [f"- Line {number} {n} of the notes." for n in range(100)])
+    cli.ok("reindex")
+    index = Index(cli.workspace, None)
+    seen: list[SyncProgress] = []
+    with pytest.raises(SyncCancelled):
+        index.sync(full=True, on_progress=seen.append, cancelled=lambda: bool(seen))
+    index.close()
+    run = cli.run("status")
+    row = next(line for line in run.out.splitlines() if line.startswith("rebuild"))
+    assert "interrupted at" in row and "in index-2.sqlite" in row and "`memory-service reindex --full` goes on" in row
+    assert "a rebuild was interrupted (index-2.sqlite)" in run.err
+    found = cli.run("status", "--json").answer(schemas.Status)
+    assert found.rebuild is not None and found.rebuild.state == "interrupted" and 0 < found.rebuild.share <= 1
+    assert found.rebuild.total_files == 30 and found.passages == 3000
+    cli.ok("reindex", "--full")
+    run = cli.run("status")
+    assert not any(line.startswith("rebuild") for line in run.out.splitlines()) and run.err == ""
 
 
 def test_doctor_finds_nothing_wrong_with_a_sound_home(cli: CommandLine) -> None:

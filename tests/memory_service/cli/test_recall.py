@@ -111,11 +111,13 @@ def test_context_keeps_to_its_filters_and_says_why_it_is_empty(shop: CommandLine
 
 def test_what_is_missing_is_told_on_stderr(cli: CommandLine) -> None:
     CommandLine(home=cli.home, environment={}).ok("remember", "The release is due.")
-    cli.write("MEMORY.md", ["- A note that this index cannot take in: its model is not the configured one."])
+    cli.write("MEMORY.md", ["- A note that gets no vector: the model of this index is not the configured one."])
     for command in ("search", "context"):
+        cli.write(f"memory/{command}.md", ["- Another one."])
         run = cli.run(command, "release")
         assert run.code == 0 and "The release is due." in run.out and "degraded: " not in run.out
-        assert "degraded: index: " in run.err and "reindex --full" in run.err
+        assert "degraded: vector: " in run.err and "reindex --full" in run.err
+    cli.write("memory/answer.md", ["- Another one."])
     answer = cli.run("search", "release", "--json")
     assert answer.answer(schemas.SearchResults).degraded and answer.err == ""
 

@@ -123,7 +123,7 @@ def test_a_reindex_reports_and_returns(client: Any, running_server: RunningServe
     assert isinstance(report, schemas.ReindexReport)
     assert report.added == 1
     assert seen[-1].state == "done"
-    assert client.reindex(["memory/new.md"], full=True).embedded > 0
+    assert client.reindex(["memory/new.md"], full=True).reused > 0
     operation_id = client.start_reindex().operation_id
     assert client.cancel(operation_id).operation_id == operation_id
     assert client.operation(operation_id).operation_id == operation_id

@@ -1,0 +1,188 @@
+"""Owns the following of changes that others make to the files of workspaces, in the background and in front.
+
+Invariants: one thread for all workspaces, and at most 32 of them at a time; it indexes what it finds the way a
+search would, so a change that the service made itself costs a look and no more; it ends between two files.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexer import Index, IndexerError, SyncPlan, SyncReport
+from indexer.watch import Watch, Watched, WatchState, WatchTiming
+from memory_service.longterm import LongTermMemory
+
+_log = logging.getLogger("memory_service.watching")
+
+_MOST_WORKSPACES = 32
+# One that was used in the last minute gives no room to another, so that many in turn do not drive each other out.
+_KEPT_SECONDS = 60.0
+# As much patience as a request that just began to index deserves.
+_END_SECONDS = 10.0
+_NOT_HERE = "this process does not watch; `memory-service serve` and `memory-service reindex --watch` do"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Followed:
+    workspace: str
+    memory: LongTermMemory
+    used: float
+
+
+class Watching:
+    """Follows the workspaces that are in use. Does nothing before `start`.
+
+    Args:
+        timing: See `indexer.watch`.
+    """
+
+    def __init__(self, timing: WatchTiming | None = None) -> None:
+        self._timing = timing or WatchTiming()
+        self._changing = threading.Lock()
+        self._followed: OrderedDict[str, _Followed] = OrderedDict()
+        self._stop = threading.Event()
+        self._watch = Watch(self._homes, self._changed, self._stop, timing=self._timing)
+        self._thread: threading.Thread | None = None
+        self._failure = ""
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="watching", daemon=True)
+            self._thread.start()
+
+    def use(self, workspace: str, memory: LongTermMemory) -> None:
+        """Follow a workspace that is being used, if there is room."""
+        if self._thread is None:
+            return
+        now = time.monotonic()
+        with self._changing:
+            known = self._followed.get(workspace)
+            if known is None and len(self._followed) >= _MOST_WORKSPACES:
+                oldest = next(iter(self._followed.values()))
+                if now - oldest.used < _KEPT_SECONDS:
+                    return
+                del self._followed[oldest.workspace]
+            self._followed[workspace] = _Followed(workspace=workspace, memory=memory, used=now)
+            self._followed.move_to_end(workspace)
+
+    def leave(self, workspace: str) -> None:
+        """Follow a workspace no more."""
+        with self._changing:
+            self._followed.pop(workspace, None)
+
+    def state(self, workspace: str) -> WatchState:
+        """How a workspace is watched, and why not by events."""
+        if self._failure:
+            return WatchState(mode="off", reason=self._failure)
+        if self._thread is None:
+            return WatchState(mode="off", reason=_NOT_HERE)
+        with self._changing:
+            known = self._followed.get(workspace)
+        if known is None:
+            return WatchState(mode="off", reason=f"{_MOST_WORKSPACES} other workspaces were used later")
+        return self._watch.state(known.memory.index.root)
+
+    def close(self) -> None:
+        """End the thread; waits for the file or the batch at hand."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(_END_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._watch.run()
+            except Exception as error:
+                # A defect, which must not end the watching for ever, nor be met again and again.
+                self._failure = f"it met a defect ({type(error).__name__}) and tries again in a minute; see the log"
+                _log.exception("watching met a defect")
+                self._stop.wait(self._timing.retry_seconds)
+                self._failure = ""
+
+    def _homes(self) -> list[Watched]:
+        with self._changing:
+            return [watched(one.memory.index) for one in self._followed.values()]
+
+    def _changed(self, root: Path, paths: Collection[str]) -> float:
+        with self._changing:
+            memory = next((one.memory for one in self._followed.values() if one.memory.index.root == root), None)
+        return memory.catch_up(paths, cancelled=self._stop.is_set) if memory else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """What was indexed at once, after one change or several.
+
+    Attributes:
+        paths: The files that looked changed.
+        failure: Why it could not be; then there is no report.
+    """
+
+    paths: tuple[str, ...]
+    report: SyncReport
+    failure: str = ""
+
+
+def follow(
+    index: Index,
+    on_followed: Callable[[Followed], None],
+    stop: threading.Event,
+    *,
+    only: Sequence[str] = (),
+    timing: WatchTiming | None = None,
+) -> None:
+    """Index what changes, until told to stop.
+
+    Args:
+        index: What to keep up to date.
+        on_followed: Told of every change after it was indexed.
+        stop: Ends it.
+        only: Files or folders to look at; all, unless given.
+        timing: See `indexer.watch`.
+    """
+    told = ""
+
+    def changed(_: Path, paths: Collection[str]) -> float:
+        nonlocal told
+        started = time.monotonic()
+        found, failure = tuple[str, ...](), ""
+        named = [path for path in paths if _is_within(path, only)]
+        if paths and not named:
+            return 0.0
+        try:
+            plan = index.plan(named or only, missing_ok=True)
+            looked_seconds, found = time.monotonic() - started, _to_do(plan)
+            report = index.sync(found, missing_ok=True, cancelled=stop.is_set) if found else SyncReport()
+        except IndexerError as error:
+            looked_seconds, failure, report = time.monotonic() - started, str(error), SyncReport()
+        if (found and not failure and _did(report)) or failure != told:
+            on_followed(Followed(paths=found, report=report, failure=failure))
+        told = failure
+        return looked_seconds
+
+    Watch(lambda: [watched(index)], changed, stop, timing=timing or WatchTiming()).run()
+
+
+def watched(index: Index) -> Watched:
+    """The folders of an index."""
+    root, *extra = index.folders
+    return Watched(root=root, extra=tuple(extra))
+
+
+def _to_do(plan: SyncPlan) -> tuple[str, ...]:
+    return (*(file.path for file in (*plan.added, *plan.suspects, *plan.unsure)), *plan.removed)
+
+
+def _did(report: SyncReport) -> bool:
+    return bool(report.added or report.changed or report.removed or report.failed)
+
+
+def _is_within(path: str, only: Sequence[str]) -> bool:
+    return not only or any(path == one or path.startswith(one.rstrip("/") + "/") for one in only)

@@ -1,0 +1,172 @@
+"""Owns how long readers and writers wait while an index is rebuilt beside them, against the quiet time of the same run.
+
+`python -m tests.benchmarks.rebuild [--passages 20000] [--model random|minilm|none] [--same-model]`
+
+One thread searches and one remembers without a pause, first for some seconds of quiet, then for as long as a full
+rebuild takes in the same process. Printed are the quiet p99, the longest wait during the rebuild, and how much that is
+above it; the rebuild's passages per second stand beside those of one that nobody disturbs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import random
+import statistics
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from indexer import Embedder, Index, MiniLM
+from indexer.testing import HashEmbedder
+from indexer.types import Vectors
+from memory_service.longterm import LongTermMemory
+from memory_service.memories import MemoryFiles, NewMemory
+
+_LINES = 100
+_NOW = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
+
+
+def write_notes(folder: Path, passages: int) -> list[str]:
+    """Fill a workspace with list items of invented words, some of them common; gives the words."""
+    chance = random.Random(7)
+    words = ["".join(chance.choices("aeiou", k=2)).join(chance.choices("bdfgklmnprst", k=3)) for _ in range(8_000)]
+    weights = [1 / (rank + 3) for rank in range(len(words))]
+    (folder / "memory").mkdir(parents=True)
+    for number in range(passages // _LINES):
+        items = [" ".join(chance.choices(words, weights, k=chance.randint(8, 25))) for _ in range(_LINES)]
+        body = "".join(f"- {item}\n" for item in items)
+        (folder / "memory" / f"note-{number:05}.md").write_text(f"# Note {number}\n\n{body}", "utf-8")
+    return words
+
+
+class RandomEmbedder(HashEmbedder):
+    """Gives every text a direction of its own: as cheap to a Python thread as a model that computes outside it."""
+
+    def embed_query(self, text: str) -> Vectors:
+        """See `Embedder`."""
+        seed = zlib.crc32(f"{self.fingerprint}:{text}".encode())
+        vector = np.random.default_rng(seed).standard_normal(self.dimensions, np.float32)
+        return np.asarray(vector / np.linalg.norm(vector), np.float32)
+
+
+class Strain:
+    """Two threads that search and remember until they are stopped."""
+
+    def __init__(self, memory: LongTermMemory, words: list[str]) -> None:
+        self._memory = memory
+        self._words = words
+        self._over = threading.Event()
+        self._number = 0
+
+    def during(self, work: Callable[[], object]) -> dict[str, list[float]]:
+        """Milliseconds of every search and of every write while some work is done."""
+        taken: dict[str, list[float]] = {"search": [], "remember": []}
+        self._over.clear()
+        threads = [
+            threading.Thread(target=self._repeat, args=(self._search, taken["search"])),
+            threading.Thread(target=self._repeat, args=(self._remember, taken["remember"])),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            work()
+        finally:
+            self._over.set()
+            for thread in threads:
+                thread.join()
+        return taken
+
+    def _repeat(self, act: Callable[[], None], taken: list[float]) -> None:
+        while not self._over.is_set():
+            started = time.perf_counter()
+            act()
+            taken.append(1000 * (time.perf_counter() - started))
+            # Agents think between two calls; two threads that never rest would be a quiet time of another kind.
+            time.sleep(0.01)
+
+    def _search(self) -> None:
+        found = self._memory.index.search(" ".join(random.choices(self._words[50:], k=4)))
+        assert all("--full" in reason for reason in found.degraded), found.degraded
+
+    def _remember(self) -> None:
+        self._number += 1
+        # Days of fifty entries, as a file that grows without end would be slower and slower to write.
+        day = _NOW.date() - dt.timedelta(days=self._number // 50)
+        text = f"remembered {self._number} {' '.join(random.choices(self._words, k=8))}"
+        _, missing = self._memory.remember(NewMemory(text=text, date=day))
+        assert all("--full" in reason for reason in missing), missing
+
+
+def p99(taken: list[float]) -> float:
+    """The 99th percentile."""
+    return statistics.quantiles(taken, n=100)[98]
+
+
+def run(passages: int, model: str, same_model: bool, quiet_seconds: float) -> list[dict[str, object]]:
+    """Build, keep quiet, rebuild; one record for each kind of waiting and one for the rebuild."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "w"
+        words = write_notes(folder, passages)
+        Index(folder, made_with(model, other=not same_model)).sync()
+        index = Index(folder, made_with(model, other=False))
+        memory = LongTermMemory(MemoryFiles(folder, now=lambda: _NOW), index)
+        strain = Strain(memory, words)
+        strain.during(lambda: time.sleep(2))
+        quiet = strain.during(lambda: time.sleep(quiet_seconds))
+        started = time.perf_counter()
+        busy = strain.during(lambda: index.sync(full=True))
+        seconds = time.perf_counter() - started
+        started = time.perf_counter()
+        index.sync(full=True)
+        alone = time.perf_counter() - started
+        memory.close()
+    records = [waits(kind, quiet[kind], busy[kind]) for kind in quiet]
+    rates = {"rebuild_per_second": round(passages / seconds), "alone_per_second": round(passages / alone)}
+    return [*records, {"rebuild_seconds": round(seconds, 1), **rates}]
+
+
+def made_with(model: str, *, other: bool) -> Embedder | None:
+    """The embedder, or another one that has made the index before."""
+    if model == "random" or other:
+        return RandomEmbedder(384, seed=int(other))
+    return MiniLM() if model == "minilm" else None
+
+
+def waits(kind: str, quiet: list[float], busy: list[float]) -> dict[str, object]:
+    """How waiting during the rebuild compares with the quiet time."""
+    usual, longest = p99(quiet), max(busy)
+    return {
+        "what": kind,
+        "quiet_p50_ms": round(statistics.median(quiet), 1),
+        "quiet_p99_ms": round(usual, 1),
+        "quiet_max_ms": round(max(quiet), 1),
+        "rebuild_p50_ms": round(statistics.median(busy), 1),
+        "rebuild_p99_ms": round(p99(busy), 1),
+        "longest_ms": round(longest, 1),
+        "above_quiet_p99_ms": round(longest - usual, 1),
+        "ratio": round(longest / usual, 1),
+        "calls": [len(quiet), len(busy)],
+    }
+
+
+def main() -> None:
+    """Run it and print one line of JSON for each record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--passages", type=int, default=20_000)
+    parser.add_argument("--model", choices=("random", "minilm", "none"), default="random")
+    parser.add_argument("--same-model", action="store_true", help="Take the vectors of the index in use.")
+    parser.add_argument("--quiet-seconds", type=float, default=10)
+    arguments = parser.parse_args()
+    for record in run(arguments.passages, arguments.model, arguments.same_model, arguments.quiet_seconds):
+        print(json.dumps(record))
+
+
+if __name__ == "__main__":
+    main()
