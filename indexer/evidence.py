@@ -24,8 +24,8 @@ from indexer.types import Vectors
 
 # Best rows by each signal that become candidates. Source: as good as 400 on the generated texts, and cheaper.
 _CANDIDATES = 250
-# Half of the rows whose words are scored exactly.
-_SCORED = 1_600
+# About so many rows have their words scored exactly.
+_SCORED = 1_000
 # Postings that the first pass over words looks at. Source: our measurement, 1 ms per 100,000.
 _POSTINGS = 150_000
 # Of a pasted text, only the rarest words are scored: the others tell next to nothing.

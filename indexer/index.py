@@ -16,25 +16,26 @@ from pathlib import Path
 from indexer import analysis, formats, markdown, measures, transcripts
 from indexer import search as searching
 from indexer.embeddings.base import Embedder
-from indexer.errors import EmbeddingError, SourceMissing, StoreError, StoreOutdated, StoreReplaced
+from indexer.errors import EmbeddingError, IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced
 from indexer.folders import Folders
 from indexer.identity import Identity, identify, learn
 from indexer.logs import Logs
-from indexer.plan import Settled, SyncPlan, plan_sync
+from indexer.plan import SyncPlan
 from indexer.ranking import RankingSettings
 from indexer.rebuild import Rebuild, partial_state, scrub_partial
 from indexer.reranking import RERANKED_HITS, Reranker, Reranking
 from indexer.shelf import Shelf
-from indexer.sources import EXTRA_MARK, is_memory_path, is_session_path, require_folder, scan_paths, scan_workspace
+from indexer.sources import require_folder
 from indexer.splitter import Splitter
 from indexer.status import IndexStatus, outdated
 from indexer.stopwatch import Stopwatch
-from indexer.stores.base import FileState, IndexStore
+from indexer.stores.base import IndexStore
 from indexer.stores.sqlite import SqliteStore
 from indexer.stores.tables import SCHEMA
+from indexer.survey import Survey, failures
 from indexer.sync import Progress, Sync, SyncRun
 from indexer.traffic import TRAFFIC
-from indexer.types import FileFailure, Fingerprint, Mode, SearchFilter, SearchResults, SyncReport, Vectors
+from indexer.types import Fingerprint, Mode, SearchFilter, SearchResults, SyncReport, Vectors
 from indexer.upkeep import Following, Planned, Upkeep
 from indexer.view import View
 from indexer.views import PACK_PASSAGES
@@ -84,8 +85,8 @@ class Index:
         self._embedder = embedder
         self._store = store or SqliteStore(root / INDEX_NAME)
         self._ranking = ranking
-        self._sessions = sessions
         self._extra = extra or Folders(root)
+        self._survey = Survey(root, self._extra, sessions=sessions)
         self._max_file_bytes = max_file_bytes
         self._max_log_bytes = max_log_bytes
         self._today = today
@@ -139,7 +140,7 @@ class Index:
         made = self._store.fingerprint()
         if made and made.schema != SCHEMA:
             raise StoreOutdated(outdated(made, self.fingerprint))
-        plan, _ = self._plan(self._store, paths, embedder=self._fitting(made), missing_ok=missing_ok)
+        plan, _ = self._survey.plan(self._store, paths, embedder=self._fitting(made), missing_ok=missing_ok)
         return plan
 
     def sync(
@@ -210,6 +211,19 @@ class Index:
             return self._searched(asked, limit)
 
     def _searched(self, asked: searching.Query, limit: int) -> SearchResults:
+        """One search, without the packed part if that is damaged."""
+        try:
+            return self._looked_up(asked, limit)
+        except IndexerError:
+            raise
+        except Exception:
+            with self._store.reading(), self._loading:
+                damaged = self._shelf.views().distrust()
+            if not damaged:
+                raise
+        return self._looked_up(asked, limit)
+
+    def _looked_up(self, asked: searching.Query, limit: int) -> SearchResults:
         """One search.
 
         Raises:
@@ -253,7 +267,7 @@ class Index:
         """How the index stands; reads no file's content."""
         stored, current = self._store.fingerprint(), self.fingerprint
         readable = stored is not None and stored.schema == current.schema
-        plan, states = self._plan(self._store, (), embedder=self._fitting(stored), missing_ok=True)
+        plan, states = self._survey.plan(self._store, (), embedder=self._fitting(stored), missing_ok=True)
         files = len(plan.added) + len(plan.suspects) + len(plan.unsure) + plan.unchanged
         with self._store.reading(), self._loading:
             views = self._shelf.views()
@@ -266,7 +280,7 @@ class Index:
             current=current,
             pending=len(plan.added) + len(plan.suspects) + len(plan.removed),
             rebuild=partial_state(self.root / INDEX_NAME, current, files),
-            failed=_failures(plan, states),
+            failed=failures(plan, states),
             problem=self._identity().problem,
             packed=packed,
             slow=slow,
@@ -439,45 +453,4 @@ class Index:
                 cancelled=following.cancelled,
             ).run(*planned)
 
-        return Upkeep(self._plan, run, embedder, following)
-
-    def _plan(
-        self, store: IndexStore, paths: Collection[str], *, embedder: Embedder | None, missing_ok: bool
-    ) -> Planned:
-        """What a sync of a store would do, and the states compared; of named files no others are looked at."""
-        incomplete = store.unembedded_paths() if embedder else set()
-        settled: set[str] = set()
-        if paths and all(map(self._names_file, paths)):
-            own = [path for path in paths if not path.startswith(EXTRA_MARK)]
-            beside = [path for path in paths if path.startswith(EXTRA_MARK)]
-            scan, states = scan_paths(self.root, own).joined(self._extra.look(beside)), store.file_states(paths)
-        else:
-            scan = scan_workspace(self.root, sessions=self._sessions).joined(self._extra.scan())
-            looked = Settled(scan, incomplete)
-            states = store.file_states(unless=None if paths else looked.has)
-            settled = looked.paths
-        for path in () if missing_ok else paths:
-            if not any(_within(known, [path]) for known in (*scan.files, *states)) and scan.covers(path):
-                raise SourceMissing(
-                    f"There is no memory file, session log or folder {path!r}. "
-                    "Run `memory-service status` to see what there is."
-                )
-        wanted = (lambda path: _within(path, paths)) if paths else None
-        plan = plan_sync(scan, states, incomplete=incomplete, settled=settled, wanted=wanted)
-        return plan, states
-
-    def _names_file(self, path: str) -> bool:
-        """Whether a path can only be that of a file, so that nothing else has to be looked at."""
-        if path.startswith(EXTRA_MARK):
-            return self._extra.names_file(path)
-        return is_memory_path(path) or (self._sessions and is_session_path(path))
-
-
-def _failures(plan: SyncPlan, states: dict[str, FileState]) -> tuple[FileFailure, ...]:
-    """What cannot be indexed: folders that cannot be seen, and files, each once."""
-    files = (FileFailure(path=state.path, reason=state.failure) for state in states.values() if state.failure)
-    return tuple({failure.path: failure for failure in (*plan.failures, *files)}.values())
-
-
-def _within(path: str, wanted: Collection[str]) -> bool:
-    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in wanted)
+        return Upkeep(self._survey.plan, run, embedder, following)

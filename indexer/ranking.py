@@ -14,6 +14,7 @@ headings inside vectors gained nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -93,9 +94,13 @@ def candidates(signals: Sequence[Floats], allowed: Mask, count: int = CANDIDATES
 
 def standardised(values: Floats) -> Floats:
     """Deviations from the mean in standard deviations; zeros where all are alike."""
-    spread = float(values.std()) if len(values) else 0.0
+    if not len(values):
+        return np.zeros(0)
+    # `values.std()` does the same in three times the time.
+    apart = values - np.add.reduce(values) / len(values)
+    spread = math.sqrt(float(np.einsum("i,i->", apart, apart)) / len(values))
     # Cosines of one text with itself differ by rounding (1e-7): that is no difference.
-    return (values - values.mean()) / spread if spread > 1e-6 else np.zeros(len(values))
+    return apart / spread if spread > 1e-6 else np.zeros(len(values))
 
 
 def fuse(text: TextEvidence | None, vector: VectorEvidence | None, trust: float) -> dict[str, Floats]:

@@ -48,7 +48,7 @@ MAX_QUERY_CHARS = 10_000
 # .866, .866, .873, .866, .862; XQuAD zh, .95 at .3, below at .6.
 _FOREIGN_TRUST = 0.2
 # Of the packed candidates, how many of the nearest are measured by their stored vectors.
-_MEASURED = 20
+_MEASURED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

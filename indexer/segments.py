@@ -38,7 +38,13 @@ _SCRUB_SECONDS = 60.0
 def open_segment(path: Path, generation: str) -> Segment | None:
     """The segment in a file, mapped; None where there is none of this generation."""
     pack = open_pack(path)
-    return _segment(pack) if pack is not None and _is_of(pack, generation) else None
+    if pack is None or not _is_of(pack, generation):
+        return None
+    try:
+        return _segment(pack)
+    except (LookupError, ValueError):
+        # Its header is whole and its content is not.
+        return None
 
 
 def pack_store(store: IndexStore, path: Path) -> Segment | None:

@@ -20,7 +20,7 @@ Guess = NDArray[np.float32]
 Frequencies = NDArray[np.int32]
 
 # Rows that the length of the text is looked up for, by how good they look without it.
-_LENGTHS = 16_000
+_LENGTHS = 6_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

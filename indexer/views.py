@@ -30,6 +30,7 @@ _RECENT_SHARE = 0.02
 # This share of the packed passages may have been replaced.
 _GONE_SHARE = 0.2
 _RETRY_SECONDS = 60.0
+_MENDED_BY = "Delete it and run `memory-service reindex`; no memory is lost."
 
 
 class Views:
@@ -86,19 +87,26 @@ class Views:
     def is_due(self) -> bool:
         """Whether the index should be packed; to be called as `view` is."""
         now = self._store.changed_since(0)
-        segment = self._current_segment(now, self._path(now.generation))
+        path = self._path(now.generation)
+        segment = self._current_segment(now, path)
         corpus = self._store.corpus(self._corpus, since=segment.revision if segment else 0)
+        if segment and not _place(path):
+            # Deleted, and still mapped here; other processes are slower for it.
+            return len(segment) + len(corpus) > self._pack_passages
         return self._is_due(corpus, self._packed(segment, corpus) if segment else None)
 
     def pack(self) -> None:
-        """Pack the index, where nobody is at it already.
+        """Pack the index, or wait for the thread of this process that does; not for another process.
 
         Raises:
             StoreError: It cannot be read, or the packed part not be written.
         """
         path = self._store.pack_path()
-        if path is None or self._closed or not self._packing.acquire(blocking=False):
+        if path is None or self._closed:
             return
+        if not self._packing.acquire(blocking=False):
+            with self._packing:
+                return
         try:
             pack_store(self._store, path)
             self.trouble = ""
@@ -128,6 +136,20 @@ class Views:
         damaged = f", as {path.name} is damaged, or of another index" if os.path.lexists(path) else ""
         return f"{how}{damaged}. Run `memory-service reindex`."
 
+    def distrust(self) -> bool:
+        """Do without the packed part if it is damaged, or was replaced; whether it is. It is packed anew then."""
+        path, place = self._store.pack_path(), self._mapped
+        if self._segment is None or path is None:
+            return False
+        sound = is_sound(path)
+        if sound and place == _place(path):
+            return False
+        self._segment, self._view, self._mapped, self._seen = None, None, (), ()
+        if not sound:
+            self._seen = place
+            self.trouble = f"index: its packed part {path.name} is damaged, so searches are slower. {_MENDED_BY}"
+        return True
+
     def check(self) -> None:
         """Read all of the packed part for damage, if there is one that searches use.
 
@@ -136,10 +158,7 @@ class Views:
         """
         path = self._store.pack_path()
         if path is not None and open_pack(path) is not None and not is_sound(path):
-            raise StoreCorrupt(
-                f"The packed part {path} of the index is damaged. Delete it and run `memory-service reindex`; "
-                "no memory is lost."
-            )
+            raise StoreCorrupt(f"The packed part {path} of the index is damaged. {_MENDED_BY}")
 
     def scrub(self) -> None:
         """Leave nothing in the packed part of what was removed.

@@ -193,7 +193,7 @@ def _expect(found: SearchResults, query: str) -> None:
     if not found.hits:
         raise _Failed(f"a memory just written is not found by {query!r}", "Reinstall memory-service.")
     if found.degraded:
-        raise _Failed(f"search is degraded: {found.degraded[0]}", "Mend that first.")
+        raise _Failed(f"search is degraded: {found.degraded[0].removesuffix('.')}", "Mend that first.")
 
 
 def _index(index: Index) -> str:

@@ -344,9 +344,7 @@ class MemoryService:
         failing = self._engines[workspace].problems() if workspace in self._engines else ()
         return examine(self.settings, folder, self._embedder, reranker=self._reranker, engine_problems=failing)
 
-    def bench(
-        self, workspace: str, *, seconds: float = 5.0, told: Callable[[str], None] = lambda _: None
-    ) -> Benchmark:
+    def bench(self, workspace: str, *, seconds: float = 5.0, told: Callable[[str], None] = lambda _: None) -> Benchmark:
         """Measure a workspace's index: searches by stage, the fast path against the exact one, indexing."""
         index = self._memory(workspace).index
         folder = self._workspaces.folder(workspace)

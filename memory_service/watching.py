@@ -87,7 +87,8 @@ class Watching:
             known = self._followed.get(workspace)
         if known is None:
             return WatchState(mode="off", reason=f"{_MOST_WORKSPACES} other workspaces were used later")
-        return self._watch.state(known.memory.index.root)
+        state = self._watch.state(known.memory.index.root)
+        return WatchState(mode="off", reason="it is about to begin") if state.mode == "off" else state
 
     def close(self) -> None:
         """End the thread; waits for the file or the batch at hand."""

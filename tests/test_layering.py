@@ -104,7 +104,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("indexer.search", "indexer.stores.sqlite", "indexer.sync"),
     ("indexer.measures", "indexer.views"),
     ("indexer.shelf", "indexer.upkeep"),
-    ("indexer.rebuild",),
+    ("indexer.rebuild", "indexer.survey"),
     ("indexer.status",),
     ("indexer.index",),
     ("indexer",),

@@ -109,7 +109,7 @@ def test_the_two_opening_commands_are_single_lines() -> None:
     assert [text.count("\n") for text in commands] == [1, 1]
     see, test = commands
     assert see.rstrip().endswith("memory-service demo") and "[" not in see
-    assert "'.[test]'" in test and test.rstrip().endswith("pytest")
+    assert "'.[test]'" in test and test.rstrip().endswith("pytest -n auto")
     assert all("venv .venv && .venv/bin/pip install" in text for text in commands)
 
 
@@ -124,7 +124,9 @@ def test_the_options_that_the_table_names_exist() -> None:
         for usage in code(cells[0]):
             command = root.get_command(click.Context(root), usage.split()[0])
             assert command is not None
-            known |= {spelling for parameter in command.params for spelling in parameter.opts}
+            known |= {
+                spelling for parameter in command.params for spelling in (*parameter.opts, *parameter.secondary_opts)
+            }
         mentioned = set(re.findall(r"--[a-z-]+", " ".join(cells)))
         assert mentioned <= known
 

@@ -44,8 +44,8 @@ def bench(place: Place, seconds: int) -> None:
 
 
 def _rows(measured: Benchmark) -> Iterator[tuple[str, str]]:
-    packed = f"{measured.packed:,} of them packed" if measured.packed else "all looked at for every question"
-    yield "passages", f"{measured.passages:,}; {packed}"
+    packed = f"{measured.packed:,} packed" if measured.packed else "all looked at for every question"
+    yield "passages", f"{measured.passages:,}, {packed}"
     rate = f"{measured.searches_per_second:,.0f} a second"
     yield "searches", f"{rate}, {measured.mode} ({measured.searches:,} made, one after another)"
     for stage in measured.stages:

@@ -99,6 +99,14 @@ def test_a_packed_workspace_is_compared_with_the_exact_nearest(tmp_path: Path) -
     assert set(after) - set(before) <= {"index.sqlite.pack", ".index.sqlite.pack.lock"}
 
 
+def test_what_keeps_a_large_index_from_being_packed_is_told(tmp_path: Path) -> None:
+    root = notes(tmp_path, 2, 20)
+    indexed(root, None)
+    (root / "index.sqlite.pack").mkdir()
+    found = measured(root, None, pack_passages=10)
+    assert found.packed == 0 and any("could not be packed" in line for line in found.degraded)
+
+
 def test_no_question_is_asked_twice_so_that_each_is_embedded(tmp_path: Path) -> None:
     root, embedder = notes(tmp_path, 1, 2), Counting()
     indexed(root, embedder)

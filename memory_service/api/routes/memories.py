@@ -22,7 +22,11 @@ router = APIRouter(
 )
 
 FilePath = Annotated[
-    str, Path(description="MEMORY.md, USER.md or a file below memory/; to read, also @NAME/... of an extra folder.", examples=["memory/2026-11-20.md"])
+    str,
+    Path(
+        description="MEMORY.md, USER.md or a file below memory/; to read, also @NAME/... of an extra folder.",
+        examples=["memory/2026-11-20.md"],
+    ),
 ]
 StartLine = Annotated[int, Query(ge=1, le=10**9, description="The first line to read.")]
 Lines = Annotated[int | None, Query(ge=1, le=10**9, description="How many lines; 2,000 at most, which is the default.")]

@@ -31,7 +31,7 @@ def test_a_workspace_is_measured_and_nothing_is_left_behind(
     cli.ok("reindex")
     before = files(cli.home)
     lines = cli.ok("bench", "--seconds", "1").splitlines()
-    assert lines[0].split(maxsplit=1) == ["passages", "2; all looked at for every question"]
+    assert lines[0].split(maxsplit=1) == ["passages", "2, all looked at for every question"]
     assert lines[1].startswith("searches") and " a second, text (" in lines[1]
     assert [line.split()[0] for line in lines[2:]] == ["whole", "view", "words", "embed", "rank", "fetch", "indexing"]
     assert files(cli.home) == before and list(temporary.iterdir()) == []
@@ -44,6 +44,13 @@ def test_json_has_every_number(cli: CommandLine) -> None:
     assert set(found) == FIELDS
     assert found["mode"] == "hybrid" and found["indexed"] == found["passages"] == 1
     assert found["embedding_per_second"] > 0 and {"name", "p50_ms", "p99_ms"} == set(found["stages"][0])
+
+
+def test_what_is_missing_is_told_beside_the_numbers(cli: CommandLine) -> None:
+    cli.ok("remember", "Deploys go out on Tuesdays.")
+    run = CommandLine(home=cli.home, environment={}).run("bench", "--seconds", "1", "--json")
+    assert (run.code, json.loads(run.out)["mode"]) == (0, "text")
+    assert run.err.startswith("degraded: vector: ") and "reindex --full" in run.err
 
 
 def test_an_empty_workspace_is_named(cli: CommandLine) -> None:

@@ -1,0 +1,384 @@
+"""Bad input and faults as users meet them: a named state, answers from what is there, a doctor who knows what to do."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer import Embedder, Index
+from indexer.testing import HashEmbedder
+from indexer.types import Vectors
+from memory_service import schemas
+from memory_service.doctor import Finding
+from memory_service.memories import NewMemory
+from memory_service.service import MemoryService
+from tests.indexer.test_faults import small_disk
+from tests.indexer.workspace import run_python
+from tests.memory_service.cli.commands import CommandLine
+from tests.serving import RunningServer, serving, settings
+from tests.serving import W as ROUTE
+
+NAME = "default"
+FACT = "The quokka sleeps behind the greenhouse near the blue door."
+DAYS = 12
+
+
+def write(home: Path, path: str, text: str) -> Path:
+    file = home / NAME / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, "utf-8")
+    return file
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with an index that is packed."""
+    folder = tmp_path / "home"
+    write(folder, "MEMORY.md", f"- {FACT}\n")
+    for day in range(1, DAYS + 1):
+        write(folder, f"memory/2026-11-{day:02}.md", f"- On day {day} the wombat number{day} dug beside the fence.\n")
+    index = Index(folder / NAME, HashEmbedder(), pack_passages=0)
+    index.sync()
+    assert index.status().packed == DAYS + 1
+    index.close()
+    return folder
+
+
+def opened(home: Path, embedder: Embedder | None = None, **values: object) -> MemoryService:
+    return MemoryService(settings(home, **values), embedder=embedder or HashEmbedder())
+
+
+def searched(server: RunningServer, query: str = FACT) -> schemas.SearchResults:
+    answer = server.http.post(f"{ROUTE}/search", json={"query": query})
+    assert answer.status_code == 200, answer.text
+    return schemas.SearchResults.model_validate(answer.json())
+
+
+def status_of(server: RunningServer) -> schemas.Status:
+    return schemas.Status.model_validate(server.http.get(f"{ROUTE}/status").json())
+
+
+def wrong(service: MemoryService) -> dict[str, Finding]:
+    found = {finding.name: finding for finding in service.examine(NAME) if not finding.ok}
+    assert all(finding.detail and finding.remedy for finding in found.values())
+    return found
+
+
+class Spoiled(HashEmbedder):
+    """Does something to the vectors of documents."""
+
+    def __init__(self, spoil: Callable[[Vectors], Vectors]) -> None:
+        super().__init__()
+        self._spoil = spoil
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return self._spoil(super().embed_documents(texts))
+
+
+SPOILED: dict[str, tuple[Callable[[Vectors], Vectors], str, str]] = {
+    "not a number": (lambda rows: rows * np.float32(np.nan), "not finite or have no length", "not finite or have no"),
+    "no length": (lambda rows: rows * np.float32(0), "not finite or have no length", "not finite or have no length"),
+    "endless": (lambda rows: rows * np.float32(np.inf), "not finite or have no length", "not finite or have no length"),
+    "shorter": (
+        lambda rows: rows[:, :-1],
+        "gave vectors of 63 numbers",
+        "gave vectors of 63 numbers, and of 64 before",
+    ),
+    "too few": (lambda rows: rows[:-1], "gave 0 vectors for 1 texts", "gave 2 vectors for 3 texts"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_model_that_gives_no_vectors(home: Path, name: str) -> None:
+    spoil, told, diagnosis = SPOILED[name]
+    with serving(opened(home, Spoiled(spoil))) as server:
+        stored = server.http.post(f"{ROUTE}/memories", json={"text": "The bandicoot hides at noon."})
+        assert stored.status_code == 201
+        assert told in stored.json()["degraded"][0]
+        assert any("bandicoot" in result.text for result in searched(server, "bandicoot at noon").results)
+        assert searched(server).results[0].text == FACT
+        status = status_of(server)
+        assert (status.passages, status.embedded) == (DAYS + 2, DAYS + 1)
+    with opened(home, Spoiled(spoil)) as service:
+        found = wrong(service)
+        assert diagnosis in found["model"].detail
+        assert "embedding_model" in found["model"].remedy
+        assert found["index"].detail == f"1 of {DAYS + 2} passages have no vector"
+    with opened(home) as service:
+        assert service.reindex(NAME).degraded == ()
+        assert wrong(service) == {}
+
+
+def test_a_model_folder_that_is_gone_at_the_next_start(home: Path, tmp_path: Path) -> None:
+    gone = f"sentence-transformers/{tmp_path / 'models/mine'}"
+    with serving(MemoryService(settings(home, embedding_model=gone))) as server:
+        found = searched(server)
+        assert (found.mode, found.results[0].text) == ("text", FACT)
+        (told,) = found.degraded
+        assert told.startswith("vector: ")
+        assert "mine" in told
+        status = status_of(server)
+        assert (status.embedded, status.degraded) == (DAYS + 1, [told]), "the vectors wait for the model to come back"
+        stored = server.http.post(f"{ROUTE}/memories", json={"text": "The bandicoot hides at noon."})
+        assert (stored.status_code, bool(stored.json()["degraded"])) == (201, True)
+        assert "bandicoot" in searched(server, "bandicoot").results[0].text
+    with MemoryService(settings(home, embedding_model=gone)) as service:
+        findings = wrong(service)
+        assert "mine" in findings["model"].detail
+        assert service.reindex(NAME).degraded
+        assert service.status(NAME).counts is not None
+    with opened(home) as service:
+        service.reindex(NAME)
+        assert wrong(service) == {}
+
+
+@pytest.mark.parametrize("what", ["index.sqlite", "index*", "*.pack"])
+def test_an_index_that_is_deleted_while_it_is_served(home: Path, what: str) -> None:
+    with serving(opened(home)) as server:
+        assert searched(server).results[0].text == FACT
+        for file in (home / NAME).glob(what):
+            file.unlink()
+        found = searched(server)
+        assert (found.results[0].text, found.degraded) == (FACT, []), "it is made anew before the answer"
+        assert server.http.post(f"{ROUTE}/memories", json={"text": "A bandicoot came."}).json()["degraded"] == []
+        assert "bandicoot" in searched(server, "bandicoot").results[0].text
+        status = status_of(server)
+        assert (status.passages, status.dirty, status.degraded) == (DAYS + 2, 0, [])
+
+
+def test_a_larger_index_that_is_deleted_while_it_is_served_is_named(home: Path) -> None:
+    for number in range(30):
+        write(home, f"memory/more-{number}.md", f"- Kettle number{number}k {'whistles a long tune ' * 60}\n")
+    with serving(opened(home)) as server:
+        operation = server.http.post(f"{ROUTE}/reindex", json={}).json()["operation_id"]
+        assert operation
+        for _ in range(500):
+            if searched(server).results and status_of(server).dirty == 0:
+                break
+            time.sleep(0.02)
+        for file in (home / NAME).glob("index*"):
+            file.unlink()
+        found = searched(server)
+        assert found.results == []
+        assert found.degraded[0].startswith(f"index: {DAYS + 31} changed files")
+        assert found.degraded[0].endswith("wait. Run `memory-service reindex`.")
+        status = status_of(server)
+        assert status.degraded == [f"index: there is none, and {DAYS + 31} files wait. Run `memory-service reindex`."]
+    with opened(home) as service:
+        assert wrong(service)["index"].detail == "there is no index yet"
+        service.reindex(NAME)
+        assert wrong(service) == {}
+
+
+def test_a_workspace_that_is_deleted_while_it_is_served(home: Path) -> None:
+    with serving(opened(home)) as server:
+        assert searched(server).results
+        shutil.rmtree(home / NAME)
+        answer = server.http.post(f"{ROUTE}/search", json={"query": "quokka"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+        assert server.http.get(f"{ROUTE}/status").status_code == 404
+        stored = server.http.post(f"{ROUTE}/memories", json={"text": "The bandicoot hides at noon."})
+        assert (stored.status_code, stored.json()["degraded"]) == (201, [])
+        found = searched(server, "bandicoot or quokka")
+        assert [result.text for result in found.results] == ["The bandicoot hides at noon."], "nothing of the old one"
+
+
+def test_a_clock_that_goes_back(home: Path) -> None:
+    ahead, then = dt.timedelta(days=4000), (2**31, 2**31)
+    os.utime(home / NAME / "MEMORY.md", then)
+    write(home, "memory/2044-05-01.md", "- In May the numbat will count to number77.\n")
+    with opened(home) as service:
+        now = [service.settings.now() + ahead]
+        service._open.clear()
+        memory = service._memory(NAME)
+        memory.files._daybook._now = lambda: now[0]
+        first = service.remember(NAME, NewMemory(text="Written while the clock was wrong."))
+        now[0] -= ahead
+        second = service.remember(NAME, NewMemory(text="Written when it was set right."))
+        assert first.degraded == second.degraded == ()
+        assert first.value.path > second.value.path
+        for query in ("clock was wrong", "set right", "numbat number77", FACT):
+            found = service.search(NAME, query, limit=1)
+            assert (found.degraded, bool(found.hits)) == ((), True), query
+        # Of the same size, with the time of the old one, which is still to come.
+        write(home, "MEMORY.md", f"- {FACT.replace('quokka', 'potoro')}\n")
+        os.utime(home / NAME / "MEMORY.md", then)
+        assert service.reindex(NAME).changed == 1
+        assert "potoro" in service.search(NAME, "potoro", limit=1).hits[0].passage.text
+        service.forget(NAME, first.value.memory_id)
+        assert wrong(service) == {}
+
+
+def test_thousands_of_files_in_one_folder(home: Path) -> None:
+    for number in range(3_000):
+        write(home, f"memory/many/n-{number}.md", f"- Kettle number{number}k is on shelf {number % 7}.\n")
+    with MemoryService(settings(home, embedding_model="none")) as service:
+        report = service.reindex(NAME, full=True)
+        assert (report.added, report.failed) == (DAYS + 1 + 3_000, ())
+        assert "number2718k" in service.search(NAME, "kettle number2718k", limit=1).hits[0].passage.text
+        (home / NAME / "memory/many/n-2718.md").unlink()
+        assert service.reindex(NAME).removed == 1
+        assert wrong(service) == {}
+
+
+HUGE = """
+import resource, sys
+HUGE_BYTES = 3 << 26
+from pathlib import Path
+from memory_service.errors import NotFound, TooLarge
+from memory_service.service import MemoryService
+from tests.serving import settings
+from indexer.testing import HashEmbedder
+home, beside = Path(sys.argv[1]), sys.argv[2]
+day = settings(home).now().date()
+service = MemoryService(settings(home, extra_paths=[f"beside={beside}"]), embedder=HashEmbedder())
+service.search("default", "quokka")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for path in (home / "default/memory/2026-11-30.md", Path(beside) / "big.txt", home / "default/sessions/s.jsonl"):
+    path.parent.mkdir(exist_ok=True)
+    with path.open("wb") as stream:
+        stream.truncate(HUGE_BYTES)
+report = service.reindex("default")
+print(*(failure.path for failure in report.failed))
+print(service.search("default", "the quokka behind the greenhouse", limit=1).hits[0].path)
+print(max(file.bytes for file in service.list_files("default")))
+try:
+    service.read_file("default", "memory/2026-11-30.md", start_line=1, lines=1)
+except TooLarge as error:
+    print(error)
+try:
+    service.forget("default", "nosuchmemory")
+except NotFound:
+    print("not found")
+print(*(finding.name for finding in service.examine("default") if not finding.ok))
+(home / "default/memory/2026-11-30.md").rename(home / f"default/memory/{day}.md")
+from memory_service.memories import NewMemory
+try:
+    service.remember("default", NewMemory(text="one more"))
+except TooLarge as error:
+    print("too large")
+service.close()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files there are not sparse")
+def test_a_huge_file_is_named_and_never_held_in_memory(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "beside").mkdir()
+    lines = run_python(HUGE, home, tmp_path / "beside").splitlines()
+    assert lines[0] == "@beside/big.txt memory/2026-11-30.md sessions/s.jsonl"
+    assert lines[1:3] == ["MEMORY.md", str(3 << 26)]
+    assert "has 201,326,592 bytes" in lines[3]
+    assert lines[3].endswith("Split it.")
+    assert lines[4:7] == ["not found", "files", "too large"]
+    assert int(lines[7]) < 100 * (1 if sys.platform == "linux" else 1024), "MB"
+
+
+@contextmanager
+def restless(file: Path) -> Iterator[None]:
+    """A file that grows all the time, and begins anew."""
+    over = threading.Event()
+
+    def scribble() -> None:
+        while not over.is_set():
+            with file.open("w", encoding="utf-8") as stream:
+                for number in range(200):
+                    stream.write(f"- The restless numbat counted {number}.\n")
+                    stream.flush()
+
+    thread = threading.Thread(target=scribble)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(30)
+
+
+def test_a_file_that_never_rests(home: Path) -> None:
+    file = write(home, "memory/2026-11-20.md", "- The restless numbat.\n")
+    with serving(opened(home)) as server, opened(home) as service:
+        with restless(file):
+            for _ in range(5):
+                report = service.reindex(NAME)
+                assert [failure.path for failure in report.failed] in ([], ["memory/2026-11-20.md"])
+                assert all("changes while it is read" in failure.reason for failure in report.failed)
+                assert searched(server).results[0].text == FACT
+        service.reindex(NAME)
+        found = service.search(NAME, "restless numbat counted 199", limit=1).hits[0]
+        assert found.passage.text == "The restless numbat counted 199."
+        assert wrong(service) == {}
+
+
+def test_a_disk_that_runs_full_while_it_is_rebuilt(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        home = disk / "home"
+        write(home, "MEMORY.md", f"- {FACT}\n")
+        write(home, "memory/2026-11-01.md", "".join(f"- wombat number{number} dug here\n" for number in range(900)))
+        with serving(opened(home)) as server:
+            run_operation(server, full=False)
+            assert status_of(server).passages == 901
+            filler = disk / "filler"
+            filler.write_bytes(b"x" * (shutil.disk_usage(disk).free - 200_000))
+            done = run_operation(server, full=True)
+            assert done.state == "failed"
+            assert done.error is not None
+            assert "free" in done.error.lower()
+            assert "reindex --full" in done.error
+            assert searched(server).results[0].text == FACT
+            assert (status_of(server).passages, status_of(server).rebuild) == (901, None)
+            filler.unlink()
+            assert run_operation(server, full=True).state == "done"
+            assert searched(server).results[0].text == FACT
+
+
+def run_operation(server: RunningServer, *, full: bool) -> schemas.Operation:
+    begun = server.http.post(f"{ROUTE}/reindex", json={"full": full}).json()["operation_id"]
+    for _ in range(1_000):
+        found = schemas.Operation.model_validate(server.http.get(f"{ROUTE}/operations/{begun}").json())
+        if found.state not in ("queued", "running"):
+            return found
+        time.sleep(0.02)
+    raise TimeoutError(found.state)
+
+
+def test_a_large_index_without_its_packed_part_is_named_and_mended_from_another_process(tmp_path: Path) -> None:
+    cli = CommandLine(home=tmp_path / "home")
+    for file in range(3):
+        lines = [f"- Kettle number{file}n{number} whistles." for number in range(7_000)]
+        cli.write(f"memory/2026-11-0{file + 1}.md", lines)
+    cli.ok("reindex")
+    place = cli.workspace / "index.sqlite.pack"
+    assert place.exists()
+    service = MemoryService(settings(cli.home, embedding_model="none"))
+    with serving(service) as server:
+        assert searched(server, "number2n6999").results[0].text == "Kettle number2n6999 whistles."
+        place.write_bytes(place.read_bytes()[:-100])
+        told = "is packed, so searches are slower, as index.sqlite.pack is damaged, or of another index"
+        run = cli.run("status")
+        assert run.code == 0
+        assert told in run.err
+        (finding,) = [one for one in service.examine(NAME) if not one.ok]
+        assert (finding.name, finding.remedy) == ("index", "Run `memory-service reindex`.")
+        assert told in finding.detail
+        assert searched(server, "number2n6999").results[0].text == "Kettle number2n6999 whistles."
+        mended = cli.spawn("reindex")
+        assert (mended.code, "21000 passages" in cli.ok("doctor")) == (0, True)
+        assert status_of(server).degraded == []
+        assert searched(server, "number1n17").results[0].text == "Kettle number1n17 whistles."
+        damaged = bytearray(place.read_bytes())
+        damaged[-5_000] ^= 1
+        place.write_bytes(damaged)
+        found = wrong(service)["index"]
+        assert found.detail.endswith("of the index is damaged")
+        assert found.remedy == "Delete it and run `memory-service reindex`; no memory is lost."
