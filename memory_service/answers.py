@@ -146,8 +146,6 @@ def _degraded(found: IndexStatus) -> Iterable[str]:
         yield "index: made with another model or version. Run `memory-service reindex --full`."
     if found.slow:
         yield found.slow
-    if found.stored is None and found.pending:
-        yield f"index: there is none, and {found.pending} files wait. Run `memory-service reindex`."
     rebuild = found.rebuild
     if rebuild and not rebuild.running:
         remedy = "Run `memory-service reindex --full` to go on with it."

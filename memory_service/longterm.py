@@ -169,6 +169,7 @@ class LongTermMemory:
         self._looking = threading.Lock()
         self._look_again = 0.0
         self._behind: tuple[str, ...] = ()
+        self._was_filled = False
         self._sessions = Later(self._refresher.refresh)
         self._ready: dict[str, int] = {}
 
@@ -244,8 +245,9 @@ class LongTermMemory:
         """Search, after a look for files that people have changed."""
         behind = self._look()
         found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
-        if not found.hits and self.index.is_missing:
-            # Deleted since the last look, maybe: an empty answer would be a wrong one.
+        self._was_filled = self._was_filled or bool(found.hits)
+        if not found.hits and self._was_filled and self.index.is_missing:
+            # Deleted since the last look: an empty answer would be a wrong one.
             self._look_again = 0.0
             behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
             found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)

@@ -67,7 +67,6 @@ def test_the_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
         "MEMORY_SERVICE_LLM_MODEL": "openai/none",
         "MEMORY_SERVICE_LLM_API_BASE": "http://127.0.0.1:9",
         # Where other tests run beside this one, more threads only wait for each other.
-        "MEMORY_SERVICE_EMBEDDING_THREADS": "1",
     }
     run = CommandLine(home=tmp_path / "home", environment=configured).spawn("demo", cwd=folder)
     assert (run.code, run.err) == (0, "")

@@ -36,6 +36,10 @@ class Direct(Ours):
                 writes = []
         store.write(writes, made_with=made_with)
         store.close()
+        # As a sync does at its end.
+        index = Index(folder, Given(material))
+        index.pack()
+        index.close()
 
 
 def _write(number: int, lines: list[str], vectors: Vectors) -> FileWrite:
