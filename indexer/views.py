@@ -74,12 +74,12 @@ class Views:
 
     def _made(self, now: Changes, path: Path | None, dimensions: int | None) -> View:
         segment = self._current_segment(now, path)
-        corpus = self._corpus = self._store.corpus(self._corpus, since=segment.revision if segment else 0)
+        corpus = self._corpus = self._store.corpus(self._corpus, since=segment.revision if segment is not None else 0)
         if dimensions is None or (segment is None and len(corpus) > MATRIX_PASSAGES):
             self._matrix = None
         elif self._matrix is None or self._matrix.corpus is not corpus:
             self._matrix = load_matrix(self._store, corpus, dimensions, self._matrix)
-        packed = self._packed(segment, corpus) if segment else None
+        packed = self._packed(segment, corpus) if segment is not None else None
         if self._is_due(corpus, packed) and time.monotonic() > self._retry_at:
             self._pack_later()
         return View(store=self._store, corpus=corpus, matrix=self._matrix, packed=packed)
@@ -89,11 +89,11 @@ class Views:
         now = self._store.changed_since(0)
         path = self._path(now.generation)
         segment = self._current_segment(now, path)
-        corpus = self._store.corpus(self._corpus, since=segment.revision if segment else 0)
-        if segment and not _place(path):
+        corpus = self._store.corpus(self._corpus, since=segment.revision if segment is not None else 0)
+        if segment is not None and not _place(path):
             # Deleted, and still mapped here; other processes are slower for it.
             return len(segment) + len(corpus) > self._pack_passages
-        return self._is_due(corpus, self._packed(segment, corpus) if segment else None)
+        return self._is_due(corpus, self._packed(segment, corpus) if segment is not None else None)
 
     def pack(self) -> None:
         """Pack the index, or wait for the thread of this process that does; not for another process.
@@ -120,7 +120,7 @@ class Views:
         """Passages in the packed part; to be called as `view` is."""
         now = self._store.changed_since(0)
         segment = self._current_segment(now, self._path(now.generation))
-        return len(segment) if segment else 0
+        return 0 if segment is None else len(segment)
 
     def shortfall(self, passages: int) -> str:
         """Why an index of so many passages is not packed as it should be, and what to do; to be called as `view` is.

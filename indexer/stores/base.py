@@ -103,6 +103,11 @@ class FileWrite:
     moved: tuple[tuple[int, int, Passage], ...] = ()
     removed: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
+    @property
+    def changes_passages(self) -> bool:
+        """Whether more changes than what is known of the file; if not, the file keeps its revision."""
+        return bool(self.state is None or self.inserted or self.moved or self.removed)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _NEW_FILE = f"INSERT INTO files (file, {STATE_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 _OLD_FILE = f"UPDATE files SET ({STATE_COLUMNS}) = (?,?,?,?,?,?,?,?,?,?) WHERE file = ?"
+# What is known of a file changed, and none of its passages: nobody has to look at them again.
+_SAME_FILE = f"UPDATE files SET ({STATE_COLUMNS}) = (?,?,?,?,?,?,?,?,?,revision) WHERE file = ?"
 _NEW_PASSAGE = """INSERT INTO passages (key, file, ordinal, start_line, end_line, text, heading, opens_section, day,
     label, cues, chars, length, text_hash, embedded) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
 _MOVED_PASSAGE = """UPDATE passages SET ordinal = ?, start_line = ?, end_line = ?, heading = ?, opens_section = ?,
@@ -85,7 +87,14 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
     database.run_many("INSERT INTO gone VALUES (?, ?)", [(file, revision) for file in gone])
     database.run_many("DELETE FROM files WHERE file = ?", [(file,) for file in gone])
     there = [(write, write.state) for write in writes if write.state is not None]
-    _put_states(database, [state for _, state in there], files, revision)
+    noted = [state for write, state in there if not write.changes_passages and state.path in files]
+    database.run_many(_SAME_FILE, [(*_state_row(state, 0)[:-1], files[state.path]) for state in noted])
+    _put_states(
+        database,
+        [state for write, state in there if write.changes_passages or state.path not in files],
+        files,
+        revision,
+    )
     passages = chain.from_iterable(
         chain((moved[2] for moved in write.moved), (new.passage for new in write.inserted)) for write, _ in there
     )

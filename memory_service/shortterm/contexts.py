@@ -13,7 +13,7 @@ from typing import Literal
 
 from memory_service.budget import ContextBudget
 from memory_service.context import Context, Receipt
-from memory_service.errors import Incompressible, InvalidRequest, MemoryServiceError
+from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError
 from memory_service.llm.base import never
 from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.sessions.view import View
@@ -28,6 +28,8 @@ from memory_service.tokens import count_tokens
 
 # However small the window, a block of this size says something.
 _LEAST_MEMORY_TOKENS = 64
+# How often a compaction is tried where others compact or undo the same session meanwhile.
+_COMPACTION_ATTEMPTS = 3
 # Of what is usable, what memories may take: the session is what the agent is working on.
 _MOST_MEMORY_SHARE = 0.5
 
@@ -155,18 +157,25 @@ class Contexts:
 
     def _compact(self, work: _Work, trigger: Literal["threshold", "cache_ttl"], cancelled: Callable[[], bool]) -> None:
         call = CompactionCall(trigger=trigger, overhead_tokens=work.overhead_tokens, most_tokens=work.call.max_tokens)
-        try:
-            receipt = self._compactions.compact(work.session_id, call, cancelled=cancelled)
-        except Incompressible:
-            raise
-        except MemoryServiceError as error:
-            # The session is as it was: as long as it fits, the agent can go on with it.
-            work.degraded += (f"compaction: {error}",)
-            work.failure = error
+        for _ in range(_COMPACTION_ATTEMPTS):
+            try:
+                receipt = self._compactions.compact(work.session_id, call, cancelled=cancelled)
+            except Incompressible:
+                raise
+            except MemoryServiceError as error:
+                # The session is as it was: as long as it fits, the agent can go on with it.
+                work.failure = error
+                work.again()
+                if isinstance(error, Conflict) and work.is_hard():
+                    # Another process came first, and undid it, maybe.
+                    continue
+                break
+            work.failure = None
+            if receipt.applied:
+                work.compaction = receipt
+            work.again()
             return
-        if receipt.applied:
-            work.compaction = receipt
-        work.again()
+        work.degraded += (f"compaction: {work.failure}",)
 
     def _assembled(self, work: _Work, view: View) -> SessionContext:
         call = work.call

@@ -66,7 +66,6 @@ def test_the_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
         # Not called: there is none at that address.
         "MEMORY_SERVICE_LLM_MODEL": "openai/none",
         "MEMORY_SERVICE_LLM_API_BASE": "http://127.0.0.1:9",
-        # Where other tests run beside this one, more threads only wait for each other.
     }
     run = CommandLine(home=tmp_path / "home", environment=configured).spawn("demo", cwd=folder)
     assert (run.code, run.err) == (0, "")
