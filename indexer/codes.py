@@ -242,7 +242,7 @@ def take(codes: Codes, rows: Ints) -> Codes:
 def _cosines(codes: Codes, unit: Vectors, rows: Ints) -> Vectors:
     found = np.empty(len(rows), np.float32)
     for step in _steps(len(rows), max(1, _STEP_NUMBERS // codes.coder.dimensions)):
-        block = np.take(codes.levels, rows[step], axis=0).astype(np.float32)
+        block = codes.levels.take(rows[step], axis=0).astype(np.float32)
         np.einsum("ij,j->i", block, unit, out=found[step])  # not `@`: see `Matrix.cosines`
     found *= codes.scales[rows]
     return found
