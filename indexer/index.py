@@ -44,7 +44,7 @@ from indexer.words import NO_WORDS, find_words, vector_text
 INDEX_NAME = "index.sqlite"
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024
 DEFAULT_MAX_LOG_BYTES = 64 * 1024 * 1024
-_ROUNDS = 5
+_ROUNDS = 20
 
 
 class Index:
