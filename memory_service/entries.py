@@ -184,7 +184,8 @@ class _Reader:
         if _ITEM.match(self.lines[at]):
             return self._item_end(at)
         end = self._fence_end(at)
-        if end > at:
+        # What looks like its end may be that of a block in the next entry, where a person left this one open.
+        if end > at and not any(_COMMENT.fullmatch(line.rstrip("\r\n")) for line in self.lines[at:end]):
             return end
         end = at
         while end < len(self.lines) and not _begins_another(self.lines[end]):

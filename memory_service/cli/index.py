@@ -75,13 +75,15 @@ def _progress_bar() -> Iterator[Callable[[SyncProgress], None] | None]:
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
 
     shown = [
         TextColumn("indexing"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("files  {task.fields[rate]} passages/s  time left"),
-        TimeRemainingColumn(),
+        # On a narrow terminal the path gives way, not the time.
+        TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
         TextColumn("{task.fields[path]}", style="dim"),
     ]
     with Progress(*shown, console=Console(stderr=True), transient=True) as bar:

@@ -175,6 +175,7 @@ def test_forgetting_one_leaves_what_would_be_without_it(texts: list[str], data: 
 
 
 @given(st.lists(TEXTS, max_size=3), MARKDOWN)
+@example(["# Heading\n```"], "<!-- memory id=m0123456789ab origin=agent -->\n```")
 def test_a_page_of_a_person_never_hides_or_loses_entries(texts: list[str], by_hand: str) -> None:
     content = by_hand
     for text in texts:

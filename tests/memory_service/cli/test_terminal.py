@@ -45,7 +45,8 @@ def at_terminal(cli: CommandLine, *arguments: str, watch: Callable[[str, int], N
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))
     seen = b""
-    environment = {**cli.variables, "TERM": "xterm-256color"}
+    # A test runner may say how wide its own terminal is.
+    environment = {**cli.variables, "TERM": "xterm-256color", "COLUMNS": "140"}
     with subprocess.Popen(
         [*PROGRAM, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs
     ) as process:
