@@ -112,6 +112,7 @@ class Views:
             self.trouble = ""
         except StoreError as error:
             self.trouble = f"index: it could not be packed, searches are slower. {error}"
+            self._retry_at = time.monotonic() + _RETRY_SECONDS
             raise
         finally:
             self._packing.release()
