@@ -13,20 +13,24 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from indexer import analysis, formats, markdown, measures, transcripts
+from indexer import analysis, measures
 from indexer import search as searching
+from indexer.documents import formats, markdown, transcripts
+from indexer.documents.logs import Logs
+from indexer.documents.splitter import Splitter
 from indexer.embeddings.base import Embedder
+from indexer.embeddings.identity import Identity, identify, learn
+from indexer.engine.view import View
+from indexer.engine.views import PACK_PASSAGES
+from indexer.engine.words import NO_WORDS, find_words, vector_text
 from indexer.errors import EmbeddingError, IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced
-from indexer.folders import Folders
-from indexer.identity import Identity, identify, learn
-from indexer.logs import Logs
+from indexer.files.folders import Folders
+from indexer.files.sources import require_folder
 from indexer.plan import SyncPlan
 from indexer.ranking import RankingSettings
 from indexer.rebuild import Rebuild, partial_state, scrub_partial
 from indexer.reranking import RERANKED_HITS, Reranker, Reranking
 from indexer.shelf import Shelf
-from indexer.sources import require_folder
-from indexer.splitter import Splitter
 from indexer.status import IndexStatus, outdated
 from indexer.stopwatch import Stopwatch
 from indexer.stores.base import IndexStore
@@ -37,9 +41,6 @@ from indexer.sync import Progress, Sync, SyncRun
 from indexer.traffic import TRAFFIC
 from indexer.types import Fingerprint, Mode, SearchFilter, SearchResults, SyncReport, Vectors
 from indexer.upkeep import Following, Planned, Upkeep
-from indexer.view import View
-from indexer.views import PACK_PASSAGES
-from indexer.words import NO_WORDS, find_words, vector_text
 
 INDEX_NAME = "index.sqlite"
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024

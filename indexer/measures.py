@@ -9,10 +9,10 @@ import random
 
 import numpy as np
 
-from indexer.corpus import Ints
+from indexer.engine.corpus import Ints
+from indexer.engine.view import View
 from indexer.search import nearest
 from indexer.types import SearchFilter
-from indexer.view import View
 
 
 def sampled_texts(view: View, count: int) -> list[str]:

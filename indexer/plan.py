@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from indexer import analysis
-from indexer.sources import Scan, SourceFile
+from indexer.files.sources import Scan, SourceFile
 from indexer.stores.base import FileState, KnownPassage
 from indexer.types import FileFailure, Passage
 

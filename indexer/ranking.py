@@ -21,8 +21,8 @@ from typing import Literal
 
 import numpy as np
 
-from indexer.bm25 import TextEvidence
-from indexer.corpus import Corpus, Floats, Ints, Mask
+from indexer.engine.bm25 import TextEvidence
+from indexer.engine.corpus import Corpus, Floats, Ints, Mask
 from indexer.types import Cue
 
 CANDIDATES = 400

@@ -15,14 +15,16 @@ from itertools import islice
 import numpy as np
 
 from indexer import analysis
-from indexer.bm25 import TextStatistics, text_evidence
-from indexer.candidates import Candidates, gathered, joined
-from indexer.corpus import Corpus, Floats, Ints, Mask
-from indexer.cues import asks_when
 from indexer.dates import asked_days
+from indexer.documents.cues import asks_when
 from indexer.embeddings.base import Embedder
+from indexer.engine.bm25 import TextStatistics, text_evidence
+from indexer.engine.candidates import Candidates, gathered, joined
+from indexer.engine.corpus import Corpus, Floats, Ints, Mask
+from indexer.engine.evidence import Look, look
+from indexer.engine.view import Packed, View
+from indexer.engine.words import Words
 from indexer.errors import EmbeddingError, QueryInvalid
-from indexer.evidence import Look, look
 from indexer.ranking import (
     CANDIDATES,
     RankingSettings,
@@ -40,8 +42,6 @@ from indexer.ranking import (
 from indexer.snippets import snippet
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.types import Hit, LineRange, Mode, SearchFilter, Vectors
-from indexer.view import Packed, View
-from indexer.words import Words
 
 MAX_QUERY_CHARS = 10_000
 # An English model knows little of a question in Chinese. Source: tests/evals/chinese.py, hit@5 at 0, .1, .2, .3, .45:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from indexer.engine.views import Views
 from indexer.stores.base import IndexStore
-from indexer.views import Views
 
 # Longer than a search goes on reading the generation before the switch.
 _KEPT_SECONDS = 10.0

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from indexer.embeddings.base import Embedder
 from indexer.errors import SourceMissing
-from indexer.folders import Folders
+from indexer.files.folders import Folders
+from indexer.files.sources import EXTRA_MARK, is_memory_path, is_session_path, scan_paths, scan_workspace
 from indexer.plan import Settled, SyncPlan, plan_sync
-from indexer.sources import EXTRA_MARK, is_memory_path, is_session_path, scan_paths, scan_workspace
 from indexer.stores.base import FileState, IndexStore
 from indexer.types import FileFailure
 from indexer.upkeep import Planned

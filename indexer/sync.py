@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from indexer.documents.logs import Logs
+from indexer.documents.splitter import Splitter
 from indexer.embeddings.base import Embedder
 from indexer.embeddings.vectors import empty_rows, unit_rows
 from indexer.errors import EmbedderUnavailable, EmbeddingError, SyncCancelled
-from indexer.logs import Logs
+from indexer.files.sources import Content, SourceFile, read
 from indexer.plan import PassageDiff, SyncPlan, compare, passage_terms, text_hash
-from indexer.sources import Content, SourceFile, read
-from indexer.splitter import Splitter
 from indexer.stores.base import FileState, FileWrite, IndexStore, KnownPassage, NewPassage, Written
 from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport, Vectors
 

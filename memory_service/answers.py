@@ -10,7 +10,7 @@ from dataclasses import replace
 from indexer import FileFailure as IndexFailure
 from indexer import Fingerprint, Hit, IndexStatus, RebuildState, SyncPlan, SyncReport
 from indexer import SearchResults as Found
-from indexer.watch import WatchState
+from indexer.files.watch import WatchState
 from memory_service import schemas
 from memory_service.config import Settings
 from memory_service.context import Context, Receipt, ReceiptItem

@@ -25,7 +25,7 @@ class ExtraPath:
     Attributes:
         name: What the paths in it begin with, after an `@`.
         folder: Where it lies; absolute.
-        globs: Which files of it; see `indexer.folders`.
+        globs: Which files of it; see `indexer.files.folders`.
     """
 
     name: str

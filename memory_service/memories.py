@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.errors import SourceMissing
-from indexer.sources import MEMORY_FOLDER, Scan, scan_memories
+from indexer.files.sources import MEMORY_FOLDER, Scan, scan_memories
 from indexer.types import EVERGREEN
 from memory_service import files
 from memory_service.daybook import AppendedMemory, Daybook

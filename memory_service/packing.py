@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indexer.corpus import Floats, Ints
+from indexer.engine.corpus import Floats, Ints
 from memory_service.block import GAP, Span, day_line, file_quarters, line_range, render_block, wrapper_quarters
 from memory_service.tokens import quarters
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from indexer.analysis import fold
-from indexer.cues import has_time_words
+from indexer.documents.cues import has_time_words
 from memory_service.flush.speech import without_inserted
 from memory_service.pastes import END_CHARS, typed_of
 

@@ -28,9 +28,9 @@ from indexer import (
     SyncProgress,
     SyncReport,
 )
-from indexer.sources import EXTRA_MARK, is_session_path
+from indexer.files.sources import EXTRA_MARK, is_session_path
+from indexer.files.watch import WatchState
 from indexer.stores.base import IndexStore
-from indexer.watch import WatchState
 from memory_service.benchmark import Benchmark, measure
 from memory_service.config import Settings, load_settings
 from memory_service.context import Context, Receipt, build_context

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexer import Index, IndexerError, SyncPlan, SyncReport
-from indexer.watch import Watch, Watched, WatchState, WatchTiming
+from indexer.files.watch import Watch, Watched, WatchState, WatchTiming
 from memory_service.longterm import LongTermMemory
 
 _log = logging.getLogger("memory_service.watching")
@@ -39,7 +39,7 @@ class Watching:
     """Follows the workspaces that are in use. Does nothing before `start`.
 
     Args:
-        timing: See `indexer.watch`.
+        timing: See `indexer.files.watch`.
     """
 
     def __init__(self, timing: WatchTiming | None = None) -> None:
@@ -146,7 +146,7 @@ def follow(
         on_followed: Told of every change after it was indexed.
         stop: Ends it.
         only: Files or folders to look at; all, unless given.
-        timing: See `indexer.watch`.
+        timing: See `indexer.files.watch`.
     """
     told = ""
 

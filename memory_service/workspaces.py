@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
-from indexer.folders import ExtraFolder, Folders
-from indexer.sources import EXTRA_MARK, is_memory_path
+from indexer.files.folders import ExtraFolder, Folders
+from indexer.files.sources import EXTRA_MARK, is_memory_path
 from memory_service.errors import InvalidName, NotFound
 from memory_service.extra_paths import read_extra_paths
 from memory_service.files import make_folder, storage_errors

@@ -1,1 +1,1 @@
-"""Storage engines."""
+"""Stores: where an index is kept."""

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.corpus import Corpus, Floats, Ints
+from indexer.engine.corpus import Corpus, Floats, Ints
 from indexer.types import Fingerprint, Passage, SearchFilter, Source, Vectors
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexer.corpus import Ints
-from indexer.postings import term_hashes
+from indexer.engine.corpus import Ints
+from indexer.engine.postings import term_hashes
 from indexer.stores.base import TermEntries
 from indexer.types import Source, Vectors
 

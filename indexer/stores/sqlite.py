@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexer.corpus import COLUMNS, Corpus, CorpusFile, Floats, Ints
+from indexer.engine.corpus import COLUMNS, Corpus, CorpusFile, Floats, Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced
 from indexer.stores import bulk
 from indexer.stores.base import (

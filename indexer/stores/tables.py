@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from indexer.corpus import COLUMNS, CorpusFile
+from indexer.engine.corpus import COLUMNS, CorpusFile
 from indexer.stores.base import FileState
 from indexer.types import Cue, Passage, SearchFilter
 

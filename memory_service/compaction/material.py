@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from indexer.analysis import fold, query_terms
-from indexer.cues import has_time_words
+from indexer.documents.cues import has_time_words
 from memory_service.compaction.asks import Asks, asks_of
 from memory_service.compaction.coverage import Coverage, coverage_of, read_coverage
 from memory_service.compaction.outline import ASSISTANT, LATEST, TOOL, USER, Line, Section, read_outline, unique

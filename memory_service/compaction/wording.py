@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from indexer.cues import asks
+from indexer.documents.cues import asks
 from memory_service.compaction.sentences import Sentence
 from memory_service.compaction.statements import is_order
 

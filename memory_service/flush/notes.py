@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from indexer.cues import asks
+from indexer.documents.cues import asks
 from memory_service.compaction.statements import decisions_of, is_order, is_promise, rules_of
 from memory_service.flush.outcomes import outcome_of, tool_names
 from memory_service.flush.phrases import (

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from indexer.analysis import STOP_WORDS, has_unspaced
-from indexer.cues import has_time_words
+from indexer.documents.cues import has_time_words
 
 Mark = Literal[
     "time",

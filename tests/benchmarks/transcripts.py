@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 
 from indexer import Index
+from indexer.documents.transcripts import split_transcript
 from indexer.testing import HashEmbedder
-from indexer.transcripts import split_transcript
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Message
 from tests.benchmarks.index import WORDS

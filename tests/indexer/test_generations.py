@@ -9,7 +9,7 @@ import pytest
 
 from indexer import StoreBusy, StoreError, StoreReadOnly
 from indexer.generations import Generations, real_path
-from tests.indexer.test_sources import reachable
+from tests.indexer.files.test_sources import reachable
 from tests.indexer.workspace import run_unprivileged
 
 

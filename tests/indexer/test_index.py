@@ -24,15 +24,13 @@ from indexer import (
     StoreLocked,
     StoreReadOnly,
     analysis,
-    formats,
-    markdown,
-    transcripts,
 )
+from indexer.documents import formats, markdown, transcripts
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
+from tests.indexer.files.test_sources import reachable
 from tests.indexer.stores.test_sqlite import beside, holding, two_sentences
 from tests.indexer.talks import turns, write_log
-from tests.indexer.test_sources import reachable
 from tests.indexer.workspace import TODAY, CountingEmbedder, Workspace, run_python, run_unprivileged, texts
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.markdown import split_markdown
+from indexer.documents.markdown import split_markdown
+from indexer.files.sources import Scan, SourceFile
 from indexer.plan import PassageDiff, compare, passage_terms, plan_sync, text_hash
-from indexer.sources import Scan, SourceFile
 from indexer.stores.base import FileState, KnownPassage
 from indexer.types import FileFailure, Passage
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.bm25 import TextEvidence
+from indexer.engine.bm25 import TextEvidence
 from indexer.ranking import (
     VectorEvidence,
     age_share,

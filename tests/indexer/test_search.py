@@ -18,12 +18,12 @@ from indexer import (
     SearchFilter,
     Source,
 )
-from indexer.matrix import load_matrix
+from indexer.engine.matrix import load_matrix
+from indexer.engine.view import View
+from indexer.engine.words import NO_WORDS, find_words, vector_text
 from indexer.search import MAX_QUERY_CHARS, Query, rank, to_hits
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
-from indexer.view import View
-from indexer.words import NO_WORDS, find_words, vector_text
 from tests.indexer.talks import write_log
 from tests.indexer.workspace import TODAY, CountingEmbedder, FailingEmbedder, Workspace, texts
 

@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 from indexer import EmbedderUnavailable, EmbeddingError, Index, SourceMissing, SyncCancelled, SyncProgress, SyncReport
+from indexer.documents.transcripts import split_transcript
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync import BATCH_TEXTS
 from indexer.testing import HashEmbedder
-from indexer.transcripts import split_transcript
 from indexer.types import Vectors
 from tests.indexer import talks
+from tests.indexer.engine.test_corpus import edit
+from tests.indexer.files.test_sources import reachable
 from tests.indexer.stores.test_sqlite import row_counts
 from tests.indexer.talks import message, turns, write_log
-from tests.indexer.test_corpus import edit
-from tests.indexer.test_sources import reachable
 from tests.indexer.workspace import (
     LONG_AGO_NS,
     CountingEmbedder,

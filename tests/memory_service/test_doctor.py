@@ -16,7 +16,7 @@ from indexer.types import Vectors
 from memory_service.doctor import Finding
 from memory_service.memories import NewMemory
 from memory_service.service import MemoryService
-from tests.indexer.test_sources import reachable
+from tests.indexer.files.test_sources import reachable
 from tests.indexer.workspace import FailingEmbedder, run_unprivileged
 from tests.serving import settings
 

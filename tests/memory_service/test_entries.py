@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from indexer.markdown import split_markdown
+from indexer.documents.markdown import split_markdown
 from memory_service.entries import (
     day_of,
     derive_id,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from memory_service.context import Receipt, ReceiptItem
 from memory_service.errors import NotFound, StorageFailed
 from memory_service.receipts import Receipts, new_receipt_id
-from tests.indexer.test_sources import reachable
+from tests.indexer.files.test_sources import reachable
 from tests.indexer.workspace import run_unprivileged
 
 NOW = dt.datetime(2026, 11, 20, 14, 32, 5, 250_000, tzinfo=dt.timezone(dt.timedelta(hours=1)))

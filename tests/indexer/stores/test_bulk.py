@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from indexer.engine.postings import term_hash
 from indexer.plan import passage_terms
-from indexer.postings import term_hash
 from indexer.stores import bulk
 from indexer.stores.bulk import passage_columns, stored_files, term_entries, vectors
 from indexer.stores.database import Database

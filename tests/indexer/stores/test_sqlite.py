@@ -20,8 +20,8 @@ from indexer.errors import StoreCorrupt, StoreError, StoreLocked
 from indexer.stores.database import Database
 from indexer.stores.sqlite import SqliteStore
 from indexer.types import SearchFilter
+from tests.indexer.files.test_sources import reachable
 from tests.indexer.stores.test_store_contract import MADE, passage, put, removal
-from tests.indexer.test_sources import reachable
 from tests.indexer.workspace import run_unprivileged
 
 

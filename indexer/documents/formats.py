@@ -1,0 +1,92 @@
+"""Owns what a file of an extra folder is: by its name whether it is indexed, and as what it is split. Pure.
+
+Invariants: what a machine wrote or packed is left out, by its name or by what stands in it; a name that is asked for
+by a glob is taken whatever it is called, and split as text if nothing better is known.
+"""
+
+from __future__ import annotations
+
+import re
+
+from indexer.documents import code, prose, rst
+from indexer.documents.code import Language
+from indexer.documents.markdown import split_markdown
+from indexer.types import Passage
+
+# Part of an index's fingerprint: it changes whenever the same file could give other passages.
+RULES = "files-1"
+
+_MARKDOWN = frozenset("md markdown mdown mkd mdx qmd rmd".split())
+_TEXT = frozenset("txt text adoc asciidoc org tex".split())
+_RST = frozenset(("rst", "rest"))
+_LANGUAGES: dict[str, Language] = {
+    **dict.fromkeys("py pyi pyx bzl star gd".split(), Language.INDENTED),
+    **dict.fromkeys(
+        "js mjs cjs jsx ts mts cts tsx vue svelte java kt kts scala swift go rs c h cc cpp cxx hpp hh hxx inl m mm "
+        "cs php dart groovy gradle proto thrift graphql gql scss less css sol zig v d cu glsl hlsl wgsl r pl pm "
+        "awk".split(),
+        Language.BRACES,
+    ),
+    **dict.fromkeys(
+        "rb rake ex exs lua jl sh bash zsh fish ps1 sql hs ml mli fs erl clj cljs lisp el nim cr tcl vim cmake mk tf "
+        "hcl nix bat cmd f90 asm s".split(),
+        Language.INDENTED,
+    ),
+    **dict.fromkeys("yaml yml".split(), Language.KEYS),
+    **dict.fromkeys("toml ini cfg conf editorconfig".split(), Language.TABLES),
+}
+# Files that have no ending, or one that says nothing.
+_NAMES: dict[str, Language | None] = {
+    **dict.fromkeys(
+        "makefile gnumakefile dockerfile justfile rakefile gemfile procfile vagrantfile".split(), Language.INDENTED
+    ),
+    **dict.fromkeys("readme changelog changes news todo contributing authors history install".split(), None),
+}
+_MADE_BY_MACHINES = re.compile(
+    r"[._-](?:min|bundle|chunk|generated|pb|g|freezed|[Dd]esigner)\.[a-z0-9]+$"
+    r"|[._-](?:min|generated)\.[\w.]+$|-lock\.ya?ml$|_pb2(?:_grpc)?\.pyi?$"
+)
+# What a generator says of itself, by convention near the top.
+_MARKS = ("@generated", "DO NOT EDIT", "Do not edit by hand", "do not edit manually")
+_HEAD_CHARS = 1_000
+# No person writes lines of this length on average.
+_PACKED_CHARS = 5_000
+_PACKED_LINE_CHARS = 300
+_ENDINGS = frozenset((*_LANGUAGES, *_MARKDOWN, *_TEXT, *_RST))
+LEFT_OUT_FOLDERS = frozenset(
+    "node_modules bower_components __pycache__ venv virtualenv site-packages dist build target coverage htmlcov".split()
+)
+
+
+def is_known(name: str) -> bool:
+    """Whether a file is indexed unless something else is said."""
+    stem, _, ending = name.rpartition(".")
+    if not stem:
+        return name.lower() in _NAMES
+    return ending.lower() in _ENDINGS and not _MADE_BY_MACHINES.search(name)
+
+
+def is_generated(text: str) -> bool:
+    """Whether a program wrote or packed a text, as it looks."""
+    if any(mark in text[:_HEAD_CHARS] for mark in _MARKS):
+        return True
+    return len(text) > _PACKED_CHARS and len(text) > _PACKED_LINE_CHARS * (text.count("\n") + text.count("\r") + 1)
+
+
+def split_file(text: str, path: str) -> list[Passage]:
+    """The passages of a file of an extra folder.
+
+    Args:
+        text: The whole file; line ends may be of any kind.
+        path: Where it lies; decides as what it is read, and a date in its name dates its passages.
+    """
+    name = path.rpartition("/")[2].lower()
+    ending = name.rpartition(".")[2]
+    language = _LANGUAGES.get(ending) if "." in name else _NAMES.get(name)
+    if language is not None:
+        return [] if is_generated(text) else code.split_code(text, path=path, language=language)
+    if ending in _MARKDOWN:
+        return split_markdown(text, path=path)
+    if ending in _RST:
+        return rst.split_rst(text, path=path)
+    return prose.split_text(text, path=path)

@@ -1,0 +1,288 @@
+"""Owns the way from a Markdown file to passages: what is searched, where it stands, what day it belongs to.
+
+Invariants: pure; linear in the length of the text; whatever a person wrote, outside of comments and front
+matter, is in a passage or in the heading of one; line ranges are exact; no passage is longer than asked for.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from indexer.documents.blocks import read_blocks
+from indexer.documents.cues import asks, has_time_words
+from indexer.documents.pieces import end_of_part
+from indexer.documents.sections import Block, Kind, Line, Outline, Section
+from indexer.types import Cue, Passage
+
+# Part of an index's fingerprint: it changes whenever the same file could give other passages.
+RULES = "passages-1"
+MAX_CHARS = 1200
+
+_DATE = re.compile(
+    r"(?<![0-9])([0-9]{4})"
+    r"(?:-([0-9]{2})-([0-9]{2})|/([0-9]{1,2})/([0-9]{1,2})| ?年 ?([0-9]{1,2}) ?月 ?([0-9]{1,2}) ?日)(?![0-9])"
+)
+_ISO_DATE = re.compile(r"(?<![0-9])([0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_KEY = re.compile(r"[\"']?[\w][\w .-]{0,60}[\"']?[ \t]*[:=](?:[ \t]|$)")
+_FIELD = re.compile(r"(date|title)[ \t]*[:=][ \t]*(.*)", re.IGNORECASE)
+_SPEAKER = re.compile(
+    r"(?:\*\*|__)?([^\W\d_][^:：*\n.,;!?。，；！？、…()\[\]]{0,31})(?:(?:\*\*|__)[:：]|[:：](?:\*\*|__)|：|:(?=\s|$))"
+)
+_NO_SPEAKERS = frozenset(
+    "note notes todo fixme nb ps warning caution tip hint important update edit example http https ftp mailto "
+    "注意 备注 備註 提示 待办 待辦 说明 說明 警告 例如 重要".split()
+)
+
+# Flags are looked up: to combine them costs more than to find them.
+CUES = {
+    (time, asked, answers): Cue(Cue.TIME * time | Cue.QUESTION * asked | Cue.ANSWER * answers)
+    for time in (False, True)
+    for asked in (False, True)
+    for answers in (False, True)
+}
+
+
+class _FrontMatter(NamedTuple):
+    """What the head of a file says, and how many lines it takes."""
+
+    lines: int = 0
+    title: str = ""
+    date: dt.date | None = None
+
+
+def split_markdown(text: str, *, path: str, max_chars: int = MAX_CHARS) -> list[Passage]:
+    """Splits a Markdown file into passages.
+
+    Args:
+        text: The whole file; line ends may be of any kind.
+        path: Where it lies; a date in its name dates the passages that no heading dates.
+        max_chars: The length at which a passage is split.
+
+    Returns:
+        The passages in the order of their lines; none for an empty file.
+
+    Raises:
+        ValueError: If `max_chars` is less than 1.
+    """
+    return labelled(read_speakers(text, path=path, max_chars=max_chars))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpokenPassages:
+    """Passages before it is known who counts as a speaker.
+
+    Attributes:
+        passages: Their `label` is whoever they begin with, even if nobody else begins so.
+        file_date: What the front matter says.
+    """
+
+    passages: list[Passage]
+    file_date: dt.date | None
+
+
+def labelled(spoken: SpokenPassages) -> list[Passage]:
+    """Keeps those labels that at least two passages of the file carry."""
+    single = {name for name, count in Counter(p.label for p in spoken.passages).items() if count < 2}
+    return [replace(p, label=None) if p.label in single and p.label else p for p in spoken.passages]
+
+
+def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> SpokenPassages:
+    """Splits a whole file; see `split_markdown`."""
+    if max_chars < 1:
+        raise ValueError(f"max_chars is {max_chars}: a passage needs at least one character. Give a positive number.")
+    lines = split_lines(text)
+    front = _read_front_matter(lines)
+    outline = read_blocks(lines, front.lines)
+    days = _Days(() if outline.titled or not front.title else (front.title,), path, front.date)
+    return _spoken(outline, days, front.date, max_chars)
+
+
+def read_section(text: str, *, path: str, above: tuple[str, ...], file_date: dt.date | None) -> SpokenPassages:
+    """Splits a part of a file that begins with a heading; lines count from that heading.
+
+    Args:
+        text: The part.
+        path: Where the file lies.
+        above: Titles above the heading, outermost first.
+        file_date: What the file's front matter says.
+    """
+    return _spoken(read_blocks(split_lines(text)), _Days(above, path, file_date), file_date, MAX_CHARS)
+
+
+def outlined(outline: Outline, *, path: str) -> list[Passage]:
+    """The passages of an outline, however it was made.
+
+    Args:
+        outline: The blocks of a file.
+        path: Where the file lies; a date in its name dates the passages that no heading dates.
+    """
+    return labelled(_spoken(outline, _Days((), path, None), None, MAX_CHARS))
+
+
+def _spoken(outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int) -> SpokenPassages:
+    names = [speaker(block.lines[0][1]) if block.kind is Kind.ITEM else None for block in outline.blocks]
+    passages = list(_passages(outline, names, days, max_chars))
+    return SpokenPassages(passages=passages, file_date=file_date)
+
+
+def _passages(outline: Outline, names: list[str | None], days: _Days, max_chars: int) -> Iterator[Passage]:
+    section, asked = None, False
+    for block, label in zip(outline.blocks, names, strict=True):
+        heading, day = days.of(block.section)
+        opens = block.opens and bool(heading)
+        for start, end, words in _cut(block, max_chars):
+            answers = asked and block.section is section
+            section, asked = block.section, asks(words)
+            yield Passage(
+                start_line=start,
+                end_line=end,
+                text=words,
+                heading=heading,
+                opens_section=opens,
+                date=day,
+                label=label,
+                cues=CUES[has_time_words(words), asked, answers],
+            )
+            opens = False
+
+
+class _Days:
+    """Gives each section its full heading and its day: the nearest heading's, else that of the file."""
+
+    def __init__(self, title: tuple[str, ...], path: str, fallback: dt.date | None) -> None:
+        self._title = title
+        self._file = day_of_name(path) or fallback
+        self._section: Section | None = None
+        self._found: tuple[tuple[str, ...], dt.date | None] = ((), None)
+
+    def of(self, section: Section) -> tuple[tuple[str, ...], dt.date | None]:
+        """Returns heading and day of a section; remembers the last one, as blocks come section by section."""
+        if section is not self._section:
+            heading = self._title + section.path
+            dates = (_first_date(_DATE, title) for title in reversed(heading))
+            self._section = section
+            self._found = heading, next((date for date in dates if date is not None), self._file)
+        return self._found
+
+
+def split_lines(text: str) -> list[str]:
+    """Returns the lines as an editor counts them: only LF, CR LF and CR end one."""
+    text = text.removeprefix("\ufeff")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if _CONTROLS.search(text) is not None:
+        text = _CONTROLS.sub("", text)
+    return text.split("\n")
+
+
+def _read_front_matter(lines: list[str]) -> _FrontMatter:
+    """Reads the fields between two `---` or `+++` at the very start, if all that stands there are fields.
+
+    A note may begin with a rule and have another one further down: what is no list of fields is body.
+    """
+    mark = lines[0].rstrip()
+    if mark not in ("---", "+++"):
+        return _FrontMatter()
+    ends = ("---", "...") if mark == "---" else ("+++",)
+    fields: dict[str, str] = {}
+    keyed = False
+    for number, line in enumerate(lines[1:], start=2):
+        if line.rstrip() in ends:
+            return _front_matter(number, fields) if keyed or number == 2 else _FrontMatter()
+        if _KEY.match(line):
+            keyed = True
+            field = _FIELD.match(line)
+            if field:
+                fields.setdefault(field[1].lower(), field[2])
+        elif line.strip() and not (line[0] in "#[" or (keyed and line[0] in " \t-]}")):
+            break
+    return _FrontMatter()
+
+
+def _front_matter(lines: int, fields: dict[str, str]) -> _FrontMatter:
+    title = fields.get("title", "").strip()
+    if len(title) > 1 and title[0] in "\"'" and title[0] == title[-1]:
+        title = title[1:-1].strip()
+    return _FrontMatter(lines, title, _first_date(_DATE, fields.get("date", "")))
+
+
+def day_of_name(path: str) -> dt.date | None:
+    """The day that the name of a file says."""
+    return _first_date(_ISO_DATE, path.replace("\\", "/").rpartition("/")[2])
+
+
+def _first_date(pattern: re.Pattern[str], text: str) -> dt.date | None:
+    """Returns the first date in a text that is on the calendar."""
+    for match in pattern.finditer(text):
+        year, month, day = (int(group) for group in match.groups() if group)
+        try:
+            return dt.date(year, month, day)
+        except ValueError:
+            continue
+    return None
+
+
+def speaker(text: str) -> str | None:
+    """Who speaks, if a text begins "Name: "; None if nobody does."""
+    if text.find(":", 1, 40) < 0 and text.find("：", 1, 40) < 0:
+        return None
+    match = _SPEAKER.match(text)
+    if match is None:
+        return None
+    name = match[1].strip()
+    return None if name.casefold() in _NO_SPEAKERS or len(name.split()) > 4 else name
+
+
+def _cut(block: Block, max_chars: int) -> Iterator[tuple[int, int, str]]:
+    """Yields first line, last line and text of a block, in several pieces if it is too long."""
+    lines = block.lines
+    text = lines[0][1] if len(lines) == 1 else "\n".join(text for _, text in lines).strip("\n")
+    if len(text) <= max_chars:
+        yield block.start, block.end, text
+        return
+    pieces = list(_pieces(lines, max_chars))
+    for index, piece in enumerate(pieces):
+        start = piece[0][0] if index else block.start
+        end = piece[-1][0] if index < len(pieces) - 1 else block.end
+        yield start, end, "\n".join(text for _, text in piece)
+
+
+def _pieces(lines: list[Line], max_chars: int) -> Iterator[list[Line]]:
+    """Packs lines into pieces as long as they fit; parts of one line stay apart."""
+    piece: list[Line] = []
+    size = 0
+    for number, text in _fitting_lines(lines, max_chars):
+        if piece and (size + len(text) > max_chars or piece[-1][0] == number):
+            yield _without_blank_ends(piece)
+            piece, size = [], 0
+        if piece or text:
+            piece.append((number, text))
+            size += len(text) + 1
+    if piece:
+        yield _without_blank_ends(piece)
+
+
+def _without_blank_ends(piece: list[Line]) -> list[Line]:
+    while not piece[-1][1]:
+        piece.pop()
+    return piece
+
+
+def _fitting_lines(lines: list[Line], max_chars: int) -> Iterator[Line]:
+    """Yields lines, the longer ones in parts: cut after a sentence, else at a space, else anywhere."""
+    for number, text in lines:
+        at = 0
+        while len(text) - at > max_chars:
+            end = end_of_part(text, at, at + max_chars)
+            part = text[at:end].strip() if at else text[at:end].rstrip()
+            if part:
+                yield number, part
+            at = end
+        if at == 0 or text[at:].strip():
+            yield number, text[at:].strip() if at else text

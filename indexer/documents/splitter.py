@@ -1,0 +1,124 @@
+"""Owns `Splitter`: files that grow at their end are split there only, not from the top again.
+
+Invariants: the result is that of `split_markdown` for the whole text, always; what is remembered is a
+bounded number of files, and only ever used where the text before a heading is the same to the letter.
+
+An agent appends to one file all day: splitting all of it for every entry would cost as much as
+everything else of a write together, and more with every entry.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from indexer.documents.formats import split_file
+from indexer.documents.markdown import SpokenPassages, labelled, read_section, read_speakers
+from indexer.files.sources import EXTRA_MARK
+from indexer.types import Passage
+
+_FILES = 32
+_HEADING = re.compile(r"(##?)[ \t]+\S")
+_FRONT_END = re.compile(r"^(?:---|\+\+\+|\.\.\.)[ \t]*$", re.MULTILINE)
+_TOP_LEVEL = re.compile(r"^ {0,3}(?:#(?:[ \t]|$)|=+[ \t]*$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """A file up to a heading of level 1 or 2, below which it is read anew.
+
+    Attributes:
+        before: The text up to that heading.
+        lines: How many lines that is.
+        passages: Its passages, as `SpokenPassages` has them.
+        level: Level of the heading.
+        above: Titles above the heading.
+    """
+
+    before: str
+    lines: int
+    passages: list[Passage]
+    level: int
+    above: tuple[str, ...]
+    file_date: dt.date | None
+
+
+class Splitter:
+    """Splits Markdown files, remembering those split lately. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._changing = threading.Lock()
+
+    def split(self, text: str, path: str) -> list[Passage]:
+        """The passages of a file; see `split_markdown`, or for one of an extra folder `split_file`."""
+        if path.startswith(EXTRA_MARK):
+            return split_file(text, path)
+        with self._changing:
+            known = self._known.get(path)
+        spoken = (known and _grown(known, text, path)) or read_speakers(text, path=path)
+        self._remember(path, _last_section(text, spoken))
+        return labelled(spoken)
+
+    def _remember(self, path: str, known: _Known | None) -> None:
+        with self._changing:
+            self._known.pop(path, None)
+            if known is not None:
+                self._known[path] = known
+                while len(self._known) > _FILES:
+                    self._known.popitem(last=False)
+
+
+def _grown(known: _Known, text: str, path: str) -> SpokenPassages | None:
+    """The passages of a text that is as before up to a heading; None where it is not."""
+    if not text.startswith(known.before):
+        return None
+    rest = text[len(known.before) :]
+    heading = _HEADING.match(rest)
+    if heading is None or len(heading[1]) != known.level or "\r" in rest:
+        return None
+    if known.level > 1 and _TOP_LEVEL.search(rest):
+        return None
+    part = read_section(rest, path=path, above=known.above, file_date=known.file_date)
+    # A heading with nothing below it is a passage of the section above, which only the whole file knows.
+    if not part.passages or len(part.passages[0].heading) <= len(known.above):
+        return None
+    moved = [
+        replace(passage, start_line=passage.start_line + known.lines, end_line=passage.end_line + known.lines)
+        for passage in part.passages
+    ]
+    return SpokenPassages(passages=known.passages + moved, file_date=known.file_date)
+
+
+def _last_section(text: str, spoken: SpokenPassages) -> _Known | None:
+    """The file up to its last heading of level 1 or 2, where that can be told without doubt."""
+    if "\r" in text or text.startswith("\ufeff"):
+        return None
+    last = next((i for i in range(len(spoken.passages) - 1, -1, -1) if spoken.passages[i].opens_section), None)
+    if last is None:
+        return None
+    first = spoken.passages[last]
+    after = spoken.passages[last - 1].end_line if last else 0
+    lines = text.split("\n")
+    at = next((n for n in range(after, first.start_line - 1) if _HEADING.match(lines[n])), None)
+    if at is None or lines[at].lstrip("#").strip().rstrip("#").rstrip() != first.heading[-1]:
+        return None
+    before = "".join(f"{line}\n" for line in lines[:at])
+    # A comment that is still open there might end below, and take the heading with it.
+    if before.rfind("<!--") > before.rfind("-->"):
+        return None
+    # Front matter that is not closed yet may be closed below, and what looked like text is none then.
+    if before.startswith(("---", "+++")) and _FRONT_END.search(before, 3) is None:
+        return None
+    level = len(lines[at]) - len(lines[at].lstrip("#"))
+    return _Known(
+        before=before,
+        lines=at,
+        passages=spoken.passages[:last],
+        level=level,
+        above=first.heading[:-1],
+        file_date=spoken.file_date,
+    )

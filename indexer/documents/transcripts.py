@@ -1,0 +1,344 @@
+"""Owns the way from a session log to passages: what was said, by whom, on what day. Pure.
+
+Invariants: linear in the length of the log; a passage's lines are the `seq` of its message, which is the number
+of its line as long as nobody has trimmed the log; only whole batches count, so what a writer has not finished is
+not there; a line that cannot be read is skipped; reading on from where a reading ended gives what reading all of
+it at once gives, or says that it cannot.
+
+A log is JSON Lines. Each line begins with its place, `{"seq":7,"ts":"…",`. What was written at once has one `ts`, and
+its first line says in `batch` how many lines these are, `{"seq":6,"batch":2,"ts":"…",`, if there is more than one.
+Records of other kinds go on with `"kind":"…"`; a message, in the shape that OpenAI or Anthropic give it, follows in
+`message`, or as a string of JSON in `text`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from indexer.documents.cues import asks, has_time_words
+from indexer.documents.markdown import CUES, MAX_CHARS, speaker
+from indexer.documents.pieces import end_of_part, pieces
+from indexer.documents.results import is_acknowledgement, laid_out
+from indexer.documents.stamps import leading_stamp
+from indexer.types import Passage
+
+# Part of an index's fingerprint: it changes whenever the same log could give other passages.
+RULES = "transcripts-2"
+
+# Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
+RESULT_HEAD_CHARS = 5_000
+RESULT_TAIL_CHARS = 3_000
+CALL_CHARS = 400
+# A date that was said holds no longer than this by the log's own clock: what follows a week later is of that day.
+_STATED_HOLDS = dt.timedelta(hours=24)
+_NAME_CHARS = 64
+
+_STAMP = re.compile(
+    rb'\{"seq":([1-9]\d{0,17})(?:,"batch":([1-9]\d{0,17}))?,"ts":"([^"\\]*)"'
+    rb'(?:,"kind":"([a-z][a-z0-9_.-]*)"|(?=,"(?:usage|media|message|text)":))'
+)
+_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_HALVES = re.compile("[\ud800-\udfff]")
+# Parts with words; the field that holds them has the name of the type.
+_SPEECH = ("text", "refusal")
+_MAX_DIGITS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What was read of a log so far, as far as the lines after it depend on it.
+
+    Attributes:
+        size_bytes: Where the last whole batch ends.
+        last_seq: The number of the last record.
+        passages: How many passages there are.
+        day: The day of the last passage.
+        stated: The day that a message last began with, and when that was said.
+        asked: Whether the last passage asks something.
+        speakers: How many messages begin with each name.
+    """
+
+    size_bytes: int = 0
+    last_seq: int = 0
+    passages: int = 0
+    day: dt.date | None = None
+    stated: tuple[dt.date, dt.datetime | None] | None = None
+    asked: bool = False
+    speakers: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """Passages of a log in the order of their messages, and what to read on with."""
+
+    passages: list[Passage]
+    carried: Carried
+
+
+def split_transcript(raw: bytes) -> list[Passage]:
+    """The passages of a log."""
+    return whole_transcript(raw).passages
+
+
+def whole_transcript(raw: bytes) -> Transcript:
+    """The passages of a log, and what to read on with when it has grown."""
+    return _read(raw, Carried()).transcript()
+
+
+def grown_transcript(raw: bytes, carried: Carried) -> Transcript | None:
+    """The passages that a log has beyond those of an earlier reading.
+
+    Args:
+        raw: The whole log, which is the same as then up to `carried.size_bytes`.
+        carried: What that reading left.
+
+    Returns:
+        None if earlier passages would change too, as they turn out to have a speaker.
+    """
+    reading = _read(raw, carried)
+    if any(carried.speakers.get(name) == 1 and count > 1 for name, count in reading.speakers.items()):
+        return None
+    return reading.transcript()
+
+
+class _Said(NamedTuple):
+    """A message as its line holds it; `speaks` if it is more than calls of tools and what they answer."""
+
+    seq: int
+    ts: str
+    text: str
+    speaks: bool
+
+
+def _read(raw: bytes, carried: Carried) -> _Reading:
+    reading, waiting, seen = _Reading(carried), list[_Said](), carried.last_seq
+    # The batch at hand: its last number and its time. A count may be damaged; the time shows where it ends then.
+    last, at = 0, b""
+    for line, end in _lines(raw, carried.size_bytes):
+        place = _STAMP.match(line)
+        if place is None or not line.endswith(b"}") or b"\0" in line:
+            continue
+        number, batch, ts, kind = place.groups()
+        seq = int(number)
+        if seq <= seen:
+            continue
+        if batch or seq > last or ts != at:
+            if waiting:
+                # They were whole once: what ended their batch has been damaged since.
+                reading.take(waiting, seen, end - len(line) - 1)
+                waiting.clear()
+            last, at = seq + int(batch or 1) - 1, ts
+        seen = seq
+        is_message = kind in (None, b"message")
+        # Records of other kinds need not be understood, but the line that ends a batch has to be whole.
+        fields = _parsed(line) if is_message or seq == last else None
+        if fields is None:
+            continue
+        if is_message:
+            waiting.append(_said(seq, ts.decode("utf-8", "replace"), fields))
+        if seq == last:
+            reading.take(waiting, seq, end)
+            waiting.clear()
+    return reading
+
+
+def _lines(raw: bytes, at: int) -> Iterator[tuple[bytes, int]]:
+    """The whole lines from a place on without their ends, and where the next one begins."""
+    while (end := raw.find(b"\n", at)) >= 0:
+        yield raw[at:end], end + 1
+        at = end + 1
+
+
+class _Reading:
+    """The passages of whole batches, and what decides on the next ones."""
+
+    def __init__(self, earlier: Carried) -> None:
+        self._before = earlier.passages
+        self.speakers = Counter(earlier.speakers)
+        self._passages = list[Passage]()
+        self._size_bytes, self._last_seq = earlier.size_bytes, earlier.last_seq
+        self._day, self._stated, self._asked = earlier.day, earlier.stated, earlier.asked
+
+    def take(self, messages: list[_Said], seq: int, size_bytes: int) -> None:
+        """Adds the messages of a batch that ends with a record, at a place."""
+        for said in messages:
+            if said.text:
+                self._take(said)
+        self._last_seq, self._size_bytes = seq, size_bytes
+
+    def transcript(self) -> Transcript:
+        """The passages, with those speakers that several messages begin with, and what to read on with."""
+        single = {name for name, count in self.speakers.items() if count < 2}
+        passages = [replace(p, label=None) if p.label in single else p for p in self._passages]
+        carried = Carried(
+            size_bytes=self._size_bytes,
+            last_seq=self._last_seq,
+            passages=self._before + len(passages),
+            day=self._day,
+            stated=self._stated,
+            asked=self._asked,
+            speakers=dict(self.speakers),
+        )
+        return Transcript(passages=passages, carried=carried)
+
+    def _take(self, said: _Said) -> None:
+        stamp = leading_stamp(said.text) if said.speaks else None
+        behind = stamp.end if stamp else 0
+        label = speaker(said.text[behind : behind + _NAME_CHARS]) if said.speaks else None
+        if label is not None:
+            self.speakers[label] += 1
+        day = self._dated(_moment(said.ts), stamp.day if stamp else None)
+        opens = day is not None and day != self._day
+        self._day = day
+        heading = _titles(day) if day else ()
+        for words in pieces(said.text, MAX_CHARS):
+            # What a tool is asked and answers stands between a question and its answer.
+            asked = said.speaks and asks(words)
+            # A stamp says when it was said, not that it speaks of a time.
+            timely, behind = has_time_words(words[behind:]), 0
+            self._passages.append(
+                Passage(
+                    start_line=said.seq,
+                    end_line=said.seq,
+                    text=words,
+                    heading=heading,
+                    opens_section=opens,
+                    date=day,
+                    label=label,
+                    cues=CUES[timely, asked, said.speaks and self._asked and not opens],
+                )
+            )
+            opens = False
+            self._asked = asked if said.speaks else self._asked
+
+    def _dated(self, moment: dt.datetime | None, stated: dt.date | None) -> dt.date | None:
+        """The day of a message: what it begins with, what was stated lately, or when it was written."""
+        if stated is not None:
+            self._stated = stated, moment
+        if self._stated is not None:
+            day, since = self._stated
+            if moment is None or since is None or moment - since < _STATED_HOLDS:
+                return day
+        return moment.date() if moment else self._day
+
+
+@lru_cache(maxsize=256)
+def _titles(day: dt.date) -> tuple[str, ...]:
+    return (day.isoformat(),)
+
+
+def _moment(ts: str) -> dt.datetime | None:
+    try:
+        moment = dt.datetime.fromisoformat(ts)
+        return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _parsed(line: bytes | str) -> dict[str, object] | None:
+    """The object that a line is; None if it is none."""
+    try:
+        fields = _PARSER.decode(line if isinstance(line, str) else line.decode())
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def _integer(digits: str) -> int:
+    return int(digits) if len(digits) <= _MAX_DIGITS else 0
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_PARSER = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse)
+
+
+def _said(seq: int, ts: str, fields: dict[str, object]) -> _Said:
+    text = fields.get("text")
+    message = _parsed(text) if isinstance(text, str) else fields.get("message")
+    if not isinstance(message, dict):
+        return _Said(seq, ts, "", False)
+    match message.get("role"):
+        case "user" | "assistant":
+            spoken, quiet = _spoken(message.get("content")), _results(message.get("content"))
+            words = "\n".join((*quiet, *spoken, *_calls(message)))
+            return _Said(seq, ts, _cleaned(words), bool(spoken))
+        case "tool":
+            return _Said(seq, ts, _cleaned(_answer(message.get("content"))), False)
+        case _:
+            return _Said(seq, ts, "", False)
+
+
+def _parts(content: object) -> list[Mapping[str, object]]:
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
+def _spoken(content: object) -> list[str]:
+    """What somebody says in a content."""
+    if isinstance(content, str):
+        return [content] if content.strip() else []
+    texts = [part.get(str(part["type"])) for part in _parts(content) if part.get("type") in _SPEECH]
+    return [text for text in texts if isinstance(text, str) and text.strip()]
+
+
+def _results(content: object) -> list[str]:
+    """What tools answer in a content."""
+    answers = [_answer(part.get("content")) for part in _parts(content) if part.get("type") == "tool_result"]
+    return [answer for answer in answers if answer]
+
+
+def _text_of(content: object) -> str:
+    return "\n".join(_spoken(content))
+
+
+def _calls(message: dict[str, object]) -> list[str]:
+    """The calls of a message: name and arguments, so that a path or a command in them can be found."""
+    calls = [
+        (part.get("name"), part.get("input"))
+        for part in _parts(message.get("content"))
+        if part.get("type") == "tool_use"
+    ]
+    for call in _parts(message.get("tool_calls")):
+        function = call.get("function")
+        if isinstance(function, dict):
+            calls.append((function.get("name"), function.get("arguments")))
+    return [f"{name} {_arguments(arguments)}"[:CALL_CHARS] for name, arguments in calls if isinstance(name, str)]
+
+
+def _arguments(arguments: object) -> str:
+    if isinstance(arguments, str):
+        # As models write them, other scripts than Latin may be escaped, and nobody would find them.
+        arguments = (_parsed(arguments) or arguments) if "\\u" in arguments else arguments
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _answer(content: object) -> str:
+    """What of a tool's answer makes passages; nothing if it says no more than that something went well."""
+    text = _text_of(content)
+    return "" if is_acknowledgement(text) else _shortened(laid_out(text, MAX_CHARS))
+
+
+def _shortened(text: str) -> str:
+    """The beginning and the end of what a tool answers, cut where a line ends if one does nearby."""
+    if len(text) <= RESULT_HEAD_CHARS + RESULT_TAIL_CHARS:
+        return text
+    head = end_of_part(text, 0, RESULT_HEAD_CHARS)
+    tail = len(text) - RESULT_TAIL_CHARS
+    line = text.find("\n", tail, tail + RESULT_TAIL_CHARS // 2)
+    return f"{text[:head].rstrip()}\n…\n{text[max(line, tail) :].lstrip()}"
+
+
+def _cleaned(text: str) -> str:
+    """A text without what no editor shows and no store takes."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _HALVES.sub("\ufffd", _UNFIT.sub("", text)).strip()

@@ -1,0 +1,179 @@
+"""Owns BM25: how well the words of a question fit a passage, it with the one before, and its surroundings. Pure, numpy.
+
+Invariants: a score is 0.0 where no term occurs; with the statistics of all parts of an index, a passage has
+the same score in whichever part it stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from indexer.engine.corpus import Corpus, Floats, Ints, Mask
+
+K1, B = 1.2, 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posting:
+    """Where one term of the question occurs: corpus rows and how often in each."""
+
+    term: str
+    rows: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextEvidence:
+    """BM25 of every row: alone, with the one before, within its window."""
+
+    unit: Floats
+    pair: Floats
+    window: Floats
+
+    def take(self, rows: Ints | Mask) -> TextEvidence:
+        """That of some rows."""
+        return TextEvidence(unit=self.unit[rows], pair=self.pair[rows], window=self.window[rows])
+
+    @staticmethod
+    def joined(parts: Sequence[TextEvidence]) -> TextEvidence:
+        """That of several parts of an index, one after another."""
+        return TextEvidence(
+            unit=np.concatenate([part.unit for part in parts]),
+            pair=np.concatenate([part.pair for part in parts]),
+            window=np.concatenate([part.window for part in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeStatistics:
+    """What BM25 has to know of all ranges of one kind: how many, how long, how many have a term.
+
+    Attributes:
+        length: Terms of all ranges together.
+        containing: Number of ranges with a term, by term.
+    """
+
+    count: int = 0
+    length: float = 0.0
+    containing: Mapping[str, int] = field(default_factory=dict)
+
+    def beside(self, other: RangeStatistics) -> RangeStatistics:
+        """Those of two parts of an index together."""
+        terms = {*self.containing, *other.containing}
+        return RangeStatistics(
+            count=self.count + other.count,
+            length=self.length + other.length,
+            containing={term: self.containing.get(term, 0) + other.containing.get(term, 0) for term in terms},
+        )
+
+    def idf(self, term: str) -> float:
+        """How much a term tells. Source: Lucene's form, which is never negative."""
+        containing = self.containing.get(term, 0)
+        # What was removed since a part was counted may have been counted.
+        return math.log1p(max(0.0, self.count - containing + 0.5) / (containing + 0.5))
+
+    @property
+    def mean_length(self) -> float:
+        """Terms of an average range; never zero."""
+        return max(1e-9, self.length / max(1, self.count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextStatistics:
+    """The statistics of passages, of pairs and of windows."""
+
+    unit: RangeStatistics = RangeStatistics()
+    pair: RangeStatistics = RangeStatistics()
+    window: RangeStatistics = RangeStatistics()
+
+    def beside(self, other: TextStatistics) -> TextStatistics:
+        """Those of two parts of an index together."""
+        return TextStatistics(
+            unit=self.unit.beside(other.unit),
+            pair=self.pair.beside(other.pair),
+            window=self.window.beside(other.window),
+        )
+
+
+def text_statistics(postings: Sequence[Posting], corpus: Corpus) -> TextStatistics:
+    """The statistics of a question's terms in a corpus."""
+    return TextStatistics(
+        unit=range_statistics(postings, corpus, corpus.units),
+        pair=range_statistics(postings, corpus, corpus.pairs),
+        window=range_statistics(postings, corpus, corpus.windows),
+    )
+
+
+def range_statistics(postings: Sequence[Posting], corpus: Corpus, ranges: tuple[Ints, Ints]) -> RangeStatistics:
+    """The statistics of terms in every row's range of rows."""
+    if not len(corpus):
+        return RangeStatistics()
+    return RangeStatistics(
+        count=len(corpus),
+        length=float(_lengths(corpus, ranges).sum()),
+        containing={
+            posting.term: int(np.count_nonzero(_frequency(posting, len(corpus), ranges))) for posting in postings
+        },
+    )
+
+
+def text_evidence(postings: Sequence[Posting], corpus: Corpus, known: TextStatistics | None = None) -> TextEvidence:
+    """The lexical signals of a question's terms; `known` where the corpus is not all there is."""
+    return TextEvidence(
+        unit=bm25(postings, corpus, corpus.units, known.unit if known else None),
+        pair=bm25(postings, corpus, corpus.pairs, known.pair if known else None),
+        window=bm25(postings, corpus, corpus.windows, known.window if known else None),
+    )
+
+
+def bm25(
+    postings: Sequence[Posting], corpus: Corpus, ranges: tuple[Ints, Ints], known: RangeStatistics | None = None
+) -> Floats:
+    """BM25 of every row's range of rows, taken as one text.
+
+    Args:
+        postings: Where the terms occur.
+        corpus: The rows.
+        ranges: First and last row of each range.
+        known: The statistics to score with; those of the corpus itself unless given.
+
+    Returns:
+        float64 array of shape (n,), 0.0 where no term occurs.
+
+    Source: Robertson and Zaragoza 2009.
+    """
+    scores = np.zeros(len(corpus))
+    if not postings or not len(corpus):
+        return scores
+    length = _lengths(corpus, ranges)
+    mean = known.mean_length if known else max(1e-9, float(length.mean()))
+    saturation = K1 * (1 - B + B * length / mean)
+    for posting in postings:
+        frequency = _frequency(posting, len(corpus), ranges)
+        if known:
+            idf = known.idf(posting.term)
+        else:
+            found = {posting.term: int(np.count_nonzero(frequency))}
+            idf = RangeStatistics(count=len(corpus), containing=found).idf(posting.term)
+        scores += idf * frequency * (K1 + 1) / (frequency + saturation)
+    return scores
+
+
+def _lengths(corpus: Corpus, ranges: tuple[Ints, Ints]) -> Floats:
+    low, high = ranges
+    total = np.r_[0, np.cumsum(corpus.lengths)]
+    length: Floats = (total[high + 1] - total[low]).astype(np.float64)
+    return length
+
+
+def _frequency(posting: Posting, n: int, ranges: tuple[Ints, Ints]) -> Floats:
+    low, high = ranges
+    counts = np.zeros(n + 1)
+    counts[posting.rows + 1] = posting.counts
+    running = np.cumsum(counts)
+    frequency: Floats = running[high + 1] - running[low]
+    return frequency

@@ -1,0 +1,234 @@
+"""Owns the postings of a packed segment: which rows each term occurs in, as flat arrays.
+
+Invariants: rows count from 0 in reading order; the rows of a term ascend; terms are known by their hash
+and ascend by it; a term without rows is not there. Nothing here is ever changed in place, so the arrays
+may be mapped from a file; all of it is derived from the store. How often a term occurs in one row is held
+up to 255.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import chain, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.engine.corpus import Ints
+
+Hashes = NDArray[np.uint64]
+Rows = NDArray[np.int32]
+Counts = NDArray[np.uint8]
+Ranges = tuple[Ints, Ints]
+
+MAX_COUNT = 255
+_COUNT_BITS = 8
+# So many postings at a time are looked at while building: 30 MB of scratch.
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """Some postings, grouped by term; a term may come in several groups, but each of its rows once.
+
+    Attributes:
+        terms: Hash of each group's term, shape (g,), in any order.
+        sizes: Postings of each group, shape (g,).
+        rows: Row of each posting, group after group, shape (m,), in any order.
+        counts: How often the term occurs in that row, at least 1, shape (m,).
+    """
+
+    terms: Hashes
+    sizes: Ints
+    rows: NDArray[np.integer]
+    counts: NDArray[np.integer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postings:
+    """Every term of a segment and where it occurs.
+
+    Attributes:
+        terms: Hash of each term, ascending, shape (t,).
+        starts: The postings of term i are those from starts[i] to starts[i + 1], shape (t + 1,).
+        rows: Row of each posting, shape (p,).
+        counts: How often the term occurs in that row, at most 255, shape (p,).
+        containing: How many rows, pairs and windows contain each term, shape (t, 3).
+    """
+
+    terms: Hashes
+    starts: Ints
+    rows: Rows
+    counts: Counts
+    containing: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Where one term of a question occurs: rows, ascending, and how often in each, as views of the postings.
+
+    Attributes:
+        units: How many rows contain it.
+        pairs: How many pairs do.
+        windows: How many windows do.
+    """
+
+    term: str
+    rows: Rows
+    counts: Counts
+    units: int
+    pairs: int
+    windows: int
+
+
+def term_hashes(terms: Sequence[str]) -> Hashes:
+    """What terms are known by: 8 bytes of BLAKE2b, little-endian, the same on every machine."""
+    digests = b"".join([blake2b(term.encode(), digest_size=8).digest() for term in terms])
+    return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
+
+
+def term_hash(term: str) -> int:
+    """What one term is known by."""
+    return int(term_hashes([term])[0])
+
+
+def build(chunks: Iterable[Entries], pairs: Ranges, windows: Ranges) -> Postings:
+    """The postings of a segment, from entries in any order.
+
+    Args:
+        chunks: Each is given up once it is taken in; memory in all is about 30 bytes a posting at its highest.
+        pairs: Inclusive row range of each row's pair, see `Corpus.pairs`; its length is the number of rows.
+        windows: Inclusive row range of each row's window.
+
+    Raises:
+        OverflowError: Terms times rows are too many for 56 bits.
+    """
+    taken, terms, sizes = list[tuple[Rows, Counts, Ints]](), [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+    for chunk in chunks:
+        terms.append(chunk.terms)
+        sizes.append(chunk.sizes)
+        counts = np.minimum(chunk.counts, MAX_COUNT).astype(np.uint8)
+        taken.append((chunk.rows.astype(np.int32), counts, chunk.sizes))
+    distinct, rank = np.unique(np.concatenate(terms), return_inverse=True)
+    starts = np.zeros(len(distinct) + 1, np.int64)
+    np.add.at(starts, rank + 1, np.concatenate(sizes))
+    np.cumsum(starts, out=starts)
+    rows, counts = _unpacked(_sorted(taken, rank, len(pairs[0])), len(pairs[0]))
+    containing = np.empty((len(distinct), 3), np.int32)
+    containing[:, 0] = np.diff(starts)
+    containing[:, 1] = _containing(rows, starts, pairs)
+    containing[:, 2] = _containing(rows, starts, windows)
+    kept = containing[:, 0] > 0
+    if not kept.all():
+        distinct, containing, starts = distinct[kept], containing[kept], starts[np.r_[kept, True]]
+    return Postings(terms=distinct, starts=starts, rows=rows, counts=counts, containing=containing)
+
+
+def merge(first: Postings, second: Postings, offset: int, pairs: Ranges, windows: Ranges) -> Postings:
+    """Two segments as one: the rows of the second come `offset` later. Ranges are those of the whole."""
+    return build(chain(_moved(first, 0), _moved(second, offset)), pairs, windows)
+
+
+def take(postings: Postings, new_rows: Ints, pairs: Ranges, windows: Ranges) -> Postings:
+    """A segment with some rows dropped, the others moved.
+
+    Args:
+        postings: The segment as it was.
+        new_rows: The new number of each of its rows, in any order; -1 for one that goes.
+        pairs: As for `build`, for the rows as they will be.
+        windows: The same.
+    """
+    return build(_moved(postings, new_rows), pairs, windows)
+
+
+def find(postings: Postings, terms: Sequence[str]) -> list[Found]:
+    """The postings of each term, in the order of the terms, without copying; unknown terms are left out."""
+    hashes = term_hashes(terms)
+    places = np.searchsorted(postings.terms, hashes).tolist()
+    found = list[Found]()
+    for term, wanted, place in zip(terms, hashes, places, strict=True):
+        if place < len(postings.terms) and postings.terms[place] == wanted:
+            span = slice(int(postings.starts[place]), int(postings.starts[place + 1]))
+            units, pairs, windows = postings.containing[place].tolist()
+            rows, counts = postings.rows[span], postings.counts[span]
+            found.append(Found(term=term, rows=rows, counts=counts, units=units, pairs=pairs, windows=windows))
+    return found
+
+
+def _moved(postings: Postings, moved: Ints | int) -> Iterator[Entries]:
+    """The entries of a segment, its rows moved by a number, or each to its own number, where that is not -1."""
+    for low, high in _blocks(postings.starts):
+        span = slice(postings.starts[low], postings.starts[high])
+        rows, counts = postings.rows[span], postings.counts[span]
+        places = postings.starts[low : high + 1] - postings.starts[low]
+        if isinstance(moved, int):
+            yield Entries(terms=postings.terms[low:high], sizes=np.diff(places), rows=rows + moved, counts=counts)
+        else:
+            new = moved[rows]
+            stays = new >= 0
+            sizes = np.diff(np.r_[0, np.cumsum(stays)][places])
+            yield Entries(terms=postings.terms[low:high], sizes=sizes, rows=new[stays], counts=counts[stays])
+
+
+def _blocks(starts: Ints) -> Iterator[tuple[int, int]]:
+    """Ranges of terms, each of about `_BLOCK` postings, or of one term that has more."""
+    if len(starts) > 1:
+        cuts = np.searchsorted(starts, np.arange(0, int(starts[-1]), _BLOCK)).tolist()
+        edges = sorted({*cuts, 0, len(starts) - 1})
+        yield from pairwise(edges)
+
+
+def _sorted(taken: list[tuple[Rows, Counts, Ints]], rank: Ints, rows: int) -> Hashes:
+    """Postings as numbers of rank, row, count from the highest bit down, ascending. Empties `taken`.
+
+    One sort of plain numbers is several times faster than any that returns an order.
+    """
+    shift = _COUNT_BITS + rows.bit_length()
+    if int(rank.max(initial=0)).bit_length() + shift > 64:
+        raise OverflowError(f"{rows} rows with {int(rank.max()) + 1} terms do not fit. Split the segment.")
+    packed = np.empty(sum(len(part) for part, _, _ in taken), np.uint64)
+    group, end = len(rank), len(packed)
+    while taken:
+        part, counts, sizes = taken.pop()
+        into = packed[end - len(part) : end]
+        into[:] = np.repeat(rank[group - len(sizes) : group].astype(np.uint64) << np.uint64(shift), sizes)
+        into |= part.astype(np.uint64) << np.uint64(_COUNT_BITS)
+        into |= counts
+        group, end = group - len(sizes), end - len(part)
+    packed.sort()
+    return packed
+
+
+def _unpacked(packed: Hashes, rows: int) -> tuple[Rows, Counts]:
+    mask = np.uint64((1 << rows.bit_length()) - 1)
+    unpacked, counts = np.empty(len(packed), np.int32), np.empty(len(packed), np.uint8)
+    for low in range(0, len(packed), _BLOCK):
+        part = packed[low : low + _BLOCK]
+        unpacked[low : low + _BLOCK] = (part >> np.uint64(_COUNT_BITS)) & mask
+        counts[low : low + _BLOCK] = part & np.uint64(MAX_COUNT)
+    return unpacked, counts
+
+
+def _containing(rows: Rows, starts: Ints, ranges: Ranges) -> NDArray[np.int32]:
+    """How many ranges contain each term: what `ranking.bm25` counts, for all terms at once.
+
+    The ranges that hold a row are consecutive, from `first` to `last`; along the rows of a term both only
+    grow, so each row adds those of its ranges that lie beyond the last one of the row before.
+    """
+    low, high = ranges
+    every = np.arange(len(low))
+    first = np.searchsorted(high, every, "left").astype(np.int32)
+    last = (np.searchsorted(low, every, "right") - 1).astype(np.int32)
+    counted = np.zeros(len(starts) - 1, np.int32)
+    for begin, end in _blocks(starts):
+        part = rows[starts[begin] : starts[end]]
+        opens = starts[begin:end] - starts[begin]
+        from_, to = first[part], last[part]
+        seen = np.r_[np.int32(-1), to[:-1]]
+        filled = np.diff(starts[begin : end + 1]) > 0
+        seen[opens[filled]] = -1
+        added = np.maximum(to - np.maximum(from_, seen + 1) + 1, 0)
+        counted[begin:end][filled] = np.add.reduceat(added, opens[filled]) if len(added) else 0
+    return counted

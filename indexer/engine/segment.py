@@ -1,0 +1,167 @@
+"""Owns a packed segment of an index: its passages as columns, with vector codes and postings, over n rows.
+
+Invariants: a segment is never changed; which of its rows still stand is told beside it, as a mask. Rows of
+a file follow one another in reading order. Nothing in it is text, and all of it is made from the store.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.engine.bm25 import RangeStatistics, TextStatistics
+from indexer.engine.codes import Codes
+from indexer.engine.corpus import Ints, Mask
+from indexer.engine.postings import Found, Postings
+from indexer.engine.shortlist import Surroundings
+from indexer.types import EVERGREEN, SearchFilter, Source
+
+Small = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a kind of range goes from each row: rows before it and after it, at most 4 each."""
+
+    before: Small
+    after: Small
+    length: float
+
+    def of(self, rows: Ints) -> tuple[Ints, Ints]:
+        """First and last row of the ranges of some rows."""
+        return rows - self.before[rows], rows + self.after[rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """Columns over n rows.
+
+    Attributes:
+        generation: The making of the index that this was packed from.
+        revision: The revision of the store that this shows.
+        files: The store's numbers of the files, ascending.
+        starts: First row of each file, and n.
+        totals: Terms of all rows before each one, and of all; shape (n + 1,).
+        sections: Number of the section that each row stands in.
+        triple_norms: Length of the sum of each row's vector and its neighbours'.
+        codes: None where the index has no vectors.
+    """
+
+    generation: str
+    revision: int
+    files: Ints
+    starts: Ints
+    paths: tuple[str, ...]
+    sources: tuple[Source, ...]
+    keys: NDArray[np.int64]
+    days: NDArray[np.int32]
+    cues: Small
+    labels: NDArray[np.int32]
+    start_lines: NDArray[np.int32]
+    end_lines: NDArray[np.int32]
+    totals: NDArray[np.int64]
+    sections: NDArray[np.int32]
+    pairs: Reach
+    triples: Reach
+    windows: Reach
+    triple_norms: NDArray[np.float16]
+    speakers: frozenset[int]
+    postings: Postings
+    codes: Codes | None
+
+    def __len__(self) -> int:
+        """Number of rows, standing or not."""
+        return len(self.keys)
+
+    @cached_property
+    def file(self) -> NDArray[np.int32]:
+        """Position of each row's file."""
+        return np.repeat(np.arange(len(self.files), dtype=np.int32), np.diff(self.starts))
+
+    @cached_property
+    def evergreen(self) -> Mask:
+        """Whether each file does not age."""
+        return np.array([path in EVERGREEN for path in self.paths], bool)
+
+    def standing(self, replaced: Sequence[int]) -> Mask | None:
+        """Which rows still stand when some files were written anew or forgotten; None for all."""
+        known = self._positions(replaced)
+        if not len(known):
+            return None
+        mask = np.ones(len(self), bool)
+        for position in known.tolist():
+            mask[self.starts[position] : self.starts[position + 1]] = False
+        return mask
+
+    def around(self, known: TextStatistics) -> Surroundings:
+        """How its rows stand to each other, by the statistics of all parts of the index."""
+        return Surroundings(
+            totals=self.totals,
+            pairs=self.pairs.of,
+            windows=self.windows.of,
+            pair_length=known.pair.mean_length,
+            window_length=known.window.mean_length,
+        )
+
+    def _positions(self, files: Sequence[int]) -> Ints:
+        wanted = np.array(sorted(files), np.int64)
+        if not len(wanted) or not len(self.files):
+            return np.empty(0, np.int64)
+        at = np.minimum(np.searchsorted(self.files, wanted), len(self.files) - 1)
+        known: Ints = at[self.files[at] == wanted]
+        return known
+
+    def allowed(self, kept: SearchFilter, standing: Mask | None) -> Mask | None:
+        """Which rows a filter leaves of those that stand; None for all."""
+        mask = standing
+        if kept.sources or kept.path_prefix:
+            chosen = np.array(
+                [
+                    (not kept.sources or source in kept.sources) and path.startswith(kept.path_prefix)
+                    for path, source in zip(self.paths, self.sources, strict=True)
+                ],
+                bool,
+            )
+            mask = _both(mask, chosen[self.file])
+        if kept.since or kept.until:
+            first = kept.since.toordinal() if kept.since else 1
+            last = (kept.until or dt.date.max).toordinal()
+            mask = _both(mask, (self.days >= first) & (self.days <= last))
+        if kept.without:
+            mask = self._left_out(kept, mask)
+        return mask
+
+    def _left_out(self, kept: SearchFilter, mask: Mask | None) -> Mask:
+        mask = np.ones(len(self), bool) if mask is None else mask.copy()
+        for lines in kept.without:
+            if lines.path in self._position_of:
+                position = self._position_of[lines.path]
+                rows = slice(self.starts[position], self.starts[position + 1])
+                mask[rows] &= ~((self.start_lines[rows] >= lines.start_line) & (self.end_lines[rows] <= lines.end_line))
+        return mask
+
+    @cached_property
+    def _position_of(self) -> dict[str, int]:
+        return {path: position for position, path in enumerate(self.paths)}
+
+    def statistics(self, found: Sequence[Found]) -> TextStatistics:
+        """What BM25 has to know of some terms here."""
+        n = len(self)
+        return TextStatistics(
+            unit=RangeStatistics(
+                count=n, length=float(self.totals[-1]), containing={one.term: one.units for one in found}
+            ),
+            pair=RangeStatistics(count=n, length=self.pairs.length, containing={one.term: one.pairs for one in found}),
+            window=RangeStatistics(
+                count=n, length=self.windows.length, containing={one.term: one.windows for one in found}
+            ),
+        )
+
+
+def _both(mask: Mask | None, other: Mask) -> Mask:
+    return other if mask is None else mask & other

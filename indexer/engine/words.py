@@ -1,0 +1,84 @@
+"""Owns the words of a question: where they occur, and which of them a vector should not hear.
+
+Invariants: a term that occurs nowhere is left out; counts are of all parts of the index together.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from indexer import analysis
+from indexer.engine.bm25 import Posting, TextStatistics, text_statistics
+from indexer.engine.postings import Found, find
+from indexer.engine.view import View
+from indexer.ranking import named_labels
+
+# A question longer than this is a pasted text; its first terms say what it is about.
+_MAX_TERMS = 64
+_COMMON_SHARE = 0.3
+_COMMON_FROM = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Where the terms of a question occur.
+
+    Attributes:
+        postings: In the corpus.
+        packed: In the packed part.
+        known: Their statistics in both together; None where nothing is packed.
+    """
+
+    postings: list[Posting]
+    packed: tuple[Found, ...] = ()
+    known: TextStatistics | None = None
+
+    def passages(self, term: str) -> int:
+        """How many passages have a term."""
+        if self.known:
+            return self.known.unit.containing.get(term, 0)
+        return sum(len(posting.rows) for posting in self.postings if posting.term == term)
+
+    @property
+    def terms(self) -> list[str]:
+        """The terms that occur at all."""
+        return list(dict.fromkeys([*(p.term for p in self.postings), *(found.term for found in self.packed)]))
+
+
+NO_WORDS = Words(postings=[])
+
+
+def find_words(view: View, question: str) -> Words:
+    """Where the terms of a question occur."""
+    terms = analysis.query_terms(question)[:_MAX_TERMS]
+    if view.packed:
+        postings = view.packed.recent.postings(terms)
+        packed = tuple(find(view.packed.segment.postings, terms))
+        known = view.packed.segment.statistics(packed).beside(text_statistics(postings, view.corpus))
+        return Words(postings=postings, packed=packed, known=known)
+    found = []
+    for posting in view.store.postings(terms):
+        rows, known_rows = view.corpus.rows(posting.keys)
+        if len(rows):
+            found.append(Posting(term=posting.term, rows=rows, counts=posting.counts[known_rows]))
+    return Words(postings=found)
+
+
+def vector_text(question: str, words: Words, view: View) -> str:
+    """The question without what cannot tell passages apart: names of speakers and words found in nearly all.
+
+    Source: dropping non-stop words of more than 30 % of the passages gained .014 on LoCoMo.
+    """
+    n, speakers = len(view), view.speakers
+    common = {term for term in words.terms if n >= _COMMON_FROM and words.passages(term) > _COMMON_SHARE * n}
+    for label in named_labels(speakers, question):
+        common.update(analysis.index_terms(speakers[label]))
+    kept = [word for word in question.split() if not _only(word, common)]
+    return " ".join(kept) or question
+
+
+def _only(word: str, common: set[str]) -> bool:
+    """Whether a word is one of the common ones, or its genitive."""
+    terms = analysis.index_terms(re.sub(r"['’]s\b", "", word))
+    return bool(terms) and all(term in common for term in terms)
