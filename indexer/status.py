@@ -36,14 +36,24 @@ class IndexStatus:
 
     @property
     def outdated(self) -> str:
-        """Why the index should be made anew; empty where it is what a sync would make."""
-        return outdated(self.stored, self.current) if self.stored else ""
+        """Why the index should be made anew, and what to do; empty where it is what a sync would make."""
+        if self.stored is None:
+            return ""
+        if self.stored != self.current and self.rebuild and self.rebuild.running and self.rebuild.current:
+            share = f"{self.rebuild.share:.0%} of the files are done"
+            return f"{_difference(self.stored, self.current)}, and is being made anew: {share}. Wait for that."
+        return outdated(self.stored, self.current)
 
 
 def outdated(stored: Fingerprint, current: Fingerprint) -> str:
     """Why an index should be made anew, and how; empty where it need not."""
     if stored == current:
         return ""
+    difference = _difference(stored, current)
+    return f"{difference}. Run `memory-service reindex --full` to build it anew; no memory is lost."
+
+
+def _difference(stored: Fingerprint, current: Fingerprint) -> str:
     if stored.model == current.model and 0 < current.dimensions != stored.dimensions:
         now = f"{current.model} gives {current.dimensions:,} now"
         what = f"made of vectors of {stored.dimensions:,} numbers, and {now}"
@@ -51,4 +61,4 @@ def outdated(stored: Fingerprint, current: Fingerprint) -> str:
         what = f"made with the model {stored.model or 'none'}, and {current.model or 'none'} is configured"
     else:
         what = "made by another version"
-    return f"The index was {what}. Run `memory-service reindex --full` to build it anew; no memory is lost."
+    return f"The index was {what}"

@@ -142,14 +142,14 @@ def failures(failed: Iterable[IndexFailure]) -> list[schemas.FileFailure]:
 def _degraded(found: IndexStatus) -> Iterable[str]:
     if found.problem:
         yield f"vector: {found.problem}"
-    if found.stored is not None and found.stored != found.current:
-        yield "index: made with another model or version. Run `memory-service reindex --full`."
+    if found.outdated:
+        yield f"index: {found.outdated}"
     if found.slow:
         yield found.slow
     rebuild = found.rebuild
     if rebuild and not rebuild.running:
-        remedy = "Run `memory-service reindex --full` to go on with it."
-        yield f"index: a rebuild was interrupted ({rebuild.name}). {remedy}"
+        purpose = "go on with it" if rebuild.current else "begin anew, as it was for another model or version"
+        yield f"index: a rebuild was interrupted ({rebuild.name}). Run `memory-service reindex --full` to {purpose}."
 
 
 def _rebuild(found: RebuildState) -> schemas.Rebuild:

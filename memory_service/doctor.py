@@ -61,10 +61,12 @@ def examine(
         engine_problems: What a context engine failed to do in this process.
     """
     yield _check("home", lambda: _home(settings.home))
-    yield _check("model", lambda: _model(embedder))
+    model = _check("model", lambda: _model(embedder))
+    yield model
     if reranker is not None:
         yield _check("rerank", lambda: _rerank(reranker))
-    yield _check("round trip", lambda: _round_trip(settings, embedder))
+    # One that is no good was named; the rest has to work without it.
+    yield _check("round trip", lambda: _round_trip(settings, embedder if model.ok else None))
     if settings.context_engine != DEFAULT:
         yield _check("engine", lambda: _engine(settings, engine_problems))
     if folder.is_dir():
@@ -80,6 +82,9 @@ def examine(
             yield _check("retrieval", lambda: _retrieval(folder, index))
         finally:
             index.close()
+    else:
+        detail = f"there is none of the name {folder.name} yet; a first memory makes it"
+        yield Finding(name="workspace", ok=True, detail=detail)
 
 
 class _Failed(Exception):
@@ -163,7 +168,8 @@ def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
                 raise _Failed("a memory that was erased is still found", "Run `memory-service reindex --full`.")
         finally:
             index.close()
-    return "a memory was written, found by words and by meaning, and erased"
+    how = "by words and by meaning" if embedder else "by words"
+    return f"a memory was written, found {how}, and erased"
 
 
 def _engine(settings: Settings, problems: tuple[str, ...]) -> str:
@@ -202,6 +208,8 @@ def _index(index: Index) -> str:
     if status.stored is None:
         raise _Failed("there is no index yet", "Run `memory-service reindex`.")
     _rebuild(index.root, status)
+    if status.rebuild and status.rebuild.running:
+        return f"it is being made anew: {status.rebuild.share:.0%} of the files are done"
     if status.stored != status.current or status.counts is None:
         raise _Failed("another model or version made the index", _full_reindex(index.root, status))
     counts = status.counts
@@ -245,8 +253,10 @@ def _files(index: Index) -> str:
     if status.failed:
         first = status.failed[0]
         more = f" (and {len(status.failed) - 1} more)" if len(status.failed) > 1 else ""
+        what, _, remedy = first.reason.partition("; ")
         raise _Failed(
-            f"{first.path} is not indexed: {first.reason}{more}", "Mend the file and run `memory-service reindex`."
+            f"{first.path} is not indexed: {what}{more}",
+            f"{remedy[:1].upper() or 'Mend it'}{remedy[1:]}. Then run `memory-service reindex`.",
         )
     if status.pending:
         raise _Failed(f"{status.pending} files changed since the last reindex", "Run `memory-service reindex`.")

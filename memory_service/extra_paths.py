@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def read_extra_path(entry: str) -> ExtraPath:
     path = _folder(folder.strip(), entry)
     name = unicodedata.normalize("NFC", name.strip() if is_named and folder != place else path.name)
     if _NAME.fullmatch(name) is None or name != name.strip():
-        raise ValueError(f"{entry!r} needs a name of up to 64 letters, digits, '-', '_' and '.': write NAME={place}")
+        raise ValueError(f"{entry!r} needs a name of up to 64 letters, digits, '-', '_' and '.': write NAME={folder}")
     return ExtraPath(name=name, folder=path, globs=_globs(globs, entry))
 
 
@@ -76,7 +76,7 @@ def by_workspace(value: object, default: str) -> object:
         default: The workspace that is meant where none is named.
 
     Raises:
-        ValueError: A table names what cannot be a workspace.
+        ValueError: It is none of these, or a table names what cannot be a workspace.
     """
     if isinstance(value, Mapping):
         wrong = next((name for name in value if not _WORKSPACE.fullmatch(str(name))), None)
@@ -87,7 +87,11 @@ def by_workspace(value: object, default: str) -> object:
 
 
 def _entries(value: object) -> object:
-    return tuple(part for part in value.split(";") if part.strip()) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return tuple(part for part in value.split(";") if part.strip())
+    if isinstance(value, Sequence):
+        return value
+    raise ValueError(f"{value!r} is no folder: write a folder, a list of folders, or a table of these by workspace")
 
 
 def _folder(folder: str, entry: str) -> Path:

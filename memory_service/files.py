@@ -203,6 +203,21 @@ def read_all(descriptor: int) -> bytes:
         return stream.read()
 
 
+def pieces(descriptor: int, start: int = 0) -> Iterator[bytes]:
+    """The content of an open file from a byte on, in pieces that fit into memory; one such reader at a time."""
+    with open(descriptor, "rb", closefd=False) as stream:
+        stream.seek(start)
+        while piece := stream.read(_PIECE_BYTES):
+            yield piece
+
+
+def whole_lines(descriptor: int) -> Iterator[bytes]:
+    """The lines of an open file, with the LF that ends each; what stands behind the last LF is none."""
+    with open(descriptor, "rb", closefd=False) as stream:
+        stream.seek(0)
+        yield from (line for line in stream if line.endswith(b"\n"))
+
+
 def append_durably(descriptor: int, raw: bytes) -> None:
     """Appends all of `raw` and waits for the disk; if that fails, the file is as it was before."""
     before = os.fstat(descriptor).st_size
@@ -221,12 +236,12 @@ def truncate_durably(descriptor: int, size: int) -> None:
     os.fsync(descriptor)
 
 
-def replace_durably(target: Path, raw: bytes, *, expected: Signature | None) -> bool:
+def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Signature | None) -> bool:
     """Puts `raw` in the place of a file, in one step.
 
     Args:
         target: The file; its folder exists.
-        raw: The new content.
+        raw: The new content, whole or in pieces.
         expected: The signature of the content that `raw` was made from; None if there was no file.
 
     Returns:
@@ -237,7 +252,8 @@ def replace_durably(target: Path, raw: bytes, *, expected: Signature | None) -> 
         with opened(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
             if expected is not None:
                 _copy_rights(target, draft)
-            _write_all(descriptor, raw)
+            for piece in (raw,) if isinstance(raw, bytes) else raw:
+                _write_all(descriptor, piece)
             os.fsync(descriptor)
         if current_signature(target) != expected:
             draft.unlink()

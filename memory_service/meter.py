@@ -22,8 +22,6 @@ ReadingSource = Literal["usage", "tokenizer", "estimate"]
 LEAST_SCALE, MOST_SCALE = 0.6, 2.5
 # What a call weighs against the one after it.
 _FADING = 0.7
-# Growth of a prompt by less tells more of what else has changed than of the tokenizer.
-_STEP_TOKENS = 64
 
 # "gpt-4o" is asked for and "gpt-4o-2024-08-06" answers.
 _RELEASE = re.compile(r"[-@:](?:latest|\d{8}|\d{4}-\d{2}-\d{2})\Z")
@@ -47,46 +45,27 @@ class Reading:
     """What a view takes, in tokens as the model counts them.
 
     Attributes:
-        tokens: The messages alone, which is what a `ContextBudget` is compared with.
-        prompt_tokens: With the overhead.
         source: What it rests on: the provider's count, a tokenizer, or characters.
         scale: What estimates were multiplied with.
     """
 
     tokens: int
-    prompt_tokens: int
     source: ReadingSource
     scale: float
 
 
-def measured(
-    estimates: Sequence[int],
-    *,
-    anchor: Anchor | None = None,
-    scale: float = 1.0,
-    overhead_tokens: int = 0,
-    exact: bool = False,
-) -> Reading:
+def measured(estimates: Sequence[int], *, anchor: Anchor | None = None, scale: float = 1.0) -> Reading:
     """What a view takes.
 
     Args:
         estimates: Size of each message of the view, in tokens.
         anchor: See `anchor_of`.
-        scale: See `learned_scale`; not used for sizes that are exact.
-        overhead_tokens: What system prompt and tool schemas take that are no messages of the view.
-        exact: Whether the sizes are a tokenizer's.
+        scale: See `learned_scale`.
     """
-    factor = 1.0 if exact else scale
-    if anchor is not None:
-        prompt = anchor.tokens + _scaled(sum(estimates[anchor.covered :]), factor)
-        return Reading(tokens=max(prompt - overhead_tokens, 0), prompt_tokens=prompt, source="usage", scale=factor)
-    tokens = _scaled(sum(estimates), factor)
-    return Reading(
-        tokens=tokens,
-        prompt_tokens=tokens + overhead_tokens,
-        source="tokenizer" if exact else "estimate",
-        scale=factor,
-    )
+    if anchor is None:
+        return Reading(tokens=_scaled(sum(estimates), scale), source="estimate", scale=scale)
+    after = _scaled(sum(estimates[anchor.covered :]), scale)
+    return Reading(tokens=anchor.tokens + after, source="usage", scale=scale)
 
 
 def _scaled(tokens: int, scale: float) -> int:
@@ -143,55 +122,20 @@ def _plain(model: str) -> str:
 # --- what is learned from it ---------------------------------------------------------------------------------------
 
 
-def learned_scale(pairs: Iterable[tuple[int, int]], *, overhead_tokens: int | None = None) -> float:
+def learned_scale(pairs: Iterable[tuple[int, int]]) -> float:
     """How many tokens a model counts for each one estimated.
 
     A mean over calls, weighted by size, in which older ones fade.
 
     Args:
-        pairs: What each prompt was taken for without the overhead, and what it was; see `pairs_of`.
-        overhead_tokens: What every prompt had besides. If that is not known, only the growth from one call to the
-            next counts, which it is no part of.
+        pairs: What each prompt was taken for, and what it was; see `pairs_of`.
 
     Returns:
         1.0 where the pairs tell nothing.
     """
-    scale = _learned(_steps(pairs) if overhead_tokens is None else _whole(pairs, overhead_tokens))
-    return 1.0 if scale is None else scale
-
-
-def learned_overhead(pairs: Sequence[tuple[int, int]]) -> int:
-    """What system prompt and tools take, if nobody tells: what the smallest call had over its estimate.
-
-    As long as nothing is known of the scale, the most that it can be is taken for it: too small an overhead makes a
-    compaction come early, whereas too large a one could fill the window by itself.
-    """
-    if not pairs:
-        return 0
-    estimate, real = min(pairs)
-    scale = _learned(_steps(pairs))
-    return max(real - _scaled(estimate, MOST_SCALE if scale is None else scale), 0)
-
-
-def _learned(pairs: Iterable[tuple[int, int]]) -> float | None:
     taken, counted = 0.0, 0.0
     for estimate, real in pairs:
         # One that counted something else, such as a prompt without its cached part, must not decide.
         sane = min(max(real, LEAST_SCALE * estimate), MOST_SCALE * estimate)
         taken, counted = _FADING * taken + estimate, _FADING * counted + sane
-    return min(max(counted / taken, LEAST_SCALE), MOST_SCALE) if taken else None
-
-
-def _whole(pairs: Iterable[tuple[int, int]], overhead_tokens: int) -> Iterable[tuple[int, int]]:
-    return ((estimate, real - overhead_tokens) for estimate, real in pairs if estimate > 0)
-
-
-def _steps(pairs: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """How much each prompt differs from the last one that differs enough, and what that was; falls are turned."""
-    before: tuple[int, int] | None = None
-    for estimate, real in pairs:
-        if before is None:
-            before = estimate, real
-        elif abs(step := estimate - before[0]) >= _STEP_TOKENS:
-            yield abs(step), real - before[1] if step > 0 else before[1] - real
-            before = estimate, real
+    return min(max(counted / taken, LEAST_SCALE), MOST_SCALE) if taken else 1.0

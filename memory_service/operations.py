@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from indexer import IndexerError, SyncCancelled, SyncProgress, SyncReport
-from memory_service.errors import NotFound, TooManyRequests
+from memory_service.errors import CallCancelled, NotFound, TooManyRequests
 
 _KEPT = 1000
 _WORKERS = 2
@@ -65,19 +65,23 @@ class Operations:
         self._changing = threading.Lock()
         self._operations: OrderedDict[str, Operation] = OrderedDict()
         self._stops: dict[str, threading.Event] = {}
+        self._closed = False
 
     def start(self, workspace: str, work: Work) -> Operation:
         """Queue work; it begins as soon as a worker is free.
 
         Raises:
             TooManyRequests: A thousand operations have not ended yet.
+            CallCancelled: The service is closed, or about to be.
         """
         operation = Operation(operation_id=f"op-{secrets.token_hex(8)}", workspace=workspace)
         with self._changing:
+            if self._closed:
+                raise CallCancelled("The service is closed, and nothing was begun. Ask again when it runs.")
             self._make_room()
             self._operations[operation.operation_id] = operation
             self._stops[operation.operation_id] = threading.Event()
-        self._pool.submit(self._run, operation, work)
+            self._pool.submit(self._run, operation, work)
         return operation
 
     def _make_room(self) -> None:
@@ -117,8 +121,10 @@ class Operations:
 
     def close(self) -> None:
         """Stop everything and wait for it."""
-        for stop in list(self._stops.values()):
-            stop.set()
+        with self._changing:
+            self._closed = True
+            for stop in self._stops.values():
+                stop.set()
         self._pool.shutdown(wait=True)
 
     def _run(self, operation: Operation, work: Work) -> None:

@@ -15,12 +15,10 @@ from typing import Any, Generic, TypeVar
 
 from indexer import (
     Embedder,
-    Index,
     IndexerError,
     IndexStatus,
     Mode,
     QueryInvalid,
-    RankingSettings,
     SearchFilter,
     SearchResults,
     SourceMissing,
@@ -30,41 +28,35 @@ from indexer import (
 )
 from indexer.files.sources import EXTRA_MARK, is_session_path
 from indexer.files.watch import WatchState
-from indexer.stores.base import IndexStore
 from memory_service.benchmark import Benchmark, measure
 from memory_service.config import Settings, load_settings
 from memory_service.context import Context, Receipt, build_context
 from memory_service.doctor import Finding, examine
-from memory_service.engines import DEFAULT, EnginePlace, GuardedEngine, check_engine, load_engine
+from memory_service.engines import check_engine
 from memory_service.errors import InvalidRequest, NotFound, StorageFailed
 from memory_service.events import EventHub
 from memory_service.hooks import Hooks
 from memory_service.lanes import Lanes
 from memory_service.llm.base import never
-from memory_service.longterm import LongTermMemory
 from memory_service.memories import (
     AppendedMemory,
     FileRange,
     ForgottenMemory,
     MemoryFile,
-    MemoryFiles,
     NewMemory,
     read_range,
 )
+from memory_service.open_workspaces import OpenWorkspaces
 from memory_service.operations import Operation, Operations
 from memory_service.packing import candidates_for
 from memory_service.pages import draft
 from memory_service.parts import make_embedder, make_models, make_reranker
-from memory_service.receipts import Receipts, new_receipt_id
-from memory_service.sessions.folder import SessionLogs
+from memory_service.receipts import new_receipt_id
 from memory_service.shortterm.bench import Models, Shared
-from memory_service.shortterm.compactor import Compactor
 from memory_service.shortterm.memory import ShortTermMemory
 from memory_service.shortterm.stateless import Stateless, StatelessCall, compacted
-from memory_service.watching import Followed, Watching, follow
-from memory_service.workspaces import Workspaces, extra_folders, memory_path
-
-_OPEN_WORKSPACES = 256
+from memory_service.watching import Followed, follow
+from memory_service.workspaces import memory_path
 
 T = TypeVar("T")
 
@@ -95,31 +87,19 @@ class MemoryService:
     def __init__(self, settings: Settings, *, embedder: Embedder | None = None, models: Models | None = None) -> None:
         self.settings = settings
         self.operations = Operations()
-        self._workspaces = Workspaces(settings.home)
+        self.events = EventHub(now=settings.now)
+        self.hooks = Hooks()
         check_engine(settings.context_engine)
         self._embedder = embedder or make_embedder(settings)
         self._reranker = make_reranker(settings)
-        self.events = EventHub(now=settings.now)
-        self.hooks = Hooks()
-        self._shared = Shared(
+        shared = Shared(
             settings=settings,
             lanes=Lanes(settings.compaction.max_concurrent),
             events=self.events,
             hooks=self.hooks,
             models=models or make_models(settings),
         )
-        self._compactor = Compactor(
-            model=self._shared.models.summaries,
-            fallback_model=self._shared.models.fallback,
-            embedder=self._embedder,
-            timeout_seconds=settings.llm_timeout_seconds,
-        )
-        self._open: dict[str, LongTermMemory] = {}
-        self._sessions: dict[str, ShortTermMemory] = {}
-        # As long as the service: what failed is asked no more, however often its workspace is opened.
-        self._engines: dict[str, GuardedEngine] = {}
-        self._opening = threading.Lock()
-        self._watching = Watching()
+        self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, shared)
 
     @classmethod
     def open(cls, home: Path | str | None = None, **settings: Any) -> MemoryService:
@@ -128,17 +108,9 @@ class MemoryService:
 
     def close(self) -> None:
         """Stop background work and give back all files."""
-        self._watching.close()
         self.events.close()
         self.operations.close()
-        with self._opening:
-            self._sessions.clear()
-            for engine in self._engines.values():
-                engine.dispose()
-            self._engines.clear()
-            for memory in self._open.values():
-                memory.close()
-            self._open.clear()
+        self._workspaces.close()
 
     def __enter__(self) -> MemoryService:
         return self
@@ -151,16 +123,16 @@ class MemoryService:
     def remember(self, workspace: str, new: NewMemory) -> Done[AppendedMemory]:
         """Append an entry to the file of its day; durable and searchable when this returns."""
         draft(new)  # A memory that cannot be stored makes no workspace.
-        entry, missing = self._memory(workspace, make=True).remember(new)
+        entry, missing = self._workspaces.memory(workspace, make=True).remember(new)
         return Done(value=entry, degraded=tuple(missing))
 
     def list_files(self, workspace: str) -> list[MemoryFile]:
         """All memory files, by path."""
-        return self._memory(workspace).files.list()
+        return self._workspaces.memory(workspace).files.list()
 
     def read_file(self, workspace: str, path: str, *, start_line: int = 1, lines: int | None = None) -> FileRange:
         """A range of lines of a memory file, or of a file of an extra folder that the index lists."""
-        memory = self._memory(workspace)
+        memory = self._workspaces.memory(workspace)
         if path.startswith(EXTRA_MARK):
             with _translated():
                 place = memory.index.locate(path)
@@ -173,7 +145,7 @@ class MemoryService:
         """Replace a file that is still what the caller saw, or make a new one; gives its etag."""
         checked = memory_path(path)
         # A file that has to be there already makes no workspace.
-        etag, missing = self._memory(workspace, make=if_match is None).write(
+        etag, missing = self._workspaces.memory(workspace, make=if_match is None).write(
             checked, text, if_match=if_match, if_none_match=if_none_match
         )
         return Done(value=etag, degraded=tuple(missing))
@@ -181,11 +153,11 @@ class MemoryService:
     def delete_file(self, workspace: str, path: str) -> Done[str]:
         """Erase a file from disk and index; gives its path."""
         checked = memory_path(path)
-        return Done(value=checked, degraded=tuple(self._memory(workspace).delete(checked)))
+        return Done(value=checked, degraded=tuple(self._workspaces.memory(workspace).delete(checked)))
 
     def forget(self, workspace: str, memory_id: str) -> Done[ForgottenMemory]:
         """Erase an entry from its file and from the index."""
-        gone, missing = self._memory(workspace).forget(memory_id)
+        gone, missing = self._workspaces.memory(workspace).forget(memory_id)
         return Done(value=gone, degraded=tuple(missing))
 
     # Search and context
@@ -201,7 +173,7 @@ class MemoryService:
         explain: bool = False,
     ) -> SearchResults:
         """Find the passages that answer a question, best first."""
-        memory = self._memory(workspace)
+        memory = self._workspaces.memory(workspace)
         with _translated():
             return memory.search(query, limit=limit, mode=mode, kept=kept, explain=explain)
 
@@ -216,7 +188,7 @@ class MemoryService:
         """A block of memories of at most `budget_tokens`, with its stored receipt."""
         if budget_tokens < 0:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
-        memory = self._memory(workspace)
+        memory = self._workspaces.memory(workspace)
         with _translated():
             found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept, snippets=False)
         now = self.settings.now()
@@ -232,8 +204,8 @@ class MemoryService:
 
     def receipt(self, workspace: str, receipt_id: str) -> Receipt:
         """The record of a context that was made before."""
-        self._workspaces.existing(workspace)
-        return self._receipts(workspace).get(receipt_id)
+        self._workspaces.folders.existing(workspace)
+        return self._workspaces.receipts(workspace).get(receipt_id)
 
     # Sessions
 
@@ -248,38 +220,23 @@ class MemoryService:
             InvalidName: The name is not one of a workspace.
             NotFound: There is no such workspace.
         """
-        longterm = self._memory(workspace, make=make)
-        with self._opening:
-            known = self._sessions.get(workspace)
-            if known is None or known.longterm is not longterm:
-                folder = self._workspaces.folder(workspace)
-                known = self._sessions[workspace] = ShortTermMemory(
-                    workspace,
-                    SessionLogs(folder / "sessions"),
-                    longterm,
-                    self._receipts(workspace),
-                    self._shared,
-                    self._compactor,
-                    self._engine(workspace),
-                )
-            return known
+        return self._workspaces.sessions(workspace, make=make)
 
     def engine_problems(self, workspace: str) -> tuple[str, ...]:
         """What a context engine of somebody else fails to do in a workspace; it is loaded for that."""
-        self._workspaces.existing(workspace)
-        with self._opening:
-            engine = self._engine(workspace)
+        self._workspaces.folders.existing(workspace)
+        engine = self._workspaces.engine(workspace)
         return engine.problems() if engine else ()
 
     def compact_messages(self, call: StatelessCall, *, cancelled: Callable[[], bool] = never) -> Stateless:
         """Compact a list of messages without a session; see `shortterm.stateless`."""
-        return compacted(call, self.settings, self._compactor, now=self.settings.now(), cancelled=cancelled)
+        return compacted(call, self.settings, self._workspaces.compactor, now=self.settings.now(), cancelled=cancelled)
 
     # The index
 
     def plan(self, workspace: str, paths: Collection[str] = ()) -> SyncPlan:
         """What a reindex would do."""
-        memory = self._memory(workspace)
+        memory = self._workspaces.memory(workspace)
         with _translated():
             return memory.index.plan(_checked_paths(paths))
 
@@ -293,13 +250,13 @@ class MemoryService:
         cancelled: Callable[[], bool] = lambda: False,
     ) -> SyncReport:
         """Bring the index up to date with the files, here and now."""
-        memory = self._memory(workspace)
+        memory = self._workspaces.memory(workspace)
         with _translated():
             return memory.sync(_checked_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
 
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
         """The same in the background."""
-        memory = self._memory(workspace)
+        memory = self._workspaces.memory(workspace)
         checked = _checked_paths(paths)
         return self.operations.start(
             workspace,
@@ -310,17 +267,17 @@ class MemoryService:
 
     def status(self, workspace: str) -> IndexStatus:
         """How a workspace stands."""
-        memory = self._memory(workspace)
+        memory = self._workspaces.memory(workspace)
         with _translated():
             return memory.index.status()
 
     def watch(self) -> None:
         """From now on index what others change in the workspaces that are in use, without a search having to ask."""
-        self._watching.start()
+        self._workspaces.watching.start()
 
     def watch_state(self, workspace: str) -> WatchState:
         """Whether that is done for a workspace, and why not."""
-        return self._watching.state(workspace)
+        return self._workspaces.watching.state(workspace)
 
     def follow(
         self,
@@ -330,28 +287,27 @@ class MemoryService:
         paths: Collection[str] = (),
     ) -> None:
         """Index what changes in one workspace, here and now, until told to stop; see `watching.follow`."""
-        memory = self._memory(workspace)
+        memory = self._workspaces.memory(workspace)
         with _translated():
             follow(memory.index, on_followed, stop, only=_checked_paths(paths))
 
     def workspaces(self) -> list[str]:
         """Names of all workspaces."""
-        return self._workspaces.names()
+        return self._workspaces.folders.names()
 
     def examine(self, workspace: str) -> Iterator[Finding]:
         """Check every part by using it; gives one finding after the other."""
-        folder = self._workspaces.folder(workspace)
-        failing = self._engines[workspace].problems() if workspace in self._engines else ()
+        folder = self._workspaces.folders.folder(workspace)
+        failing = self._workspaces.known_problems(workspace)
         return examine(self.settings, folder, self._embedder, reranker=self._reranker, engine_problems=failing)
 
     def bench(self, workspace: str, *, seconds: float = 5.0, told: Callable[[str], None] = lambda _: None) -> Benchmark:
         """Measure a workspace's index: searches by stage, the fast path against the exact one, indexing."""
-        index = self._memory(workspace).index
-        folder = self._workspaces.folder(workspace)
+        index = self._workspaces.memory(workspace).index
         with _translated():
             return measure(
                 index,
-                lambda store: self._index(folder, store),
+                lambda store: self._workspaces.index(index.root, store),
                 self._embedder,
                 seconds=seconds,
                 told=told,
@@ -376,54 +332,9 @@ class MemoryService:
         """Name of the model in use; "none" without."""
         return self._embedder.name if self._embedder else "none"
 
-    def _memory(self, workspace: str, *, make: bool = False) -> LongTermMemory:
-        folder = self._workspaces.ensure(workspace) if make else self._workspaces.existing(workspace)
-        with self._opening:
-            memory = self._open.get(workspace)
-            if memory is None:
-                if len(self._open) >= _OPEN_WORKSPACES:
-                    oldest = next(iter(self._open))
-                    self._watching.leave(oldest)
-                    self._open.pop(oldest).close()
-                    self._sessions.pop(oldest, None)
-                memory = self._open[workspace] = self._opened(folder)
-        self._watching.use(workspace, memory)
-        return memory
-
-    def _opened(self, folder: Path) -> LongTermMemory:
-        files = MemoryFiles(folder, now=self.settings.now, max_bytes=self.settings.max_file_bytes)
-        return LongTermMemory(files, self._index(folder))
-
-    def _index(self, folder: Path, store: IndexStore | None = None) -> Index:
-        settings = self.settings
-        return Index(
-            folder,
-            self._embedder,
-            store=store,
-            ranking=RankingSettings(**settings.ranking.model_dump()),
-            extra=extra_folders(folder, settings.extra_paths),
-            max_file_bytes=settings.max_file_bytes,
-            today=lambda: settings.now().date(),
-            reranker=self._reranker,
-        )
-
-    def _engine(self, workspace: str) -> GuardedEngine | None:
-        """The configured engine of somebody else, not loaded yet; None for the service's own."""
-        name = self.settings.context_engine
-        if name == DEFAULT:
-            return None
-        if workspace not in self._engines:
-            place = EnginePlace(workspace=workspace, folder=self._workspaces.folder(workspace) / "engines" / name)
-            self._engines[workspace] = GuardedEngine(name, lambda: load_engine(name, place))
-        return self._engines[workspace]
-
-    def _receipts(self, workspace: str) -> Receipts:
-        folder = self._workspaces.folder(workspace) / "receipts"
-        return Receipts(folder, keep_days=self.settings.receipt_days)
-
     def _with_stored_receipt(self, workspace: str, context: Context) -> Context:
         try:
-            self._receipts(workspace).put(context.receipt)
+            self._workspaces.receipts(workspace).put(context.receipt)
         except StorageFailed as error:
             # The block is good without it: the caller gets both, and hears that the receipt was not kept.
             return context.with_degraded(f"receipt: {error}")

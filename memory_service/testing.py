@@ -8,23 +8,20 @@ with ScriptedServer(Failure.named("openai"), "A summary.") as server:
     assert len(server.requests) == 2
 ```
 
-Invariants: a script is played once, in order, and never guessed on when it is over; every request is recorded
-before it is answered; the server listens on loopback alone.
+Invariants: a script is played once, in order, and never guessed on when it is over.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from indexer.loopback import Exchange, LoopbackServer
 from memory_service.errors import CallCancelled, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, never
 
@@ -154,70 +151,38 @@ class ScriptedModel:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What a server was asked; names of headers are in lower case."""
-
-    path: str
-    headers: Mapping[str, str]
-    body: Mapping[str, Any]
-    at_seconds: float
-
-
-class ScriptedServer:
+class ScriptedServer(LoopbackServer):
     """An OpenAI-compatible server on a loopback port; it runs while its `with` block does.
 
     It answers `POST …/chat/completions`, in one piece or, where `stream` is asked for, word by word.
-
-    Attributes:
-        requests: What it was asked so far.
-        url: What a client takes as its base URL.
 
     Args:
         script: What it does, request by request; when it is over, it answers 500.
     """
 
     def __init__(self, *script: Step) -> None:
-        self.requests: list[Request] = []
+        super().__init__()
         self._script = _Script(script)
-        self._stopping = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="scripted-server")
 
-    def __enter__(self) -> ScriptedServer:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stopping.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def _play(self, handler: BaseHTTPRequestHandler) -> None:
-        length = int(handler.headers.get("content-length", 0))
-        body = json.loads(handler.rfile.read(length) or b"{}")
-        headers = {name.lower(): value for name, value in handler.headers.items()}
-        self.requests.append(Request(path=handler.path, headers=headers, body=body, at_seconds=time.monotonic()))
+    def answer(self, exchange: Exchange) -> None:
+        """Take the next step of the script."""
+        body = exchange.request.body
         try:
             step = self._script.next()
         except AssertionError as error:
             step = Failure(body=_body(str(error), "script_over"))
-        if isinstance(step, Failure):
-            text = step.body if isinstance(step.body, str) else json.dumps(step.body)
-            _send(handler, step.status, text, step.headers)
-        elif isinstance(step, Hang | Cut):
-            if isinstance(step, Hang):
-                self._stopping.wait(step.seconds)
-            handler.connection.shutdown(socket.SHUT_RDWR)
-            handler.close_connection = True
-        elif body.get("stream"):
-            _send(handler, 200, "".join(_events(_reply(step), body)), {"content-type": "text/event-stream"})
-        else:
-            _send(handler, 200, json.dumps(_answer(_reply(step), body)))
+        match step:
+            case Failure():
+                text = step.body if isinstance(step.body, str) else json.dumps(step.body)
+                exchange.send(step.status, text, step.headers)
+            case Hang():
+                exchange.hang_up(step.seconds)
+            case Cut():
+                exchange.hang_up()
+            case _ if body.get("stream"):
+                exchange.send(200, "".join(_events(_reply(step), body)), {"content-type": "text/event-stream"})
+            case _:
+                exchange.send(200, json.dumps(_answer(_reply(step), body)))
 
 
 class _Script(Generic[_Step]):
@@ -241,26 +206,6 @@ class _Script(Generic[_Step]):
             return self._steps[self._taken - 1]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that went away: tests let them."""
-
-
-def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            server._play(self)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Print nothing."""
-
-    return Handler
-
-
 def _reply(step: str | Reply) -> Reply:
     return Reply(text=step) if isinstance(step, str) else step
 
@@ -271,16 +216,6 @@ def _hang(seconds: float, cancelled: Callable[[], bool]) -> None:
         if cancelled():
             raise CallCancelled("The call was cancelled. Nothing was changed.")
         time.sleep(_POLL_SECONDS)
-
-
-def _send(handler: BaseHTTPRequestHandler, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
-    content = text.encode()
-    handler.send_response(status)
-    for name, value in {"content-type": "application/json", **(headers or {})}.items():
-        handler.send_header(name, value)
-    handler.send_header("content-length", str(len(content)))
-    handler.end_headers()
-    handler.wfile.write(content)
 
 
 def _message(reply: Reply) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _MOST_WORKSPACES = 32
 _KEPT_SECONDS = 60.0
 # As much patience as a request that just began to index deserves.
 _END_SECONDS = 10.0
-_NOT_HERE = "this process does not watch; `memory-service serve` and `memory-service reindex --watch` do"
+_NOT_HERE = "not by this process; `serve` and `reindex --watch` do it"
 
 
 @dataclass(slots=True, kw_only=True)

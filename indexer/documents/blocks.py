@@ -278,7 +278,7 @@ class _Reader:
     def _unquote(self, column: int, body: str) -> str | None:
         """Returns what a line says inside its block quotes, or None if there is nothing more to read in it."""
         inside = body[_end_of_quote(body) :] if body[0] == ">" and (column < 4 or self.lists) else body
-        if not self.depth and self.lists and column >= self.lists[-1]:
+        if not self.depth and self._base(column):
             depth = 0  # a quote inside a list item is text of that item
         else:
             depth = body.count(">", 0, len(body) - len(inside))

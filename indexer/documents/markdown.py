@@ -20,7 +20,7 @@ from indexer.documents.sections import Block, Kind, Line, Outline, Section
 from indexer.types import Cue, Passage
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.
-RULES = "passages-1"
+RULES = "passages-2"
 MAX_CHARS = 1200
 
 _DATE = re.compile(

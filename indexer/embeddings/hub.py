@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from indexer.embeddings.model_folder import has_weights
 from indexer.embeddings.processors import usable_processors
 from indexer.errors import EmbedderUnavailable
 
@@ -30,18 +31,39 @@ def find_model(name: str, kind: Kind = "embedding") -> Path | None:
     Raises:
         EmbedderUnavailable: It can be no name of the hub, and there is no such folder.
     """
-    place = Path(name).expanduser()
-    if place.is_dir():
-        return place.absolute()
-    if not _HUB_NAME.fullmatch(name):
+    folder = _folder(name)
+    if folder is not None:
+        return folder
+    try:
+        if not _HUB_NAME.fullmatch(name):
+            raise ValueError(name)
+        return _fetched(name, kind)
+    except ValueError as error:  # the hub has rules of its own, too
         raise EmbedderUnavailable(
             f"The model folder {name} is not there. Put it back, or set {kind}_model to where it is now"
             + (", or to another model and run `memory-service reindex --full`." if kind == "embedding" else ".")
-        )
+        ) from error
+
+
+def _folder(name: str) -> Path | None:
+    try:
+        place = Path(name).expanduser()
+        return place.absolute() if place.is_dir() else None
+    except (OSError, RuntimeError):
+        # Too long for a file, not to be looked into, or in the home of a user who is not known.
+        return None
+
+
+def _fetched(name: str, kind: Kind) -> Path | None:
+    """The folder in the hub's cache, if all of the model is in it: a fetch that was broken off is gone on with.
+
+    Raises:
+        ValueError: The hub has no such names.
+    """
     for repository in (name,) if "/" in name else (f"sentence-transformers/{name}", f"cross-encoder/{name}", name):
         for file in _FIRST_FILES:
             found = _cached(repository, file, kind)
-            if found is not None:
+            if found is not None and has_weights(found.parent):
                 return found.parent
     return None
 

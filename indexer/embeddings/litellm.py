@@ -55,7 +55,7 @@ _SAYINGS: dict[Kind, tuple[str, str]] = {
     "unusable": ("is not there, or embeds no texts", "Check embedding_model and embedding_api_base."),
     "wait": ("is asked too often", _LATER),
     "passing": ("cannot be reached or is overloaded", f"Check embedding_api_base. {_LATER}"),
-    "refused": ("refuses every text", "Check embedding_model, and the provider's own error below this one."),
+    "refused": ("refuses every text", "Check embedding_model and embedding_api_base."),
 }
 
 

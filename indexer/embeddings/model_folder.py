@@ -104,6 +104,14 @@ def read_model_folder(path: Path, name: str) -> ModelFolder:
         ) from error
 
 
+def has_weights(path: Path) -> bool:
+    """Whether there are weights in a folder, without which nothing can be loaded from it."""
+    try:
+        return any(kind == "weights" for _, kind in _deciding_files(path))
+    except OSError:
+        return False
+
+
 def _table(path: Path) -> dict[str, Any]:
     found = _json(path)
     return found if isinstance(found, dict) else {}

@@ -1,18 +1,15 @@
-"""Owns litellm in the index: one request to a provider, and what its answer or its exception means.
+"""Owns the requests of the index to a provider: one through litellm, and what its answer or its exception means.
 
-Invariants: imported at the first request, quiet and offline; litellm retries nothing; each of its exceptions ends
-here as a `ProviderFailed`, whose text is no provider's and no memory's.
+Invariants: each exception of litellm ends here as a `ProviderFailed`, whose text is no provider's and no memory's.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
+from indexer.embeddings.litellm_package import litellm_package, told_failure
 from indexer.embeddings.provider_errors import EmbeddingFailure, read_failure
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 
@@ -127,64 +124,17 @@ def _field(entry: Any, name: str) -> Any:
 
 def _failure(error: Exception) -> EmbeddingFailure:
     """What an exception of litellm means."""
-    chain = list(_chain(error))
     if isinstance(error, ImportError):
         return EmbeddingFailure(kind="unusable")
-    told = [one for one in chain if isinstance(getattr(one, "status_code", None), int)]
-    # The last is the provider's own: litellm makes a 429 of another's 413.
-    status = told[-1].status_code if told else None  # type: ignore[attr-defined]
-    wait = next((seconds for one in chain if (seconds := _retry_after(one)) is not None), None)
-    text = " | ".join(dict.fromkeys(str(one) for one in (error, *told)))
-    return read_failure(text, status=status, wait_seconds=wait)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _retry_after(error: BaseException) -> float | None:
-    """Seconds that the headers of an answer ask to wait."""
-    response = getattr(error, "response", None)
-    for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
-        value = headers.get("retry-after") if headers else None
-        if value:
-            return _seconds_until(str(value))
-    return None
-
-
-def _seconds_until(value: str) -> float | None:
-    """Seconds from a `Retry-After`: a number, or a date."""
-    try:
-        return max(float(value), 0.0)
-    except ValueError:
-        pass
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max((moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
+    told = told_failure(error)
+    return read_failure(told.text, status=told.status, wait_seconds=told.wait_seconds)
 
 
 def _litellm(model: str) -> Any:
-    """The package, quiet and offline.
-
-    Raises:
-        EmbedderUnavailable: It is not installed.
-    """
-    # Without the first it fetches a list of prices when it is imported; without the second it reads a .env file.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     try:
-        import litellm
+        return litellm_package()
     except ImportError as error:
         raise EmbedderUnavailable(
             f"The model {model} needs the package {error.name or 'litellm'}, which cannot be imported. "
             'Install it with pip install "memory-service[llm]", or choose another model.'
         ) from error
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    # It takes the 0 that it is given for nothing given. Source: litellm 1.106, llms/openai/openai.py, embedding
-    litellm.DEFAULT_MAX_RETRIES = 0
-    return litellm

@@ -9,8 +9,11 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -53,10 +56,12 @@ def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True)
             f"(home {settings.home.absolute()}, model {service.embedding_model}, docs at /docs)\n"
         )
         sys.stderr.flush()
-        try:
+        if threading.current_thread() is threading.main_thread():
+            # When all is done uvicorn raises the signal that ended it once more, to be killed by it: as an interrupt
+            # it comes here instead, and the process ends with 0.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
-        except KeyboardInterrupt:
-            pass
 
 
 def check_exposure(settings: Settings) -> None:

@@ -15,7 +15,7 @@ from memory_service.cli.output import columns, emit_json, warn
 
 if TYPE_CHECKING:
     from indexer.types import SyncProgress
-    from memory_service.schemas import Rebuild, ReindexReport
+    from memory_service.schemas import Rebuild, ReindexReport, Status
 
 
 @click.command()
@@ -125,12 +125,7 @@ def status(place: Place) -> None:
             if found.current_fingerprint.model
             else f"{found.passages}, no vectors",
         ),
-        (
-            "index",
-            f"{found.index_bytes / 1e6:.1f} MB, updated {found.updated_at:%Y-%m-%d %H:%M} UTC"
-            if found.updated_at
-            else "none yet; run `memory-service reindex`",
-        ),
+        ("index", _index_row(found)),
         *([("rebuild", _rebuild_row(found.rebuild))] if found.rebuild else []),
         ("model", found.embedding_model),
         ("timezone", found.timezone),
@@ -143,13 +138,16 @@ def status(place: Place) -> None:
     warn(found.degraded)
 
 
+def _index_row(found: Status) -> str:
+    if found.updated_at:
+        return f"{found.index_bytes / 1e6:.1f} MB, updated {found.updated_at:%Y-%m-%d %H:%M} UTC"
+    return "not readable by this version" if found.fingerprint else "none yet; run `memory-service reindex`"
+
+
 def _rebuild_row(rebuild: Rebuild) -> str:
-    done = f"{rebuild.share:.0%}, {rebuild.passages} passages in {rebuild.file} ({rebuild.bytes / 1e6:.1f} MB)"
-    return {
-        "running": f"running: {done}",
-        "interrupted": f"interrupted at {done}; `memory-service reindex --full` goes on with it",
-        "outdated": f"interrupted at {done}; `memory-service reindex --full` begins anew",
-    }[rebuild.state]
+    state = "running" if rebuild.state == "running" else "interrupted"
+    size = f"{rebuild.bytes / 1e6:.1f} MB"
+    return f"{state} at {rebuild.share:.0%}; {rebuild.passages} passages in {rebuild.file} ({size})"
 
 
 @click.command()

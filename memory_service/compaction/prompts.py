@@ -30,17 +30,12 @@ OPENCODE_HEADINGS = (
     "Goal", "Constraints & Preferences", "Progress", "### Done", "### In Progress", "### Blocked", "Key Decisions",
     "Next Steps", "Critical Context", "Relevant Files",
 )  # fmt: skip
-# Source: OpenClaw's safeguard.
-SAFEGUARD_HEADINGS = (
-    "Decisions", "Open TODOs", "Constraints/Rules", "Pending user asks", "Exact identifiers",
-)  # fmt: skip
 
 _CONSTRAINTS = "what the user demanded, forbade or prefers: each quoted word for word, with its handle"
 _HINTS = {
     "goal": "what the user wants in the end, in a sentence or two",
     "user constraints": _CONSTRAINTS,
     "constraints & preferences": _CONSTRAINTS,
-    "constraints/rules": _CONSTRAINTS,
     "decisions": "what was decided, by whom, and why",
     "key decisions": "what was decided, by whom, and why",
     "done": "what is finished, and the result that shows it",
@@ -48,14 +43,11 @@ _HINTS = {
     "blocked": "what cannot go on, and what it waits for",
     "failed attempts": "what was tried and did not work, with the error, so that nobody tries it again",
     "open asks": "what the user asked for and has not got, the newest last",
-    "pending user asks": "what the user asked for and has not got, the newest last, word for word where it is short",
-    "open todos": "what is still to be done, and how far it is",
     "next step": "what comes next, as it was said",
     "next steps": "what comes next, in order, as it was said",
     "context": "facts, values and states that the rest cannot do without",
     "critical context": "facts, errors, values and open questions that the rest cannot do without",
     "relevant files": "each path, and why it matters",
-    "exact identifiers": "paths, addresses, ids, versions, ports and the like that are still needed",
 }
 
 _IDENTIFIERS = {

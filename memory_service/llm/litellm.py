@@ -1,4 +1,4 @@
-"""Owns the chat models of litellm; the one chat module that imports it, at the first call.
+"""Owns the chat models of litellm; imported at the first call.
 
 Invariants: the only requests are the ones to `api_base`, or to the model's provider where none is set; tools
 are never sent; nothing is printed; every exception of litellm ends here, and no text of a message or a key is
@@ -8,17 +8,15 @@ in the errors that leave. Tries, waits and the time for all of them are ours: li
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
+from indexer.embeddings.litellm_package import litellm_package, told_failure
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, never
 from memory_service.llm.overflow import FailureKind, ProviderFailure, classify
@@ -257,44 +255,12 @@ def _count(value: Any, name: str) -> int:
 
 def _failure(error: Exception) -> ProviderFailure:
     """What an exception of litellm means."""
-    told = [one for one in _chain(error) if isinstance(getattr(one, "status_code", None), int)]
-    # The last is the provider's own: litellm makes a 429 of OpenAI's 413.
-    status = told[-1].status_code if told else None  # type: ignore[attr-defined]
-    failure = classify(" | ".join(dict.fromkeys(str(one) for one in (error, *told))), status=status)
+    told = told_failure(error)
+    failure = classify(told.text, status=told.status)
     kind = _KIND_OF_CLASS.get(type(error).__name__)
     if failure.kind == "other" and kind:
         failure = replace(failure, kind=kind, transient=kind in ("timeout", "unavailable"))
-    stated = next((seconds for one in _chain(error) if (seconds := _retry_after(one)) is not None), None)
-    return failure if stated is None else replace(failure, retry_after_seconds=stated)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _retry_after(error: BaseException) -> float | None:
-    """Seconds that the headers of an answer ask to wait."""
-    response = getattr(error, "response", None)
-    for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
-        value = headers.get("retry-after") if headers else None
-        if value:
-            return _seconds_until(str(value))
-    return None
-
-
-def _seconds_until(value: str) -> float | None:
-    """Seconds from a `Retry-After`: a number, or a date."""
-    try:
-        return max(float(value), 0.0)
-    except ValueError:
-        pass
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max((moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
+    return failure if told.wait_seconds is None else replace(failure, retry_after_seconds=told.wait_seconds)
 
 
 def _error(failure: ProviderFailure, model: str, tries: int) -> UpstreamFailed:
@@ -323,24 +289,13 @@ def _sizes(failure: ProviderFailure) -> str:
 
 
 def _litellm() -> Any:
-    """The package, quiet and offline.
-
-    Raises:
-        ModelUnavailable: It is not installed.
-    """
-    # Without the first it fetches a list of prices when it is imported; without the second it reads a .env file.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     try:
-        import litellm
+        return litellm_package()
     except ImportError as error:
         raise ModelUnavailable(
             f"Chat models need the package {error.name or 'litellm'}, which cannot be imported. {_INSTALL}",
             kind="unsupported",
         ) from error
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    return litellm
 
 
 def _is_installed() -> bool:

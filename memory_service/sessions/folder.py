@@ -27,7 +27,6 @@ from memory_service.sessions.records import Json, SessionHeader
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _KEPT_LOGS = 256
 _END_BYTES = 64 * 1024
-_PIECE_BYTES = 1024 * 1024
 _SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 # As much of a piece is looked at again, so that no name is missed between two.
 _OVERLAP_BYTES = 80
@@ -124,18 +123,13 @@ class SessionLogs:
         # To be removed, a log need not be sound, nor the disk have room to mend it.
         with log.writing(must_exist=True, mend=False):
             own = [name, *(file for file in self._names() if trims.is_aside(file, name))]
-            named = set[str]()
-            for file in own:
-                named |= self._named_in(file)
+            # The log goes last: as long as it is there, a delete that was broken off can be repeated.
+            if any(map(self._named_in, own)):
+                self._remove_unnamed(but=own)
             for file in reversed(own):
                 files.remove_durably(self._folder / file)
-            self._remove_unnamed(named)
         with self._guard:
             self._logs.pop(session_id, None)
-
-    def sweep(self) -> int:
-        """Removes what is kept beside the logs and no log names, as a crash may leave it; says how much that was."""
-        return self._remove_unnamed(set(self._blobs.all()))
 
     def _log(self, session_id: str) -> JsonlLog:
         check_session_id(session_id)
@@ -172,17 +166,16 @@ class SessionLogs:
             size_bytes=status.st_size,
         )
 
-    def _remove_unnamed(self, candidates: set[str]) -> int:
-        if not candidates:
-            return 0
+    def _remove_unnamed(self, *, but: Iterable[str]) -> None:
+        """Removes the contents that no file names but these, and those that a crash left, which none names at all."""
         with self._blobs_lock.held():
-            for file in self._names():
-                if not candidates:
+            unnamed = set(self._blobs.all())
+            for file in set(self._names()).difference(but):
+                if not unnamed:
                     break
-                candidates -= self._named_in(file)
-            for sha256 in candidates:
+                unnamed -= self._named_in(file)
+            for sha256 in unnamed:
                 self._blobs.remove(sha256)
-        return len(candidates)
 
     def _named_in(self, file: str) -> set[str]:
         """The contents that a file names."""
@@ -211,11 +204,10 @@ def _is_log(name: str) -> bool:
 
 
 def _pieces(descriptor: int) -> Iterator[bytes]:
-    with open(descriptor, "rb", closefd=False) as stream:
-        rest = b""
-        while piece := stream.read(_PIECE_BYTES):
-            yield rest + piece
-            rest = (rest + piece)[-_OVERLAP_BYTES:]
+    rest = b""
+    for piece in files.pieces(descriptor):
+        yield rest + piece
+        rest = (rest + piece)[-_OVERLAP_BYTES:]
 
 
 def _last_stamp(descriptor: int, size: int) -> Stamp | None:

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import NamedTuple, cast
 
 from memory_service.errors import InvalidRequest
+from memory_service.sessions.fields import Fields
 from memory_service.sessions.media import Detached, Encoding, Part, detach
 from memory_service.sessions.records import (
     Body,
@@ -215,59 +216,8 @@ def _is_deep(value: Json) -> bool:
     return True
 
 
-class _Fields:
-    """The fields of an object, each asked for by its type; `ValueError` if it has another."""
-
-    def __init__(self, fields: Json) -> None:
-        if not isinstance(fields, dict):
-            raise ValueError("no object")
-        self._fields = fields
-
-    def integer(self, name: str) -> int:
-        value = self._fields.get(name)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"{name} is no integer")
-        return value
-
-    def integer_or_none(self, name: str) -> int | None:
-        return None if self._fields.get(name) is None else self.integer(name)
-
-    def text(self, name: str) -> str:
-        value = self._fields.get(name)
-        if not isinstance(value, str):
-            raise ValueError(f"{name} is no text")
-        return value
-
-    def text_or_none(self, name: str) -> str | None:
-        return None if self._fields.get(name) is None else self.text(name)
-
-    def text_or(self, name: str, otherwise: str) -> str:
-        return self.text(name) if self.has(name) else otherwise
-
-    def items(self, name: str) -> list[Json]:
-        value = self._fields.get(name, [])
-        if not isinstance(value, list):
-            raise ValueError(f"{name} is no list")
-        return value
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        return tuple(str(item) for item in self.items(name))
-
-    def mapping(self, name: str) -> Mapping[str, Json]:
-        value = self._fields.get(name, {})
-        if not isinstance(value, dict):
-            raise ValueError(f"{name} is no object")
-        return value
-
-    def has(self, name: str) -> bool:
-        return self._fields.get(name) is not None
-
-    def truth(self, name: str) -> bool:
-        return self._fields.get(name) is True
-
-
 def _body(kind: str, parsed: Json, line: bytes, begins: int) -> tuple[Body, tuple[Part, ...]]:
-    fields = _Fields(parsed)
+    fields = Fields(parsed)
     if kind == "message":
         return _message(fields, line, begins)
     form = _FORMS.get(kind)
@@ -276,9 +226,9 @@ def _body(kind: str, parsed: Json, line: bytes, begins: int) -> tuple[Body, tupl
     return form.read(fields), ()
 
 
-def _message(fields: _Fields, line: bytes, begins: int) -> tuple[Message, tuple[Part, ...]]:
-    usage = _usage(_Fields(dict(fields.mapping("usage")))) if fields.has("usage") else None
-    parts = tuple(_part(_Fields(item)) for item in fields.items("media")) if fields.has("media") else ()
+def _message(fields: Fields, line: bytes, begins: int) -> tuple[Message, tuple[Part, ...]]:
+    usage = _usage(Fields(dict(fields.mapping("usage")))) if fields.has("usage") else None
+    parts = tuple(_part(Fields(item)) for item in fields.items("media")) if fields.has("media") else ()
     if fields.has("text"):
         text = fields.text("text")
     else:
@@ -289,7 +239,7 @@ def _message(fields: _Fields, line: bytes, begins: int) -> tuple[Message, tuple[
     return Message(text=text, usage=usage), parts
 
 
-def _part(fields: _Fields) -> Part:
+def _part(fields: Fields) -> Part:
     encoding = fields.text("encoding")
     if encoding not in ("base64", "text"):
         raise ValueError("an unknown encoding")
@@ -303,7 +253,7 @@ def _part(fields: _Fields) -> Part:
     )
 
 
-def _header(fields: _Fields) -> SessionHeader:
+def _header(fields: Fields) -> SessionHeader:
     return SessionHeader(
         session_id=fields.text("session_id"),
         model=fields.text_or_none("model"),
@@ -314,7 +264,7 @@ def _header(fields: _Fields) -> SessionHeader:
     )
 
 
-def _usage(fields: _Fields) -> Usage:
+def _usage(fields: Fields) -> Usage:
     return Usage(
         input_tokens=fields.integer_or_none("input_tokens") or 0,
         output_tokens=fields.integer_or_none("output_tokens") or 0,
@@ -334,7 +284,7 @@ def _part_of_summary(item: Json) -> str | tuple[int, int]:
     raise ValueError("no part of a summary")
 
 
-def _compaction(fields: _Fields) -> Compaction:
+def _compaction(fields: Fields) -> Compaction:
     return Compaction(
         base=fields.integer_or_none("base"),
         upto=fields.integer_or_none("upto") or 0,
@@ -361,12 +311,12 @@ def _compaction(fields: _Fields) -> Compaction:
     )
 
 
-def _flush(fields: _Fields) -> Flush:
+def _flush(fields: Fields) -> Flush:
     return Flush(
         from_seq=fields.integer("from_seq"),
         to_seq=fields.integer("to_seq"),
         method=fields.text_or("method", ""),
-        written=fields.integer_or_none("written") or 0,
+        written=fields.count("written"),  # their ids, in older logs
         reason=fields.text("reason"),
     )
 
@@ -376,7 +326,7 @@ class _Form:
     """How one kind of record is read back."""
 
     made: type[Body]
-    read: Callable[[_Fields], Body]
+    read: Callable[[Fields], Body]
 
 
 _FORMS: dict[str, _Form] = {

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from memory_service import files
@@ -204,12 +205,11 @@ class JsonlLog:
         if keep_last < 0:
             raise InvalidRequest(f"A log cannot keep {keep_last} lines. Use 0 or more.")
         with self.writing(must_exist=True) as descriptor:
-            raw = files.read_all(descriptor)
-            kept, gone = trims.kept_lines(raw, keep_last)
-            backup = save_beside(self._path, raw, "bak")
+            kept, gone = trims.kept_lines(lambda: files.whole_lines(descriptor), keep_last)
+            backup = save_beside(self._path, lambda: files.pieces(descriptor), "bak")
             made = draft(Trimmed(backup=backup.name, lines=gone))
             try:
-                self._replace(descriptor, b"".join((*kept, *self._lines([made]))))
+                self._replace(descriptor, (*kept, *self._lines([made])))
             except BaseException:
                 with suppress(OSError):
                     backup.unlink()
@@ -224,13 +224,14 @@ class JsonlLog:
             StorageFailed: The disk did not take it; the log is as it was.
         """
         with self.writing(must_exist=True) as descriptor:
-            raw = files.read_all(descriptor)
-            names = trims.backups(raw, self._path.name)
+            names = trims.backups(files.whole_lines(descriptor), self._path.name)
             backup = next((file for name in names if (file := self._path.with_name(name)).is_file()), None)
             if backup is None:
                 raise NotFound(f"The log of {self._session_id} has no trim to take back. Nothing has to be done.")
             with opened(backup) as earlier:
-                self._replace(descriptor, trims.restored(files.read_all(earlier), raw))
+                last_seq = trims.last_seq(files.whole_lines(earlier))
+                newer = trims.newer(files.whole_lines(descriptor), last_seq)
+                self._replace(descriptor, chain(files.pieces(earlier), newer))
             files.remove_durably(backup)
 
     @contextmanager
@@ -301,7 +302,7 @@ class JsonlLog:
     def _lost_header(self) -> SessionHeader:
         return SessionHeader(session_id=self._session_id, rebuilt=True)
 
-    def _replace(self, descriptor: int, raw: bytes) -> None:
+    def _replace(self, descriptor: int, raw: Iterable[bytes]) -> None:
         if not files.replace_durably(self._path, raw, expected=files.signature(os.fstat(descriptor))):
             raise files.restless(self._path.name)
 

@@ -7,6 +7,8 @@ ours, is left alone; each finding is told once.
 from __future__ import annotations
 
 import itertools
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from memory_service import files
@@ -68,13 +70,11 @@ class Mending:
         self._offsets.refresh(descriptor)
         if self._offsets.is_torn:
             end = self._offsets.end
-            with open(descriptor, "rb", closefd=False) as stream:
-                stream.seek(end)
-                torn = stream.read()
-            kept = save_beside(self._path, torn, "torn")
+            torn_bytes = os.fstat(descriptor).st_size - end
+            kept = save_beside(self._path, lambda: files.pieces(descriptor, end), "torn")
             files.truncate_durably(descriptor, end)
             self._offsets.refresh(descriptor)
-            told = f"The last {len(torn)} bytes of {self._path.name} were no whole record; {kept.name} has them."
+            told = f"The last {torn_bytes} bytes of {self._path.name} were no whole record; {kept.name} has them."
             self.note("torn", told)
         if self._is_foreign():
             self.note("foreign", f"{self._path.name} holds no record of a session.")
@@ -85,14 +85,19 @@ class Mending:
         return not self._offsets.last_seq and self._offsets.end > 0
 
 
-def save_beside(path: Path, raw: bytes, ending: str) -> Path:
+def save_beside(path: Path, read: Callable[[], Iterable[bytes]], ending: str) -> Path:
     """Writes a file beside a log, under a name that is free.
+
+    Args:
+        path: The log.
+        read: Gives the content in pieces, from its beginning each time.
+        ending: What follows the name of the log.
 
     Raises:
         StorageFailed: The disk did not take it.
     """
     for number in itertools.count(1):
         target = path.with_name(f"{path.name}.{ending}" + (f"-{number}" if number > 1 else ""))
-        if files.current_signature(target) is None and files.replace_durably(target, raw, expected=None):
+        if files.current_signature(target) is None and files.replace_durably(target, read(), expected=None):
             break
     return target

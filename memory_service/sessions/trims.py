@@ -1,4 +1,4 @@
-"""Owns what a trim leaves of a log, and how it is taken back: bytes in, bytes out. Pure.
+"""Owns what a trim leaves of a log, and what is needed to take it back: lines in, lines out. Pure.
 
 Invariants: a line that stays is the same, byte for byte, and keeps its number; taking a trim back loses nothing
 that was appended since.
@@ -7,7 +7,9 @@ that was appended since.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import dropwhile
 
 from memory_service.sessions.lines import decode, stamp
 from memory_service.sessions.records import Trimmed
@@ -17,38 +19,48 @@ _GOES = frozenset({"message", "usage"})
 _ASIDE = re.compile(r"\.(?:bak|torn)(?:-[1-9][0-9]{0,8})?")
 
 
-def kept_lines(raw: bytes, keep_last: int) -> tuple[list[bytes], int]:
-    """The lines that stay when the last `keep_last` do, and how many go."""
-    lines = _lines(raw)
-    border = max(0, len(lines) - keep_last)
-    kept = [line for line in lines[:border] if (place := stamp(line)) is not None and place.kind not in _GOES]
-    kept += lines[border:]
-    return kept, len(lines) - len(kept)
+def kept_lines(read: Callable[[], Iterable[bytes]], keep_last: int) -> tuple[list[bytes], int]:
+    """The lines that stay when the last `keep_last` do, and how many go.
+
+    Args:
+        read: Gives the whole lines of the log, from the first on each time.
+        keep_last: How many stay whatever they are.
+    """
+    count = sum(1 for _ in read())
+    border = max(0, count - keep_last)
+    kept = [line for at, line in enumerate(read()) if at >= border or _stays(line)]
+    return kept, count - len(kept)
 
 
-def restored(backup: bytes, raw: bytes) -> bytes:
-    """The log as it was before a trim, and what was appended since."""
-    last = max((place.seq for line in _lines(backup) if (place := stamp(line))), default=0)
-    lines = _lines(raw)
-    newer = next((at for at, line in enumerate(lines) if (place := stamp(line)) and place.seq > last), len(lines))
-    return backup + b"".join(lines[newer:])
+def _stays(line: bytes) -> bool:
+    place = stamp(line)
+    return place is not None and place.kind not in _GOES
 
 
-def backups(raw: bytes, name: str) -> Iterator[str]:
+def last_seq(lines: Iterable[bytes]) -> int:
+    """The highest number of some lines; 0 if none has one."""
+    return max((place.seq for line in lines if (place := stamp(line))), default=0)
+
+
+def newer(lines: Iterable[bytes], seq: int) -> Iterator[bytes]:
+    """The lines from the first one on that was written after the record `seq`."""
+    return dropwhile(lambda line: (place := stamp(line)) is None or place.seq <= seq, lines)
+
+
+def backups(lines: Iterable[bytes], name: str) -> list[str]:
     """The files that the trims of the log `name` left, newest first; some may be gone."""
-    for line in reversed(_lines(raw)):
+    found = list[str]()
+    for line in lines:
         place = stamp(line)
-        if place is not None and place.kind == "trimmed":
+        if place is None or place.kind != "trimmed":
+            continue
+        with suppress(ValueError):  # of a line that was damaged nobody knows the file
             body = decode(line).record.body
             if isinstance(body, Trimmed) and is_aside(body.backup, name):
-                yield body.backup
+                found.append(body.backup)
+    return found[::-1]
 
 
 def is_aside(file: str, name: str) -> bool:
     """Whether a file was put beside the log `name` by a trim or a repair."""
     return file.startswith(name) and _ASIDE.fullmatch(file, len(name)) is not None
-
-
-def _lines(raw: bytes) -> list[bytes]:
-    """The whole lines, with their ends; nothing but LF ends one."""
-    return [line + b"\n" for line in raw.split(b"\n")[:-1]]

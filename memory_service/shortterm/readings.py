@@ -7,6 +7,7 @@ of another model, is not used; plans work with estimates and one factor, so that
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from memory_service.llm.tokenizer import exact_counter
 from memory_service.messages import message_tokens, text_of, tool_calls_of
@@ -35,8 +36,7 @@ def scale_of(state: SessionState, seen: Callable[[], View], model: str | None) -
     """
     pairs = pairs_of([(each.seq, each.usage) for each in state.usages], model)
     if pairs:
-        # What a prompt was taken for is all of it, so no overhead is left out.
-        return learned_scale(pairs, overhead_tokens=0), "usage"
+        return learned_scale(pairs), "usage"
     counter = exact_counter(model) if model else None
     return (_exact(seen(), counter), "tokenizer") if counter is not None else (1.0, "estimate")
 
@@ -63,9 +63,7 @@ def reading_of(
             model=model,
         )
     reading = measured([gauge.lead_tokens, *gauge.sizes], anchor=anchor, scale=factor)
-    if anchor is not None:
-        return reading
-    return Reading(tokens=reading.tokens, prompt_tokens=reading.prompt_tokens, source=source, scale=factor)
+    return reading if anchor is not None else replace(reading, source=source)
 
 
 def _exact(view: View, counter: Callable[[str], int]) -> float:

@@ -175,4 +175,19 @@ def test_the_status_names_an_outdated_index(tmp_path: Path) -> None:
         status = answers.status(W, service.status(W), configured)
     round_trip(status)
     assert status.fingerprint != status.current_fingerprint
-    assert status.degraded == ["index: made with another model or version. Run `memory-service reindex --full`."]
+    (told,) = status.degraded
+    assert told.startswith("index: The index was made with the model hash-")
+    assert "Run `memory-service reindex --full`" in told
+
+
+def test_the_status_says_that_an_outdated_index_is_being_made_anew(tmp_path: Path) -> None:
+    configured = settings(tmp_path)
+    with MemoryService(configured, embedder=HashEmbedder()) as service:
+        service.remember(W, NewMemory(text="one"))
+    told: list[str] = []
+    with MemoryService(configured, embedder=HashEmbedder(seed=1)) as service:
+        service.reindex(
+            W, full=True, on_progress=lambda _: told.extend(answers.status(W, service.status(W), configured).degraded)
+        )
+        assert answers.status(W, service.status(W), configured).degraded == []
+    assert told and all("is being made anew: " in each and "reindex --full" not in each for each in told)

@@ -100,8 +100,9 @@ def test_the_bundled_model_is_sound(home: Path) -> None:
 
 def test_a_home_that_is_not_there_yet_is_not_made(tmp_path: Path) -> None:
     findings = examined(tmp_path / "none")
-    assert list(findings) == PARTS[:3]
+    assert list(findings) == [*PARTS[:3], "workspace"]
     assert wrong(findings) == {}
+    assert findings["workspace"].detail == "there is none of the name default yet; a first memory makes it"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -149,6 +150,16 @@ def test_a_rebuild_that_was_interrupted(home: Path) -> None:
     assert wrong(examined(home)) == {}
 
 
+def test_a_rebuild_that_runs_is_no_fault(home: Path) -> None:
+    seen: list[Finding] = []
+    index = Index(home / W, HashEmbedder(seed=1))
+    index.sync(full=True, on_progress=lambda _: seen.append(examined(home, HashEmbedder(seed=1))["index"]))
+    index.close()
+    assert all(finding.ok for finding in seen)
+    shares = [re.fullmatch(r"it is being made anew: (\d+)% of the files are done", finding.detail) for finding in seen]
+    assert all(shares) and examined(home, HashEmbedder(seed=1))["index"].ok
+
+
 def stopping_after(times: int) -> Callable[[], bool]:
     """Says no so many times, and then yes."""
     asked = iter(range(times))
@@ -171,7 +182,7 @@ def test_a_file_that_is_not_utf_8(home: Path) -> None:
     found = wrong(examined(home))
     assert set(found) == {"files"}
     assert found["files"].detail.startswith("memory/bad.md is not indexed: it is not UTF-8 (byte 0xe9 in line 1)")
-    assert found["files"].remedy == "Mend the file and run `memory-service reindex`."
+    assert found["files"].remedy == "Save it as UTF-8. Then run `memory-service reindex`."
 
 
 def test_files_that_changed(home: Path) -> None:
@@ -215,6 +226,7 @@ def test_a_model_that_is_no_good(home: Path, embedder: HashEmbedder, detail: str
     findings = examined(home, embedder)
     assert list(findings) == PARTS, "the other parts are looked at all the same"
     assert wrong(findings)["model"].detail == detail
+    assert findings["round trip"].detail == "a memory was written, found by words, and erased", "it is named once"
     assert findings["home"].ok
     assert below(home) == before
 

@@ -152,6 +152,8 @@ def test_what_is_written_is_read_back(text: str) -> None:
 @example(["- -\n# Heading"])
 @example(["|---|\n# Heading"])
 @example([":-\n# Heading"])
+@example(["- a\n> quote\n# Heading"])
+@example(["* * *\n> quote\n# Heading"])
 def test_no_text_makes_another_entry_or_heading(texts: list[str]) -> None:
     content, ids = _page_of(texts)
     assert [entry.memory_id for entry in find_entries(content, DAY)] == list(dict.fromkeys(ids))

@@ -82,6 +82,11 @@ def test_what_cannot_be_read_says_what_to_write(entry: str) -> None:
         read_extra_path(entry)
 
 
+def test_a_name_that_cannot_be_one_leaves_the_folder_to_be_named() -> None:
+    with pytest.raises(ValueError, match=r"write NAME=/a/b$"):
+        read_extra_path("no!name=/a/b")
+
+
 def test_two_alike_names_need_another() -> None:
     with pytest.raises(ValueError, match="such as docs-2=/b/docs"):
         read_extra_paths(("/a/docs", "/b/docs"))
@@ -103,6 +108,12 @@ def test_the_setting_is_a_list_a_text_or_a_table(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("value", ["notes", ["/a/x", "/b/x"], {"No Name": ["/a/x"]}, {"default": 3}, 3, [3]])
 def test_a_setting_that_cannot_be_used_is_named(tmp_path: Path, value: object) -> None:
     with pytest.raises(InvalidRequest, match="'extra_paths"):
+        load_settings(home=tmp_path, extra_paths=value)
+
+
+@pytest.mark.parametrize("value", [5, True, {"default": 5}])
+def test_a_setting_of_another_kind_says_what_to_write(tmp_path: Path, value: object) -> None:
+    with pytest.raises(InvalidRequest, match="write a folder, a list of folders, or a table of these by workspace"):
         load_settings(home=tmp_path, extra_paths=value)
 
 
@@ -165,8 +176,10 @@ def test_a_folder_that_is_away_is_told_and_one_that_is_not_named_leaves_the_inde
         assert service.reindex("default").removed == 0
         (failed,) = service.status("default").failed
         assert failed.path == "@d" and str(docs) in failed.reason
-        wrong = {finding.name: finding.detail for finding in service.examine("default") if not finding.ok}
-        assert str(docs) in wrong["files"]
+        wrong = {finding.name: finding for finding in service.examine("default") if not finding.ok}
+        assert wrong["files"].detail == f"@d is not indexed: the folder {docs} is not there"
+        remedy = "Bring it back, or take it out of extra_paths. Then run `memory-service reindex`."
+        assert wrong["files"].remedy == remedy
         assert service.search("default", "parse_kettle", kept=FILES).hits
         with pytest.raises(NotFound):
             service.read_file("default", "@d/net.py")

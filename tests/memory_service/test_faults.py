@@ -199,8 +199,7 @@ def test_a_clock_that_goes_back(home: Path) -> None:
     write(home, "memory/2044-05-01.md", "- In May the numbat will count to number77.\n")
     with opened(home) as service:
         now = [service.settings.now() + ahead]
-        service._open.clear()
-        memory = service._memory(NAME)
+        memory = service._workspaces.memory(NAME)
         memory.files._daybook._now = lambda: now[0]
         first = service.remember(NAME, NewMemory(text="Written while the clock was wrong."))
         now[0] -= ahead

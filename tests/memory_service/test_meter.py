@@ -19,7 +19,6 @@ from memory_service.meter import (
     Anchor,
     Reading,
     anchor_of,
-    learned_overhead,
     learned_scale,
     measured,
     pairs_of,
@@ -41,29 +40,20 @@ def usage(tokens: int, output: int = 0, model: str | None = None, estimated: int
 
 
 def test_the_provider_s_count_is_taken_and_only_the_rest_estimated() -> None:
-    reading = measured([100, 200, 50, 30], anchor=Anchor(tokens=1_000, covered=2), scale=1.5, overhead_tokens=400)
-    assert reading == Reading(tokens=720, prompt_tokens=1_120, source="usage", scale=1.5)
+    reading = measured([100, 200, 50, 30], anchor=Anchor(tokens=1_000, covered=2), scale=1.5)
+    assert reading == Reading(tokens=1_120, source="usage", scale=1.5)
 
 
 def test_without_it_all_is_estimated_and_corrected() -> None:
-    reading = measured([100, 200], scale=1.5, overhead_tokens=400)
-    assert reading == Reading(tokens=450, prompt_tokens=850, source="estimate", scale=1.5)
+    assert measured([100, 200], scale=1.5) == Reading(tokens=450, source="estimate", scale=1.5)
 
 
-def test_exact_sizes_are_not_corrected() -> None:
-    reading = measured([100, 200], scale=1.5, overhead_tokens=400, exact=True)
-    assert reading == Reading(tokens=300, prompt_tokens=700, source="tokenizer", scale=1.0)
-    after = measured([100, 200], anchor=Anchor(tokens=900, covered=1), scale=1.5, exact=True)
-    assert (after.tokens, after.source) == (1_100, "usage")
-
-
-@given(sizes, scales, st.integers(0, 30_000), st.booleans())
-def test_overhead_is_in_the_prompt_and_not_in_the_messages(
-    estimates: list[int], scale: float, overhead: int, anchored: bool
+@given(sizes, scales, st.booleans())
+def test_what_comes_after_a_count_is_corrected_and_rounded_up(
+    estimates: list[int], scale: float, anchored: bool
 ) -> None:
-    anchor = Anchor(tokens=overhead + 5_000, covered=len(estimates) // 2) if anchored else None
-    reading = measured(estimates, anchor=anchor, scale=scale, overhead_tokens=overhead)
-    assert reading.prompt_tokens == reading.tokens + overhead
+    anchor = Anchor(tokens=5_000, covered=len(estimates) // 2) if anchored else None
+    reading = measured(estimates, anchor=anchor, scale=scale)
     after = sum(estimates[len(estimates) // 2 :]) if anchored else sum(estimates)
     assert -1e-3 < reading.tokens - 5_000 * anchored - after * scale < 1 + 1e-3
 
@@ -144,66 +134,29 @@ def test_names_of_one_model(one: str | None, other: str | None, same: bool) -> N
 # --- learning ------------------------------------------------------------------------------------------------------
 
 
-@given(calls, st.none() | st.integers(0, 50_000))
-def test_what_is_learned_has_bounds_and_is_the_same_each_time(
-    pairs: list[tuple[int, int]], overhead: int | None
-) -> None:
-    scale = learned_scale(pairs, overhead_tokens=overhead)
+@given(calls)
+def test_what_is_learned_has_bounds_and_is_the_same_each_time(pairs: list[tuple[int, int]]) -> None:
+    scale = learned_scale(pairs)
     assert LEAST_SCALE <= scale <= MOST_SCALE
-    assert learned_scale(iter(pairs), overhead_tokens=overhead) == scale
-    assert 0 <= learned_overhead(pairs) <= max((real for _, real in pairs), default=0)
+    assert learned_scale(iter(pairs)) == scale
 
 
 def test_nothing_is_learned_from_nothing() -> None:
-    assert learned_scale([]) == learned_scale([], overhead_tokens=0) == 1.0
-    assert learned_scale([(1_000, 1_900)]) == 1.0
-    assert learned_scale([(1_000, 1_900)], overhead_tokens=0) == 1.9
-    assert learned_overhead([]) == 0
-
-
-@given(st.integers(0, 30_000), st.integers(1, 4_000), st.floats(0.7, 2.0))
-def test_an_overhead_is_learned_from_the_first_call_and_never_negative(
-    overhead: int, estimate: int, ratio: float
-) -> None:
-    learned = learned_overhead([(estimate, round(ratio * estimate) + overhead)])
-    assert max(overhead - 2 * estimate, 0) <= learned <= overhead
-
-
-def test_a_long_first_prompt_is_not_taken_for_overhead() -> None:
-    # Twice the estimate, as Thai is: as overhead, the other half would fill a window of 64,000.
-    assert learned_overhead([(50_000, 100_000)]) == 0
-
-
-@given(st.integers(0, 30_000), st.floats(0.7, 2.0), st.lists(st.integers(100, 5_000), min_size=3, max_size=15))
-def test_growth_tells_scale_and_overhead_apart(overhead: int, ratio: float, growth: list[int]) -> None:
-    taken = [sum(growth[: at + 1]) for at in range(len(growth))]
-    pairs = [(estimate, round(ratio * estimate) + overhead) for estimate in taken]
-    assert learned_scale(pairs) == pytest.approx(ratio, rel=0.02)
-    assert learned_overhead(pairs) == pytest.approx(overhead, abs=0.02 * ratio * taken[0] + 2)
-
-
-def test_a_fall_tells_as_much_as_a_rise() -> None:
-    pairs = [(40_000, 63_000), (2_000, 6_000), (2_010, 9_999)]
-    assert learned_scale(pairs) == 1.5
-    assert learned_overhead(pairs) == 3_000
+    assert learned_scale([]) == 1.0
+    assert learned_scale([(1_000, 1_900)]) == 1.9
 
 
 @pytest.mark.parametrize("odd", [12, 900_000])
 def test_one_call_that_counted_something_else_does_not_decide(odd: int) -> None:
     # Without its cached part, or with a picture that was estimated as a label.
     pairs = [(10_000, 12_000), (20_000, 24_000), (30_000, odd), (40_000, 48_000), (50_000, 60_000)]
-    assert 1.1 < learned_scale(pairs, overhead_tokens=0) < 1.45
-
-
-def test_the_smallest_call_tells_most_of_the_overhead() -> None:
-    assert learned_overhead([(1_000, 4_000), (50_000, 60_000), (90_000, 101_000)]) == pytest.approx(2_930, abs=20)
-    assert learned_overhead([(90_000, 101_000), (50_000, 60_000), (1_000, 4_000)]) == pytest.approx(2_900, abs=50)
+    assert 1.1 < learned_scale(pairs) < 1.45
 
 
 def test_newer_calls_weigh_more() -> None:
     english, chinese = [(10_000, 9_000)] * 5, [(10_000, 16_000)] * 5
-    assert learned_scale(english + chinese, overhead_tokens=0) > 1.4
-    assert learned_scale(chinese + english, overhead_tokens=0) < 1.1
+    assert learned_scale(english + chinese) > 1.4
+    assert learned_scale(chinese + english) < 1.1
 
 
 def test_pairs_are_of_one_model_and_complete() -> None:
@@ -227,35 +180,29 @@ CHINESE = "每周二站会之后部署，浇水系统先于灯光。"
 
 @dataclass
 class Session:
-    """A conversation whose provider counts `ratio` tokens for each one estimated."""
+    """A conversation whose provider counts `ratio` tokens for each one estimated, the system prompt among them."""
 
     ratio: float
-    overhead: int
-    knows_overhead: bool
+    lead: int
     rng: random.Random
 
     def readings(self) -> Iterator[tuple[int, Reading, int]]:
         """Each time a call is due: how many were made, what is read, and what it really takes."""
-        estimates, counted = list[int](), list[tuple[int, Usage]]()
+        estimates, counted = [self.lead], list[tuple[int, Usage]]()
         while sum(estimates) * self.ratio < 110_000:
-            for _ in range(self.rng.randint(1, 4)):
-                estimates.append(self._message("user"))
-            reading = self._read(estimates, counted)
-            real = self._real(estimates) + self.overhead
-            yield len(counted), reading, real
+            estimates += [self._message("user") for _ in range(self.rng.randint(1, 4))]
+            real = self._real(estimates)
+            yield len(counted), self._read(estimates, counted), real
             prompt = sum(estimates)
             estimates.append(self._message("assistant"))
-            spoken = usage(real, self._real(estimates) + self.overhead - real, estimated=prompt)
-            counted.append((len(estimates), spoken))
+            spoken = usage(real, self._real(estimates) - real, estimated=prompt)
+            counted.append((len(estimates) - 1, spoken))
 
     def _read(self, estimates: list[int], counted: list[tuple[int, Usage]]) -> Reading:
-        pairs = pairs_of(counted)
-        overhead = self.overhead if self.knows_overhead else learned_overhead(pairs)
         return measured(
             estimates,
-            anchor=anchor_of(counted, seqs=range(1, len(estimates) + 1)),
-            scale=learned_scale(pairs, overhead_tokens=self.overhead if self.knows_overhead else None),
-            overhead_tokens=overhead,
+            anchor=anchor_of(counted, seqs=range(len(estimates))),
+            scale=learned_scale(pairs_of(counted)),
         )
 
     def _message(self, role: str) -> int:
@@ -267,20 +214,20 @@ class Session:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.floats(0.7, 2.0), st.integers(0, 15_000), st.booleans(), st.integers(0, 10**6))
-def test_after_three_calls_it_is_within_five_percent(ratio: float, overhead: int, known: bool, seed: int) -> None:
-    for made, reading, real in Session(ratio, overhead, known, random.Random(seed)).readings():
+@given(st.floats(0.7, 2.0), st.integers(0, 15_000), st.integers(0, 10**6))
+def test_after_three_calls_it_is_within_five_percent(ratio: float, lead: int, seed: int) -> None:
+    for made, reading, real in Session(ratio, lead, random.Random(seed)).readings():
         if made >= 3:
-            assert 0.95 * real <= reading.prompt_tokens <= 1.05 * real + 2
+            assert 0.95 * real <= reading.tokens <= 1.05 * real + 2
             assert reading.source == "usage"
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.floats(0.7, 2.0), st.integers(0, 15_000), st.booleans(), st.integers(0, 10**6))
-def test_compaction_begins_before_the_window_is_full(ratio: float, overhead: int, known: bool, seed: int) -> None:
+@given(st.floats(0.7, 2.0), st.integers(0, 15_000), st.integers(0, 10**6))
+def test_compaction_begins_before_the_window_is_full(ratio: float, lead: int, seed: int) -> None:
     window = ContextWindow(tokens=64_000, source="session")
-    for made, reading, real in Session(ratio, overhead, known, random.Random(seed)).readings():
-        budget = budget_for(window, DEFAULT, overhead_tokens=reading.prompt_tokens - reading.tokens)
+    budget = budget_for(window, DEFAULT)
+    for made, reading, real in Session(ratio, lead, random.Random(seed)).readings():
         if made >= 3 and real > window.tokens - budget.reserve_tokens:
             assert budget.pressure(reading.tokens) == "hard"
 
@@ -289,7 +236,7 @@ def test_long_sessions_are_measured_in_linear_time() -> None:
     estimates = list(range(200_000))
     counted = [(at, usage(at + 1, estimated=at)) for at in range(1, 100_000)]
     began = time.process_time()
-    assert learned_scale(pairs_of(counted)) == pytest.approx(1.0)
+    assert learned_scale(pairs_of(counted)) == pytest.approx(1.0, rel=1e-4)
     anchor = anchor_of(counted, seqs=estimates)
     assert measured(estimates, anchor=anchor).source == "usage"
     assert time.process_time() - began < 25

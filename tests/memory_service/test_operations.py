@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from indexer import StoreFull, SyncCancelled, SyncProgress, SyncReport
 from indexer.testing import HashEmbedder
-from memory_service.errors import NotFound, TooManyRequests
+from memory_service.errors import CallCancelled, NotFound, TooManyRequests
 from memory_service.operations import Operation, Operations, with_progress
 from memory_service.service import MemoryService
 from tests.serving import settings
@@ -203,3 +203,12 @@ def test_a_real_reindex_in_the_background(tmp_path: Path) -> None:
         assert done.report is not None and done.report.added == 30
         again = ended(service.operations, service.start_reindex("default", ["memory/01.md"], full=False))
         assert again.report is not None and (again.report.added, again.report.unchanged) == (0, 1)
+
+
+def test_none_begins_after_the_end() -> None:
+    operations = Operations()
+    operations.close()
+    with pytest.raises(CallCancelled, match="closed"):
+        operations.start("one", lambda on_progress, cancelled: SyncReport())
+    assert operations.running() == 0
+    operations.close()

@@ -86,6 +86,7 @@ BLOCKS: dict[str, tuple[str, Shape]] = {
     "nested quotes": ("> a\n>> b\n> c\n\n>d", [(1, 1, "a"), (2, 3, "b\nc"), (5, 5, "d")]),
     "list in a quote": ("> - a\n>   b\n> - c", [(1, 2, "a\nb"), (3, 3, "c")]),
     "quote in an item": ("- a\n  > b\n  > c\n- > d", [(1, 3, "a\nb\nc"), (4, 4, "d")]),
+    "quote in an outer item": ("- a\n  - b\n  > c\n  # d\n- e", [(1, 1, "a"), (2, 4, "b\nc\n# d"), (5, 5, "e")]),
     "heading in a quote": ("> ## a\n> b", [(1, 1, "a"), (2, 2, "b")]),
     "fence in a quote": ("> ```\n> a\n>\n>   b\n> ```\nc", [(1, 5, "a\n\n  b"), (6, 6, "c")]),
     "a fence ends with its quote": ("> ```\n> a\nb", [(1, 2, "a"), (3, 3, "b")]),

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
+from indexer.loopback import Exchange, LoopbackServer, Request
 from indexer.testing import HashEmbedder
 
 DIMENSIONS = 8
 _EMBEDDER = HashEmbedder(DIMENSIONS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A request; names of headers are in lower case."""
-
-    path: str
-    headers: Mapping[str, str]
-    body: Mapping[str, Any]
-    at_seconds: float
-
-    @property
-    def texts(self) -> list[str]:
-        found = self.body.get("input") or self.body.get("texts") or []
-        return [found] if isinstance(found, str) else list(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +37,7 @@ class Hang:
 
 
 Answer = Said | Cut | Hang
-Behaviour = Callable[[Asked], Answer]
+Behaviour = Callable[[Request], Answer]
 
 
 def failing(message: str, status: int = 400, code: str | None = None, **headers: str) -> Said:
@@ -74,95 +56,48 @@ def numbered(rows: list[tuple[int | None, Any]]) -> Said:
     return Said(body={"object": "list", "model": "any", "data": entries, "usage": usage})
 
 
-def sound(asked: Asked) -> Answer:
-    return vectors(asked.texts)
+def texts_of(asked: Request) -> list[str]:
+    found = asked.body.get("input") or asked.body.get("texts") or []
+    return [found] if isinstance(found, str) else list(found)
 
 
-class EmbeddingServer:
+def sound(asked: Request) -> Answer:
+    return vectors(texts_of(asked))
+
+
+class EmbeddingServer(LoopbackServer):
     """Runs while its `with` block does.
 
     Attributes:
-        requests: What it was asked so far.
-        url: What a client takes as its base URL.
         most_at_once: How many requests it was answering at the same time.
         behaviour: What it answers; may be changed while it runs.
     """
 
     def __init__(self, behaviour: Behaviour = sound) -> None:
+        super().__init__()
         self.behaviour = behaviour
-        self.requests: list[Asked] = []
         self.most_at_once = 0
         self._at_once = 0
         self._counting = threading.Lock()
-        self._stopping = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="embedding-server")
 
     @property
     def sizes(self) -> list[int]:
         """How many texts each request had."""
-        return [len(asked.texts) for asked in self.requests]
+        return [len(texts_of(asked)) for asked in self.requests]
 
-    def __enter__(self) -> EmbeddingServer:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stopping.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def _play(self, handler: BaseHTTPRequestHandler) -> None:
-        body = json.loads(handler.rfile.read(int(handler.headers.get("content-length", 0))) or b"{}")
-        headers = {name.lower(): value for name, value in handler.headers.items()}
-        asked = Asked(path=handler.path, headers=headers, body=body, at_seconds=time.monotonic())
+    def answer(self, exchange: Exchange) -> None:
         with self._counting:
-            self.requests.append(asked)
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            self._answer(handler, self.behaviour(asked))
+            match self.behaviour(exchange.request):
+                case Said(body=body, status=status, headers=headers):
+                    # NaN and Infinity are what json writes of them, and what some servers send.
+                    exchange.send(status, body if isinstance(body, str) else json.dumps(body), headers)
+                case Hang(seconds):
+                    exchange.hang_up(seconds)
+                case Cut():
+                    exchange.hang_up()
         finally:
             with self._counting:
                 self._at_once -= 1
-
-    def _answer(self, handler: BaseHTTPRequestHandler, answer: Answer) -> None:
-        if not isinstance(answer, Said):
-            if isinstance(answer, Hang):
-                self._stopping.wait(answer.seconds)
-            handler.connection.shutdown(socket.SHUT_RDWR)
-            handler.close_connection = True
-            return
-        # NaN and Infinity are what json writes of them, and what some servers send.
-        content = (answer.body if isinstance(answer.body, str) else json.dumps(answer.body)).encode()
-        handler.send_response(answer.status)
-        for name, value in {"content-type": "application/json", **answer.headers}.items():
-            handler.send_header(name, value)
-        handler.send_header("content-length", str(len(content)))
-        handler.end_headers()
-        handler.wfile.write(content)
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that went away: tests let them."""
-
-
-def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            server._play(self)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Print nothing."""
-
-    return Handler

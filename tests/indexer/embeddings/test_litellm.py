@@ -18,12 +18,12 @@ from indexer.embeddings.base import Embedder
 from indexer.embeddings.cache import CachedEmbedder
 from indexer.embeddings.litellm import LiteLLMEmbedder
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.loopback import Request
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from tests.indexer.embeddings.serving import (
     DIMENSIONS,
     Answer,
-    Asked,
     Behaviour,
     Cut,
     EmbeddingServer,
@@ -32,6 +32,7 @@ from tests.indexer.embeddings.serving import (
     failing,
     numbered,
     sound,
+    texts_of,
     vectors,
 )
 
@@ -94,7 +95,7 @@ def times(*answers: Answer, then: Behaviour = sound) -> Behaviour:
     left = iter(answers)
     lock = threading.Lock()
 
-    def behave(asked: Asked) -> Answer:
+    def behave(asked: Request) -> Answer:
         with lock:
             return next(left, None) or then(asked)
 
@@ -123,8 +124,8 @@ def test_is_an_embedder(play: Play) -> None:
 def test_many_texts_go_in_parallel_batches_and_keep_their_order(play: Play) -> None:
     together = threading.Barrier(3, timeout=20)
 
-    def behave(asked: Asked) -> Answer:
-        if TEXTS[0] not in asked.texts:
+    def behave(asked: Request) -> Answer:
+        if TEXTS[0] not in texts_of(asked):
             together.wait()  # three of them are here at once, or this breaks
         return sound(asked)
 
@@ -152,7 +153,7 @@ def test_long_texts_make_smaller_batches(play: Play) -> None:
     ],
 )
 def test_the_most_texts_of_a_request_are_learned(play: Play, message: str, most: int) -> None:
-    played = play(lambda asked: failing(message) if len(asked.texts) > most else sound(asked))
+    played = play(lambda asked: failing(message) if len(texts_of(asked)) > most else sound(asked))
     assert np.allclose(played.embedder.embed_documents(TEXTS[:100]), expected(TEXTS[:100]), atol=1e-6)
     refused = [size for size in played.server.sizes if size > most]
     assert 1 <= len(refused) <= 6
@@ -163,8 +164,8 @@ def test_the_most_texts_of_a_request_are_learned(play: Play, message: str, most:
 
 @needs_litellm
 def test_the_most_tokens_of_a_request_are_learned(play: Play) -> None:
-    def behave(asked: Asked) -> Answer:
-        tokens = sum(len(text) // 2 for text in asked.texts)  # twice as many as estimated
+    def behave(asked: Request) -> Answer:
+        tokens = sum(len(text) // 2 for text in texts_of(asked))  # twice as many as estimated
         return failing(f"Too many tokens in batch. Max is 4000 got {tokens}") if tokens > 4000 else sound(asked)
 
     played = play(behave)
@@ -173,7 +174,7 @@ def test_the_most_tokens_of_a_request_are_learned(play: Play) -> None:
     before = len(played.server.requests)
     played.embedder.embed_documents(["word " * 41 for _ in range(120)])
     later = played.server.requests[before:]
-    assert all(sum(len(text) // 2 for text in asked.texts) <= 4000 for asked in later)
+    assert all(sum(len(text) // 2 for text in texts_of(asked)) <= 4000 for asked in later)
 
 
 @needs_litellm
@@ -186,8 +187,8 @@ def test_the_most_tokens_of_a_request_are_learned(play: Play) -> None:
     ],
 )
 def test_a_text_that_is_too_long_is_cut(play: Play, message: str) -> None:
-    def behave(asked: Asked) -> Answer:
-        longest = max(len(text) for text in asked.texts) // 3
+    def behave(asked: Request) -> Answer:
+        longest = max(len(text) for text in texts_of(asked)) // 3
         return failing(message.format(given=longest)) if longest > 512 else sound(asked)
 
     played = play(behave)
@@ -198,13 +199,13 @@ def test_a_text_that_is_too_long_is_cut(play: Play, message: str) -> None:
     before = len(played.server.requests)
     played.embedder.embed_documents([long + "again"])
     assert len(played.server.requests) == before + 1, "cut before it is sent"
-    assert long.startswith(played.server.requests[-1].texts[0])
-    assert len(played.server.requests[-1].texts[0]) > 512, "not by more than it needs"
+    assert long.startswith(texts_of(played.server.requests[-1])[0])
+    assert len(texts_of(played.server.requests[-1])[0]) > 512, "not by more than it needs"
 
 
 @needs_litellm
 def test_one_text_that_is_refused_loses_no_other(play: Play) -> None:
-    played = play(lambda asked: failing("inappropriate content") if SECRET in asked.texts else sound(asked))
+    played = play(lambda asked: failing("inappropriate content") if SECRET in texts_of(asked) else sound(asked))
     texts = [*TEXTS[:90], SECRET, *TEXTS[90:]]
     error = played.refused(texts)
     assert "no usable vector for 1 of 201 texts" in str(error)
@@ -298,8 +299,8 @@ def test_nobody_listens_at_the_address() -> None:
     ids=["quota", "key", "model"],
 )  # fmt: skip
 def test_what_is_hopeless_stops_at_once_and_keeps_what_was_made(play: Play, answer: Answer, told: str) -> None:
-    def behave(asked: Asked) -> Answer:
-        return sound(asked) if TEXTS[0] in asked.texts else answer
+    def behave(asked: Request) -> Answer:
+        return sound(asked) if TEXTS[0] in texts_of(asked) else answer
 
     played = play(behave, rest_seconds=0.4)
     error = played.refused(TEXTS, EmbedderUnavailable)
@@ -321,7 +322,7 @@ def test_what_was_made_before_a_failure_is_not_made_again(play: Play) -> None:
     lock = threading.Lock()
     answered = itertools.count()
 
-    def behave(asked: Asked) -> Answer:
+    def behave(asked: Request) -> Answer:
         with lock:
             return sound(asked) if next(answered) < 2 else failing("out of credits", 402)
 
@@ -353,14 +354,14 @@ def rows(texts: list[str]) -> list[list[float]]:
 
 @needs_litellm
 def test_vectors_in_another_order_are_put_in_theirs(play: Play) -> None:
-    played = play(lambda asked: numbered(list(reversed(list(enumerate(rows(asked.texts)))))))
+    played = play(lambda asked: numbered(list(reversed(list(enumerate(rows(texts_of(asked))))))))
     assert np.allclose(played.embedder.embed_documents(TEXTS[:9]), expected(TEXTS[:9]), atol=1e-6)
 
 
 @needs_litellm
 @pytest.mark.parametrize("index", [None, 0])
 def test_vectors_without_numbers_are_in_order(play: Play, index: int | None) -> None:
-    played = play(lambda asked: numbered([(index, row) for row in rows(asked.texts)]))
+    played = play(lambda asked: numbered([(index, row) for row in rows(texts_of(asked))]))
     assert np.allclose(played.embedder.embed_documents(TEXTS[:9]), expected(TEXTS[:9]), atol=1e-6)
 
 
@@ -368,10 +369,13 @@ def test_vectors_without_numbers_are_in_order(play: Play, index: int | None) -> 
 @pytest.mark.parametrize(
     ("behave", "told"),
     [
-        (lambda asked: vectors(asked.texts[:-2]), "gave 7 vectors for 9 texts"),
-        (lambda asked: vectors([*asked.texts, "more"]), "gave 10 vectors for 9 texts"),
+        (lambda asked: vectors(texts_of(asked)[:-2]), "gave 7 vectors for 9 texts"),
+        (lambda asked: vectors([*texts_of(asked), "more"]), "gave 10 vectors for 9 texts"),
         (lambda asked: numbered([]), "gave 0 vectors for 9 texts"),
-        (lambda asked: numbered([*((5, row) for row in rows(asked.texts[1:])), (6, [1.0] * DIMENSIONS)]), "some twice"),
+        (
+            lambda asked: numbered([*((5, row) for row in rows(texts_of(asked)[1:])), (6, [1.0] * DIMENSIONS)]),
+            "some twice",
+        ),
         (lambda asked: numbered([(n, [1.0] * (3 + n % 2)) for n in range(9)]), "not of one length ([3, 4])"),
         (lambda asked: numbered([(n, []) for n in range(9)]), "not of one length ([0])"),
     ],
@@ -384,7 +388,9 @@ def test_an_answer_that_makes_no_sense_is_named_with_its_numbers(play: Play, beh
 @needs_litellm
 @pytest.mark.parametrize("bad", [[0.0] * DIMENSIONS, [float("nan")] * DIMENSIONS, [float("inf")] + [0.0] * 7])
 def test_a_row_that_is_no_vector_costs_that_text_alone(play: Play, bad: list[float]) -> None:
-    played = play(lambda asked: numbered(list(enumerate([*rows(asked.texts)[:4], bad, *rows(asked.texts)[5:]]))))
+    played = play(
+        lambda asked: numbered(list(enumerate([*rows(texts_of(asked))[:4], bad, *rows(texts_of(asked))[5:]])))
+    )
     error = played.refused(TEXTS[:9])
     assert "no usable vector for 1 of 9 texts" in str(error)
     assert error.vectors is not None
@@ -396,13 +402,13 @@ def test_a_row_that_is_no_vector_costs_that_text_alone(play: Play, bad: list[flo
 def test_other_dimensions_than_before_are_named(play: Play) -> None:
     played = play()
     played.embedder.embed_documents(TEXTS[:3])
-    played.server.behaviour = lambda asked: numbered([(n, [1.0] * 12) for n in range(len(asked.texts))])
+    played.server.behaviour = lambda asked: numbered([(n, [1.0] * 12) for n in range(len(texts_of(asked)))])
     assert f"vectors of 12 numbers, and of {DIMENSIONS} before" in str(played.refused(TEXTS[:3]))
 
 
 @needs_litellm
 def test_vectors_of_any_length_come_out_as_unit_vectors(play: Play) -> None:
-    played = play(lambda asked: numbered([(n, [3.0, 4.0]) for n in range(len(asked.texts))]))
+    played = play(lambda asked: numbered([(n, [3.0, 4.0]) for n in range(len(texts_of(asked)))]))
     assert played.embedder.embed_documents(TEXTS[:2]) == pytest.approx(np.array([[0.6, 0.8]] * 2))
 
 
@@ -422,7 +428,7 @@ def test_providers_are_told_what_a_text_is_for(
     played.embedder.embed_documents(["a"])
     played.embedder.embed_query("a")
     assert [asked.body[parameter] for asked in played.server.requests] == [document, query]
-    assert [asked.texts for asked in played.server.requests] == [["a"], ["a"]]
+    assert [texts_of(asked) for asked in played.server.requests] == [["a"], ["a"]]
 
 
 @needs_litellm
@@ -430,16 +436,16 @@ def test_models_that_want_a_prefix_get_it(play: Play) -> None:
     played = play(model="openai/intfloat/multilingual-e5-small")
     played.embedder.embed_documents(["a"])
     played.embedder.embed_query("a")
-    assert [asked.texts for asked in played.server.requests] == [["passage: a"], ["query: a"]]
+    assert [texts_of(asked) for asked in played.server.requests] == [["passage: a"], ["query: a"]]
     assert played.embedder.multilingual
 
 
 @needs_litellm
 @pytest.mark.parametrize("text", ["", " \n", "before \ud800 after", "a\x00b", "我昨天在上海买了一本书。" * 1_000])
 def test_odd_texts_get_a_vector(play: Play, text: str) -> None:
-    def behave(asked: Asked) -> Answer:
-        blank = any(not text.strip() for text in asked.texts)
-        return failing("input cannot be an empty string") if blank else vectors(asked.texts)
+    def behave(asked: Request) -> Answer:
+        blank = any(not text.strip() for text in texts_of(asked))
+        return failing("input cannot be an empty string") if blank else vectors(texts_of(asked))
 
     assert np.linalg.norm(play(behave).embedder.embed_query(text)) == pytest.approx(1.0, abs=1e-5)
 

@@ -8,8 +8,9 @@ import pytest
 
 from indexer.embeddings.litellm_reranker import LiteLLMReranker
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.loopback import Request
 from indexer.reranking import Reranker
-from tests.indexer.embeddings.serving import Answer, Asked, EmbeddingServer, Said, failing
+from tests.indexer.embeddings.serving import Answer, EmbeddingServer, Said, failing
 
 pytestmark = [
     pytest.mark.skipif(
@@ -19,7 +20,7 @@ pytestmark = [
 ]
 
 
-def by_length(asked: Asked) -> Answer:
+def by_length(asked: Request) -> Answer:
     texts = asked.body["documents"]
     ranked = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
     return Said(body={"id": "r", "results": [{"index": n, "relevance_score": len(texts[n]) / 10} for n in ranked]})

@@ -316,7 +316,7 @@ def test_a_server_told_to_end_does_so_with_a_stream_open(tmp_path: Path) -> None
                     process.send_signal(signal.SIGTERM)
                     before = time.monotonic()
                     assert list(events_of(lines)) == []
-                    process.wait(20)
+                    assert process.wait(20) == 0, "who asked for it gets no failure"
                     assert time.monotonic() - before < 3
         finally:
             process.kill()

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from indexer import Index, SyncCancelled, SyncProgress
+from indexer.stores.sqlite import SqliteStore
 from memory_service import schemas
 from tests.memory_service.cli.commands import CommandLine, Run
 
@@ -100,6 +101,24 @@ def test_status_with_the_model(cli: CommandLine) -> None:
     assert cli.run("status").err == ""
 
 
+def test_status_tells_an_index_of_another_version_from_none(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- Never deploy on Fridays."])
+    assert "index      none yet; run `memory-service reindex`" in cli.ok("status").splitlines()
+    cli.ok("reindex")
+    store = SqliteStore(cli.workspace / "index.sqlite")
+    made = store.fingerprint()
+    assert made is not None
+    other = json.dumps({"model": made.model, "dimensions": made.dimensions, "rules": made.rules, "schema": 99})
+    with store.writing():
+        store._database.run("UPDATE meta SET value = ? WHERE name = 'fingerprint'", (other,))
+    store.close()
+    run = cli.run("status")
+    assert "index      not readable by this version" in run.out.splitlines()
+    assert "The index was made by another version. Run `memory-service reindex --full`" in run.err
+    cli.ok("reindex")
+    assert cli.run("status").err == ""
+
+
 def test_status_names_a_rebuild_that_was_interrupted(cli: CommandLine) -> None:
     for number in range(30):
         cli.write(f"memory/{number}.md", [f"- Line {number} {n} of the notes." for n in range(100)])
@@ -111,8 +130,11 @@ def test_status_names_a_rebuild_that_was_interrupted(cli: CommandLine) -> None:
     index.close()
     run = cli.run("status")
     row = next(line for line in run.out.splitlines() if line.startswith("rebuild"))
-    assert "interrupted at" in row and "in index-2.sqlite" in row and "`memory-service reindex --full` goes on" in row
-    assert "a rebuild was interrupted (index-2.sqlite)" in run.err
+    assert "interrupted at" in row and "in index-2.sqlite" in row and len(row) <= 80
+    told = "a rebuild was interrupted (index-2.sqlite). Run `memory-service reindex --full` to go on with it."
+    assert told in run.err
+    told = "Run `memory-service reindex --full` to begin anew, as it was for another model or version."
+    assert told in CommandLine(home=cli.home, environment={}).run("status").err
     found = cli.run("status", "--json").answer(schemas.Status)
     assert found.rebuild is not None and found.rebuild.state == "interrupted" and 0 < found.rebuild.share <= 1
     assert found.rebuild.total_files == 30 and found.passages == 3000

@@ -8,7 +8,6 @@ from memory_service.compaction.prompts import (
     MEDIA_REMOVED_NOTE,
     OPENCODE_HEADINGS,
     PROMPT_VERSION,
-    SAFEGUARD_HEADINGS,
     Brief,
     condense_prompt,
     merge_prompt,
@@ -21,7 +20,7 @@ from memory_service.compaction.writer import prompt_tokens
 from tests.memory_service.compaction.talk import asked
 
 
-@pytest.mark.parametrize("headings", [ANCHORED_HEADINGS, OPENCODE_HEADINGS, SAFEGUARD_HEADINGS])
+@pytest.mark.parametrize("headings", [ANCHORED_HEADINGS, OPENCODE_HEADINGS])
 def test_the_headings_are_asked_for_in_their_order(headings: tuple[str, ...]) -> None:
     text = asked(summary_prompt("log:1 [User]: hi", Brief(headings=headings)))
     places = [text.index(f"\n{heading if heading.startswith('###') else '## ' + heading}\n") for heading in headings]

@@ -11,14 +11,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import pytest
 
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import ChatMessage, ChatModel, Usage
-from memory_service.llm.litellm import LiteLLMModel, _fallback_target, _seconds_until, _Target
+from memory_service.llm.litellm import LiteLLMModel, _fallback_target, _Target
 from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedServer, Step
 
 INSTALLED = importlib.util.find_spec("litellm") is not None
@@ -224,16 +222,6 @@ def test_retry_after_is_waited_for_and_capped(play: Play) -> None:
     assert played.model.complete(MESSAGES).text == "Yes."
     assert played.pauses[0] >= 0.4
     assert 0.6 <= played.pauses[1] < 20
-
-
-def test_retry_after_may_be_a_date() -> None:
-    assert 50 < (_seconds_until(format_datetime(datetime.now(UTC) + timedelta(seconds=60))) or 0) <= 60
-    assert _seconds_until("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert _seconds_until("-5") == 0
-    assert _seconds_until("soon") is None
-
-
-# --- time ---
 
 
 @needs_litellm

@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -147,12 +151,38 @@ def test_deleting_keeps_what_another_session_names(logs: SessionLogs, tmp_path: 
     assert stored(tmp_path) == []
 
 
-def test_a_sweep_removes_what_nobody_names(logs: SessionLogs, tmp_path: Path) -> None:
-    logs.create("a").append([message(URL)])
+def test_a_delete_takes_along_what_a_crash_left(logs: SessionLogs, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        logs.create(name).append([message(URL)])
     Blobs(tmp_path / "sessions" / "blobs").put(b"left by a crash")
-    assert logs.sweep() == 1
-    assert logs.sweep() == 0
+    logs.delete("b")
+    assert [file.read_bytes() for file in stored(tmp_path)] == [PNG]
     assert logs.get("a").message(2) == message(URL).text
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from memory_service.sessions.folder import SessionLogs
+
+def killed(event, values):
+    if event == "os.remove" and sys.argv[2] in str(values[0]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(killed)
+SessionLogs(Path(sys.argv[1])).delete("a")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
+@pytest.mark.parametrize("at", ["/blobs/", "a.jsonl"])
+def test_a_delete_that_is_killed_can_be_repeated_and_leaves_nothing(logs: SessionLogs, tmp_path: Path, at: str) -> None:
+    logs.create("a").append([message(URL)])
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "sessions"), at], check=False)
+    assert done.returncode == -signal.SIGKILL
+    again = SessionLogs(tmp_path / "sessions")
+    again.delete("a")
+    assert stored(tmp_path) == [] and again.list() == []
 
 
 def test_deleting_and_appending_the_same_content_at_once(logs: SessionLogs, tmp_path: Path) -> None:

@@ -809,12 +809,44 @@ def test_a_trim_names_no_file_elsewhere(log: JsonlLog, path: Path, tmp_path: Pat
         log.restore_trim()
 
 
+def test_a_flush_that_told_the_ids_of_its_memories_can_be_read(log: JsonlLog, path: Path) -> None:
+    log.append([said("a"), Flush(from_seq=2, to_seq=2, method="rules", written=2, reason="soft")])
+    path.write_bytes(path.read_bytes().replace(b'"written":2', b'"written":["m1","m2"]'))
+    again = JsonlLog(path)
+    (flush,) = [record.body for record in again.read() if isinstance(record.body, Flush)]
+    assert (flush.written, flush.to_seq, again.repairs) == (2, 2, ())
+
+
+def test_a_trim_whose_line_is_damaged_does_not_keep_others_from_being_taken_back(log: JsonlLog, path: Path) -> None:
+    log.append([said("a"), Trimmed(backup="lost", lines=1), said("b"), said("c")])
+    log.trim(1)
+    path.write_bytes(path.read_bytes().replace(b'"backup":"lost","lines":1', b'"backup":"lost","lines":,'))
+    again = JsonlLog(path)
+    again.restore_trim()
+    assert texts(again) == ["a", "b", "c"]
+
+
 def test_a_trim_by_hand_can_be_read(log: JsonlLog, path: Path) -> None:
     log.append([said("a"), said("b"), said("c")])
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[-2:]))
     again = JsonlLog(path)
     assert texts(again) == ["b", "c"]
     assert kinds(again) == ["header"]
+
+
+def test_a_trim_of_a_large_log_takes_little_memory(log: JsonlLog, path: Path) -> None:
+    for number in range(40):
+        log.append([Message(text=json.dumps({"role": "user", "content": f"{number} " + "word " * 40_000}))])
+    before = path.read_bytes()
+    assert len(before) > 8_000_000
+    tracemalloc.start()
+    log.trim(3)
+    assert path.stat().st_size < 1_000_000
+    log.restore_trim()
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 6_000_000
+    assert path.read_bytes().startswith(before)
 
 
 def test_trims_that_cannot_be(log: JsonlLog) -> None:
