@@ -115,7 +115,8 @@ class SearchResults:
     """What a search found, best first, and what it could not use.
 
     Attributes:
-        mode: What was really done: a hybrid search without vectors is a text search.
+        mode: What was really done: a hybrid search without vectors is a text search. It stays hybrid where the model
+            cannot read the question's script and the words alone decide.
         degraded: Parts that were asked for and missing, each "part: why and what to do".
         stages_ms: How long each stage took, in the order of the stages.
     """

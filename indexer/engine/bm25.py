@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from indexer.analysis import weight
 from indexer.engine.corpus import Corpus, Floats, Ints, Mask
 
 K1, B = 1.2, 0.75
@@ -71,10 +72,10 @@ class RangeStatistics:
         )
 
     def idf(self, term: str) -> float:
-        """How much a term tells. Source: Lucene's form, which is never negative."""
+        """How much a term tells. Source: Lucene's form, which is never negative, by the term's weight."""
         containing = self.containing.get(term, 0)
         # What was removed since a part was counted may have been counted.
-        return math.log1p(max(0.0, self.count - containing + 0.5) / (containing + 0.5))
+        return weight(term) * math.log1p(max(0.0, self.count - containing + 0.5) / (containing + 0.5))
 
     @property
     def mean_length(self) -> float:
@@ -165,8 +166,7 @@ def bm25(
 
 def _lengths(corpus: Corpus, ranges: tuple[Ints, Ints]) -> Floats:
     low, high = ranges
-    total = np.r_[0, np.cumsum(corpus.lengths)]
-    length: Floats = (total[high + 1] - total[low]).astype(np.float64)
+    length: Floats = (corpus.totals[high + 1] - corpus.totals[low]).astype(np.float64)
     return length
 
 

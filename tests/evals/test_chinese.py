@@ -1,66 +1,93 @@
-"""Quality floors on Chinese questions in other words than their answers. See `tests.evals.chinese`."""
+"""Quality floors on Chinese notes. See `tests.evals.chinese`, where the two groups of questions are described."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from indexer import Embedder, MiniLM
-from indexer.analysis import index_terms
-from tests.evals.chinese import Collection, Score, load, open_index, reference, score, write_workspace
+from tests.evals.chinese import (
+    GROUPS,
+    HALVES,
+    Collection,
+    Group,
+    Half,
+    Score,
+    load,
+    open_index,
+    reference,
+    score,
+    write_workspace,
+)
+
+Scores = dict[tuple[Group, Half], Score]
 
 
 @pytest.fixture(scope="module")
-def collection() -> Collection:
-    return load()
+def collections() -> dict[Group, Collection]:
+    return {group: load(group) for group in GROUPS}
 
 
-def found(collection: Collection, folder: Path, embedder: Embedder | None) -> Score:
-    write_workspace(collection, folder)
-    index = open_index(folder, embedder)
-    scored = score(index, collection.pairs)
-    index.close()
-    return scored
+def found(collections: dict[Group, Collection], folder: Path, embedder: Embedder | None) -> Scores:
+    def asked() -> Iterator[tuple[tuple[Group, Half], Score]]:
+        for group, collection in collections.items():
+            write_workspace(collection, folder / group)
+            index = open_index(folder / group, embedder)
+            yield from (((group, half), score(index, collection.half(half))) for half in HALVES)
+            index.close()
+
+    return dict(asked())
 
 
 @pytest.fixture(scope="module")
-def by_text(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Score:
-    return found(collection, tmp_path_factory.mktemp("text"), None)
+def by_text(collections: dict[Group, Collection], tmp_path_factory: pytest.TempPathFactory) -> Scores:
+    return found(collections, tmp_path_factory.mktemp("text"), None)
 
 
-def test_the_set_is_what_it_says(collection: Collection) -> None:
-    lines = list(collection.lines)
-    assert len(lines) == len(set(lines)) > 600
-    assert len({pair.question for pair in collection.pairs}) == len(collection.pairs) > 500
-    assert {(pair.path, pair.answer) for pair in collection.pairs} <= set(lines)
-    assert not {pair.question for pair in collection.half("dev")} & {pair.question for pair in collection.half("held")}
-    shared = [
-        len(set(index_terms(pair.question)) & set(index_terms(pair.answer))) / len(set(index_terms(pair.question)))
-        for pair in collection.pairs
-    ]
-    assert sum(shared) / len(shared) < 0.35
+def test_the_set_is_what_it_says(collections: dict[Group, Collection]) -> None:
+    for collection in collections.values():
+        lines = list(collection.lines)
+        assert len(lines) == len(set(lines)) > 590
+        assert len({pair.question for pair in collection.pairs}) == len(collection.pairs) > 550
+        assert {(pair.path, pair.answer) for pair in collection.pairs} <= set(lines)
+        assert all(250 < len(collection.half(half)) < 300 for half in HALVES)
+    shared = {group: sum(pair.shared for pair in c.pairs) / len(c.pairs) for group, c in collections.items()}
+    assert shared["paraphrased"] < 0.3 < 0.5 < shared["natural"] < 0.53
 
 
-def test_text_search_finds_what_words_can_find(by_text: Score) -> None:
-    """Measured .937 of those with a common word; .850 of all, .573 first."""
-    assert by_text.worded >= 0.93
-    assert by_text.hit5 >= 0.84
-    assert by_text.hit1 >= 0.55
+@pytest.mark.parametrize("half", HALVES)
+def test_words_find_what_is_asked_naturally(by_text: Scores, half: Half) -> None:
+    """Measured .993 and .934 first on the half that ranking was tuned on, .990 and .913 on the other."""
+    assert by_text["natural", half].hit5 >= 0.97
+    assert by_text["natural", half].hit1 >= 0.89
 
 
-def test_text_search_is_better_than_plain_bm25(collection: Collection, by_text: Score) -> None:
-    """Measured .80 and .51 over single characters, .62 and .37 over bigrams."""
-    for size in (1, 2):
-        plain = reference(collection, collection.pairs, size)
-        assert by_text.hit5 >= plain.hit5 + 0.03
-        assert by_text.hit1 >= plain.hit1 + 0.03
+@pytest.mark.parametrize("half", HALVES)
+def test_how_far_words_reach_when_a_question_has_others(by_text: Scores, half: Half) -> None:
+    """Measured .856 and .619 first on the one half, .862 and .603 on the other."""
+    assert by_text["paraphrased", half].hit5 >= 0.84
+    assert by_text["paraphrased", half].hit1 >= 0.58
 
 
-def test_vectors_that_do_not_know_chinese_cost_nothing(collection: Collection, tmp_path: Path) -> None:
-    """On the newest files, as to embed all takes long; of all questions .850 and .589 first, by text .850 and .573."""
-    newest = collection.part("memory/2026-11-1")
-    by_text, by_both = found(newest, tmp_path / "text", None), found(newest, tmp_path / "hybrid", MiniLM())
-    # Vectors differ a little from one processor to another: one question.
-    assert by_both.hit5 >= by_text.hit5 - 1 / len(newest.pairs)
-    assert by_both.hit1 >= by_text.hit1 - 1 / len(newest.pairs)
+def test_words_find_more_than_plain_bm25(collections: dict[Group, Collection], by_text: Scores) -> None:
+    """Measured .976 over single characters, .979 over pairs; when a question has other words, .798 and .617."""
+    margins: dict[Group, float] = {"natural": 0.0, "paraphrased": 0.04}
+    for group, margin in margins.items():
+        ours = by_text[group, "held"]
+        for size in (1, 2):
+            plain = reference(collections[group], collections[group].half("held"), size)
+            assert ours.hit5 > plain.hit5 + margin
+            assert ours.hit1 > plain.hit1 + margin
+
+
+def test_a_model_that_does_not_read_chinese_costs_nothing(
+    collections: dict[Group, Collection], by_text: Scores, tmp_path: Path
+) -> None:
+    """Measured alike among the first five, and first for one question more. Embedding the other group takes long."""
+    natural: dict[Group, Collection] = {"natural": collections["natural"]}
+    for part, by_both in found(natural, tmp_path, MiniLM()).items():
+        assert by_both.hit5 >= by_text[part].hit5
+        # Vectors differ a little from one processor to another: one question.
+        assert by_both.hit1 >= by_text[part].hit1 - 1 / 250

@@ -14,6 +14,8 @@ from indexer.analysis import (
     identifier_parts,
     index_terms,
     query_terms,
+    spaced_words,
+    weight,
 )
 
 
@@ -133,6 +135,28 @@ def test_stop_words_are_folded_words() -> None:
 )
 def test_has_unspaced(text: str, unspaced: bool) -> None:
     assert has_unspaced(text) is unspaced
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Redis 的端口是 6380 吗？", "Redis"),
+        ("用Python写driver-app，行不行", "Python driver-app"),
+        ("3月1日 14:30 花了 20 元", ""),
+        ("どこ？ 어디 ที่ไหน 哪里", ""),
+        ("Где мой паспорт", "Где мой паспорт"),
+    ],
+)
+def test_spaced_words(text: str, words: str) -> None:
+    assert spaced_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("term", "counts"),
+    [("部署", 0.5), ("部", 1.0), ("ab", 1.0), ("カタ", 1.0), ("用カ", 1.0), ("서울", 1.0), ("", 1.0)],
+)
+def test_a_pair_of_han_characters_counts_half(term: str, counts: float) -> None:
+    assert weight(term) == counts
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_fuse_weighs_standardised_signals() -> None:
     assert set(parts) == {"vector", "neighbours", "section", "text", "window", "words"}
     assert parts["vector"] == pytest.approx(0.25 * standardised(VECTOR.own))
     assert parts["text"] == pytest.approx(0.2 * standardised(TEXT.pair))
-    assert parts["words"] == pytest.approx(0.5 * standardised(TEXT.unit))
+    assert parts["words"] == pytest.approx(0.8 * standardised(TEXT.unit))
     assert parts["window"].tolist() == [0, 0, 0]
     assert fuse(TEXT, VECTOR, 1.0)["words"].tolist() == [0, 0, 0]
     assert set(fuse(None, VECTOR, 1.0)) == {"vector", "neighbours", "section"}
@@ -74,7 +74,7 @@ def test_fuse_weighs_standardised_signals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vector", "trust", "pair", "unit"), [(VECTOR, 1.0, 0.3, 0.0), (None, 1.0, 0.25, 0.2), (None, 0.2, 0.2, 0.5)]
+    ("vector", "trust", "pair", "unit"), [(VECTOR, 1.0, 0.3, 0.0), (None, 1.0, 0.25, 0.2), (None, 0.2, 0.2, 0.8)]
 )
 def test_words_weigh_more_where_vectors_say_less(
     vector: VectorEvidence | None, trust: float, pair: float, unit: float

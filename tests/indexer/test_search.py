@@ -506,6 +506,45 @@ def test_common_words_and_speakers_are_left_out_of_the_vector(workspace: Workspa
     assert vector_text("Bob wombat", NO_WORDS, view) == "wombat"
 
 
+class LatinEmbedder(CountingEmbedder):
+    """Was trained on Latin scripts alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.multilingual = False
+
+
+@pytest.mark.parametrize(
+    ("question", "mode", "heard"),
+    [
+        ("什么时候部署?", "hybrid", []),
+        ("Python 怎么部署?", "hybrid", ["Python"]),
+        ("什么时候部署?", "vector", ["什么时候部署?"]),
+        # No passage has a word of it: the vectors are all there is.
+        ("어디", "hybrid", ["어디"]),
+    ],
+)
+def test_a_model_of_latin_hears_only_what_it_can_read(
+    workspace: Workspace, question: str, mode: Mode, heard: list[str]
+) -> None:
+    workspace.write_items("memory/a.md", CHINESE)
+    embedder = LatinEmbedder()
+    index = workspace.synced(embedder)
+    embedder.questions.clear()
+    found = index.search(question, mode=mode)
+    assert embedder.questions == heard
+    assert (found.mode, found.degraded) == (mode, ())
+    assert found.hits
+
+
+def test_a_question_that_the_model_cannot_read_finds_what_its_words_find(workspace: Workspace) -> None:
+    workspace.write_items("memory/a.md", CHINESE)
+    index = workspace.synced(LatinEmbedder())
+    for question in ("什么时候部署", "谁喜欢绿茶", "数据库在哪里", "2026年11月的猫"):
+        by_both, by_text = (index.search(question, mode=mode).hits for mode in ("hybrid", "text"))
+        assert by_both == by_text != ()
+
+
 def test_results_are_stable_and_limited(workspace: Workspace) -> None:
     many(workspace)
     index = workspace.index(HashEmbedder())

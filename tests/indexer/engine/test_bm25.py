@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from indexer.engine.bm25 import K1, B, bm25, text_evidence, text_statistics
+from indexer.engine.bm25 import K1, B, RangeStatistics, bm25, text_evidence, text_statistics
 from indexer.engine.corpus import Ints
 from tests.indexer.corpora import TERMS, Row, corpus_of, postings_of, rows
 
@@ -54,6 +54,12 @@ def test_bm25_has_the_saturation_of_rank_bm25(made: list[Row], term: str) -> Non
     # Their idf differs and may be negative; with one term it is one factor for all.
     if np.abs(theirs).max() > 1e-9:
         assert np.abs(theirs) / np.abs(theirs).max() == pytest.approx(ours / ours.max(), abs=1e-9)
+
+
+def test_a_pair_of_han_characters_tells_half_of_what_a_word_as_rare_does() -> None:
+    known = RangeStatistics(count=100, length=1000.0, containing={"部署": 7, "deploi": 7, "部": 7})
+    assert known.idf("部署") == known.idf("deploi") / 2 > 0
+    assert known.idf("部") == known.idf("deploi")
 
 
 def test_bm25_without_postings_or_rows() -> None:
