@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -45,67 +45,43 @@ class PassageDiff:
     removed: tuple[KnownPassage, ...]
 
 
-class Settled:
-    """The files of a scan that the index holds just as they are: nearly all of them, so none of their states is kept.
-
-    Args:
-        scan: What is on disk.
-        incomplete: Paths whose passages lack vectors that they should have.
-    """
-
-    def __init__(self, scan: Scan, incomplete: set[str]) -> None:
-        self._files = scan.files
-        self._incomplete = incomplete
-        self.paths: set[str] = set()
-
-    def has(self, state: FileState) -> bool:
-        """Whether it is the state of such a file, which is noted."""
-        file = self._files.get(state.path)
-        if file is None or not file.is_settled_as(state) or state.path in self._incomplete:
-            return False
-        self.paths.add(state.path)
-        return True
-
-
 def plan_sync(
     scan: Scan,
     states: dict[str, FileState],
     *,
     incomplete: set[str],
-    settled: Collection[str] = (),
     wanted: Callable[[str], bool] | None = None,
 ) -> SyncPlan:
     """Compare what is on disk with what is in the index.
 
     Args:
         scan: What is on disk.
-        states: What is in the index.
+        states: What is in the index; of files that the scan found unchanged nothing is needed.
         incomplete: Paths whose passages lack vectors that they should have.
-        settled: Paths whose files are known to be unchanged, without their states.
         wanted: Which paths to look at; all, unless given.
     """
-    added, suspects, unsure, still_failing, unchanged = [], [], [], list[FileFailure](), 0
-    for path in scan.files.keys() - settled:
-        file, state = scan.files[path], states.get(path)
+    added, suspects, unsure, still_failing, unchanged = [], [], [], list[FileFailure](), scan.unchanged
+    for path, file in scan.files.items():
+        state = states.get(path)
         if wanted is not None and not wanted(path):
             continue
         if state is None:
             added.append(file)
         elif path in incomplete or state.partial or not file.looks_like(state):
             suspects.append(file)
-        elif not file.settled_before(state):
+        elif not state.settled:
             unsure.append(file)
         elif state.failure:
             still_failing.append(FileFailure(path=path, reason=state.failure))
         else:
             unchanged += 1
-    gone = (path for path in states.keys() - scan.files.keys() if wanted is None or wanted(path))
+    missing = (path for path in states.keys() - scan.files.keys() if wanted is None or wanted(path))
     return SyncPlan(
         added=tuple(sorted(added)),
         suspects=tuple(sorted(suspects)),
         unsure=tuple(sorted(unsure)),
-        removed=tuple(sorted(path for path in gone if scan.covers(path))),
-        unchanged=unchanged + len(settled),
+        removed=tuple(sorted(scan.gone(missing))),
+        unchanged=unchanged,
         failures=(*scan.failures, *sorted(still_failing, key=attrgetter("path"))),
     )
 

@@ -5,15 +5,23 @@ Invariants: stat only, no content is read; of files that are named no others are
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from indexer.embeddings.base import Embedder
 from indexer.errors import SourceMissing
 from indexer.files.folders import Folders
-from indexer.files.sources import EXTRA_MARK, is_memory_path, is_session_path, scan_paths, scan_workspace
-from indexer.plan import Settled, SyncPlan, plan_sync
-from indexer.stores.base import FileState, IndexStore
+from indexer.files.sources import (
+    EXTRA_MARK,
+    Scan,
+    is_memory_path,
+    is_session_path,
+    scan_paths,
+    scan_workspace,
+    with_folders,
+)
+from indexer.plan import SyncPlan, plan_sync
+from indexer.stores.base import NO_STAT, FileState, IndexStore
 from indexer.types import FileFailure
 from indexer.upkeep import Planned
 
@@ -37,25 +45,19 @@ class Survey:
     ) -> Planned:
         """What a sync of a store would do, and the states compared; of named files no others are looked at."""
         incomplete = store.unembedded_paths() if embedder else set()
-        settled: set[str] = set()
         if paths and all(map(self._names_file, paths)):
             own = [path for path in paths if not path.startswith(EXTRA_MARK)]
             beside = [path for path in paths if path.startswith(EXTRA_MARK)]
             scan, states = scan_paths(self._root, own).joined(self._extra.look(beside)), store.file_states(paths)
         else:
-            scan = scan_workspace(self._root, sessions=self._sessions).joined(self._extra.scan())
-            looked = Settled(scan, incomplete)
-            states = store.file_states(unless=None if paths else looked.has)
-            settled = looked.paths
-        for path in () if missing_ok else paths:
-            if not any(_within(known, [path]) for known in (*scan.files, *states)) and scan.covers(path):
-                raise SourceMissing(
-                    f"There is no memory file, session log or folder {path!r}. "
-                    "Run `memory-service status` to see what there is."
-                )
-        wanted = (lambda path: _within(path, paths)) if paths else None
-        plan = plan_sync(scan, states, incomplete=incomplete, settled=settled, wanted=wanted)
-        return plan, states
+            # Nearly all files are as they were known, and none of their states is fetched.
+            known = {} if paths else store.file_stats() | dict.fromkeys(incomplete, NO_STAT)
+            scan = scan_workspace(self._root, sessions=self._sessions, known=known).joined(self._extra.scan(known))
+            states = store.file_states(None if paths else known.keys())
+        if not missing_ok:
+            _require(paths, scan, states)
+        wanted = _below(paths) if paths else None
+        return plan_sync(scan, states, incomplete=incomplete, wanted=wanted), states
 
     def _names_file(self, path: str) -> bool:
         """Whether a path can only be that of a file, so that nothing else has to be looked at."""
@@ -70,5 +72,22 @@ def failures(plan: SyncPlan, states: dict[str, FileState]) -> tuple[FileFailure,
     return tuple({failure.path: failure for failure in (*plan.failures, *files)}.values())
 
 
-def _within(path: str, wanted: Collection[str]) -> bool:
-    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in wanted)
+def _require(paths: Collection[str], scan: Scan, states: dict[str, FileState]) -> None:
+    """Make sure that there is something at every one of some paths, as far as can be told.
+
+    Raises:
+        SourceMissing: There is not.
+    """
+    there = {place for path in (*scan.files, *states) for place in with_folders(path)}
+    missing = scan.gone(path for path in paths if path.rstrip("/") not in there)
+    if missing:
+        raise SourceMissing(
+            f"There is no memory file, session log or folder {missing[0]!r}. "
+            "Run `memory-service status` to see what there is."
+        )
+
+
+def _below(folders: Collection[str]) -> Callable[[str], bool]:
+    """Whether a path is one of some files and folders, or below one."""
+    named = {folder.rstrip("/") for folder in folders}
+    return lambda path: not named.isdisjoint(with_folders(path))

@@ -12,16 +12,15 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
 from indexer.documents.formats import LEFT_OUT_FOLDERS, is_known
 from indexer.files.gitignore import read_rules
 from indexer.files.ignores import RULES_NAMES, Level, Unreadable, is_ignored, rules_above, why, with_rules_in
-from indexer.files.sources import EXTRA_MARK, MEMORY_FOLDER, SESSIONS_FOLDER, Scan, SourceFile, source_file
-from indexer.types import EVERGREEN, FileFailure
+from indexer.files.sources import EXTRA_MARK, MEMORY_FOLDER, SESSIONS_FOLDER, Look, Scan, open_folder, source_file
+from indexer.types import EVERGREEN
 
 _OWN_NAMES = (MEMORY_FOLDER, SESSIONS_FOLDER, "receipts", "engines", *EVERGREEN)
 
@@ -59,15 +58,6 @@ class _Place:
     asked: bool
 
 
-@dataclass(slots=True)
-class _Found:
-    files: dict[str, SourceFile] = field(default_factory=dict)
-    failures: list[FileFailure] = field(default_factory=list)
-
-    def fail(self, path: str, reason: str) -> None:
-        self.failures.append(FileFailure(path=path.encode("utf-8", "backslashreplace").decode(), reason=reason))
-
-
 class Folders:
     """The extra folders of one workspace.
 
@@ -93,24 +83,28 @@ class Folders:
         """The folders themselves, as they are configured."""
         return tuple(walk.extra.folder for walk in self._walks.values())
 
-    def scan(self) -> Scan:
-        """Look for all files of all folders."""
-        found = _Found()
-        for walk, top, left_out in self._tops(found):
-            walk.scan(top, left_out, found)
-        return Scan(files=found.files, failures=tuple(found.failures))
+    def scan(self, known: dict[str, bytes] | None = None) -> Scan:
+        """Look for all files of all folders.
+
+        Args:
+            known: What files were, see `Look`.
+        """
+        look = Look(known={} if known is None else known)
+        for walk, top, left_out in self._tops(look):
+            walk.scan(top, left_out, look)
+        return look.scan()
 
     def look(self, paths: Collection[str]) -> Scan:
         """Look at some files alone; those that are not there, or are not indexed, are left out."""
-        found = _Found()
+        look = Look()
         ways: dict[str, list[str]] = {}
         for path in paths:
             name, _, way = path.removeprefix(EXTRA_MARK).partition("/")
             ways.setdefault(name, []).append(way)
-        for walk, top, left_out in self._tops(found, ways):
+        for walk, top, left_out in self._tops(look, ways):
             for way in filter(_is_way, ways[walk.extra.name]):
-                walk.look(top, left_out, way, found)
-        return Scan(files=found.files, failures=tuple(found.failures))
+                walk.look(top, left_out, way, look)
+        return look.scan()
 
     def locate(self, path: str) -> Path | None:
         """Where a file lies, which need not be there; None for a path of no extra folder, or one over a link."""
@@ -126,7 +120,7 @@ class Folders:
         place = self.locate(path)
         return place is not None and not place.is_dir()
 
-    def _tops(self, found: _Found, names: Collection[str] | None = None) -> Iterator[tuple[_Walk, str, frozenset[str]]]:
+    def _tops(self, look: Look, names: Collection[str] | None = None) -> Iterator[tuple[_Walk, str, frozenset[str]]]:
         """The folders that can be looked into: where each really lies, and what in it is left out."""
         if not self._walks:
             return
@@ -138,7 +132,7 @@ class Folders:
             same = next((other for other in tops if tops[other] == tops[name]), name)
             reason = f"it is the same folder as {EXTRA_MARK}{same}" if same != name else own.fault(tops[name])
             if reason:
-                found.fail(EXTRA_MARK + name, f"{reason}; take it out of extra_paths")
+                look.fail(EXTRA_MARK + name, f"{reason}; take it out of extra_paths")
             else:
                 yield walk, tops[name], own.left_out(tops[name]) | frozenset(tops.values())
 
@@ -176,20 +170,20 @@ class _Walk:
         self._never = read_rules("\n".join(glob[1:] for glob in extra.globs if glob.startswith("!")))
         self._prefix = f"{EXTRA_MARK}{extra.name}/"
 
-    def scan(self, top: str, left_out: frozenset[str], found: _Found) -> None:
+    def scan(self, top: str, left_out: frozenset[str], look: Look) -> None:
         try:
             waiting = [self._top(top)]
         except Unreadable as error:
-            found.fail(self._prefix[:-1], str(error))
+            look.fail(self._prefix[:-1], str(error))
             return
         while waiting:
             place = waiting.pop()
             try:
-                waiting += self._listed(place, left_out, found)
+                waiting += self._listed(place, left_out, look)
             except Unreadable as error:
-                found.fail(self._prefix + place.way.rstrip("/") if place.way else self._prefix[:-1], str(error))
+                look.fail(self._prefix + place.way.rstrip("/") if place.way else self._prefix[:-1], str(error))
 
-    def look(self, top: str, left_out: frozenset[str], way: str, found: _Found) -> None:
+    def look(self, top: str, left_out: frozenset[str], way: str, look: Look) -> None:
         """Look at one file, on the way from the top down: what is above decides too."""
         place: _Place | None = None
         *above, name = way.split("/")
@@ -204,12 +198,12 @@ class _Walk:
             if place.absolute + name not in left_out and self._takes(place, name):
                 stat = os.lstat(place.absolute + name)
                 if S_ISREG(stat.st_mode):
-                    found.files[self._prefix + way] = source_file(self._prefix + way, stat)
+                    look.files[self._prefix + way] = source_file(self._prefix + way, stat)
         except (FileNotFoundError, NotADirectoryError):
             return
         except (Unreadable, OSError) as error:
             at = self._prefix + place.way.rstrip("/") if place else self._prefix
-            found.fail(at.rstrip("/"), str(error) if isinstance(error, Unreadable) else why(error))
+            look.fail(at.rstrip("/"), str(error) if isinstance(error, Unreadable) else why(error))
 
     def _top(self, top: str) -> _Place:
         try:
@@ -223,39 +217,36 @@ class _Walk:
         absolute = top if top.endswith(os.sep) else top + os.sep
         return _Place(absolute=absolute, way="", levels=tuple(rules_above(top)), asked=False)
 
-    def _listed(self, place: _Place, left_out: frozenset[str], found: _Found) -> list[_Place]:
+    def _listed(self, place: _Place, left_out: frozenset[str], look: Look) -> list[_Place]:
         """Takes the files of a folder, and gives the folders in it."""
         try:
-            with _opened(place.absolute) as entries:
+            with open_folder(place.absolute.rstrip(os.sep) or os.sep) as listed:
+                entries = list(listed)
                 hidden = {entry.name for entry in entries if entry.name[0] == "."}
-                return self._sorted_out(self._with_rules(place, hidden), entries, left_out, found)
+                return self._sorted_out(self._with_rules(place, hidden), entries, left_out, look)
         except FileNotFoundError:
             return []  # it went after the folder above was listed
         except OSError as error:
             raise Unreadable(why(error)) from None
 
     def _sorted_out(
-        self, place: _Place, entries: list[os.DirEntry[str]], left_out: frozenset[str], found: _Found
+        self, place: _Place, entries: Sequence[os.DirEntry[str]], left_out: frozenset[str], look: Look
     ) -> list[_Place]:
-        prefix, lower_places = self._prefix + place.way, list[_Place]()
+        prefix = self._prefix + place.way
         own = {path for path in left_out if path.startswith(place.absolute)}
-        for entry in entries:
-            name = entry.name
-            if name[0] == ".":
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                lower = self._entered(place, name, left_out)
-                if lower is not None and _is_fit(prefix, name, found):
-                    lower_places.append(lower)
-            elif (
-                self._takes(place, name)
-                and ((name.isascii() and name.isprintable()) or _is_fit(prefix, name, found))
-                and not (own and place.absolute + name in own)
-                and (stat := _regular(entry)) is not None
-            ):
-                path = prefix + name
-                found.files[path] = source_file(path, stat)
-        return lower_places
+        files = (
+            entry
+            for entry in entries
+            if entry.is_file(follow_symlinks=False)
+            and self._takes(place, entry.name)
+            and not (own and place.absolute + entry.name in own)
+        )
+        for path, entry in look.others(prefix, files):
+            if _is_fit(prefix, entry.name, look):
+                look.take(path, "files", entry)
+        folders = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        entered = ((name, self._entered(place, name, left_out)) for name in folders)
+        return [lower for name, lower in entered if lower is not None and _is_fit(prefix, name, look)]
 
     def _with_rules(self, place: _Place, names: Collection[str]) -> _Place:
         """The folder with the rules that stand in it."""
@@ -264,50 +255,27 @@ class _Walk:
 
     def _entered(self, place: _Place, name: str, left_out: frozenset[str]) -> _Place | None:
         """A folder below one; None if nothing in it is indexed."""
-        way = place.way + name
-        absolute = place.absolute + name
-        if name[0] == "." or absolute in left_out or is_ignored(place.levels, way, is_folder=True):
+        way, absolute = place.way, place.absolute + name
+        if name[0] == "." or absolute in left_out or is_ignored(place.levels, way, name, is_folder=True):
             return None
-        if self._never.verdict(way, is_folder=True):
+        if self._never.verdict(way, name, is_folder=True):
             return None
-        named = self._only is not None and bool(self._only.verdict(way, is_folder=True))
+        named = self._only is not None and bool(self._only.verdict(way, name, is_folder=True))
         if (name in LEFT_OUT_FOLDERS or name.endswith(".egg-info")) and not named:
             return None
-        return _Place(absolute=absolute + os.sep, way=way + "/", levels=place.levels, asked=place.asked or named)
+        return _Place(absolute=absolute + os.sep, way=f"{way}{name}/", levels=place.levels, asked=place.asked or named)
 
     def _takes(self, place: _Place, name: str) -> bool:
         """Whether a file is indexed, if it is one."""
-        way = place.way + name
-        if not ((self._only is None or place.asked) and is_known(name)):
-            if self._only is None or not self._only.verdict(way, is_folder=False):
-                return False
-        if self._never.groups and self._never.verdict(way, is_folder=False):
+        way, only = place.way, self._only
+        if name[0] == ".":
             return False
-        return not (place.levels and is_ignored(place.levels, way, is_folder=False))
-
-
-@contextmanager
-def _opened(folder: str) -> Iterator[list[os.DirEntry[str]]]:
-    """What is in a folder, in no order, as long as it is open; a link that took its place meanwhile is refused."""
-    if os.scandir not in os.supports_fd:
-        with os.scandir(folder) as entries:
-            yield list(entries)
-        return
-    descriptor = os.open(folder.rstrip(os.sep) or os.sep, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        with os.scandir(descriptor) as entries:
-            yield list(entries)
-    finally:
-        os.close(descriptor)
-
-
-def _regular(entry: os.DirEntry[str]) -> os.stat_result | None:
-    """The stat of a regular file; one that went after it was listed is none."""
-    try:
-        stat = entry.stat(follow_symlinks=False)
-    except OSError:
-        return None
-    return stat if S_ISREG(stat.st_mode) else None
+        if not ((only is None or place.asked) and is_known(name)):
+            if only is None or not only.verdict(way, name, is_folder=False):
+                return False
+        if self._never.verdict(way, name, is_folder=False):
+            return False
+        return not is_ignored(place.levels, way, name, is_folder=False)
 
 
 def _listed_names(folder: str) -> set[str]:
@@ -315,24 +283,21 @@ def _listed_names(folder: str) -> set[str]:
     return {name for name in RULES_NAMES if os.path.lexists(folder + name)}
 
 
-def _is_fit(prefix: str, name: str, found: _Found) -> bool:
+def _is_fit(prefix: str, name: str, look: Look) -> bool:
     """Whether a name can stand in a path; one that cannot is named."""
     if name.isascii() and name.isprintable():
         return True
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        found.fail(prefix + name, "its name is not UTF-8; rename it")
+    if not look.fits(prefix + name):
         return False
     if any(unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in name):
-        found.fail(ascii(prefix + name)[1:-1], "its name has a control character in it; rename it")
+        look.fail(ascii(prefix + name)[1:-1], "its name has a control character in it; rename it")
         return False
     return True
 
 
 def _is_way(way: str) -> bool:
     """Whether something could lie there: what `scan` never gives is not looked for."""
-    return all(part and part[0] != "." and _is_fit("", part, _Found()) for part in way.split("/"))
+    return all(part and part[0] != "." and _is_fit("", part, Look()) for part in way.split("/"))
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -63,19 +63,17 @@ class IgnoreRules:
 
     groups: tuple[_Group, ...]
 
-    def verdict(self, path: str, *, is_folder: bool) -> bool | None:
+    def verdict(self, folder: str, name: str, *, is_folder: bool) -> bool | None:
         """Whether a file or folder is ignored.
 
         Args:
-            path: Where it lies, from the folder of the rules.
+            folder: The folder that it lies in, from that of the rules, with a slash at the end; empty for the same.
+            name: What it is called.
             is_folder: Whether it is a folder.
 
         Returns:
             None if no rule speaks of it.
         """
-        if not self.groups:
-            return None
-        name = path[path.rfind("/") + 1 :]
         for group in self.groups:
             # In one piece: a walk asks this of every file.
             names, paths = group.names, group.paths
@@ -84,8 +82,8 @@ class IgnoreRules:
                 or name.endswith(names.ends)
                 or name.startswith(names.starts)
                 or (names.other is not None and names.other.fullmatch(name) is not None)
-                or (paths is not None and paths.fullmatch(path) is not None)
-                or (is_folder and group.match_folder(name, path))
+                or (paths is not None and paths.fullmatch(folder + name) is not None)
+                or (is_folder and group.match_folder(name, folder + name))
             ):
                 return group.ignored
         return None

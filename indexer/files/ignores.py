@@ -31,16 +31,17 @@ class Unreadable(Exception):
     """A folder, or the rules in it, cannot be read."""
 
 
-def is_ignored(levels: tuple[Level, ...], way: str, *, is_folder: bool) -> bool:
+def is_ignored(levels: tuple[Level, ...], folder: str, name: str, *, is_folder: bool) -> bool:
     """Whether something is ignored.
 
     Args:
         levels: The rules that hold where it lies, the innermost first.
-        way: Where it lies, from the top of the tree.
+        folder: The folder that it lies in, from the top of the tree, with a slash at the end; empty for the top.
+        name: What it is called.
         is_folder: Whether it is a folder.
     """
     for level in levels:
-        verdict = level.rules.verdict(level.prefix + way[level.cut :], is_folder=is_folder)
+        verdict = level.rules.verdict(level.prefix + folder[level.cut :], name, is_folder=is_folder)
         if verdict is not None:
             return verdict
     return False

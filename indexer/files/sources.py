@@ -12,15 +12,15 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path, PurePosixPath
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple
 
 from indexer.errors import SourceMissing
-from indexer.stores.base import FileState
+from indexer.stores.base import FileState, packed_stat
 from indexer.types import EVERGREEN, FileFailure, Source
 
 MEMORY_FOLDER = "memory"
@@ -28,19 +28,15 @@ SESSIONS_FOLDER = "sessions"
 # What the paths of extra folders begin with, and no path of a workspace does.
 EXTRA_MARK = "@"
 _LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl")
-# A change that comes within the grain of the file system's clock leaves the stat as it was.
-_GRAIN_NS = 50_000_000
-_COARSE_GRAIN_NS = 2_000_000_000
+# Some file systems, overlays above all, use one bit more than a database has for a number.
+_INODE_BITS = (1 << 63) - 1
 _READ_ATTEMPTS = 3
 # Where a NUL shows that a file of an extra folder is no text, as git looks for it.
 _SNIFFED_BYTES = 8 * 1024
 
 
 class SourceFile(NamedTuple):
-    """A file as its directory entry shows it.
-
-    A tuple, as `FileState` is: a scan makes one for every file, and they are compared.
-    """
+    """A file as its directory entry shows it."""
 
     path: str
     source: Source
@@ -49,27 +45,9 @@ class SourceFile(NamedTuple):
     ctime_ns: int
     inode: int
 
-    def is_settled_as(self, state: FileState) -> bool:
-        """Whether its content is what is indexed, beyond doubt: the one question that most files need."""
-        # Both begin with the same fields. In one piece, as a sync that finds nothing to do asks little else.
-        if state[:6] != self or state.failure or not state.content_hash:
-            return False
-        mtime_ns, ctime_ns = self.mtime_ns, self.ctime_ns
-        grain = _GRAIN_NS if mtime_ns % 1_000_000_000 else _COARSE_GRAIN_NS
-        return state.checked_ns - (mtime_ns if mtime_ns > ctime_ns else ctime_ns) > grain
-
     def looks_like(self, state: FileState) -> bool:
         """Whether the file's stat is the one that `state` tells of."""
         return self[2:] == state[2:6]
-
-    def settled_before(self, state: FileState) -> bool:
-        """Whether the file was read so long after its last change that a later one would show."""
-        grain = _GRAIN_NS if self.mtime_ns % 1_000_000_000 else _COARSE_GRAIN_NS
-        return state.checked_ns - max(self.mtime_ns, self.ctime_ns) > grain
-
-
-# Half of the time that the class itself takes.
-_made = partial(tuple.__new__, SourceFile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,21 +55,99 @@ class Scan:
     """What a look at the folders found.
 
     Attributes:
-        files: Files by path.
+        files: Files by path, but for those that are as they were known.
         failures: Folders that could not be listed; nothing is known of what lies below them.
+        unchanged: How many files are as they were known.
     """
 
     files: dict[str, SourceFile]
     failures: tuple[FileFailure, ...]
+    unchanged: int = 0
 
-    def covers(self, path: str) -> bool:
-        """Whether a path that is missing here is really gone, and not below a folder that failed."""
-        return not any(path.startswith(failure.path.rstrip("/") + "/") for failure in self.failures)
+    def gone(self, paths: Iterable[str]) -> list[str]:
+        """Those of some paths, all missing here, that are really gone, and not hidden by a folder that failed."""
+        failed = {failure.path for failure in self.failures}
+        return [path for path in paths if failed.isdisjoint(with_folders(path))]
 
     def joined(self, other: Scan) -> Scan:
         """What two looks found together."""
-        files = self.files | other.files if other.files else self.files
-        return Scan(files=files, failures=(*self.failures, *other.failures))
+        return Scan(
+            files=self.files | other.files,
+            failures=(*self.failures, *other.failures),
+            unchanged=self.unchanged + other.unchanged,
+        )
+
+
+@dataclass(slots=True)
+class Look:
+    """A look at the folders while it goes on.
+
+    Attributes:
+        known: What files were known by, see `FileState.stat`, by path. Each that is still so is taken out: what is left
+            in the end has changed, or is not there.
+        files: The other files that there are, by path.
+    """
+
+    known: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, SourceFile] = field(default_factory=dict)
+    failures: list[FileFailure] = field(default_factory=list)
+    _known_before: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known_before = len(self.known)
+
+    def others(self, prefix: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """Entries of a folder, and their paths, without those that are hidden and files that are as they were known.
+
+        Raises:
+            OSError: Nothing can be told of one of them.
+        """
+        known = self.known
+        # Nearly all of a sync that finds nothing to do is in here, once for each file: no value is made of one.
+        for entry in entries:
+            name = entry.name
+            if name[0] == ".":
+                continue
+            path = prefix + name
+            if was := known.get(path):
+                try:
+                    stat = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                # The same stat is that of the same inode, which never becomes a link or a folder.
+                if was == packed_stat(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino):
+                    del known[path]
+                    continue
+            yield path, entry
+
+    def take(self, path: str, source: Source, entry: os.DirEntry[str]) -> None:
+        """Note a file; one that went after it was listed is none.
+
+        Raises:
+            OSError: Nothing can be told of it.
+        """
+        try:
+            stat = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        self.files[path] = _file(path, source, stat)
+
+    def fail(self, path: str, reason: str) -> None:
+        """Note what is not looked at, and why."""
+        self.failures.append(FileFailure(path=path.encode("utf-8", "backslashreplace").decode(), reason=reason))
+
+    def fits(self, path: str) -> bool:
+        """Whether a path can be written down; one that cannot is named."""
+        try:
+            path.encode("utf-8")
+        except UnicodeEncodeError:
+            self.fail(path, "its name is not UTF-8; rename it")
+            return False
+        return True
+
+    def scan(self) -> Scan:
+        """What it found."""
+        return Scan(files=self.files, failures=tuple(self.failures), unchanged=self._known_before - len(self.known))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,66 +178,64 @@ def scan_memories(root: Path) -> Scan:
     Raises:
         SourceMissing: The workspace folder itself is not there or cannot be listed.
     """
-    require_folder(root)
-    files: dict[str, SourceFile] = {}
-    failures: list[FileFailure] = []
-    for name in EVERGREEN:
-        try:
-            stat = os.lstat(root / name)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise SourceMissing(
-                f"The workspace folder {root} cannot be read ({error.strerror}). Check its permissions."
-            ) from error
-        if S_ISREG(stat.st_mode):
-            files[name] = source_file(name, stat)
-    files |= _folder(root, MEMORY_FOLDER, failures)
-    return Scan(files=files, failures=tuple(failures))
+    return scan_workspace(root, sessions=False)
 
 
-def scan_workspace(root: Path, *, sessions: bool = True) -> Scan:
+def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, bytes] | None = None) -> Scan:
     """Look for all that is indexed in a workspace: memory files, and the session logs directly in sessions/.
+
+    Args:
+        root: The workspace folder.
+        sessions: Whether session logs count.
+        known: What files were, see `Look`.
 
     Raises:
         SourceMissing: The workspace folder itself is not there or cannot be listed.
     """
-    memories = scan_memories(root)
-    if not sessions:
-        return memories
-    failures = list(memories.failures)
-    logs = _folder(root, SESSIONS_FOLDER, failures)
-    return Scan(files=memories.files | logs, failures=tuple(failures))
-
-
-def _folder(root: Path, name: str, failures: list[FileFailure]) -> dict[str, SourceFile]:
-    if (root / name).is_symlink():
-        failures.append(FileFailure(path=name, reason="it is a symbolic link; put the folder itself there"))
-        return {}
-    list_all = _walk if name == MEMORY_FOLDER else _logs
-    return list_all(str(root / name), name, failures)
+    require_folder(root)
+    look = Look(known={} if known is None else known)
+    _look_at_evergreen(root, look)
+    if _is_own(root, MEMORY_FOLDER, look):
+        _look_at_memories(str(root), look)
+    if sessions and _is_own(root, SESSIONS_FOLDER, look):
+        _look_at_logs(str(root), look)
+    return look.scan()
 
 
 def scan_paths(root: Path, paths: Collection[str]) -> Scan:
     """Look at some files alone; those that are not there, or are reached by a link, are left out."""
-    files = {}
+    look = Look()
     for path in paths:
+        *folders, file = reversed(list(with_folders(path)))
+        at = ""
         try:
-            above = [os.lstat(root / folder).st_mode for folder in PurePosixPath(path).parents if folder.name]
-            stat = os.lstat(root / path)
+            for folder in folders:
+                if not S_ISDIR(os.lstat(root / folder).st_mode):
+                    break
+                at = folder
+            else:
+                stat = os.lstat(root / file)
+                if S_ISREG(stat.st_mode):
+                    look.files[path] = source_file(path, stat)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            failure = FileFailure(path=path, reason=f"it cannot be read ({error.strerror}); check its permissions")
-            return Scan(files={}, failures=(failure,))
-        if S_ISREG(stat.st_mode) and all(S_ISDIR(mode) for mode in above):
-            files[path] = source_file(path, stat)
-    return Scan(files=files, failures=())
+            look.fail(at or path, f"it cannot be read ({error.strerror}); check its permissions")
+    return look.scan()
+
+
+def with_folders(path: str) -> Iterator[str]:
+    """A path and the folders that it lies in, from the inside out."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def is_memory_path(path: str) -> bool:
     """Whether a path, relative to the workspace, is one that `scan_memories` would list."""
-    return path in EVERGREEN or (path.startswith(MEMORY_FOLDER + "/") and path.lower().endswith(".md"))
+    if not path.startswith(MEMORY_FOLDER + "/"):
+        return path in EVERGREEN
+    return path.lower().endswith(".md") and not any(part in path for part in ("//", "/.", "\0"))
 
 
 def is_session_path(path: str) -> bool:
@@ -251,80 +305,76 @@ def _failed(file: SourceFile, reason: str, content_hash: str = "", checked_ns: i
     return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, failure=reason)
 
 
-def _walk(top: str, name: str, failures: list[FileFailure]) -> dict[str, SourceFile]:
-    """Markdown files at any depth, by path, in no order."""
-    files: dict[str, SourceFile] = {}
-    waiting = [(top, name)]
-    while waiting:
-        folder, prefix = waiting.pop()
+def _look_at_evergreen(root: Path, look: Look) -> None:
+    for name in EVERGREEN:
         try:
-            # Nearly all of a scan is in here, once for each file.
-            for entry in _entries(folder):
-                name = entry.name
-                if name[0] == "." or entry.is_symlink():
-                    continue
-                path = f"{prefix}/{name}"
-                if not name.isascii() and not _is_text(name):
-                    shown = path.encode("utf-8", "backslashreplace").decode()
-                    failures.append(FileFailure(path=shown, reason="its name is not UTF-8; rename it"))
-                elif name[-3:].lower() == ".md" and (stat := _regular(entry)):
-                    files[path] = _file(path, "memory", stat)
-                elif entry.is_dir(follow_symlinks=False):
-                    waiting.append((f"{folder}/{name}", path))
+            stat = os.lstat(root / name)
+        except FileNotFoundError:
+            continue
         except OSError as error:
-            _fail(prefix, error, failures)
-    return files
+            raise SourceMissing(
+                f"The workspace folder {root} cannot be read ({error.strerror}). Check its permissions."
+            ) from error
+        if S_ISREG(stat.st_mode):
+            look.files[name] = source_file(name, stat)
 
 
-def _logs(folder: str, prefix: str, failures: list[FileFailure]) -> dict[str, SourceFile]:
-    """Session logs, directly in their folder; what is kept beside them (blobs, locks, backups) has other names."""
-    files: dict[str, SourceFile] = {}
-    try:
-        for entry in _entries(folder):
-            if _LOG_NAME.fullmatch(entry.name) and (stat := _regular(entry)):
-                path = f"{prefix}/{entry.name}"
-                files[path] = _file(path, "sessions", stat)
-    except OSError as error:
-        _fail(prefix, error, failures)
-    return files
-
-
-def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder, in no order; opened by its descriptor where that can be.
-
-    The system need not find the way from the root to each file then: a sixth of a walk.
-    """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY) if os.scandir in os.supports_fd else None
-    try:
-        with os.scandir(folder if descriptor is None else descriptor) as entries:
-            yield from entries
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-def _fail(prefix: str, error: OSError, failures: list[FileFailure]) -> None:
-    # A folder that is not there, or went meanwhile, has nothing in it.
-    if not isinstance(error, FileNotFoundError):
-        reason = f"it cannot be listed ({error.strerror}); check its permissions"
-        failures.append(FileFailure(path=prefix, reason=reason))
-
-
-def _regular(entry: os.DirEntry[str]) -> os.stat_result | None:
-    """The stat of a regular file."""
-    try:
-        return entry.stat(follow_symlinks=False) if entry.is_file(follow_symlinks=False) else None
-    except OSError:
-        # It went between the listing and the look at it: the same as not listed.
-        return None
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
+def _is_own(root: Path, name: str, look: Look) -> bool:
+    if (root / name).is_symlink():
+        look.fail(name, "it is a symbolic link; put the folder itself there")
         return False
     return True
+
+
+def _look_at_memories(root: str, look: Look) -> None:
+    """Markdown files at any depth."""
+    waiting = [MEMORY_FOLDER]
+    while waiting:
+        folder = waiting.pop()
+        with _told(folder, look), open_folder(f"{root}/{folder}") as entries:
+            for path, entry in look.others(f"{folder}/", entries):
+                if entry.is_file(follow_symlinks=False):
+                    if is_memory_path(path) and look.fits(path):
+                        look.take(path, "memory", entry)
+                elif entry.is_dir(follow_symlinks=False) and look.fits(path):
+                    waiting.append(path)
+
+
+def _look_at_logs(root: str, look: Look) -> None:
+    """Session logs, directly in their folder; what is kept beside them (blobs, locks, backups) has other names."""
+    with _told(SESSIONS_FOLDER, look), open_folder(f"{root}/{SESSIONS_FOLDER}") as entries:
+        for path, entry in look.others(f"{SESSIONS_FOLDER}/", entries):
+            if is_session_path(path) and entry.is_file(follow_symlinks=False):
+                look.take(path, "sessions", entry)
+
+
+@contextmanager
+def _told(folder: str, look: Look) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        pass  # a folder that is not there, or went meanwhile, has nothing in it
+    except OSError as error:
+        look.fail(folder, f"it cannot be listed ({error.strerror}); check its permissions")
+
+
+@contextmanager
+def open_folder(folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """What is in a folder, in no order; a link that took its place meanwhile is refused.
+
+    It is opened by its descriptor where that can be: the system need not find the way from the root to each file
+    then, which is a sixth of a walk.
+    """
+    if os.scandir not in os.supports_fd:
+        with os.scandir(folder) as entries:
+            yield entries
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        with os.scandir(descriptor) as entries:
+            yield entries
+    finally:
+        os.close(descriptor)
 
 
 def source_of(path: str) -> Source:
@@ -340,4 +390,4 @@ def source_file(path: str, stat: os.stat_result) -> SourceFile:
 
 
 def _file(path: str, source: Source, stat: os.stat_result) -> SourceFile:
-    return _made((path, source, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino))
+    return SourceFile(path, source, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino & _INODE_BITS)

@@ -1,58 +1,30 @@
 """Owns reading the whole of an index at once, for what is built from it in memory: terms, vectors, columns.
 
-Invariants: everything comes in chunks of bounded size, each from a query that is over when the chunk is
-handed out; the caller holds one `Database.reading()` around them all, or the chunks may not fit together.
+Invariants: terms and vectors come in chunks of bounded size, each from a query that is over when the chunk
+is handed out; the caller holds one `Database.reading()` around them all, or the chunks may not fit together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from itertools import chain
+import json
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexer.engine.corpus import Ints
+from indexer.engine.corpus import COLUMNS, Ints
 from indexer.engine.postings import term_hashes
 from indexer.stores.base import TermEntries
-from indexer.types import Source, Vectors
+from indexer.types import Vectors
 
 if TYPE_CHECKING:
     from indexer.stores.database import Database, Row
 
-_ENTRIES = 500_000
-_VECTORS = 16_384
-_PASSAGES = 65_536
+# Some 10 ms each: who reads them gives way to searches in between.
+_ENTRIES = 65_536
+_VECTORS = 2_048
 # Terms of the first chunk, and the most of any.
 _FIRST_TERMS, _MOST_TERMS = 256, 65_536
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassageColumns:
-    """Columns of some passages, int64 of shape (m,), as the table `passages` has them."""
-
-    file: Ints
-    ordinal: Ints
-    key: Ints
-    chars: Ints
-    length: Ints
-    day: Ints
-    cues: Ints
-    label: Ints
-    opens_section: Ints
-    start_line: Ints
-    end_line: Ints
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFile:
-    """A file by the store's number of it, with the revision that wrote it."""
-
-    file: int
-    path: str
-    source: Source
-    revision: int
 
 
 def term_entries(database: Database, *, entries: int = _ENTRIES) -> Iterator[TermEntries]:
@@ -114,32 +86,18 @@ def vectors(database: Database, *, count: int = _VECTORS) -> Iterator[tuple[Ints
         last = rows[-1][0]
 
 
-def passage_columns(database: Database, *, count: int = _PASSAGES) -> Iterator[PassageColumns]:
-    """Every passage, ordered by the number of its file and its place there.
+def passage_table(database: Database, files: Sequence[int]) -> Ints:
+    """Passages of some files by their numbers, int64 of shape (m, columns): the file's number, then `COLUMNS`.
 
-    Args:
-        database: The index.
-        count: How many to read at once.
+    By ascending file, and by their order in it.
     """
-    names = [field.name for field in fields(PassageColumns)]
-    last = (-1, -1, -1)
-    while True:
-        rows = database.rows(
-            f"""SELECT {", ".join(names)} FROM passages WHERE (file, ordinal, key) > (?, ?, ?)
-                ORDER BY file, ordinal, key LIMIT ?""",
-            (*last, count),
-        )
-        if not rows:
-            return
-        table = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * len(names)).reshape(len(rows), -1)
-        yield PassageColumns(**dict(zip(names, table.T.copy(), strict=True)))
-        last = rows[-1][:3]
-
-
-def stored_files(database: Database) -> list[StoredFile]:
-    """Every file, by its number."""
-    rows = database.rows("SELECT file, path, source, revision FROM files ORDER BY file")
-    return [StoredFile(file=row[0], path=row[1], source=row[2], revision=row[3]) for row in rows]
+    columns = ", ".join(f"p.{name}" for name in COLUMNS)
+    return database.table(
+        f"""SELECT p.file, {columns} FROM passages p WHERE p.file IN (SELECT value FROM json_each(?))
+            ORDER BY p.file, p.ordinal""",
+        (json.dumps(files),),
+        columns=1 + len(COLUMNS),
+    )
 
 
 def _counted(rows: list[Row], width: int, lowest: int) -> TermEntries:

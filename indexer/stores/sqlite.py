@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from operator import attrgetter
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexer.engine.corpus import COLUMNS, Corpus, CorpusFile, Floats, Ints
+from indexer.engine.corpus import Corpus, Floats, Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced
 from indexer.stores import bulk
 from indexer.stores.base import (
@@ -41,11 +41,10 @@ from indexer.stores.tables import (
     VECTORS,
     corpus_files,
     passage_of,
-    states_of,
     vector_filter,
 )
 from indexer.stores.writes import apply, drop_tables
-from indexer.types import Fingerprint, LineRange, SearchFilter, Source, Vectors
+from indexer.types import Fingerprint, LineRange, SearchFilter, Vectors
 
 if TYPE_CHECKING:
     from indexer.stores.database import Row
@@ -138,9 +137,7 @@ class SqliteStore:
         with self.reading():
             return self._changes(revision)
 
-    def file_states(
-        self, paths: Collection[str] | None = None, *, unless: Callable[[FileState], bool] | None = None
-    ) -> dict[str, FileState]:
+    def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState]:
         """See `IndexStore`."""
         if not self._has_tables():
             return {}
@@ -150,7 +147,15 @@ class SqliteStore:
         else:
             among = " WHERE path IN (SELECT value FROM json_each(?))"
             rows = self._database.rows(query + among, (json.dumps(list(paths)),))
-        return states_of(rows, unless)
+        return {row[0]: FileState(*row) for row in rows}
+
+    def file_stats(self) -> dict[str, bytes]:
+        """See `IndexStore`."""
+        if not self._has_tables():
+            return {}
+        # An index of an earlier version has none, and its status is told all the same.
+        column = self._database.value("SELECT name FROM pragma_table_info('files') WHERE name = 'stat'") or "x''"
+        return dict(self._database.rows(f"SELECT path, {column} FROM files"))
 
     def unembedded_paths(self) -> set[str]:
         """See `IndexStore`."""
@@ -213,7 +218,8 @@ class SqliteStore:
             if previous is not None and previous.revision > revision:
                 previous = None
             changes = self._changes(since if previous is None else previous.revision)
-            files = self._corpus_files(changes.files)
+            table = bulk.passage_table(self._database, [file for file, _, _ in changes.files])
+            files = corpus_files(changes.files, table)
             names = {row[0]: row[1] for row in self._database.rows("SELECT label, name FROM labels")}
         if previous is not None:
             stale = {file for file, _, _ in changes.files}.union(changes.gone)
@@ -275,6 +281,10 @@ class SqliteStore:
                 passage = passage_of(rest)
                 found[key] = StoredPassage(key=key, path=path, source=source, ordinal=ordinal, passage=passage)
         return found
+
+    def is_empty(self) -> bool:
+        """See `IndexStore`."""
+        return not self._has_tables() or not self._database.rows("SELECT 1 FROM files LIMIT 1")
 
     def counts(self) -> StoreCounts:
         """See `IndexStore`."""
@@ -382,15 +392,6 @@ class SqliteStore:
         files = self._database.rows("SELECT file, path, source FROM files WHERE revision > ?", (revision,))
         gone = self._database.rows("SELECT file FROM gone WHERE revision > ?", (revision,))
         return Changes(revision=now, generation=generation, files=tuple(files), gone=tuple(row[0] for row in gone))
-
-    def _corpus_files(self, files: Sequence[tuple[int, str, Source]]) -> list[CorpusFile]:
-        columns = ", ".join(f"p.{name}" for name in COLUMNS)
-        rows = self._database.rows(
-            f"""SELECT p.file, {columns} FROM passages p WHERE p.file IN (SELECT value FROM json_each(?))
-                ORDER BY p.file, p.ordinal""",
-            (json.dumps([file for file, _, _ in files]),),
-        )
-        return corpus_files(files, rows)
 
     def _highest_key(self) -> int:
         if not self._has_tables():

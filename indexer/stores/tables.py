@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, partial
-from itertools import filterfalse
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from indexer.engine.corpus import COLUMNS, CorpusFile
-from indexer.stores.base import FileState
+from indexer.engine.corpus import CorpusFile, Ints
 from indexer.types import Cue, Passage, SearchFilter
 
-SCHEMA = 2
+SCHEMA = 3
 
 # Small chunks make reading one vector cheaper (8 µs, with 64 rows a chunk 15, with 1,024 130) and a scan no slower;
 # secure-delete takes a removed term out of the full-text index at once instead of at the next merge.
@@ -27,7 +25,8 @@ TABLES = """
     CREATE TABLE files (
         file INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, source TEXT NOT NULL,
         size_bytes INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
-        checked_ns INTEGER NOT NULL, content_hash TEXT NOT NULL, failure TEXT NOT NULL, revision INTEGER NOT NULL);
+        checked_ns INTEGER NOT NULL, content_hash TEXT NOT NULL, failure TEXT NOT NULL, revision INTEGER NOT NULL,
+        stat BLOB NOT NULL);
     CREATE INDEX files_revision ON files (revision);
     CREATE TABLE gone (file INTEGER PRIMARY KEY, revision INTEGER NOT NULL);
     CREATE INDEX gone_revision ON gone (revision);
@@ -52,13 +51,6 @@ VECTORS = """
 """
 PASSAGE_COLUMNS = "p.start_line, p.end_line, p.text, p.heading, p.opens_section, p.day, coalesce(l.name, ''), p.cues"
 STATE_COLUMNS = "path, source, size_bytes, mtime_ns, ctime_ns, inode, checked_ns, content_hash, failure, revision"
-
-
-def states_of(rows: Iterable[Sequence[Any]], unless: Callable[[FileState], bool] | None = None) -> dict[str, FileState]:
-    """The states in rows of `STATE_COLUMNS`, by path; those that `unless` is true of are left out."""
-    # Half of the time that the class itself takes.
-    made = map(partial(tuple.__new__, FileState), rows)
-    return {state.path: state for state in (filterfalse(unless, made) if unless else made)}
 
 
 def titles_of(passage: Passage) -> str:
@@ -96,9 +88,8 @@ def passage_of(row: Sequence[Any]) -> Passage:
     )
 
 
-def corpus_files(files: Sequence[Sequence[Any]], rows: Sequence[Sequence[Any]]) -> list[CorpusFile]:
+def corpus_files(files: Sequence[Sequence[Any]], table: Ints) -> list[CorpusFile]:
     """Files that have passages, from rows of (file, path, source) and, by ascending file, of (file, *COLUMNS)."""
-    table = np.array(rows, np.int64).reshape(-1, 1 + len(COLUMNS))
     numbers = np.array([file for file, _, _ in files], np.int64)
     low = np.searchsorted(table[:, 0], numbers).tolist()
     high = np.searchsorted(table[:, 0], numbers, side="right").tolist()

@@ -18,10 +18,10 @@ from indexer.types import Passage
 if TYPE_CHECKING:
     from indexer.stores.database import Database
 
-_NEW_FILE = f"INSERT INTO files (file, {STATE_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
-_OLD_FILE = f"UPDATE files SET ({STATE_COLUMNS}) = (?,?,?,?,?,?,?,?,?,?) WHERE file = ?"
+_NEW_FILE = f"INSERT INTO files ({STATE_COLUMNS}, stat, file) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+_OLD_FILE = f"UPDATE files SET ({STATE_COLUMNS}, stat) = (?,?,?,?,?,?,?,?,?,?,?) WHERE file = ?"
 # What is known of a file changed, and none of its passages: nobody has to look at them again.
-_SAME_FILE = f"UPDATE files SET ({STATE_COLUMNS}) = (?,?,?,?,?,?,?,?,?,revision) WHERE file = ?"
+_SAME_FILE = f"UPDATE files SET ({STATE_COLUMNS}, stat) = (?,?,?,?,?,?,?,?,?,revision,?) WHERE file = ?"
 _NEW_PASSAGE = """INSERT INTO passages (key, file, ordinal, start_line, end_line, text, heading, opens_section, day,
     label, cues, chars, length, text_hash, embedded) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
 _MOVED_PASSAGE = """UPDATE passages SET ordinal = ?, start_line = ?, end_line = ?, heading = ?, opens_section = ?,
@@ -88,7 +88,7 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
     database.run_many("DELETE FROM files WHERE file = ?", [(file,) for file in gone])
     there = [(write, write.state) for write in writes if write.state is not None]
     noted = [state for write, state in there if not write.changes_passages and state.path in files]
-    database.run_many(_SAME_FILE, [(*_state_row(state, 0)[:-1], files[state.path]) for state in noted])
+    database.run_many(_SAME_FILE, [(*state[:-1], state.stat, files[state.path]) for state in noted])
     _put_states(
         database,
         [state for write, state in there if write.changes_passages or state.path not in files],
@@ -113,21 +113,18 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
 
 def _put_states(database: Database, states: Sequence[FileState], files: dict[str, int], revision: int) -> None:
     """Store the states of files; those that are new get a number, in `files` too."""
-    old = [(*_state_row(state, revision), files[state.path]) for state in states if state.path in files]
+    old = [_file_row(state, revision, files) for state in states if state.path in files]
     if old:
         database.run_many(_OLD_FILE, old)
     added = [state for state in states if state.path not in files]
     if added:
         numbers = range(_highest(database, "files") + 1, 1 << 63)
         files.update(zip((state.path for state in added), numbers, strict=False))
-        database.run_many(_NEW_FILE, [(files[state.path], *_state_row(state, revision)) for state in added])
+        database.run_many(_NEW_FILE, [_file_row(state, revision, files) for state in added])
 
 
-def _state_row(state: FileState, revision: int) -> tuple[str | int, ...]:
-    return (
-        state.path, state.source, state.size_bytes, state.mtime_ns, state.ctime_ns, state.inode,
-        state.checked_ns, state.content_hash, state.failure, revision,
-    )  # fmt: skip
+def _file_row(state: FileState, revision: int, files: dict[str, int]) -> tuple[str | int | bytes, ...]:
+    return (*state._replace(revision=revision), state.stat, files[state.path])
 
 
 def _insert_passages(

@@ -5,7 +5,7 @@
 - throughput: a reindex against the bare embedder on the same texts, in turns, best of each;
 - lexical: passages per second without a model, on lines of 60 to 150 characters, in seconds of the clock and of CPU;
 - no-op: a reindex of unchanged files, in seconds of CPU, as a multiple of a bare walk of them (`os.scandir` and
-  `stat`), and how many of them it opened;
+  `stat`), in turns, medians; and how many of them it opened; of memory files, and of an extra folder with ignore rules;
 - one changed: a reindex after one of them changed, as a multiple of the no-op.
 """
 
@@ -15,18 +15,24 @@ import argparse
 import json
 import os
 import random
+import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from indexer import Index, MiniLM
+from indexer.files.folders import ExtraFolder, Folders
 from indexer.testing import HashEmbedder
 
 WORDS = (
     "deploy database stand-up Tuesday courier invoice customer shipment warehouse greenhouse supplier ticket release "
     "error server backup migration price discount newsletter meeting decision owner deadline travel holiday account "
     "password rotation latency budget printer label parcel return refund photo product search filter report".split()
+)
+IGNORED = (
+    "# made\n*.pyc\n*.log\n/out/\nnode_modules/\n.env\n!keep.log\n*.tmp\ndocs/_build/\n*.sw?\n*~\nsecret*\n**/cache/\n"
 )
 
 
@@ -111,32 +117,54 @@ def no_op(files: int) -> dict[str, float]:
         time.sleep(0.1)
         index.sync()
         opened[0] = 0
-        idle, walks = [], []
-        for _ in range(7):
-            idle.append(_cpu_seconds(index))
-            started = time.process_time()
-            _walk(name)
-            walks.append(time.process_time() - started)
+        idle, walk = _in_turns(index.sync, lambda: _walk(name))
         read = opened[0]
         changed = []
         for number in range(5):
             with (Path(name) / "memory" / f"note-{number:05}.md").open("a", encoding="utf-8") as note:
                 note.write("- one more line\n")
-            changed.append(_cpu_seconds(index))
+            changed.append(_cpu_seconds(index.sync))
         index.close()
-    ratio = min(changed) / min(idle)
     return {
         "files": files,
-        "cpu_seconds": round(min(idle), 4),
-        "walk_ratio": round(min(idle) / min(walks), 2),
+        "cpu_seconds": round(idle, 4),
+        "walk_ratio": round(idle / walk, 2),
         "files_read": read,
-        "one_changed_ratio": round(ratio, 2),
+        "one_changed_ratio": round(statistics.median(changed) / idle, 2),
     }
 
 
-def _cpu_seconds(index: Index) -> float:
+def no_op_beside(files: int) -> dict[str, float]:
+    """What a reindex costs when nothing has changed in an extra folder."""
+    chance = random.Random(1)
+    with tempfile.TemporaryDirectory() as name:
+        root, beside = Path(name) / "workspace", Path(name) / "beside"
+        root.mkdir()
+        for number in range(files):
+            place = beside / f"part-{number % 10}" / f"module-{number // 10 % 25}"
+            place.mkdir(parents=True, exist_ok=True)
+            file = place / f"file-{number:05}.{chance.choice(('py', 'md', 'ts', 'txt', 'go'))}"
+            file.write_text(f"def number_{number}():\n    return {number}\n", "utf-8")
+        (beside / ".gitignore").write_text(IGNORED, "utf-8")
+        (beside / "part-3" / ".gitignore").write_text("*.o\nbuild/\n", "utf-8")
+        index = Index(root, HashEmbedder(), extra=Folders(root, [ExtraFolder(name="beside", folder=beside)]))
+        index.sync()
+        time.sleep(0.1)
+        index.sync()
+        idle, walk = _in_turns(index.sync, lambda: _walk(str(beside)))
+        index.close()
+    return {"files": files, "cpu_seconds": round(idle, 4), "walk_ratio": round(idle / walk, 2)}
+
+
+def _in_turns(first: Callable[[], object], second: Callable[[], object], turns: int = 11) -> tuple[float, float]:
+    """Median seconds of CPU that each of two takes."""
+    pairs = [(_cpu_seconds(first), _cpu_seconds(second)) for _ in range(turns)]
+    return statistics.median(one for one, _ in pairs), statistics.median(other for _, other in pairs)
+
+
+def _cpu_seconds(act: Callable[[], object]) -> float:
     started = time.process_time()
-    index.sync()
+    act()
     return time.process_time() - started
 
 
@@ -148,6 +176,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=50_000)
     arguments = parser.parse_args()
     print(json.dumps({"no_op": no_op(arguments.files)}))
+    print(json.dumps({"no_op_beside": no_op_beside(arguments.files)}))
     print(json.dumps({"lexical": lexical(arguments.lines)}))
     print(json.dumps({"throughput": throughput(arguments.passages)}))
 

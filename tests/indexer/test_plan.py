@@ -44,6 +44,7 @@ def test_plan_tells_what_to_read_and_what_to_forget() -> None:
         files={path: source(path) for path in ("same", "new", "doubtful", "unembedded", "failing")}
         | {"changed": source("changed", size_bytes=2)},
         failures=(FileFailure(path="memory/closed", reason="closed"),),
+        unchanged=7,
     )
     states = {path: state(path) for path in ("same", "changed", "unembedded", "gone", "memory/closed/kept")}
     states |= {"doubtful": state("doubtful", checked_ns=5), "failing": state("failing", failure="bad")}
@@ -52,7 +53,7 @@ def test_plan_tells_what_to_read_and_what_to_forget() -> None:
     assert {file.path for file in plan.suspects} == {"changed", "unembedded"}
     assert [file.path for file in plan.unsure] == ["doubtful"]
     assert plan.removed == ("gone",)
-    assert plan.unchanged == 1
+    assert plan.unchanged == 8
     assert {failure.path for failure in plan.failures} == {"memory/closed", "failing"}
 
 

@@ -190,6 +190,20 @@ def test_paths_restrict_a_sync(workspace: Workspace) -> None:
         assert index.sync([path], missing_ok=True).added == 0
 
 
+def test_what_took_the_place_of_a_file(workspace: Workspace) -> None:
+    for path in ("memory/Case.md", "memory/folder.md", "memory/link.md", "memory/stays.md"):
+        workspace.write_items(path, [path])
+    index = workspace.synced(HashEmbedder())
+    (workspace.root / "memory/Case.md").rename(workspace.root / "memory/case.md")
+    for path in ("memory/folder.md", "memory/link.md"):
+        (workspace.root / path).unlink()
+    workspace.write_items("memory/folder.md/inside.md", ["inside"])
+    (workspace.root / "memory/link.md").symlink_to(workspace.root / "memory/stays.md")
+    assert counted(index.sync()) == (2, 0, 3, 1)
+    assert set(index._store.file_states()) == {"memory/case.md", "memory/folder.md/inside.md", "memory/stays.md"}
+    assert counted(index.sync()) == (0, 0, 0, 3)
+
+
 def test_a_sync_of_named_files_looks_at_no_other(workspace: Workspace) -> None:
     for number in range(3):
         workspace.write_items(f"memory/{number}.md", [f"item {number}"])

@@ -10,6 +10,8 @@ import pytest
 from indexer import Index, SearchFilter
 from indexer.errors import SourceMissing
 from indexer.files.folders import ExtraFolder, Folders
+from indexer.files.sources import source_file
+from indexer.stores.base import packed_stat
 from indexer.testing import HashEmbedder
 from tests.indexer.files.test_sources import reachable
 from tests.indexer.workspace import Workspace, run_unprivileged
@@ -116,6 +118,19 @@ def test_globs_say_what_is_wanted(workspace: Workspace, project: Path) -> None:
     assert listed(folders(workspace, ("p", project, "build/"))) == {"@p/build/f.py"}
 
 
+def test_what_is_as_it_was_known_is_counted_alone(workspace: Workspace, project: Path) -> None:
+    fill(project, dict.fromkeys(["a.md", "b.py", "sub/c.md", "sub/d.py", "e.txt", "f.md"], "x"))
+    found = folders(workspace, ("p", project, "!f.md"))
+    known = {path: packed_stat(*file[2:]) for path, file in found.scan().files.items()}
+    fill(project, {"b.py": "xy", "new.md": "x", "sub/.gitignore": "d.py\n"})
+    (project / "e.txt").unlink()
+    ignored = source_file("@p/f.md", os.lstat(project / "f.md"))
+    known |= {"memory/g.md": b"", "@p/f.md": packed_stat(*ignored[2:])}
+    scan = found.scan(known)
+    assert (set(scan.files), scan.unchanged, scan.failures) == ({"@p/b.py", "@p/new.md"}, 2, ())
+    assert set(known) == {"@p/b.py", "@p/sub/d.py", "@p/e.txt", "@p/f.md", "memory/g.md"}
+
+
 def test_links_are_not_followed_but_for_the_folder_itself(workspace: Workspace, project: Path, tmp_path: Path) -> None:
     fill(tmp_path / "outside", {"secret.md": "x", "in/secret.md": "x"})
     fill(project, {"a.md": "x", "sub/b.md": "x"})
@@ -184,7 +199,7 @@ def test_rules_that_cannot_be_read_hide_the_folder(workspace: Workspace, project
     found = folders(workspace, ("p", project))
     assert set(found.scan().files) == {"@p/a.md"}
     assert failures(found) == {"@p/sub": "its .gitignore has more than 1,048,576 bytes; shorten it"}
-    assert not found.scan().covers("@p/sub/b.md")
+    assert found.scan().gone(["@p/sub/b.md", "@p/c.md"]) == ["@p/c.md"]
 
 
 def test_files_are_found_by_words_and_by_the_parts_of_names(workspace: Workspace, project: Path) -> None:
@@ -339,11 +354,11 @@ def test_a_folder_without_rights_is_told(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from indexer.files.folders import *\ndrop()\n"
         "found = Folders(Path(sys.argv[1]) / 'w', [ExtraFolder(name='p', folder=Path(sys.argv[1]) / 'p')])\n"
         "scan = found.scan()\n"
-        "print(sorted(scan.files), [f.path for f in scan.failures], scan.covers('@p/locked/b.md'))\n"
+        "print(sorted(scan.files), [f.path for f in scan.failures], scan.gone(['@p/locked/b.md', '@p/b.md']))\n"
         "print([f.path for f in found.look(['@p/locked/b.md']).failures])"
     )
     try:
         printed = run_unprivileged(script, tmp_path).splitlines()
     finally:
         (root / "locked").chmod(0o755)
-    assert printed == ["['@p/a.md'] ['@p/locked'] False", "['@p/locked']"]
+    assert printed == ["['@p/a.md'] ['@p/locked'] ['@p/b.md']", "['@p/locked']"]

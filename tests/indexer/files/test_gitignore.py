@@ -22,8 +22,9 @@ def ignored(text: str, path: str) -> bool:
     """Whether a walk from the top down leaves a file out."""
     rules = read_rules(text)
     parts = path.split("/")
-    above = ("/".join(parts[:count]) for count in range(1, len(parts)))
-    return any(rules.verdict(folder, is_folder=True) for folder in above) or bool(rules.verdict(path, is_folder=False))
+    folders = ["".join(f"{part}/" for part in parts[:count]) for count in range(len(parts))]
+    *above, last = zip(folders, parts, strict=True)
+    return any(rules.verdict(*place, is_folder=True) for place in above) or bool(rules.verdict(*last, is_folder=False))
 
 
 @pytest.mark.parametrize(
@@ -61,9 +62,9 @@ def test_ignored(text: str, path: str, expected: bool) -> None:
 
 
 def test_no_rule_speaks_of_it() -> None:
-    assert read_rules("").verdict("x", is_folder=False) is None
-    assert read_rules("a\n!b").verdict("c", is_folder=True) is None
-    assert read_rules("a\n!b").verdict("b", is_folder=True) is False
+    assert read_rules("").verdict("", "x", is_folder=False) is None
+    assert read_rules("a\n!b").verdict("", "c", is_folder=True) is None
+    assert read_rules("a\n!b").verdict("", "b", is_folder=True) is False
 
 
 def pattern(rnd: random.Random) -> str:
@@ -102,5 +103,6 @@ def test_a_hostile_pattern_takes_no_time(hostile: str) -> None:
     rules = read_rules(hostile)
     started = time.monotonic()
     for path in ("a" * 255, "a/" * 2_000 + "a", "/".join(["a" * 255] * 16)):
-        rules.verdict(path, is_folder=False)
+        folder, slash, name = path.rpartition("/")
+        rules.verdict(folder + slash, name, is_folder=False)
     assert time.monotonic() - started < 5

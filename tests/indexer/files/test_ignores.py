@@ -12,10 +12,10 @@ def test_inner_rules_come_first(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("!a.md\n")
     outer = (Level(rules=read_rules("*.md\n/x/b.txt\n"), cut=0),)
     levels = with_rules_in(outer, f"{tmp_path}/", {".gitignore"}, "x/")
-    assert not is_ignored(levels, "x/a.md", is_folder=False)
-    assert is_ignored(levels, "x/c.md", is_folder=False)
-    assert is_ignored(levels, "x/b.txt", is_folder=False)
-    assert not is_ignored(levels, "x/c.txt", is_folder=False)
+    assert not is_ignored(levels, "x/", "a.md", is_folder=False)
+    assert is_ignored(levels, "x/", "c.md", is_folder=False)
+    assert is_ignored(levels, "x/", "b.txt", is_folder=False)
+    assert not is_ignored(levels, "x/", "c.txt", is_folder=False)
     assert with_rules_in(outer, f"{tmp_path}/", {"a.md"}, "x/") is outer
 
 
@@ -37,5 +37,5 @@ def test_the_repository_around_ends_where_its_git_folder_is(tmp_path: Path) -> N
     (tmp_path / "repo" / ".git" / "info").mkdir(parents=True)
     (tmp_path / "repo" / ".git" / "info" / "exclude").write_text("y.md")
     levels = tuple(rules_above(str(folder)))
-    assert [is_ignored(levels, name, is_folder=False) for name in ("x.md", "y.md", "z.md")] == [True, True, False]
+    assert [is_ignored(levels, "", name, is_folder=False) for name in ("x.md", "y.md", "z.md")] == [True, True, False]
     assert len(levels) == 2

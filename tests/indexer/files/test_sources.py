@@ -12,15 +12,18 @@ from hypothesis import strategies as st
 
 from indexer.errors import SourceMissing
 from indexer.files.sources import (
+    Scan,
     SourceFile,
     is_memory_path,
     is_session_path,
+    open_folder,
     read,
     scan_memories,
     scan_paths,
     scan_workspace,
+    source_file,
 )
-from indexer.stores.base import FileState
+from indexer.stores.base import NO_STAT, FileState, packed_stat
 from tests.indexer.workspace import Workspace, make_old, run_unprivileged
 
 MANY = 1 << 20
@@ -45,24 +48,76 @@ def state_of(file: SourceFile, *, checked_ns: int) -> FileState:
 
 @given(
     whole_seconds=st.booleans(),
-    other=st.sampled_from(["", "size_bytes", "mtime_ns", "ctime_ns", "inode"]),
     later_ns=st.sampled_from([-1, 0, 49_999_999, 50_000_000, 50_000_001, 2_000_000_000, 2_000_000_001]),
     content_hash=st.sampled_from(["", "x"]),
     failure=st.sampled_from(["", "it is UTF-16"]),
     touched_ns=st.integers(-5, 5),
 )
-def test_the_quick_look_says_what_the_careful_ones_say(
-    whole_seconds: bool, other: str, later_ns: int, content_hash: str, failure: str, touched_ns: int
+def test_what_is_beyond_doubt_is_known_by_its_stat(
+    whole_seconds: bool, later_ns: int, content_hash: str, failure: str, touched_ns: int
 ) -> None:
     mtime_ns = 1_700_000_000_000_000_000 + (0 if whole_seconds else 123)
     file = SourceFile("memory/a.md", "memory", 7, mtime_ns, mtime_ns + touched_ns, 9)
     state = state_of(file, checked_ns=max(file.mtime_ns, file.ctime_ns) + later_ns)
     state = state._replace(content_hash=content_hash, failure=failure)
-    if other:
-        state = state._replace(**{other: getattr(state, other) + 1})
-    settled = file.looks_like(state) and file.settled_before(state) and not failure and content_hash != ""
-    assert file.is_settled_as(state) == settled
-    assert file.looks_like(state) == (not other)
+    assert state.settled == (later_ns > (2_000_000_000 if whole_seconds else 50_000_000))
+    whole = content_hash != "" and not failure
+    assert state.stat == (packed_stat(7, file.mtime_ns, file.ctime_ns, 9) if whole and state.settled else NO_STAT)
+    for other in ("size_bytes", "mtime_ns", "ctime_ns", "inode"):
+        changed = state._replace(**{other: getattr(state, other) + 1})
+        assert not file.looks_like(changed)
+        assert changed.stat != packed_stat(*file[2:])
+    assert file.looks_like(state)
+
+
+def test_an_inode_may_be_as_large_as_it_gets(workspace: Workspace) -> None:
+    stat = os.stat(workspace.write("memory/a.md", "x"))
+    file = source_file("memory/a.md", os.stat_result((stat.st_mode, 2**64 - 1, *stat[2:])))
+    assert 0 < file.inode < 2**63
+
+
+def known_by(scan: Scan) -> dict[str, bytes]:
+    return {path: packed_stat(*file[2:]) for path, file in scan.files.items()}
+
+
+def test_a_look_gives_what_is_not_as_it_was_known(workspace: Workspace, tmp_path: Path) -> None:
+    gone = ("memory/gone.md", "memory/folder.md", "memory/link.md", "memory/Case.md", "sessions/gone.jsonl")
+    stay = ("memory/a.md", "memory/deep/er/b.md", "memory/名.md", "sessions/a.jsonl")
+    changed = ("memory/longer.md", "memory/touched.md", "memory/replaced.md", "memory/doubtful.md", "sessions/b.jsonl")
+    for path in (*gone, *stay, *changed):
+        workspace.write(path, "x")
+    make_old(workspace.root / "memory/a.md")
+    known = known_by(scan_workspace(workspace.root)) | {"memory/doubtful.md": NO_STAT, "@other/c.md": NO_STAT}
+    for path in gone:
+        (workspace.root / path).unlink()
+    (workspace.root / "memory/folder.md").mkdir()
+    (workspace.root / "memory/link.md").symlink_to(workspace.root / "memory/a.md")
+    for path in ("memory/longer.md", "sessions/b.jsonl"):
+        workspace.write(path, "xy")
+    make_old(workspace.root / "memory/touched.md")
+    os.replace(workspace.write("memory/.draft", "x"), workspace.root / "memory/replaced.md")
+    for path in ("memory/case.md", "memory/folder.md/new.md"):
+        workspace.write(path, "x")
+    scan = scan_workspace(workspace.root, known=known)
+    assert (scan.unchanged, scan.failures) == (len(stay), ())
+    assert set(scan.files) == {*changed, "memory/case.md", "memory/folder.md/new.md"}
+    assert set(known) == {*gone, *changed, "@other/c.md"}
+    assert scan.files == {path: scan_workspace(workspace.root).files[path] for path in scan.files}
+
+
+def test_a_link_in_place_of_a_folder_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    with open_folder(str(tmp_path)) as entries:
+        assert [entry.name for entry in entries] == ["link"]
+    with pytest.raises(OSError), open_folder(str(tmp_path / "link")):
+        pass
+
+
+def test_what_is_no_memory_file_is_not_one_because_it_is_known(workspace: Workspace) -> None:
+    path = workspace.write("memory/.hidden.md", "x")
+    known = {"memory/.hidden.md": packed_stat(*source_file("memory/.hidden.md", os.lstat(path))[2:])}
+    scan = scan_workspace(workspace.root, known=known)
+    assert (scan.files, scan.unchanged, set(known)) == ({}, 0, {"memory/.hidden.md"})
 
 
 def test_scan_lists_memory_files_and_nothing_else(workspace: Workspace, tmp_path: Path) -> None:
@@ -108,7 +163,7 @@ def test_links_in_place_of_the_known_names_are_left_out(tmp_path: Path) -> None:
     scan = scan_memories(root)
     assert scan.files == {}
     assert [(failure.path, "symbolic link" in failure.reason) for failure in scan.failures] == [("memory", True)]
-    assert not scan.covers("memory/a.md")
+    assert scan.gone(["memory/a.md"]) == []
 
 
 def test_a_workspace_that_is_not_there(tmp_path: Path) -> None:
@@ -141,14 +196,38 @@ from indexer.files.sources import scan_memories
 drop()
 scan = scan_memories(Path(sys.argv[1]))
 print(sorted(scan.files), [failure.path for failure in scan.failures])
-print(scan.covers("memory/closed/b.md"), scan.covers("memory/c.md"))
+print(scan.gone(["memory/closed/b.md", "memory/closed.md", "memory/c.md"]))
 """
     reachable(workspace.root)
     try:
         printed = run_unprivileged(code, workspace.root)
     finally:
         (workspace.root / "memory" / "closed").chmod(0o755)
-    assert printed == "['memory/open/a.md'] ['memory/closed']\nFalse True"
+    assert printed == "['memory/open/a.md'] ['memory/closed']\n['memory/closed.md', 'memory/c.md']"
+
+
+def test_a_folder_whose_files_cannot_be_looked_at_hides_them(workspace: Workspace) -> None:
+    for path in ("memory/listed/a.md", "memory/closed/b.md", "memory/c.md"):
+        workspace.write(path, "x")
+    code = """
+import sys
+from pathlib import Path
+from indexer.files.sources import scan_memories, scan_paths
+drop()
+paths = ["memory/listed/a.md", "memory/closed/b.md", "memory/c.md", "memory/gone.md"]
+for scan in (scan_memories(Path(sys.argv[1])), scan_paths(Path(sys.argv[1]), paths)):
+    print(sorted(scan.files), sorted(failure.path for failure in scan.failures))
+    print(scan.gone(path for path in paths if path not in scan.files))
+"""
+    reachable(workspace.root)
+    (workspace.root / "memory/listed").chmod(0o444)
+    (workspace.root / "memory/closed").chmod(0)
+    try:
+        printed = run_unprivileged(code, workspace.root).splitlines()
+    finally:
+        for name in ("listed", "closed"):
+            (workspace.root / "memory" / name).chmod(0o755)
+    assert printed == ["['memory/c.md'] ['memory/closed', 'memory/listed']", "['memory/gone.md']"] * 2
 
 
 def test_a_workspace_that_cannot_be_searched(workspace: Workspace) -> None:
@@ -190,6 +269,11 @@ def reachable(folder: Path) -> None:
         ("README.md", False),
         ("memory/a.txt", False),
         ("sub/MEMORY.md", False),
+        ("memory/.hidden.md", False),
+        ("memory/.git/a.md", False),
+        ("memory/../../outside.md", False),
+        ("memory//a.md", False),
+        ("memory/a\0.md", False),
     ],
 )
 def test_is_memory_path(path: str, listed: bool) -> None:
@@ -201,8 +285,8 @@ def test_a_file_is_known_again_by_its_stat(workspace: Workspace) -> None:
     file = scanned(workspace, "memory/a.md")
     later = state_of(file, checked_ns=time.time_ns() + 10**9)
     assert file.looks_like(later)
-    assert file.settled_before(later)
-    assert not file.settled_before(state_of(file, checked_ns=file.ctime_ns + 1_000_000))
+    assert later.settled
+    assert not state_of(file, checked_ns=file.ctime_ns + 1_000_000).settled
     workspace.write("memory/a.md", "two")
     make_old(workspace.root / "memory/a.md")
     assert not scanned(workspace, "memory/a.md").looks_like(later)
@@ -212,8 +296,8 @@ def test_a_file_system_with_whole_seconds_gets_a_longer_doubt(workspace: Workspa
     path = workspace.write("memory/a.md", "one")
     os.utime(path, ns=(10**18, 10**18))
     file = scanned(workspace, "memory/a.md")
-    assert not file.settled_before(state_of(file, checked_ns=file.ctime_ns + 1_000_000_000))
-    assert file.settled_before(state_of(file, checked_ns=file.ctime_ns + 3_000_000_000))
+    assert not state_of(file, checked_ns=file.ctime_ns + 1_000_000_000).settled
+    assert state_of(file, checked_ns=file.ctime_ns + 3_000_000_000).settled
 
 
 def test_read_gives_the_text_as_it_is(workspace: Workspace) -> None:
@@ -328,7 +412,7 @@ def test_a_linked_folder_of_sessions_is_left_out_and_named(workspace: Workspace,
     scan = scan_workspace(workspace.root)
     assert scan.files == {}
     assert [(failure.path, "symbolic link" in failure.reason) for failure in scan.failures] == [("sessions", True)]
-    assert not scan.covers("sessions/talk.jsonl") and scan.covers("memory/a.md")
+    assert scan.gone(["sessions/talk.jsonl", "memory/a.md"]) == ["memory/a.md"]
     assert scan_paths(workspace.root, ["sessions/talk.jsonl"]).files == {}
 
 
@@ -336,7 +420,7 @@ def test_something_else_in_place_of_the_sessions_is_named(workspace: Workspace) 
     workspace.write("sessions", "a file")
     scan = scan_workspace(workspace.root)
     assert [failure.path for failure in scan.failures] == ["sessions"]
-    assert not scan.covers("sessions/talk.jsonl")
+    assert scan.gone(["sessions/talk.jsonl"]) == []
 
 
 def test_a_log_is_read_as_it_is(workspace: Workspace) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexer.engine.postings import term_hash
+from indexer.engine.corpus import COLUMNS
+from indexer.engine.postings import term_hashes
 from indexer.plan import passage_terms
 from indexer.stores import bulk
-from indexer.stores.bulk import passage_columns, stored_files, term_entries, vectors
+from indexer.stores import database as databases
+from indexer.stores.bulk import passage_table, term_entries, vectors
 from indexer.stores.database import Database
 from indexer.stores.sqlite import SqliteStore
 from indexer.types import Fingerprint
@@ -38,7 +40,7 @@ def expected(store: SqliteStore) -> dict[tuple[int, int], int]:
     """How often each term occurs in each passage, made again from the texts."""
     keys = store.corpus(None).keys.tolist()
     return {
-        (term_hash(term), key): count
+        (int(term_hashes([term])[0]), key): count
         for key, stored in store.passages(keys).items()
         for term, count in Counter(passage_terms(stored.passage)).items()
     }
@@ -73,7 +75,6 @@ def test_what_was_removed_does_not_come(store: SqliteStore, database: Database) 
     store.write([removal(store, "memory/a.md")])
     assert entries(database) == expected(store)
     assert {key for keys, _ in vectors(database) for key in keys.tolist()} == set(store.corpus(None).keys.tolist())
-    assert [file.path for file in stored_files(database)] == ["memory/b.md"]
 
 
 @pytest.mark.parametrize("count", [1, 4, 16_384])
@@ -92,32 +93,20 @@ def test_vectors_are_those_that_were_stored(store: SqliteStore, database: Databa
     np.testing.assert_array_equal(np.concatenate([found for _, found in got]), stored[order])
 
 
-@pytest.mark.parametrize("count", [1, 4, 65_536])
-def test_columns_are_those_of_the_corpus(store: SqliteStore, database: Database, count: int) -> None:
+@pytest.mark.parametrize("rows", [1, 4, 4096])
+def test_the_table_is_that_of_the_corpus(
+    store: SqliteStore, database: Database, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(databases, "_PIECE_ROWS", rows)
     put(store, "memory/b.md", [passage(text, label="Ann", line=at + 1) for at, text in enumerate(TEXTS)])
+    put(store, "memory/c.md", TEXTS[:2])
     put(store, "memory/a.md", TEXTS[::-1], source="sessions")
-    chunks = list(passage_columns(database, count=count))
-    assert all(0 < len(chunk.key) <= count for chunk in chunks)
-    # The corpus has the files by their paths, the columns by their numbers: b.md was first.
-    corpus = store.corpus(None)
-    order = np.argsort(-corpus.file, kind="stable")
-    for name, column in [
-        ("key", corpus.keys),
-        ("chars", corpus.chars),
-        ("length", corpus.lengths),
-        ("day", corpus.days),
-        ("cues", corpus.cues),
-        ("label", corpus.labels),
-        ("start_line", corpus.start_lines),
-        ("end_line", corpus.end_lines),
-    ]:
-        np.testing.assert_array_equal(np.concatenate([getattr(chunk, name) for chunk in chunks]), column[order])
-    files = stored_files(database)
-    assert [(file.path, file.source) for file in files] == [("memory/b.md", "memory"), ("memory/a.md", "sessions")]
-    assert [file.revision for file in files] == [store.file_states()[file.path].revision for file in files]
-    places = [(file.file, at) for file in files for at in range(len(TEXTS))]
-    numbers = np.concatenate([np.c_[chunk.file, chunk.ordinal] for chunk in chunks])
-    assert [tuple(row) for row in numbers.tolist()] == places
+    # The corpus has the files by their paths, the table by their numbers: b.md was first.
+    files = {file.path: file for file in store.corpus(None).files}
+    asked = [files[path] for path in ("memory/b.md", "memory/a.md")]
+    table = passage_table(database, [file.file for file in reversed(asked)])
+    np.testing.assert_array_equal(table[:, 1:], np.concatenate([file.table for file in asked]))
+    assert table[:, 0].tolist() == [file.file for file in asked for _ in TEXTS]
 
 
 def test_keys_far_apart_are_read_whole(store: SqliteStore, database: Database) -> None:
@@ -130,7 +119,8 @@ def test_keys_far_apart_are_read_whole(store: SqliteStore, database: Database) -
 
 def test_an_empty_index_has_nothing(store: SqliteStore, database: Database) -> None:
     assert entries(database) == {}
-    assert not [*vectors(database), *passage_columns(database), *stored_files(database)]
+    assert not list(vectors(database))
+    assert passage_table(database, []).shape == passage_table(database, [1]).shape == (0, 1 + len(COLUMNS))
     store.reset(Fingerprint(model="", dimensions=0, rules="r", schema=1))
     assert not list(vectors(database))
 
@@ -139,9 +129,9 @@ def test_all_chunks_of_one_reading_show_the_same_state(store: SqliteStore, datab
     put(store, "memory/a.md", TEXTS)
     before = expected(store)
     with database.reading():
-        chunks = passage_columns(database, count=2)
+        chunks = vectors(database, count=2)
         next(chunks)
         store.write([removal(store, "memory/a.md")])
-        assert sum(len(chunk.key) for chunk in chunks) == len(TEXTS) - 2
+        assert sum(len(keys) for keys, _ in chunks) == len(TEXTS) - 2
         assert entries(database) == before
     assert entries(database) == {}

@@ -106,7 +106,9 @@ def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Pat
     store = open_store()
     assert store.fingerprint() is None
     assert store.revision() == 0
+    assert store.is_empty()
     assert store.file_states() == {}
+    assert store.file_stats() == {}
     assert store.unembedded_paths() == set()
     assert store.postings(["x"]) == []
     store.check()
@@ -144,6 +146,28 @@ def test_what_is_written_is_read_back(store: IndexStore, open_store: Open) -> No
     assert written.refused == ()
     assert states["memory/ü 'x'.md"].revision == written.revision == other.revision()
     assert states["memory/ü 'x'.md"].inode == 2**63 - 1
+    assert states["memory/ü 'x'.md"]._replace(revision=0) == state("memory/ü 'x'.md")
+
+
+def test_stats_are_those_of_the_states(store: IndexStore) -> None:
+    assert store.file_stats() == {}
+    now = 1_800_000_000_000_000_000
+    settled = state("memory/a.md")._replace(checked_ns=now)
+    put(store, "memory/later.md", ["x"])
+    states = (
+        settled, settled._replace(path="memory/b.md", content_hash=""), state("memory/c.md"),
+        settled._replace(path="@p/d.py", source="files", failure="it is UTF-16"),
+    )  # fmt: skip
+    store.write([FileWrite(path=each.path, state=each, expected_revision=0) for each in states])
+    assert store.file_stats() == {path: each.stat for path, each in store.file_states().items()}
+    assert {path for path, stat in store.file_stats().items() if stat} == {"memory/a.md"}
+    # What is known of a file becomes certain, or changes, without any of its passages.
+    for again in (settled._replace(path="memory/later.md"), settled._replace(path="memory/later.md", size_bytes=7)):
+        revision = store.file_states()["memory/later.md"].revision
+        store.write([FileWrite(path="memory/later.md", state=again, expected_revision=revision)])
+        assert store.file_stats()["memory/later.md"] == again.stat != b""
+    store.write([removal(store, "memory/a.md")])
+    assert "memory/a.md" not in store.file_stats()
 
 
 def test_revisions_and_keys_only_grow(store: IndexStore) -> None:
