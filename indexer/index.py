@@ -9,23 +9,22 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Callable, Collection
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from indexer import analysis, measures
+from indexer import measures
 from indexer import search as searching
-from indexer.documents import formats, markdown, transcripts
 from indexer.documents.logs import Logs
 from indexer.documents.splitter import Splitter
 from indexer.embeddings.base import Embedder
-from indexer.embeddings.identity import Identity, identify, learn
 from indexer.engine.view import View
 from indexer.engine.views import PACK_PASSAGES
 from indexer.engine.words import NO_WORDS, find_words, vector_text
-from indexer.errors import EmbeddingError, IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced
+from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced
 from indexer.files.folders import Folders
 from indexer.files.sources import require_folder
+from indexer.fitting import Fitting
 from indexer.plan import SyncPlan
 from indexer.ranking import RankingSettings
 from indexer.rebuild import Rebuild, partial_state, scrub_partial
@@ -39,7 +38,7 @@ from indexer.stores.tables import SCHEMA
 from indexer.survey import Survey, failures
 from indexer.sync import Progress, Sync, SyncRun
 from indexer.traffic import TRAFFIC
-from indexer.types import Fingerprint, Mode, SearchFilter, SearchResults, SyncReport, Vectors
+from indexer.types import Fingerprint, Mode, SearchFilter, SearchResults, SyncReport
 from indexer.upkeep import Following, Planned, Upkeep
 
 INDEX_NAME = "index.sqlite"
@@ -85,6 +84,7 @@ class Index:
         self.root = root
         self._embedder = embedder
         self._store = store or SqliteStore(root / INDEX_NAME)
+        self._fitting = Fitting(self._store, embedder)
         self._ranking = ranking
         self._extra = extra or Folders(root)
         self._survey = Survey(root, self._extra, sessions=sessions)
@@ -100,13 +100,7 @@ class Index:
     @property
     def fingerprint(self) -> Fingerprint:
         """What this index would be made with now."""
-        model = self._identity()
-        return Fingerprint(
-            model=model.model,
-            dimensions=model.dimensions,
-            rules=f"{markdown.RULES}/{transcripts.RULES}/{formats.RULES}/{analysis.RULES}",
-            schema=SCHEMA,
-        )
+        return self._fitting.current
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -141,7 +135,7 @@ class Index:
         made = self._store.fingerprint()
         if made and made.schema != SCHEMA:
             raise StoreOutdated(outdated(made, self.fingerprint))
-        plan, _ = self._survey.plan(self._store, paths, embedder=self._fitting(made), missing_ok=missing_ok)
+        plan, _ = self._survey.plan(self._store, paths, embedder=self._fitting.embedder(made), missing_ok=missing_ok)
         return plan
 
     def sync(
@@ -176,7 +170,7 @@ class Index:
         """
         require_folder(self.root)
         following = Following(on_progress=on_progress, cancelled=cancelled)
-        if full and isinstance(self._store, SqliteStore) and self._is_filled():
+        if full and isinstance(self._store, SqliteStore) and self._fitting.is_filled:
             return self._rebuilt(self._store, following)
         for _ in range(_ROUNDS):
             with suppress(StoreReplaced):
@@ -236,17 +230,18 @@ class Index:
         with self._store.reading():
             # The view begins with the first query, under the lock: it is never older than what is in memory.
             with self._loading:
-                embedder = self._usable_embedder(mode, degraded)
+                embedder = self._fitting.for_search(mode, degraded)
                 view = self._shelf.views().view(self.fingerprint.dimensions if embedder else None)
             watch.lap("view")
             words = find_words(view, text) if mode != "vector" or embedder is None else NO_WORDS
         watch.lap("words")
-        vector = None
+        vector, heard = None, ""
         if embedder is not None and len(view):
-            made = searching.embed_question(embedder, vector_text(text, words, view), degraded)
-            vector = self._measured(made, degraded)
+            heard = vector_text(text, words, view, multilingual=embedder.multilingual)
+            made = searching.embed_question(embedder, heard, degraded) if heard else None
+            vector = self._fitting.measured(made, degraded)
         trust = searching.trust_in(embedder if vector is not None else None, text)
-        done: Mode = "text" if vector is None and (len(view) or embedder is None) else mode
+        done: Mode = "text" if vector is None and (heard or embedder is None) else mode
         asked = replace(asked, mode=done)
         watch.lap("embed")
         with self._store.reading():
@@ -268,7 +263,7 @@ class Index:
         """How the index stands; reads no file's content."""
         stored, current = self._store.fingerprint(), self.fingerprint
         readable = stored is not None and stored.schema == current.schema
-        plan, states = self._survey.plan(self._store, (), embedder=self._fitting(stored), missing_ok=True)
+        plan, states = self._survey.plan(self._store, (), embedder=self._fitting.embedder(stored), missing_ok=True)
         files = len(plan.added) + len(plan.suspects) + len(plan.unsure) + plan.unchanged
         with self._store.reading(), self._loading:
             views = self._shelf.views()
@@ -282,7 +277,7 @@ class Index:
             pending=len(plan.added) + len(plan.suspects) + len(plan.removed),
             rebuild=partial_state(self.root / INDEX_NAME, current, files),
             failed=failures(plan, states),
-            problem=self._identity().problem,
+            problem=self._fitting.problem,
             packed=packed,
             slow=slow,
         )
@@ -292,14 +287,20 @@ class Index:
         with self._store.reading():
             return measures.sampled_texts(self._seen(), count)
 
-    def recall(self, *, limit: int = 10, samples: int = 50) -> float | None:
+    def recall(
+        self,
+        *,
+        limit: int = 10,
+        samples: int = 50,
+        kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
+    ) -> float | None:
         """Share of the exact nearest passages that the fast path finds; None for an index that is small or text alone.
 
         Raises:
             StoreError: The index cannot be read.
         """
         with self._store.reading():
-            return measures.recall(self._seen(), limit, samples)
+            return measures.recall(self._seen(), limit, samples, kept)
 
     def pack(self) -> tuple[str, ...]:
         """Pack the index if it is large and that is due; what kept it from it."""
@@ -336,15 +337,16 @@ class Index:
         self._store.close()
 
     def _synced(self, paths: Collection[str], *, full: bool, missing_ok: bool, following: Following) -> SyncReport:
-        made, degraded = self._prepare(full=full)
-        upkeep = self._upkeep(self._fitting(made), made, following, self._splitter, self._logs)
-        with TRAFFIC.passing() if paths else nullcontext():
+        made, degraded = self._fitting.begin(full=full)
+        followed = following if paths else following.giving_way()
+        upkeep = self._upkeep(self._fitting.embedder(made), made, followed, self._splitter, self._logs)
+        with TRAFFIC.passing() if paths else TRAFFIC.behind():
             report = upkeep.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
         return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self.pack())))
 
     def _rebuilt(self, live: SqliteStore, following: Following) -> SyncReport:
         """Make the index anew beside the one in use, and take it into use."""
-        learn(self._embedder)
+        self._fitting.learn()
 
         def adopt(store: SqliteStore) -> None:
             self._shelf.make_ready(store, self.fingerprint.dimensions or None)
@@ -355,80 +357,10 @@ class Index:
             self._synced(unembedded, full=False, missing_ok=True, following=Following())
         return report
 
-    def _is_filled(self) -> bool:
-        """Whether there is anything that a rebuild would keep alive."""
-        stored = self._store.fingerprint()
-        return stored is not None and (stored.schema != SCHEMA or self._store.counts().files > 0)
-
     def _seen(self) -> View:
-        fits = self._fitting(self._store.fingerprint()) is not None
+        dimensions = self._fitting.dimensions()
         with self._loading:
-            return self._shelf.views().view(self.fingerprint.dimensions if fits else None)
-
-    def _prepare(self, *, full: bool) -> tuple[Fingerprint, list[str]]:
-        """What the index is made with; it is begun if it is not there. And what a sync cannot do to it."""
-        stored, current = self._store.fingerprint(), self.fingerprint
-        problem = ""
-        if stored is None or full or (stored != current and not self._is_filled()):
-            problem = self._learned()
-            # Without its size there is no room for vectors: the index goes by words until it is made anew.
-            current = replace(self.fingerprint, model="", dimensions=0) if problem else self.fingerprint
-            self._store.reset(current, only_missing=stored is None and not full)
-            stored = self._store.fingerprint() or current
-        if stored.schema != current.schema:
-            raise StoreOutdated(outdated(stored, current))
-        part = "index" if stored.model == current.model else "vector"
-        told = [f"{part}: {outdated(stored, current)}"] if stored != current else []
-        return stored, [*told, f"vector: {problem}"] if problem else told
-
-    def _learned(self) -> str:
-        """Have the model tell what is not known of it; why it cannot, where an index can do without.
-
-        Raises:
-            EmbeddingError: It cannot, and there is an index that would lose its vectors.
-        """
-        try:
-            learn(self._embedder)
-        except EmbeddingError as error:
-            if self._is_filled():
-                raise
-            return str(error)
-        return ""
-
-    def _identity(self) -> Identity:
-        return identify(self._embedder, self._store.fingerprint)
-
-    def _fitting(self, made: Fingerprint | None) -> Embedder | None:
-        """The embedder if vectors of an index are, or would be, its own."""
-        current = self.fingerprint
-        fits = made is None or (made.model, made.dimensions) == (current.model, current.dimensions)
-        return self._embedder if fits and current.model else None
-
-    def _usable_embedder(self, mode: Mode, degraded: list[str]) -> Embedder | None:
-        """The embedder if the stored vectors are its own; otherwise None, with the reason."""
-        stored, current = self._store.fingerprint(), self.fingerprint
-        if stored and stored.schema != current.schema:
-            raise StoreOutdated(outdated(stored, current))
-        if stored and stored.rules != current.rules:
-            degraded.append(f"index: {outdated(stored, current)}")
-        if self._embedder is None:
-            if mode == "vector":
-                degraded.append("vector: no embedding model is configured. Set embedding_model and run a full reindex.")
-            return None
-        if mode == "text":
-            return None
-        usable = self._fitting(stored)
-        if stored and usable is None:
-            degraded.append(f"vector: {outdated(stored, current) or self._identity().problem}")
-        return usable
-
-    def _measured(self, vector: Vectors | None, degraded: list[str]) -> Vectors | None:
-        """A question's vector if it is as long as the stored ones; otherwise None, with the reason."""
-        stored = self._store.fingerprint()
-        if vector is None or stored is None or len(vector) == stored.dimensions:
-            return vector
-        degraded.append(f"vector: {outdated(stored, replace(stored, dimensions=len(vector)))}")
-        return None
+            return self._shelf.views().view(dimensions)
 
     def _beside(self, following: Following) -> Upkeep:
         """What fills the next generation, without disturbing what is remembered of the files."""

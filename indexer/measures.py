@@ -22,12 +22,11 @@ def sampled_texts(view: View, count: int) -> list[str]:
     return [found.passage.text for found in stored.values()]
 
 
-def recall(view: View, limit: int, samples: int) -> float | None:
+def recall(view: View, limit: int, samples: int, kept: SearchFilter) -> float | None:
     """Share of the exact nearest passages of some stored vectors that the fast path finds; None where there is none."""
     if not view.packed or view.packed.segment.codes is None:
         return None
     _, vectors = view.store.vectors(_sampled(view, samples).tolist())
-    kept = SearchFilter()
     shares = []
     for vector in vectors:
         exact, cosines = view.store.nearest(vector, limit, kept)
@@ -40,6 +39,7 @@ def recall(view: View, limit: int, samples: int) -> float | None:
 
 
 def _sampled(view: View, count: int) -> Ints:
-    keys = np.concatenate([view.corpus.keys, view.packed.segment.keys if view.packed else view.corpus.keys[:0]])
+    packed = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
+    keys = np.concatenate([view.corpus.keys, packed])
     chosen = random.Random(len(keys)).sample(range(len(keys)), min(count, len(keys)))
     return np.sort(keys[chosen])

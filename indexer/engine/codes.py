@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -92,13 +92,13 @@ class Coder:
         count = len(vectors)
         bits = np.zeros((self.words, count), np.uint64)
         levels = np.zeros(vectors.shape, np.int8)
-        scales = np.zeros(count, np.float32)
+        scales = np.zeros(count, np.float16)
         for rows in _steps(count, max(1, _ENCODE_NUMBERS // (_WORD * self.words))):
             block = vectors[rows].astype(np.float32)
             block[~_usable(block)] = 0
             bits[:, rows] = self.sign_bits(block)
-            scales[rows] = np.abs(block).max(axis=1) / _TOP_LEVEL
-            levels[rows] = np.rint(block / np.where(scales[rows] > 0, scales[rows], 1)[:, None])
+            scales[rows] = _rounded_up(np.abs(block).max(axis=1) / _TOP_LEVEL)
+            levels[rows] = np.rint(block / np.where(scales[rows] > 0, scales[rows], 1).astype(np.float32)[:, None])
         return Codes(coder=self, bits=bits, levels=levels, scales=scales)
 
     def sign_bits(self, vectors: Vectors) -> Bits:
@@ -116,13 +116,13 @@ class Codes:
     Attributes:
         bits: Sign bits as planes, uint64 of shape (words, n): a scan reads each plane from end to end.
         levels: The vectors in steps of `scales`, int8 of shape (n, dimensions).
-        scales: float32 of shape (n,); 0 where a passage has no vector.
+        scales: float16 of shape (n,); 0 where a passage has no vector.
     """
 
     coder: Coder
     bits: Bits
     levels: Levels
-    scales: Vectors
+    scales: Halves
 
     def __len__(self) -> int:
         """Number of passages."""
@@ -211,40 +211,11 @@ def triple_norms(codes: Codes, low: Ints, high: Ints) -> Halves:
     return lengths
 
 
-def concat(parts: Sequence[Codes]) -> Codes:
-    """The rows of all parts, one after another, as new arrays.
-
-    Args:
-        parts: At least one.
-
-    Raises:
-        ValueError: They were made by different coders.
-    """
-    if any(not np.array_equal(part.coder.mean, parts[0].coder.mean) for part in parts):
-        raise ValueError(f"{len(parts)} parts were coded in different ways. Encode their vectors with one coder.")
-    return Codes(
-        coder=parts[0].coder,
-        bits=np.concatenate([part.bits for part in parts], axis=1),
-        levels=np.concatenate([part.levels for part in parts]),
-        scales=np.concatenate([part.scales for part in parts]),
-    )
-
-
-def take(codes: Codes, rows: Ints) -> Codes:
-    """Some rows in the given order, as new arrays."""
-    return Codes(
-        coder=codes.coder,
-        bits=np.take(codes.bits, rows, axis=1),
-        levels=np.take(codes.levels, rows, axis=0),
-        scales=np.take(codes.scales, rows),
-    )
-
-
 def _cosines(codes: Codes, unit: Vectors, rows: Ints) -> Vectors:
     found = np.empty(len(rows), np.float32)
     for step in _steps(len(rows), max(1, _STEP_NUMBERS // codes.coder.dimensions)):
         block = codes.levels.take(rows[step], axis=0).astype(np.float32)
-        np.einsum("ij,j->i", block, unit, out=found[step])  # not `@`: see `Matrix.cosines`
+        np.vecdot(block, unit, out=found[step])  # not `@`: see `Matrix.cosines`
     found *= codes.scales[rows]
     return found
 
@@ -313,6 +284,13 @@ def _unit(query: Vectors, coder: Coder) -> Vectors:
             f"of {coder.dimensions} dimensions. Check the embedding model, or search by text."
         )
     return (query / length).astype(np.float32)
+
+
+def _rounded_up(scales: Vectors) -> Halves:
+    """The next half-precision numbers that are not lower, so that no level is above the top one."""
+    halves = scales.astype(np.float16)
+    halves[halves < scales] = np.nextafter(halves[halves < scales], np.float16(np.inf))
+    return halves
 
 
 def _usable(vectors: Vectors) -> Mask:

@@ -83,6 +83,11 @@ class Corpus:
         return self._columns["length"]
 
     @cached_property
+    def totals(self) -> Ints:
+        """Terms of all passages before each one, and of all; shape (n + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    @cached_property
     def days(self) -> Ints:
         """Date of each passage as a proleptic ordinal; 0 for undated."""
         return self._columns["day"]

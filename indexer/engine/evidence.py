@@ -18,7 +18,7 @@ from indexer.engine.codes import Codes
 from indexer.engine.corpus import Floats, Ints, Mask
 from indexer.engine.postings import Found
 from indexer.engine.segment import Segment
-from indexer.engine.shortlist import Frequencies, bm25_of, candidate_rows, counts_at, covered, frequencies
+from indexer.engine.shortlist import Frequencies, bm25_of, candidate_rows, counts_at, covered, distinct, frequencies
 from indexer.ranking import VectorEvidence, candidates
 from indexer.types import Vectors
 
@@ -94,11 +94,11 @@ def look(segment: Segment, wanted: Look) -> Candidates:
             chosen = distinct(np.concatenate([chosen, np.flatnonzero(_among(rows, seeds))]))
         rows, text = rows[chosen], text.take(chosen)
     return Candidates(
-        keys=segment.keys[rows],
+        keys=segment.keys(rows),
         days=segment.days[rows].astype(np.int64),
         cues=segment.cues[rows].astype(np.int64),
         labels=segment.labels[rows].astype(np.int64),
-        evergreen=segment.evergreen[segment.file[rows]],
+        evergreen=segment.evergreen(rows),
         text=text,
         vector=_vector(segment, rows, near) if near else None,
     )
@@ -186,15 +186,6 @@ def _vector(segment: Segment, rows: Ints, near: _Near) -> VectorEvidence:
         triple=total / segment.triple_norms[rows].astype(np.float64),
         section=_section_best(segment, rows, own, near),
     )
-
-
-def distinct(rows: Ints) -> Ints:
-    """Rows ascending, each once. For so few, what `np.unique` does around its sorting costs more than the sorting."""
-    ordered = np.sort(rows)
-    kept = np.empty(len(ordered), bool)
-    kept[:1] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
-    return ordered[kept]
 
 
 def _section_best(segment: Segment, rows: Ints, own: Floats, near: _Near) -> Floats:

@@ -38,8 +38,8 @@ class Matrix:
     def cosines(self, query: Vectors) -> tuple[Floats, Floats]:
         """Cosine of a unit query with every passage, and with every passage among its neighbours."""
         # Not `@`: that wakes a pool of threads which turn idly for longer than a pass takes, and on a busy machine
-        # the pass waits for them (2,200 passages: .1 ms, not .5; 20,000: 1.5 ms, not 4.6).
-        own = np.einsum("ij,j->i", self.vectors, query).astype(np.float64)
+        # the pass waits for them (2,200 passages: .1 ms, not .5; 20,000: 1.5, not 4.6). Nor `einsum`: twice the time.
+        own = np.vecdot(self.vectors, query).astype(np.float64)
         running = np.r_[0.0, np.cumsum(own)]
         low, high = self.corpus.triples
         return own, (running[high + 1] - running[low]) / self.triple_norms

@@ -3,7 +3,7 @@
 Invariants: rows count from 0 in reading order; the rows of a term ascend; terms are known by their hash
 and ascend by it; a term without rows is not there. Nothing here is ever changed in place, so the arrays
 may be mapped from a file; all of it is derived from the store. How often a term occurs in one row is held
-up to 255.
+up to 255, and only where it is more than once: that is one posting in fourteen.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,20 +54,30 @@ class Postings:
         terms: Hash of each term, ascending, shape (t,).
         starts: The postings of term i are those from starts[i] to starts[i + 1], shape (t + 1,).
         rows: Row of each posting, shape (p,).
-        counts: How often the term occurs in that row, at most 255, shape (p,).
-        containing: How many rows, pairs and windows contain each term, shape (t, 3).
+        repeated: Places in `rows` where the term occurs more than once, ascending, shape (q,).
+        counts: How often it does there, at most 255, shape (q,).
+        containing: How many pairs and windows contain each term, shape (t, 2).
     """
 
     terms: Hashes
-    starts: Ints
+    starts: NDArray[np.integer]
     rows: Rows
+    repeated: NDArray[np.uint32]
     counts: Counts
     containing: NDArray[np.int32]
+
+    def counts_of(self, low: int, high: int) -> Counts:
+        """How often the term occurs in the row of each posting from place `low` to before `high`."""
+        # Numbers of another type would have the whole array copied.
+        first, last = np.searchsorted(self.repeated, np.array([low, high], np.uint32)).tolist()
+        counts = np.ones(high - low, np.uint8)
+        counts[self.repeated[first:last] - np.uint32(low)] = self.counts[first:last]
+        return counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Where one term of a question occurs: rows, ascending, and how often in each, as views of the postings.
+    """Where one term of a question occurs: rows, ascending, a view of the postings, and how often in each.
 
     Attributes:
         units: How many rows contain it.
@@ -89,11 +99,6 @@ def term_hashes(terms: Sequence[str]) -> Hashes:
     return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
 
 
-def term_hash(term: str) -> int:
-    """What one term is known by."""
-    return int(term_hashes([term])[0])
-
-
 def build(chunks: Iterable[Entries], pairs: Ranges, windows: Ranges) -> Postings:
     """The postings of a segment, from entries in any order.
 
@@ -103,7 +108,7 @@ def build(chunks: Iterable[Entries], pairs: Ranges, windows: Ranges) -> Postings
         windows: Inclusive row range of each row's window.
 
     Raises:
-        OverflowError: Terms times rows are too many for 56 bits.
+        OverflowError: Terms times rows are too many for 56 bits, or postings for 32.
     """
     taken, terms, sizes = list[tuple[Rows, Counts, Ints]](), [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for chunk in chunks:
@@ -115,20 +120,12 @@ def build(chunks: Iterable[Entries], pairs: Ranges, windows: Ranges) -> Postings
     starts = np.zeros(len(distinct) + 1, np.int64)
     np.add.at(starts, rank + 1, np.concatenate(sizes))
     np.cumsum(starts, out=starts)
-    rows, counts = _unpacked(_sorted(taken, rank, len(pairs[0])), len(pairs[0]))
-    containing = np.empty((len(distinct), 3), np.int32)
-    containing[:, 0] = np.diff(starts)
-    containing[:, 1] = _containing(rows, starts, pairs)
-    containing[:, 2] = _containing(rows, starts, windows)
-    kept = containing[:, 0] > 0
+    rows, repeated, counts = _unpacked(_sorted(taken, rank, len(pairs[0])), len(pairs[0]))
+    containing = np.stack([_containing(rows, starts, pairs), _containing(rows, starts, windows)], axis=1)
+    kept = np.diff(starts) > 0
     if not kept.all():
         distinct, containing, starts = distinct[kept], containing[kept], starts[np.r_[kept, True]]
-    return Postings(terms=distinct, starts=starts, rows=rows, counts=counts, containing=containing)
-
-
-def merge(first: Postings, second: Postings, offset: int, pairs: Ranges, windows: Ranges) -> Postings:
-    """Two segments as one: the rows of the second come `offset` later. Ranges are those of the whole."""
-    return build(chain(_moved(first, 0), _moved(second, offset)), pairs, windows)
+    return Postings(terms=distinct, starts=starts, rows=rows, repeated=repeated, counts=counts, containing=containing)
 
 
 def take(postings: Postings, new_rows: Ints, pairs: Ranges, windows: Ranges) -> Postings:
@@ -144,35 +141,32 @@ def take(postings: Postings, new_rows: Ints, pairs: Ranges, windows: Ranges) -> 
 
 
 def find(postings: Postings, terms: Sequence[str]) -> list[Found]:
-    """The postings of each term, in the order of the terms, without copying; unknown terms are left out."""
+    """The postings of each term, in the order of the terms; unknown terms are left out."""
     hashes = term_hashes(terms)
     places = np.searchsorted(postings.terms, hashes).tolist()
     found = list[Found]()
     for term, wanted, place in zip(terms, hashes, places, strict=True):
         if place < len(postings.terms) and postings.terms[place] == wanted:
-            span = slice(int(postings.starts[place]), int(postings.starts[place + 1]))
-            units, pairs, windows = postings.containing[place].tolist()
-            rows, counts = postings.rows[span], postings.counts[span]
-            found.append(Found(term=term, rows=rows, counts=counts, units=units, pairs=pairs, windows=windows))
+            low, high = postings.starts[place : place + 2].tolist()
+            pairs, windows = postings.containing[place].tolist()
+            rows, counts = postings.rows[low:high], postings.counts_of(low, high)
+            found.append(Found(term=term, rows=rows, counts=counts, units=high - low, pairs=pairs, windows=windows))
     return found
 
 
-def _moved(postings: Postings, moved: Ints | int) -> Iterator[Entries]:
-    """The entries of a segment, its rows moved by a number, or each to its own number, where that is not -1."""
+def _moved(postings: Postings, moved: Ints) -> Iterator[Entries]:
+    """The entries of a segment, each row moved to its new number where that is not -1."""
     for low, high in _blocks(postings.starts):
-        span = slice(postings.starts[low], postings.starts[high])
-        rows, counts = postings.rows[span], postings.counts[span]
+        first, last = int(postings.starts[low]), int(postings.starts[high])
+        rows, counts = postings.rows[first:last], postings.counts_of(first, last)
         places = postings.starts[low : high + 1] - postings.starts[low]
-        if isinstance(moved, int):
-            yield Entries(terms=postings.terms[low:high], sizes=np.diff(places), rows=rows + moved, counts=counts)
-        else:
-            new = moved[rows]
-            stays = new >= 0
-            sizes = np.diff(np.r_[0, np.cumsum(stays)][places])
-            yield Entries(terms=postings.terms[low:high], sizes=sizes, rows=new[stays], counts=counts[stays])
+        new = moved[rows]
+        stays = new >= 0
+        sizes = np.diff(np.r_[0, np.cumsum(stays)][places])
+        yield Entries(terms=postings.terms[low:high], sizes=sizes, rows=new[stays], counts=counts[stays])
 
 
-def _blocks(starts: Ints) -> Iterator[tuple[int, int]]:
+def _blocks(starts: NDArray[np.integer]) -> Iterator[tuple[int, int]]:
     """Ranges of terms, each of about `_BLOCK` postings, or of one term that has more."""
     if len(starts) > 1:
         cuts = np.searchsorted(starts, np.arange(0, int(starts[-1]), _BLOCK)).tolist()
@@ -186,9 +180,12 @@ def _sorted(taken: list[tuple[Rows, Counts, Ints]], rank: Ints, rows: int) -> Ha
     One sort of plain numbers is several times faster than any that returns an order.
     """
     shift = _COUNT_BITS + rows.bit_length()
-    if int(rank.max(initial=0)).bit_length() + shift > 64:
-        raise OverflowError(f"{rows} rows with {int(rank.max()) + 1} terms do not fit. Split the segment.")
-    packed = np.empty(sum(len(part) for part, _, _ in taken), np.uint64)
+    size = sum(len(part) for part, _, _ in taken)
+    if int(rank.max(initial=0)).bit_length() + shift > 64 or size >= 1 << 32:
+        raise OverflowError(
+            f"{rows} rows with {int(rank.max()) + 1} terms, {size} times, do not fit. Split the segment."
+        )
+    packed = np.empty(size, np.uint64)
     group, end = len(rank), len(packed)
     while taken:
         part, counts, sizes = taken.pop()
@@ -201,17 +198,22 @@ def _sorted(taken: list[tuple[Rows, Counts, Ints]], rank: Ints, rows: int) -> Ha
     return packed
 
 
-def _unpacked(packed: Hashes, rows: int) -> tuple[Rows, Counts]:
+def _unpacked(packed: Hashes, rows: int) -> tuple[Rows, NDArray[np.uint32], Counts]:
+    """Rows of the postings, places of those that count more than one, and what they count."""
     mask = np.uint64((1 << rows.bit_length()) - 1)
-    unpacked, counts = np.empty(len(packed), np.int32), np.empty(len(packed), np.uint8)
+    unpacked = np.empty(len(packed), np.int32)
+    repeated, counts = [np.empty(0, np.uint32)], [np.empty(0, np.uint8)]
     for low in range(0, len(packed), _BLOCK):
         part = packed[low : low + _BLOCK]
         unpacked[low : low + _BLOCK] = (part >> np.uint64(_COUNT_BITS)) & mask
-        counts[low : low + _BLOCK] = part & np.uint64(MAX_COUNT)
-    return unpacked, counts
+        often = (part & np.uint64(MAX_COUNT)).astype(np.uint8)
+        places = np.flatnonzero(often > 1)
+        repeated.append((places + low).astype(np.uint32))
+        counts.append(often[places])
+    return unpacked, np.concatenate(repeated), np.concatenate(counts)
 
 
-def _containing(rows: Rows, starts: Ints, ranges: Ranges) -> NDArray[np.int32]:
+def _containing(rows: Rows, starts: NDArray[np.integer], ranges: Ranges) -> NDArray[np.int32]:
     """How many ranges contain each term: what `ranking.bm25` counts, for all terms at once.
 
     The ranges that hold a row are consecutive, from `first` to `last`; along the rows of a term both only

@@ -22,19 +22,31 @@ from indexer.engine.shortlist import Surroundings
 from indexer.types import EVERGREEN, SearchFilter, Source
 
 Small = NDArray[np.uint8]
+Steps = NDArray[np.uint16]
+Running = NDArray[np.int32] | NDArray[np.int64]
+Offsets = NDArray[np.uint32] | NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How far a kind of range goes from each row: rows before it and after it, at most 4 each."""
+    """How far a kind of range goes from each row: so many rows before it, and so many after it.
 
-    before: Small
-    after: Small
+    Attributes:
+        steps: Those of all kinds, a few bits each.
+        shift: Where the bits of this kind begin: first the rows before, then those after.
+        bits: How many each of the two has.
+        length: Terms of all ranges of this kind together.
+    """
+
+    steps: Steps
+    shift: int
+    bits: int
     length: float
 
     def of(self, rows: Ints) -> tuple[Ints, Ints]:
         """First and last row of the ranges of some rows."""
-        return rows - self.before[rows], rows + self.after[rows]
+        steps, most = self.steps[rows] >> self.shift, (1 << self.bits) - 1
+        return rows - (steps & most), rows + ((steps >> self.bits) & most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +58,8 @@ class Segment:
         revision: The revision of the store that this shows.
         files: The store's numbers of the files, ascending.
         starts: First row of each file, and n.
+        first_key: The lowest of the store's keys.
+        key_offsets: How far each row's key is above it.
         totals: Terms of all rows before each one, and of all; shape (n + 1,).
         sections: Number of the section that each row stands in.
         triple_norms: Length of the sum of each row's vector and its neighbours'.
@@ -58,13 +72,14 @@ class Segment:
     starts: Ints
     paths: tuple[str, ...]
     sources: tuple[Source, ...]
-    keys: NDArray[np.int64]
+    first_key: int
+    key_offsets: Offsets
     days: NDArray[np.int32]
     cues: Small
-    labels: NDArray[np.int32]
+    labels: NDArray[np.uint16] | NDArray[np.int64]
     start_lines: NDArray[np.int32]
     end_lines: NDArray[np.int32]
-    totals: NDArray[np.int64]
+    totals: Running
     sections: NDArray[np.int32]
     pairs: Reach
     triples: Reach
@@ -76,16 +91,19 @@ class Segment:
 
     def __len__(self) -> int:
         """Number of rows, standing or not."""
-        return len(self.keys)
+        return len(self.key_offsets)
+
+    def keys(self, rows: Ints) -> Ints:
+        """The store's keys of some rows."""
+        return self.key_offsets[rows].astype(np.int64) + self.first_key
+
+    def evergreen(self, rows: Ints) -> Mask:
+        """Whether some rows are of files that do not age."""
+        aging_not: Mask = self._evergreen_files[np.searchsorted(self.starts, rows, "right") - 1]
+        return aging_not
 
     @cached_property
-    def file(self) -> NDArray[np.int32]:
-        """Position of each row's file."""
-        return np.repeat(np.arange(len(self.files), dtype=np.int32), np.diff(self.starts))
-
-    @cached_property
-    def evergreen(self) -> Mask:
-        """Whether each file does not age."""
+    def _evergreen_files(self) -> Mask:
         return np.array([path in EVERGREEN for path in self.paths], bool)
 
     def standing(self, replaced: Sequence[int]) -> Mask | None:
@@ -127,7 +145,7 @@ class Segment:
                 ],
                 bool,
             )
-            mask = _both(mask, chosen[self.file])
+            mask = _both(mask, np.repeat(chosen, np.diff(self.starts)))
         if kept.since or kept.until:
             first = kept.since.toordinal() if kept.since else 1
             last = (kept.until or dt.date.max).toordinal()

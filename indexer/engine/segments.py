@@ -6,14 +6,16 @@ whole, is passed over; who packs holds no lock that a reader or a writer waits f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
 from indexer.engine import codes as coding
 from indexer.engine import postings as lexicon
@@ -24,13 +26,16 @@ from indexer.engine.postings import Entries, Postings
 from indexer.engine.segment import Reach, Segment
 from indexer.errors import StoreError, StoreLocked, StoreReadOnly
 from indexer.stores.base import IndexStore
+from indexer.traffic import TRAFFIC
 from indexer.types import Source
 
 SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")
-_FORMAT = "1"
-_REACHES = ("pairs", "triples", "windows")
-_COLUMNS = ("keys", "days", "cues", "labels", "start_lines", "end_lines", "sections")
-_ROW_COLUMNS = (*_COLUMNS, *(f"{name}.{side}" for name in _REACHES for side in ("before", "after")))
+_FORMAT = "2"
+# Where the steps of each kind of range begin among the bits of a row, and how many each side of it has.
+_REACHES = {"pairs": (0, 1), "triples": (2, 1), "windows": (4, 3)}
+_ROW_COLUMNS = ("key_offsets", "days", "cues", "labels", "start_lines", "end_lines", "sections", "steps")
+# What the coder is fitted to: some thousands of vectors, not all of one file.
+_FITTED_CHUNKS = 8
 # How long an erasure waits for a packing that began before it.
 _SCRUB_SECONDS = 60.0
 
@@ -145,21 +150,18 @@ def _standing(pack: Pack, segment: Segment, standing: Mask) -> tuple[dict[str, A
             arrays[name] = arrays[name][rows]
     if segment.codes is not None:
         arrays["codes.bits"] = arrays["codes.bits"][:, rows]
-    arrays["totals"] = np.r_[0, np.cumsum(np.diff(segment.totals)[rows])]
+    totals = np.r_[0, np.cumsum(np.diff(segment.totals)[rows], dtype=np.int64)]
+    arrays["totals"] = _small(totals, np.int32)
     arrays["files"], arrays["sources"] = arrays["files"][kept], arrays["sources"][kept]
     arrays["starts"] = np.r_[0, np.cumsum(sizes[kept])]
     arrays["paths"] = _joined([segment.paths[position] for position in kept.tolist()])
     arrays["speakers"] = np.unique(arrays["labels"][arrays["labels"] > 0])
-    now = {name: _ranges(arrays, name) for name in _REACHES}
+    every = np.arange(len(rows))
+    now = {name: _reach(arrays["steps"], name, 0.0).of(every) for name in _REACHES}
     new_rows = np.where(standing, np.cumsum(standing) - 1, -1)
     words = lexicon.take(segment.postings, new_rows, now["pairs"], now["windows"])
-    lengths = {f"{name}.length": str(_length(arrays["totals"], now[name])) for name in _REACHES}
+    lengths = {f"{name}.length": str(_length(totals, now[name])) for name in _REACHES}
     return arrays | _lexicon(words), {**pack.notes, **lengths}
-
-
-def _ranges(arrays: Mapping[str, Array], name: str) -> tuple[Ints, Ints]:
-    rows = np.arange(len(arrays["keys"]))
-    return rows - arrays[f"{name}.before"], rows + arrays[f"{name}.after"]
 
 
 def _joined(paths: Sequence[str]) -> Array:
@@ -174,11 +176,12 @@ def _built(store: IndexStore) -> tuple[dict[str, Array], dict[str, str]]:
         corpus = replace(whole, files=tuple(sorted(whole.files, key=attrgetter("file"))))
         words = lexicon.build(_entries(store, corpus), corpus.pairs, corpus.windows)
         codes = _codes(store, corpus)
-    totals = np.r_[0, np.cumsum(corpus.lengths)]
+    totals = corpus.totals
     notes = {
         "generation": whole.generation,
         "revision": str(whole.revision),
         "format": _FORMAT,
+        "first_key": str(_first_key(corpus)),
         **{f"{name}.length": str(_length(totals, getattr(corpus, name))) for name in _REACHES},
     }
     return _columns(corpus) | _lexicon(words) | (_codebook(codes, corpus) if codes else {}), notes
@@ -191,24 +194,32 @@ def _columns(corpus: Corpus) -> dict[str, Array]:
         "starts": np.cumsum([0, *(len(file.table) for file in files)]),
         "paths": _joined([file.path for file in files]),
         "sources": np.array([SOURCES.index(file.source) for file in files], np.uint8),
-        "keys": corpus.keys,
+        "key_offsets": _small(corpus.keys - _first_key(corpus), np.uint32),
         "days": corpus.days.astype(np.int32),
         "cues": corpus.cues.astype(np.uint8),
-        "labels": corpus.labels.astype(np.int32),
+        "labels": _small(corpus.labels, np.uint16),
         "start_lines": corpus.start_lines.astype(np.int32),
         "end_lines": corpus.end_lines.astype(np.int32),
-        "totals": np.r_[0, np.cumsum(corpus.lengths)],
+        "totals": _small(corpus.totals, np.int32),
         "sections": np.repeat(
             np.arange(len(corpus.section_starts), dtype=np.int32), np.diff(np.r_[corpus.section_starts, len(corpus)])
         ),
         "speakers": np.array(sorted(corpus.speakers), np.int32),
     }
-    rows = np.arange(len(corpus))
-    for name in _REACHES:
+    rows, steps = np.arange(len(corpus)), np.zeros(len(corpus), np.uint16)
+    for name, (shift, bits) in _REACHES.items():
         low, high = getattr(corpus, name)
-        columns[f"{name}.before"] = (rows - low).astype(np.uint8)
-        columns[f"{name}.after"] = (high - rows).astype(np.uint8)
-    return columns
+        steps |= (((rows - low) | ((high - rows) << bits)) << shift).astype(np.uint16)
+    return columns | {"steps": steps}
+
+
+def _first_key(corpus: Corpus) -> int:
+    return int(corpus.keys.min()) if len(corpus) else 0
+
+
+def _small(values: NDArray[np.integer], kind: type[np.integer]) -> Array:
+    """The same as smaller numbers, where they fit."""
+    return values.astype(kind) if not len(values) or values.max() <= np.iinfo(kind).max else values
 
 
 def _length(totals: Ints, ranges: tuple[Ints, Ints]) -> float:
@@ -218,7 +229,8 @@ def _length(totals: Ints, ranges: tuple[Ints, Ints]) -> float:
 
 
 def _lexicon(words: Postings) -> dict[str, Array]:
-    return {f"words.{field.name}": getattr(words, field.name) for field in fields(words)}
+    arrays: dict[str, Array] = {f"words.{field.name}": getattr(words, field.name) for field in fields(words)}
+    return arrays | {"words.starts": _small(words.starts, np.int32)}
 
 
 def _codebook(codes: Codes, corpus: Corpus) -> dict[str, Array]:
@@ -232,23 +244,25 @@ def _codebook(codes: Codes, corpus: Corpus) -> dict[str, Array]:
 
 
 def _entries(store: IndexStore, corpus: Corpus) -> Iterator[Entries]:
-    for chunk in store.term_entries():
+    for chunk in TRAFFIC.paced(store.term_entries()):
         rows, _ = corpus.rows(chunk.keys)
         yield Entries(terms=chunk.terms, sizes=chunk.sizes, rows=rows, counts=chunk.counts)
 
 
 def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
     """The codes of all vectors, made chunk by chunk."""
-    codes: Codes | None = None
-    for keys, vectors in store.all_vectors():
-        if codes is None:
-            coder = Coder.fitted(vectors)
-            codes = Codes(
-                coder=coder,
-                bits=np.zeros((coder.words, len(corpus)), np.uint64),
-                levels=np.zeros((len(corpus), coder.dimensions), np.int8),
-                scales=np.zeros(len(corpus), np.float32),
-            )
+    chunks = TRAFFIC.paced(store.all_vectors())
+    first = list(islice(chunks, _FITTED_CHUNKS))
+    if not first:
+        return None
+    coder = Coder.fitted(np.concatenate([vectors for _, vectors in first]))
+    codes = Codes(
+        coder=coder,
+        bits=np.zeros((coder.words, len(corpus)), np.uint64),
+        levels=np.zeros((len(corpus), coder.dimensions), np.int8),
+        scales=np.zeros(len(corpus), np.float16),
+    )
+    for keys, vectors in TRAFFIC.paced(chain(first, chunks)):
         part = codes.coder.encode(vectors)
         rows, known = corpus.rows(keys)
         codes.bits[:, rows] = part.bits[:, known]
@@ -281,22 +295,20 @@ def _segment(pack: Pack) -> Segment:
         files=arrays["files"],
         starts=arrays["starts"],
         totals=arrays["totals"],
-        keys=arrays["keys"],
+        first_key=int(notes["first_key"]),
+        key_offsets=arrays["key_offsets"],
         days=arrays["days"],
         cues=arrays["cues"],
         labels=arrays["labels"],
         start_lines=arrays["start_lines"],
         end_lines=arrays["end_lines"],
         sections=arrays["sections"],
-        pairs=_reach(pack, "pairs"),
-        triples=_reach(pack, "triples"),
-        windows=_reach(pack, "windows"),
+        pairs=_reach(arrays["steps"], "pairs", float(notes["pairs.length"])),
+        triples=_reach(arrays["steps"], "triples", float(notes["triples.length"])),
+        windows=_reach(arrays["steps"], "windows", float(notes["windows.length"])),
     )
 
 
-def _reach(pack: Pack, name: str) -> Reach:
-    return Reach(
-        before=pack.arrays[f"{name}.before"],
-        after=pack.arrays[f"{name}.after"],
-        length=float(pack.notes[f"{name}.length"]),
-    )
+def _reach(steps: Array, name: str, length: float) -> Reach:
+    shift, bits = _REACHES[name]
+    return Reach(steps=steps, shift=shift, bits=bits, length=length)

@@ -18,6 +18,7 @@ from indexer.engine.postings import Counts, Found, Ranges
 
 Guess = NDArray[np.float32]
 Frequencies = NDArray[np.int32]
+Lengths = NDArray[np.integer]
 
 # Rows that the length of the text is looked up for, by how good they look without it.
 _LENGTHS = 6_000
@@ -35,13 +36,13 @@ class Surroundings:
         window_length: Terms of a window on average.
     """
 
-    totals: Ints
+    totals: Lengths
     pairs: Callable[[Ints], Ranges]
     windows: Callable[[Ints], Ranges]
     pair_length: float
     window_length: float
 
-    def lengths(self, ranges: Ranges) -> Ints:
+    def lengths(self, ranges: Ranges) -> Lengths:
         """Terms of ranges of rows."""
         low, high = ranges
         return self.totals.take(high + 1) - self.totals.take(low)
@@ -77,9 +78,17 @@ def candidate_rows(
     pairs = _best_pairs(rows, pair, around, count // 3)
     sites = _best_sites(rows, near, around, count // 6)
     after = np.minimum(pairs + 1, len(around.totals) - 2)
-    chosen = np.sort(np.concatenate([pairs, after, covered(around.windows(np.sort(sites)))]))
-    chosen = chosen[np.r_[True, chosen[1:] != chosen[:-1]]]
+    chosen = distinct(np.concatenate([pairs, after, covered(around.windows(np.sort(sites)))]))
     return chosen if allowed is None else chosen[allowed.take(chosen)]
+
+
+def distinct(rows: Ints) -> Ints:
+    """Rows ascending, each once. For so few, what `np.unique` does around its sorting costs more than the sorting."""
+    ordered = np.sort(rows)
+    kept = np.empty(len(ordered), bool)
+    kept[:1] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
+    return ordered[kept]
 
 
 def covered(ranges: Ranges) -> Ints:
@@ -125,25 +134,17 @@ def counts_at(found: Sequence[Found], rows: Ints) -> Counts:
     return counts
 
 
-def bm25_at(counts: Counts, rows: Ints, ranges: Ranges, lengths: Ints, idfs: Floats, mean_length: float) -> Floats:
-    """BM25 of some ranges of rows, each taken as one text.
+def frequencies(counts: Counts, rows: Ints, ranges: Ranges) -> Frequencies:
+    """How often each term occurs in ranges of rows.
 
     Args:
         counts: How often each term occurs in `rows`, from `counts_at`.
         rows: All rows of the ranges, and maybe more, ascending.
         ranges: First and last row of each range, shape (m,).
-        lengths: Terms of each range.
-        idfs: What each term tells among ranges of this kind, in the whole index.
-        mean_length: Terms of a range on average, in the whole index.
 
     Returns:
-        Shape (m,); 0.0 where no term occurs.
+        Shape (terms, m).
     """
-    return bm25_of(frequencies(counts, rows, ranges), lengths, idfs, mean_length)
-
-
-def frequencies(counts: Counts, rows: Ints, ranges: Ranges) -> Frequencies:
-    """How often each term occurs in ranges of rows: shape (terms, m). The arguments are those of `bm25_at`."""
     low, high = ranges
     begin, end = np.searchsorted(rows, low), np.searchsorted(rows, high, "right")
     running = np.zeros((len(counts), len(rows) + 1), np.int32)
@@ -151,8 +152,18 @@ def frequencies(counts: Counts, rows: Ints, ranges: Ranges) -> Frequencies:
     return running.take(end, axis=1) - running.take(begin, axis=1)
 
 
-def bm25_of(frequency: Frequencies, lengths: Ints, idfs: Floats, mean_length: float) -> Floats:
-    """BM25 of m texts, from how often each term occurs in each of them, shape (terms, m)."""
+def bm25_of(frequency: Frequencies, lengths: Lengths, idfs: Floats, mean_length: float) -> Floats:
+    """BM25 of m texts.
+
+    Args:
+        frequency: How often each term occurs in each text, shape (terms, m).
+        lengths: Terms of each text.
+        idfs: What each term tells among texts of this kind, in the whole index.
+        mean_length: Terms of a text on average, in the whole index.
+
+    Returns:
+        Shape (m,); 0.0 where no term occurs.
+    """
     saturation = K1 * (1 - B + B * lengths / mean_length)
     weighed: Floats = np.einsum("t,tm->m", idfs * (K1 + 1), frequency / (frequency + saturation))
     return weighed
@@ -215,7 +226,7 @@ def _best_sites(rows: Ints, near: Guess, around: Surroundings, count: int) -> In
     return rows.take(at.take(_best(score, count)))
 
 
-def _norm(lengths: Ints, mean: float) -> Floats:
+def _norm(lengths: Lengths, mean: float) -> Floats:
     # What a term that occurs once is divided by in a text of this length.
     return np.asarray(1 + K1 * (1 - B + B * lengths / max(1e-9, mean)), np.float64)
 

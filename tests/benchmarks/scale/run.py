@@ -113,6 +113,7 @@ def answered(line: Line, asked: Asked, material: Material, questions: Sequence[Q
         base_bytes=asked.base_bytes,
         resident_bytes=asked.resident_bytes,
         recall=recall(asked.nearest, material.vectors, vectors, material.lowest) if asked.nearest else None,
+        filtered=asked.filtered,
         found=float(np.mean(own)),
         note=note,
     )

@@ -61,6 +61,12 @@ def ratios(lines: Sequence[Line], own: str = "ours", plain: str = "plain") -> li
             continue
         where = f"{line.passages:,} {line.vectors}"
         said.append(f"{where}: p99 / p50 of {line.title} {line.p99_ms / line.p50_ms:.1f}")
+        for left, share in (line.filtered or {}).items():
+            said.append(f"{where}: recall@10 of {line.title} where a filter leaves {left} of the days: {share:.3f}")
+        if line.resident_bytes and line.base_bytes:
+            said.append(
+                f"{where}: {(line.resident_bytes - line.base_bytes) / line.passages:.0f} bytes a passage resident"
+            )
         for other in lines:
             same = (other.passages, other.vectors) == (line.passages, line.vectors)
             if other.system == plain and same and other.p50_ms is not None:

@@ -64,6 +64,7 @@ def ask(tried: System, material: Material, folder: Path, *, began: float, rounds
         resident_bytes=resident,
         found=found[: len(questions)],
         nearest=nearest(tried, questions, time.monotonic() + most_seconds),
+        filtered=tried.filtered_recall(material),
         first_text=first[0].text,
     )
 

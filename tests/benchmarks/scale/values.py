@@ -61,6 +61,7 @@ class Asked:
         resident_bytes: Resident memory after the timed searches.
         found: Rows found for each question, best first; those that were not asked for want of time are missing.
         nearest: Rows that the vectors alone find for each; empty where the system has none.
+        filtered: Share of the ten nearest that are found among what a filter leaves, by how much that is.
         first_text: The text of the best answer to the first question.
     """
 
@@ -71,6 +72,7 @@ class Asked:
     resident_bytes: int
     found: list[list[int]]
     nearest: list[list[int]]
+    filtered: dict[str, float]
     first_text: str
 
 
@@ -83,6 +85,7 @@ class Line:
         searches: How many were timed.
         kind_p50_ms: The median of each kind of question.
         recall: Share of the ten nearest passages among the ten that the vectors alone found.
+        filtered: The same among what a filter leaves, by how much that is; against the exact search of the same index.
         found: Share of the questions whose own passage is among the ten that were found.
     """
 
@@ -104,6 +107,7 @@ class Line:
     base_bytes: int | None = None
     resident_bytes: int | None = None
     recall: float | None = None
+    filtered: dict[str, float] | None = None
     found: float | None = None
     note: str = ""
 

@@ -9,7 +9,7 @@ from indexer.engine import shortlist
 from indexer.engine.bm25 import bm25, range_statistics
 from indexer.engine.corpus import Corpus, Floats, Ints
 from indexer.engine.postings import Found, Ranges, find
-from indexer.engine.shortlist import Surroundings, bm25_at, candidate_rows, counts_at, covered
+from indexer.engine.shortlist import Surroundings, bm25_of, candidate_rows, counts_at, covered, frequencies
 from tests.indexer.corpora import Row, corpus_of, postings_of, rows
 from tests.indexer.engine.test_postings import LETTERS, built
 
@@ -52,7 +52,7 @@ def test_bm25_of_some_rows_is_that_of_all(made: list[Row], question: str, data: 
         known = range_statistics(postings_of(made, question), corpus, ranges)
         idfs = np.array([known.idf(one.term) for one in found])
         wanted = of(ranges, chosen)
-        scores = bm25_at(counts, every, wanted, around.lengths(wanted), idfs, known.mean_length)
+        scores = bm25_of(frequencies(counts, every, wanted), around.lengths(wanted), idfs, known.mean_length)
         expected = bm25(postings_of(made, question), corpus, ranges)[chosen]
         np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-9)
 
@@ -170,7 +170,7 @@ def test_without_terms_there_are_no_candidates() -> None:
     assert candidate_rows([], none, surroundings(corpus_of([Row(terms="a")])), 100, 100).tolist() == []
     counts = counts_at([], row)
     assert counts.shape == (0, 1)
-    assert bm25_at(counts, row, (row, row), np.array([1]), none[0], 1.0).tolist() == [0.0]
+    assert bm25_of(frequencies(counts, row, (row, row)), np.array([1]), none[0], 1.0).tolist() == [0.0]
 
 
 @settings(max_examples=40)

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +12,17 @@ import pytest
 
 from indexer import Index, Mode, RankingSettings, SearchFilter
 from indexer.engine.matrix import load_matrix
-from indexer.engine.postings import term_hash
+from indexer.engine.postings import term_hashes
 from indexer.engine.segments import open_segment
 from indexer.engine.view import View
 from indexer.engine.views import Views
 from indexer.engine.words import NO_WORDS, find_words
 from indexer.measures import recall
 from indexer.search import Query, Ranked, rank
+from indexer.stores.base import TermEntries
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
+from indexer.traffic import TRAFFIC
 from indexer.types import LineRange
 from tests.indexer.engine.test_corpus import edit
 from tests.indexer.talks import write_log
@@ -128,10 +133,10 @@ def test_codes_and_short_lists_find_the_best(workspace: Workspace) -> None:
     store = store_of(workspace)
     view, plain = seen(store, packed(store)), unpacked(store)
     with store.reading():
-        share = recall(view, 10, 30)
+        share = recall(view, 10, 30, SearchFilter())
     assert share is not None
     assert share >= 0.99
-    assert recall(plain, 10, 30) is None
+    assert recall(plain, 10, 30, SearchFilter()) is None
     agreeing = []
     for question in QUESTIONS:
         for kept in (FILTERS[0], FILTERS[2], SearchFilter(sources=("memory",))):
@@ -192,7 +197,7 @@ def test_what_is_removed_leaves_the_packed_file(workspace: Workspace) -> None:
     workspace.synced(EMBEDDER).close()
     store = store_of(workspace)
     views = packed(store)
-    path, mark = store.pack_path(), term_hash("quokkasecret").to_bytes(8, "little")
+    path, mark = store.pack_path(), term_hashes(["quokkasecret"]).astype("<u8").tobytes()
     assert path is not None
     assert mark in path.read_bytes()
     workspace.write_items("memory/2026-09-09.md", ["word1"])
@@ -219,6 +224,36 @@ def test_passages_without_vectors_are_found_by_words(workspace: Workspace) -> No
     assert view.packed is not None
     assert view.packed.segment.codes is None
     assert len(ranked(view, "袋鼠", mode="text").candidates.keys)
+    store.close()
+
+
+class SlowStore(SqliteStore):
+    """Reading words takes long; noted are how long the turns of threads are then, and when the next words are read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.turns = list[float]()
+        self.rests = list[float]()
+
+    def term_entries(self) -> Iterator[TermEntries]:
+        for chunk in super().term_entries():
+            self.turns.append(sys.getswitchinterval())
+            time.sleep(0.06)
+            given = time.monotonic()
+            yield chunk
+            self.rests.append(time.monotonic() - given)
+
+
+def test_a_packing_gives_way_and_takes_short_turns(workspace: Workspace) -> None:
+    fill(workspace, files=3, items=10)
+    store = SlowStore(workspace.root / "index.sqlite")
+    usual = sys.getswitchinterval()
+    with TRAFFIC.passing():
+        packed(store)
+    assert store.rests
+    assert min(store.rests) >= 0.04
+    assert max(store.turns) < usual / 2
+    assert sys.getswitchinterval() == usual
     store.close()
 
 

@@ -66,6 +66,10 @@ class System:
             return [answer.row for answer in self.search(question)]
         return []
 
+    def filtered_recall(self, material: Material) -> dict[str, float]:
+        """Share of the ten nearest found among what a filter leaves, by how much that is; empty where not measured."""
+        return {}
+
 
 def system(name: str, *, direct: bool = False) -> System:
     """A system by its name in the list."""

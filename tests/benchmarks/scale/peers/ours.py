@@ -8,15 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from indexer import Index, RankingSettings, SearchResults
+from indexer import Index, RankingSettings, SearchFilter, SearchResults
 from indexer.plan import text_hash
 from indexer.types import Vectors
 from tests.benchmarks.scale.material import Material
 from tests.benchmarks.scale.peers.base import System
-from tests.benchmarks.scale.texts import FILE_PASSAGES, file_text, path_of_file, row_of
+from tests.benchmarks.scale.texts import FILE_PASSAGES, day_of_file, file_text, path_of_file, row_of
 from tests.benchmarks.scale.values import FIRST, Answer, Question
 from tests.benchmarks.scale.vectors import DIMENSIONS
 
+# Of the days, how many a filter leaves.
+_FILTERED_SHARES = (0.5, 0.05)
 TODAY = dt.date(2026, 11, 21)
 
 
@@ -91,6 +93,15 @@ class Ours(System):
         """A search by vector, without what neighbours and days add."""
         self._embedder.question = question.vector
         return [answer.row for answer in _answers(self._by_vector.search(question.text, limit=FIRST, mode="vector"))]
+
+    def filtered_recall(self, material: Material) -> dict[str, float]:
+        """Against sqlite-vec's exact search with the same filter: what was written from some day on."""
+        days = len({day_of_file(number) for number in range(-(-material.size // FILE_PASSAGES))})
+        found = dict[str, float | None]()
+        for share in _FILTERED_SHARES:
+            first = day_of_file(round(days * (1 - share)))
+            found[f"{share:.0%}"] = self._index.recall(kept=SearchFilter(since=first))
+        return {share: value for share, value in found.items() if value is not None}
 
 
 def _answers(results: SearchResults) -> list[Answer]:

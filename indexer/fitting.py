@@ -1,0 +1,133 @@
+"""Owns `Fitting`: whether the embedder and the rules in use are those that an index was made with.
+
+Invariants: vectors of two models never meet; what an index has to do without is named, never passed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from indexer import analysis
+from indexer.documents import formats, markdown, transcripts
+from indexer.embeddings.base import Embedder
+from indexer.embeddings.identity import Identity, identify, learn
+from indexer.errors import EmbeddingError, StoreOutdated
+from indexer.status import outdated
+from indexer.stores.base import IndexStore
+from indexer.stores.tables import SCHEMA
+from indexer.types import Fingerprint, Mode, Vectors
+
+
+class Fitting:
+    """An embedder beside the index that it is to serve."""
+
+    def __init__(self, store: IndexStore, embedder: Embedder | None) -> None:
+        self._store = store
+        self._embedder = embedder
+
+    @property
+    def current(self) -> Fingerprint:
+        """What the index would be made with now."""
+        model = self._identity()
+        return Fingerprint(
+            model=model.model,
+            dimensions=model.dimensions,
+            rules=f"{markdown.RULES}/{transcripts.RULES}/{formats.RULES}/{analysis.RULES}",
+            schema=SCHEMA,
+        )
+
+    @property
+    def problem(self) -> str:
+        """Why the model cannot be used, as far as that shows without using it; empty where nothing is known."""
+        return self._identity().problem
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether there is anything that a rebuild would keep alive."""
+        stored = self._store.fingerprint()
+        return stored is not None and (stored.schema != SCHEMA or not self._store.is_empty())
+
+    def embedder(self, made: Fingerprint | None) -> Embedder | None:
+        """The embedder if vectors of an index are, or would be, its own."""
+        current = self.current
+        fits = made is None or (made.model, made.dimensions) == (current.model, current.dimensions)
+        return self._embedder if fits and current.model else None
+
+    def dimensions(self) -> int | None:
+        """Length of the stored vectors if a search can use them."""
+        return self.current.dimensions if self.embedder(self._store.fingerprint()) else None
+
+    def for_search(self, mode: Mode, degraded: list[str]) -> Embedder | None:
+        """The embedder if the stored vectors are its own; otherwise None, with the reason added to `degraded`.
+
+        Raises:
+            StoreOutdated: Another version made the index.
+        """
+        stored, current = self._store.fingerprint(), self.current
+        if stored and stored.schema != current.schema:
+            raise StoreOutdated(outdated(stored, current))
+        if stored and stored.rules != current.rules:
+            degraded.append(f"index: {outdated(stored, current)}")
+        if self._embedder is None:
+            if mode == "vector":
+                degraded.append("vector: no embedding model is configured. Set embedding_model and run a full reindex.")
+            return None
+        if mode == "text":
+            return None
+        usable = self.embedder(stored)
+        if stored and usable is None:
+            degraded.append(f"vector: {outdated(stored, current) or self.problem}")
+        return usable
+
+    def measured(self, vector: Vectors | None, degraded: list[str]) -> Vectors | None:
+        """A question's vector if it is as long as the stored ones; otherwise None, with the reason."""
+        stored = self._store.fingerprint()
+        if vector is None or stored is None or len(vector) == stored.dimensions:
+            return vector
+        degraded.append(f"vector: {outdated(stored, replace(stored, dimensions=len(vector)))}")
+        return None
+
+    def learn(self) -> None:
+        """Have the model tell what has to be known before an index is made with it.
+
+        Raises:
+            EmbeddingError: It cannot.
+        """
+        learn(self._embedder)
+
+    def begin(self, *, full: bool) -> tuple[Fingerprint, list[str]]:
+        """Begin the index if it is not there, or is to be made anew in its place.
+
+        Returns:
+            What it is made with, and what a sync cannot do to it, each "part: why and what to do".
+
+        Raises:
+            StoreOutdated: Another version made it, and `full` is not set.
+            EmbeddingError: The model does not tell what it is, and there is an index that would lose its vectors.
+        """
+        stored, current = self._store.fingerprint(), self.current
+        problem = ""
+        if stored is None or full or (stored != current and not self.is_filled):
+            problem = self._learned()
+            # Without its size there is no room for vectors: the index goes by words until it is made anew.
+            current = replace(self.current, model="", dimensions=0) if problem else self.current
+            self._store.reset(current, only_missing=stored is None and not full)
+            stored = self._store.fingerprint() or current
+        if stored.schema != current.schema:
+            raise StoreOutdated(outdated(stored, current))
+        part = "index" if stored.model == current.model else "vector"
+        told = [f"{part}: {outdated(stored, current)}"] if stored != current else []
+        return stored, [*told, f"vector: {problem}"] if problem else told
+
+    def _learned(self) -> str:
+        """Have the model tell; why it cannot, where an index can do without."""
+        try:
+            self.learn()
+        except EmbeddingError as error:
+            if self.is_filled:
+                raise
+            return str(error)
+        return ""
+
+    def _identity(self) -> Identity:
+        return identify(self._embedder, self._store.fingerprint)
