@@ -148,7 +148,7 @@ class Rebuild:
             EmbeddingError: The model gives no vectors where the index in use has them; what was made is kept.
             StoreError: The index cannot be written.
         """
-        with self._generations.locked():
+        with self._generations.locked(), TRAFFIC.behind():
             self._generations.tidy()
             place = self._place()
             self._check_room(place)

@@ -47,7 +47,7 @@ class Shelf:
         generation = self._store.generation()
         if self._next is not None and generation == self._next.generation:
             self._former_until = time.monotonic() + _KEPT_SECONDS
-            self._former, self._views = _Spare(self._held(), self._views), self._next.views
+            self._former, self._views = _Spare(self._views.generation, self._views), self._next.views
             self._next = None
         elif self._former is not None and generation == self._former.generation:
             return self._former.views
@@ -73,6 +73,3 @@ class Shelf:
         """Give back memory."""
         self._views.close()
         self._next = self._former = None
-
-    def _held(self) -> str:
-        return self._views.generation

@@ -17,12 +17,13 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import StoreError, StoreFull
+from indexer.traffic import TRAFFIC
 
 Array = NDArray[Any]
 
@@ -73,7 +74,7 @@ def write_pack(path: Path, arrays: Mapping[str, Array], notes: Mapping[str, str]
         with open(temporary, "wb") as stream:
             stream.write(header)
             for array in flat.values():
-                stream.write(_bytes(array))
+                _write(stream, _bytes(array))
                 stream.write(b"\0" * (_padded(array.nbytes) - array.nbytes))
             stream.flush()
             os.fsync(stream.fileno())
@@ -161,6 +162,14 @@ def _read_header(magic: bytes, crc: bytes, body: bytes) -> tuple[dict[str, _Plac
 def _bytes(array: Array) -> memoryview:
     # Zero-length arrays have no buffer that can be cast.
     return array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
+
+
+def _write(stream: BinaryIO, content: memoryview) -> None:
+    """Write piece by piece, each synced: whoever syncs a small file meanwhile would wait for all of it at once."""
+    for start in TRAFFIC.paced(range(0, len(content), _PIECE)):
+        stream.write(content[start : start + _PIECE])
+        if start:
+            os.fsync(stream.fileno())
 
 
 def _checksum(content: memoryview) -> int:

@@ -21,6 +21,7 @@ from indexer.engine.segments import open_segment, pack_store, scrub_pack
 from indexer.engine.view import Packed, View
 from indexer.errors import StoreCorrupt, StoreError
 from indexer.stores.base import Changes, IndexStore
+from indexer.traffic import TRAFFIC
 
 # Up to here all passages are looked at for every question: as fast as by codes, and exact.
 PACK_PASSAGES = 6_000
@@ -86,14 +87,16 @@ class Views:
 
     def is_due(self) -> bool:
         """Whether the index should be packed; to be called as `view` is."""
-        now = self._store.changed_since(0)
+        now = self._store.changed_since(self._store.revision())
         path = self._path(now.generation)
         segment = self._current_segment(now, path)
-        corpus = self._store.corpus(self._corpus, since=segment.revision if segment is not None else 0)
-        if segment is not None and not _place(path):
+        if segment is None:
+            return bool(now.generation) and self._store.counts().passages > self._pack_passages
+        corpus = self._store.corpus(self._corpus, since=segment.revision)
+        if not _place(path):
             # Deleted, and still mapped here; other processes are slower for it.
             return len(segment) + len(corpus) > self._pack_passages
-        return self._is_due(corpus, self._packed(segment, corpus) if segment is not None else None)
+        return self._is_due(corpus, self._packed(segment, corpus))
 
     def pack(self) -> None:
         """Pack the index, or wait for the thread of this process that does; not for another process.
@@ -108,7 +111,8 @@ class Views:
             with self._packing:
                 return
         try:
-            pack_store(self._store, path)
+            with TRAFFIC.behind():
+                pack_store(self._store, path)
             self.trouble = ""
         except StoreError as error:
             self.trouble = f"index: it could not be packed, searches are slower. {error}"
@@ -119,7 +123,7 @@ class Views:
 
     def packed_passages(self) -> int:
         """Passages in the packed part; to be called as `view` is."""
-        now = self._store.changed_since(0)
+        now = self._store.changed_since(self._store.revision())
         segment = self._current_segment(now, self._path(now.generation))
         return 0 if segment is None else len(segment)
 
@@ -169,7 +173,8 @@ class Views:
         """
         path = self._store.pack_path()
         if path is not None:
-            scrub_pack(self._store, path)
+            with TRAFFIC.behind():
+                scrub_pack(self._store, path)
 
     @property
     def generation(self) -> str:

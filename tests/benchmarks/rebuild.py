@@ -1,10 +1,11 @@
-"""Owns how long readers and writers wait while an index is rebuilt beside them, against the quiet time of the same run.
+"""Owns how long readers and writers wait while an index is rebuilt or packed, against the quiet time of the same run.
 
 `python -m tests.benchmarks.rebuild [--passages 20000] [--model random|minilm|none] [--same-model]`
 
 One thread searches and one remembers without a pause, first for some seconds of quiet, then for as long as a full
-rebuild takes in the same process. Printed are the quiet p99, the longest wait during the rebuild, and how much that is
-above it; the rebuild's passages per second stand beside those of one that nobody disturbs.
+rebuild takes in the same process, and a packing. Printed are the quiet p99, the longest wait, and how much that is
+above it; the rebuild's passages per second stand beside those of one that nobody disturbs. Another process only sleeps
+and looks how late it wakes: `calm` leaves out the calls during which the machine itself was late.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
+import multiprocessing
 import random
 import statistics
 import tempfile
@@ -19,6 +21,8 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +33,13 @@ from indexer.types import Vectors
 from memory_service.longterm import LongTermMemory
 from memory_service.memories import MemoryFiles, NewMemory
 
+# When a call began and ended, seconds of `perf_counter`, which all processes of a machine share.
+Span = tuple[float, float]
+
 _LINES = 100
+_PACKINGS = 3
+_NAP_SECONDS = 0.002
+_LATE_SECONDS = 0.008
 _NOW = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 
 
@@ -56,6 +66,40 @@ class RandomEmbedder(HashEmbedder):
         return np.asarray(vector / np.linalg.norm(vector), np.float32)
 
 
+class Lookout:
+    """A process of its own that sees when the machine lets nobody have their turn: within a `with` block."""
+
+    def __init__(self) -> None:
+        self._over = multiprocessing.get_context("spawn").Event()
+        self._ours, theirs = multiprocessing.Pipe()
+        self._process = multiprocessing.get_context("spawn").Process(target=look_out, args=(self._over, theirs))
+        self.stalls: list[Span] = []
+
+    def __enter__(self) -> Lookout:
+        """Begin."""
+        self._process.start()
+        self._ours.recv()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop; what was seen stands in `stalls`."""
+        self._over.set()
+        self.stalls = self._ours.recv()
+        self._process.join()
+
+
+def look_out(over: Event, seen: Connection) -> None:
+    """Sleep a little again and again; send how often that took much longer."""
+    stalls, parent = list[Span](), multiprocessing.parent_process()
+    seen.send(None)
+    while not over.is_set() and parent and parent.is_alive():
+        started = time.perf_counter()
+        time.sleep(_NAP_SECONDS)
+        if (ended := time.perf_counter()) > started + _NAP_SECONDS + _LATE_SECONDS:
+            stalls.append((started, ended))
+    seen.send(stalls)
+
+
 class Strain:
     """Two threads that search and remember until they are stopped."""
 
@@ -65,9 +109,9 @@ class Strain:
         self._over = threading.Event()
         self._number = 0
 
-    def during(self, work: Callable[[], object]) -> dict[str, list[float]]:
-        """Milliseconds of every search and of every write while some work is done."""
-        taken: dict[str, list[float]] = {"search": [], "remember": []}
+    def during(self, work: Callable[[], object]) -> dict[str, list[Span]]:
+        """When every search and every write began and ended while some work is done."""
+        taken: dict[str, list[Span]] = {"search": [], "remember": []}
         self._over.clear()
         threads = [
             threading.Thread(target=self._repeat, args=(self._search, taken["search"])),
@@ -83,11 +127,11 @@ class Strain:
                 thread.join()
         return taken
 
-    def _repeat(self, act: Callable[[], None], taken: list[float]) -> None:
+    def _repeat(self, act: Callable[[], None], taken: list[Span]) -> None:
         while not self._over.is_set():
             started = time.perf_counter()
             act()
-            taken.append(1000 * (time.perf_counter() - started))
+            taken.append((started, time.perf_counter()))
             # Agents think between two calls; two threads that never rest would be a quiet time of another kind.
             time.sleep(0.01)
 
@@ -110,8 +154,8 @@ def p99(taken: list[float]) -> float:
 
 
 def run(passages: int, model: str, same_model: bool, quiet_seconds: float) -> list[dict[str, object]]:
-    """Build, keep quiet, rebuild; one record for each kind of waiting and one for the rebuild."""
-    with tempfile.TemporaryDirectory() as name:
+    """Build, keep quiet, rebuild, pack; one record for each kind of waiting and one for the rebuild."""
+    with tempfile.TemporaryDirectory() as name, Lookout() as lookout:
         folder = Path(name) / "w"
         words = write_notes(folder, passages)
         Index(folder, made_with(model, other=not same_model)).sync()
@@ -121,15 +165,26 @@ def run(passages: int, model: str, same_model: bool, quiet_seconds: float) -> li
         strain.during(lambda: time.sleep(2))
         quiet = strain.during(lambda: time.sleep(quiet_seconds))
         started = time.perf_counter()
-        busy = strain.during(lambda: index.sync(full=True))
+        rebuilt = strain.during(lambda: index.sync(full=True))
         seconds = time.perf_counter() - started
+        settled = strain.during(lambda: time.sleep(quiet_seconds))
+        packed = strain.during(lambda: pack(folder, index))
         started = time.perf_counter()
         index.sync(full=True)
         alone = time.perf_counter() - started
         memory.close()
-    records = [waits(kind, quiet[kind], busy[kind]) for kind in quiet]
+    phases = (("rebuild", quiet, rebuilt), ("pack", settled, packed))
+    records = [waits(f"{kind}, {what}", q[kind], b[kind], lookout.stalls) for what, q, b in phases for kind in q]
     rates = {"rebuild_per_second": round(passages / seconds), "alone_per_second": round(passages / alone)}
     return [*records, {"rebuild_seconds": round(seconds, 1), **rates}]
+
+
+def pack(folder: Path, index: Index) -> None:
+    """Pack an index as it is packed after many writes, some times; what is mapped stays in use meanwhile."""
+    for _ in range(_PACKINGS):
+        for path in folder.glob("*.pack"):
+            path.unlink()
+        assert index.pack() == ()
 
 
 def made_with(model: str, *, other: bool) -> Embedder | None:
@@ -139,21 +194,33 @@ def made_with(model: str, *, other: bool) -> Embedder | None:
     return MiniLM() if model == "minilm" else None
 
 
-def waits(kind: str, quiet: list[float], busy: list[float]) -> dict[str, object]:
-    """How waiting during the rebuild compares with the quiet time."""
-    usual, longest = p99(quiet), max(busy)
+def waits(what: str, quiet: list[Span], busy: list[Span], stalls: list[Span]) -> dict[str, object]:
+    """How waiting during some work compares with the quiet time."""
+    before, during = milliseconds(quiet), milliseconds(busy)
+    calm_before, calm = (milliseconds([span for span in spans if is_calm(span, stalls)]) for spans in (quiet, busy))
     return {
-        "what": kind,
-        "quiet_p50_ms": round(statistics.median(quiet), 1),
-        "quiet_p99_ms": round(usual, 1),
-        "quiet_max_ms": round(max(quiet), 1),
-        "rebuild_p50_ms": round(statistics.median(busy), 1),
-        "rebuild_p99_ms": round(p99(busy), 1),
-        "longest_ms": round(longest, 1),
-        "above_quiet_p99_ms": round(longest - usual, 1),
-        "ratio": round(longest / usual, 1),
-        "calls": [len(quiet), len(busy)],
+        "what": what,
+        "quiet_p50_ms": round(statistics.median(before), 1),
+        "quiet_p99_ms": round(p99(before), 1),
+        "quiet_max_ms": round(max(before), 1),
+        "busy_p50_ms": round(statistics.median(during), 1),
+        "busy_p99_ms": round(p99(during), 1),
+        "longest_ms": round(max(during), 1),
+        "above_quiet_p99_ms": round(max(during) - p99(before), 1),
+        "calm_above_quiet_p99_ms": round(max(calm) - p99(calm_before), 1),
+        "calls": [len(before), len(during)],
+        "calm": [len(calm_before), len(calm)],
     }
+
+
+def milliseconds(spans: list[Span]) -> list[float]:
+    """How long each took."""
+    return [1000 * (ended - started) for started, ended in spans]
+
+
+def is_calm(span: Span, stalls: list[Span]) -> bool:
+    """Whether the machine was never late meanwhile."""
+    return not any(started < span[1] and ended > span[0] for started, ended in stalls)
 
 
 def main() -> None:

@@ -4,9 +4,18 @@ from pathlib import Path
 
 import pytest
 
+from indexer.testing import HashEmbedder
 from tests.indexer.workspace import Workspace
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     return Workspace(tmp_path / "workspace")
+
+
+@pytest.fixture
+def filled(workspace: Workspace) -> Workspace:
+    for number in range(5):
+        workspace.write_items(f"memory/{number}.md", [f"quokka q{number}x{n}" for n in range(4)])
+    workspace.synced(HashEmbedder()).close()
+    return workspace

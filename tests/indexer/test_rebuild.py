@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,67 +15,19 @@ import pytest
 from indexer import (
     EmbedderUnavailable,
     EmbeddingError,
-    Index,
     StoreBusy,
     StoreFull,
-    StoreOutdated,
     SyncCancelled,
     SyncProgress,
 )
-from indexer.generations import Generations
-from indexer.rebuild import Rebuild
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from indexer.upkeep import Following
+from tests.indexer.rebuilds import content, files_of, is_whole, rebuild, texts
 from tests.indexer.stores.test_sqlite import two_sentences
 from tests.indexer.workspace import CountingEmbedder, FailingEmbedder, Workspace
 
 STEPS = ("begun", "filled", "adopted", "caught up", "locked", "link made", "link put", "switched")
-
-
-@pytest.fixture
-def filled(workspace: Workspace) -> Workspace:
-    for number in range(5):
-        workspace.write_items(f"memory/{number}.md", [f"quokka q{number}x{n}" for n in range(4)])
-    workspace.synced(HashEmbedder()).close()
-    return workspace
-
-
-def rebuild(index: Index, reached: Callable[[str], None] = lambda step: None, **options: object) -> None:
-    store = index._store
-    assert isinstance(store, SqliteStore)
-    Rebuild(store, index.fingerprint, index._beside(Following()), reached=reached, **options).run()  # type: ignore[arg-type]
-
-
-def files_of(workspace: Workspace) -> list[str]:
-    """What of the index is there, without SQLite's own files of the generation in use."""
-    made = {file.name for file in workspace.root.iterdir() if file.name.startswith(("index", ".index"))}
-    return sorted(name for name in made if not name.endswith(("-wal", "-shm", ".pack")))
-
-
-def content(index: Index) -> list[tuple[str, int, str]]:
-    hits = index.search("quokka wombat numbat", limit=500, mode="text").hits
-    return sorted((hit.path, hit.passage.start_line, hit.passage.text) for hit in hits)
-
-
-def texts(index: Index, query: str, *, limit: int = 6) -> list[str]:
-    """What is found by words: there are vectors on one side of a switch only."""
-    return [hit.passage.text for hit in index.search(query, limit=limit, mode="text").hits]
-
-
-def is_whole(workspace: Workspace, index: Index) -> None:
-    """It holds what an index made from nothing would hold, every passage with its vector."""
-    index.check()
-    counts = index.status().counts
-    assert counts is not None and counts.passages == counts.embedded
-    fresh = workspace.root.parent / "fresh"
-    shutil.copytree(workspace.root / "memory", fresh / "memory")
-    other = Index(fresh, HashEmbedder(seed=1))
-    other.sync()
-    assert content(index) == content(other)
-    other.close()
-    shutil.rmtree(fresh)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -124,7 +73,7 @@ import os, signal, sys
 from pathlib import Path
 from indexer import Index
 from indexer.testing import HashEmbedder
-from tests.indexer.test_rebuild import rebuild
+from tests.indexer.rebuilds import rebuild
 def reached(step):
     if step == sys.argv[2]:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -304,6 +253,13 @@ def test_one_at_a_time(filled: Workspace) -> None:
     assert index.status().rebuild is None
 
 
+def test_turns_are_short_for_as_long_as_it_takes(filled: Workspace) -> None:
+    usual, turns = sys.getswitchinterval(), set[float]()
+    rebuild(filled.index(HashEmbedder(seed=1)), lambda step: turns.add(sys.getswitchinterval()))
+    assert max(turns) < usual / 2
+    assert sys.getswitchinterval() == usual
+
+
 def test_every_write_that_was_answered_is_in_the_next_generation(filled: Workspace) -> None:
     """A thread writes without a pause, so there is never a moment in which nothing is left to bring over."""
     over, written, index = threading.Event(), list[int](), filled.index(HashEmbedder(seed=1))
@@ -420,134 +376,3 @@ def test_another_model_that_fails_is_made_up_for_later(filled: Workspace) -> Non
     index = filled.index(HashEmbedder(seed=1))
     assert index.sync().embedded == 20
     is_whole(filled, index)
-
-
-def outdated_by(workspace: Workspace, **changed: object) -> Index:
-    """An index whose fingerprint says that another version made it."""
-    import json
-
-    store = SqliteStore(workspace.root / "index.sqlite")
-    made = store.fingerprint()
-    assert made is not None
-    other = replace(made, **changed)  # type: ignore[arg-type]
-    values = {name: getattr(other, name) for name in ("model", "dimensions", "rules", "schema")}
-    with store.writing():
-        store._database.run("UPDATE meta SET value = ? WHERE name = 'fingerprint'", (json.dumps(values),))
-    store.close()
-    return workspace.index(HashEmbedder())
-
-
-def test_writes_of_another_model_are_found_by_words(filled: Workspace) -> None:
-    index = filled.index(HashEmbedder(seed=1))
-    filled.write_items("memory/new.md", ["new wombat"])
-    report = index.sync(["memory/new.md"])
-    assert (report.added, report.embedded) == (1, 0)
-    assert len(report.degraded) == 1 and "hash-64-0, and hash-64-1 is configured" in report.degraded[0]
-    assert texts(index, "wombat") == ["new wombat"]
-    assert index.sync(["memory/new.md"]).unchanged == 1, "what has no vector is not read again and again"
-    assert index.plan().suspects == ()
-    filled.write_items("memory/1.md", ["quokka changed"])
-    index.sync()
-    assert texts(index, "changed") == ["quokka changed"] and len(content(index)) == 18
-    index.sync(full=True)
-    is_whole(filled, index)
-
-
-def test_other_rules_are_searched_and_written_and_named(filled: Workspace) -> None:
-    index = outdated_by(filled, rules="older")
-    found = index.search("quokka q3x2")
-    assert found.mode == "hybrid" and found.hits[0].passage.text == "quokka q3x2"
-    assert len(found.degraded) == 1 and found.degraded[0].startswith("index: The index was made by another version")
-    filled.write_items("memory/1.md", ["quokka changed", "new wombat"])
-    report = index.sync()
-    assert (report.changed, report.embedded) == (1, 2)
-    assert "another version" in report.degraded[0] and texts(index, "wombat")[0] == "new wombat"
-    index.sync(full=True)
-    assert index.search("quokka").degraded == ()
-    counts = index.status().counts
-    assert counts is not None and counts.passages == 18
-
-
-def test_terms_that_other_rules_stored_do_no_harm(filled: Workspace) -> None:
-    store = SqliteStore(filled.root / "index.sqlite")
-    with store.writing():
-        # As rules would have it that know fewer terms: more is taken away than was put in.
-        store._database.run("INSERT INTO terms (terms) VALUES ('delete-all')")
-        store._database.run("INSERT INTO terms (rowid, body) SELECT key, 'quokka' FROM passages")
-        store._database.run("UPDATE passages SET length = 1")
-    store.close()
-    index = outdated_by(filled, rules="older")
-    for number in range(5):
-        filled.write_items(f"memory/{number}.md", [f"new wombat {number}"])
-    assert index.sync().changed == 5
-    assert sorted(texts(index, "wombat", limit=20)) == [f"new wombat {number}" for number in range(5)]
-    index.check()
-
-
-def test_another_schema_is_not_read_and_made_anew(filled: Workspace) -> None:
-    index = outdated_by(filled, schema=99)
-    for act in (lambda: index.search("quokka"), index.sync, index.plan, lambda: index.sync(["memory/1.md"])):
-        with pytest.raises(StoreOutdated, match="another version") as raised:
-            act()
-        assert two_sentences(raised.value)
-    status = index.status()
-    assert status.counts is None and status.outdated
-    index.sync(full=True)
-    assert files_of(filled) == ["index-2.sqlite", "index.sqlite"]
-    assert len(content(index)) == 20 and index.status().outdated == ""
-
-
-@pytest.fixture
-def partial(filled: Workspace) -> Iterator[Index]:
-    """An index beside which a rebuild was stopped."""
-    index = filled.index(HashEmbedder(seed=1))
-    filled.write_items("memory/secret.md", ["the combination is 4711 wombats"])
-    index.sync()
-
-    def stop(step: str) -> None:
-        if step == "filled":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        rebuild(index, stop)
-    yield index
-    index.close()
-
-
-def on_disk(workspace: Workspace, word: bytes) -> bool:
-    return any(word in file.read_bytes() for file in workspace.root.glob("index*"))
-
-
-def test_what_is_erased_goes_from_an_interrupted_rebuild_too(filled: Workspace, partial: Index) -> None:
-    assert on_disk(filled, b"4711")
-    (filled.root / "memory/secret.md").unlink()
-    partial.sync()
-    partial.scrub()
-    assert not on_disk(filled, b"4711")
-    state = partial.status().rebuild
-    assert state is not None and state.files == 5, "the rest of it is kept"
-    partial.sync(full=True)
-    is_whole(filled, partial)
-
-
-def test_what_is_erased_goes_from_a_rebuild_that_is_cancelled(filled: Workspace) -> None:
-    index = filled.index(HashEmbedder(seed=1))
-    filled.write_items("memory/secret.md", ["the combination is 4711 wombats"])
-    index.sync()
-
-    def stop(step: str) -> None:
-        if step == "filled":
-            (filled.root / "memory/secret.md").unlink()
-            index.sync(["memory/secret.md"])
-            index.scrub()
-            raise SyncCancelled("Enough. Go on.")
-
-    with pytest.raises(SyncCancelled):
-        rebuild(index, stop)
-    assert not on_disk(filled, b"4711")
-    assert Generations(filled.root / "index.sqlite").partial() is not None
-
-
-def test_a_partial_rebuild_of_another_model_keeps_no_secret(filled: Workspace, partial: Index) -> None:
-    filled.index(HashEmbedder(seed=2)).scrub()
-    assert Generations(filled.root / "index.sqlite").partial() is None

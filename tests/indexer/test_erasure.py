@@ -1,0 +1,69 @@
+"""What is erased leaves every generation, also one that is being made or whose making was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from indexer import Index, SyncCancelled
+from indexer.generations import Generations
+from indexer.testing import HashEmbedder
+from tests.indexer.rebuilds import is_whole, rebuild
+from tests.indexer.workspace import Workspace
+
+
+@pytest.fixture
+def partial(filled: Workspace) -> Iterator[Index]:
+    """An index beside which a rebuild was stopped."""
+    index = filled.index(HashEmbedder(seed=1))
+    filled.write_items("memory/secret.md", ["the combination is 4711 wombats"])
+    index.sync()
+
+    def stop(step: str) -> None:
+        if step == "filled":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(index, stop)
+    yield index
+    index.close()
+
+
+def on_disk(workspace: Workspace, word: bytes) -> bool:
+    return any(word in file.read_bytes() for file in workspace.root.glob("index*"))
+
+
+def test_what_is_erased_goes_from_an_interrupted_rebuild_too(filled: Workspace, partial: Index) -> None:
+    assert on_disk(filled, b"4711")
+    (filled.root / "memory/secret.md").unlink()
+    partial.sync()
+    partial.scrub()
+    assert not on_disk(filled, b"4711")
+    state = partial.status().rebuild
+    assert state is not None and state.files == 5, "the rest of it is kept"
+    partial.sync(full=True)
+    is_whole(filled, partial)
+
+
+def test_what_is_erased_goes_from_a_rebuild_that_is_cancelled(filled: Workspace) -> None:
+    index = filled.index(HashEmbedder(seed=1))
+    filled.write_items("memory/secret.md", ["the combination is 4711 wombats"])
+    index.sync()
+
+    def stop(step: str) -> None:
+        if step == "filled":
+            (filled.root / "memory/secret.md").unlink()
+            index.sync(["memory/secret.md"])
+            index.scrub()
+            raise SyncCancelled("Enough. Go on.")
+
+    with pytest.raises(SyncCancelled):
+        rebuild(index, stop)
+    assert not on_disk(filled, b"4711")
+    assert Generations(filled.root / "index.sqlite").partial() is not None
+
+
+def test_a_partial_rebuild_of_another_model_keeps_no_secret(filled: Workspace, partial: Index) -> None:
+    filled.index(HashEmbedder(seed=2)).scrub()
+    assert Generations(filled.root / "index.sqlite").partial() is None
