@@ -7,14 +7,16 @@ which happens while nobody can write; no text is embedded while a lock is held t
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.errors import EmbeddingError, StoreBusy, StoreCorrupt, StoreError, StoreFull, SyncCancelled
-from indexer.generations import Generations
+from indexer.generations import Generations, real_path
 from indexer.stores.base import Changes, FileWrite, Written
 from indexer.stores.sqlite import SqliteStore
 from indexer.traffic import TRAFFIC
@@ -27,6 +29,8 @@ _ROOM_FACTOR = 1.2
 _LAST_FILES = 16
 _LAST_BYTES = 256 * 1024
 _ROUNDS = 20
+# Reads of the former generation that began before the switch are over by then.
+_LAST_READS_SECONDS = 0.1
 # A few texts that no model takes are no reason to stay with the old generation.
 _COVERAGE_LOSS = 0.01
 
@@ -150,7 +154,7 @@ class Rebuild:
         """
         with self._generations.locked(), TRAFFIC.behind():
             self._generations.tidy()
-            place = self._place()
+            place, former = self._place(), real_path(self._live.path)
             self._check_room(place)
             store = NextStore(place, self._older())
             try:
@@ -164,9 +168,12 @@ class Rebuild:
                 ) from error
             finally:
                 store.close()
-            self._live.drop_stale()
-            self._reached("switched")
-            self._generations.tidy()
+            with _held(former):
+                self._live.drop_stale()
+                self._reached("switched")
+                self._generations.tidy()
+                time.sleep(_LAST_READS_SECONDS)
+                self._live.drop_stale()
         return done
 
     def _place(self) -> Path:
@@ -286,6 +293,22 @@ class Rebuild:
         if len(paths) > _LAST_FILES:
             return False
         return sum(state.size_bytes for state in self._live.file_states(paths).values()) <= _LAST_BYTES
+
+
+@contextmanager
+def _held(former: str) -> Iterator[None]:
+    """Keep a generation that is not in use any more open within the block, so that nobody else is its last reader.
+
+    Its room is given back when the last one closes it: 70 ms for 100,000 passages, and in SQLite no other thread has
+    its turn meanwhile. A file in use must never be closed so: SQLite would lose its locks.
+    """
+    # Elsewhere what is open cannot be removed.
+    descriptor = os.open(former, os.O_RDONLY) if os.name == "posix" and os.path.exists(former) else None
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def needed_bytes(live_bytes: int, made_bytes: int) -> int:
