@@ -27,7 +27,7 @@ from indexer.files.sources import require_folder
 from indexer.fitting import Fitting
 from indexer.plan import SyncPlan
 from indexer.ranking import RankingSettings
-from indexer.rebuild import Rebuild, partial_state, scrub_partial
+from indexer.rebuild import Rebuild, partial_state, scrub_others
 from indexer.reranking import RERANKED_HITS, Reranker, Reranking
 from indexer.shelf import Shelf
 from indexer.status import IndexStatus, outdated
@@ -329,7 +329,7 @@ class Index:
             views = self._shelf.views()
         views.scrub()
         self._store.scrub()
-        scrub_partial(self.root / INDEX_NAME, self._beside(Following()), self.fingerprint)
+        scrub_others(self.root / INDEX_NAME, self._beside(Following()), self.fingerprint)
 
     def close(self) -> None:
         """Give back files and memory."""

@@ -7,16 +7,15 @@ which happens while nobody can write; no text is embedded while a lock is held t
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.errors import EmbeddingError, StoreBusy, StoreCorrupt, StoreError, StoreFull, SyncCancelled
-from indexer.generations import Generations, real_path
+from indexer.generations import Generations
 from indexer.stores.base import Changes, FileWrite, Written
 from indexer.stores.sqlite import SqliteStore
 from indexer.traffic import TRAFFIC
@@ -154,7 +153,7 @@ class Rebuild:
         """
         with self._generations.locked(), TRAFFIC.behind():
             self._generations.tidy()
-            place, former = self._place(), real_path(self._live.path)
+            place = self._place()
             self._check_room(place)
             store = NextStore(place, self._older())
             try:
@@ -168,12 +167,12 @@ class Rebuild:
                 ) from error
             finally:
                 store.close()
-            with _held(former):
-                self._live.drop_stale()
-                self._reached("switched")
-                self._generations.tidy()
-                time.sleep(_LAST_READS_SECONDS)
-                self._live.drop_stale()
+            self._live.drop_stale()
+            self._reached("switched")
+            self._generations.tidy(let_go=False)
+            time.sleep(_LAST_READS_SECONDS)
+            self._live.drop_stale()
+            self._generations.let_go()
         return done
 
     def _place(self) -> Path:
@@ -295,22 +294,6 @@ class Rebuild:
         return sum(state.size_bytes for state in self._live.file_states(paths).values()) <= _LAST_BYTES
 
 
-@contextmanager
-def _held(former: str) -> Iterator[None]:
-    """Keep a generation that is not in use any more open within the block, so that nobody else is its last reader.
-
-    Its room is given back when the last one closes it: 70 ms for 100,000 passages, and in SQLite no other thread has
-    its turn meanwhile. A file in use must never be closed so: SQLite would lose its locks.
-    """
-    # Elsewhere what is open cannot be removed.
-    descriptor = os.open(former, os.O_RDONLY) if os.name == "posix" and os.path.exists(former) else None
-    try:
-        yield
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-
-
 def needed_bytes(live_bytes: int, made_bytes: int) -> int:
     """Room that a rebuild takes on the disk beside what there is."""
     return max(0, round(live_bytes * _ROOM_FACTOR) - made_bytes)
@@ -342,12 +325,16 @@ def partial_state(path: Path, fingerprint: Fingerprint, total_files: int) -> Reb
     )
 
 
-def scrub_partial(path: Path, upkeep: Upkeep, fingerprint: Fingerprint) -> None:
-    """Leave no trace of removed passages in a rebuild that was interrupted; one that runs sees to it itself."""
+def scrub_others(path: Path, upkeep: Upkeep, fingerprint: Fingerprint) -> None:
+    """Leave no trace of removed passages in other generations than the one in use.
+
+    A rebuild that runs sees to it itself.
+    """
     generations = Generations(path)
-    if generations.partial() is None:
+    if not generations.has_others():
         return
     with suppress(StoreBusy), generations.locked():
+        generations.tidy()
         partial = generations.partial()
         if partial is None:
             return

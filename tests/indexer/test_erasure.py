@@ -31,7 +31,7 @@ def partial(filled: Workspace) -> Iterator[Index]:
 
 
 def on_disk(workspace: Workspace, word: bytes) -> bool:
-    return any(word in file.read_bytes() for file in workspace.root.glob("index*"))
+    return any(word in file.read_bytes() for file in workspace.root.glob("*index*") if file.is_file())
 
 
 def test_what_is_erased_goes_from_an_interrupted_rebuild_too(filled: Workspace, partial: Index) -> None:
@@ -44,6 +44,26 @@ def test_what_is_erased_goes_from_an_interrupted_rebuild_too(filled: Workspace, 
     assert state is not None and state.files == 5, "the rest of it is kept"
     partial.sync(full=True)
     is_whole(filled, partial)
+
+
+@pytest.mark.parametrize("step", ["link put", "switched"])
+def test_what_is_erased_goes_from_a_former_generation_too(filled: Workspace, step: str) -> None:
+    index = filled.index(HashEmbedder(seed=1))
+    filled.write_items("memory/secret.md", ["the combination is 4711 wombats"])
+    index.sync()
+
+    def stop(now: str) -> None:
+        if now == step:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(index, stop)
+    (filled.root / "memory/secret.md").unlink()
+    index.sync()
+    assert on_disk(filled, b"4711"), "the former generation was left"
+    index.scrub()
+    assert not on_disk(filled, b"4711")
+    is_whole(filled, index)
 
 
 def test_what_is_erased_goes_from_a_rebuild_that_is_cancelled(filled: Workspace) -> None:

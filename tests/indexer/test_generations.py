@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -59,6 +60,31 @@ def test_tidying_leaves_the_one_in_use_and_the_partial_one(path: Path) -> None:
     kept = ("index-3.sqlite", "index-3.sqlite-shm", "index-3.sqlite.pack", "index-7.sqlite", "index.sqlite")
     assert names(path) == sorted((*kept, *others))
     assert not path.with_name(".index.sqlite.link").is_symlink()
+
+
+def test_the_one_before_keeps_its_room_until_it_is_let_go_of(path: Path) -> None:
+    touch(path, "index.sqlite", "index-2.sqlite", "index-3.sqlite")
+    generations, former = Generations(path), path.with_name(".index.sqlite.former")
+    for number in (2, 3):
+        before = os.stat(path).st_ino
+        generations.put_in_use(path.with_name(f"index-{number}.sqlite"))
+        generations.tidy(let_go=False)
+        assert os.stat(former).st_ino == before
+        assert generations.has_others()
+        generations.let_go() if number == 2 else generations.tidy()
+        assert not former.exists()
+    assert not generations.has_others()
+    assert names(path) == ["index-3.sqlite", "index.sqlite"]
+
+
+def test_where_files_have_one_name_the_switch_does_without(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    touch(path, "index.sqlite", "index-2.sqlite")
+    Generations(path).put_in_use(path.with_name("index-2.sqlite"))
+    assert Generations(path).current() == 2
 
 
 def test_the_files_of_a_first_generation_are_its_own(path: Path) -> None:
