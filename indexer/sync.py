@@ -371,14 +371,8 @@ def _new_passage(ordinal: int, passage: Passage, vectors: dict[bytes, bytes]) ->
 
 
 def _state(content: Content, before: FileState | None) -> FileState:
-    file = content.file
     return FileState(
-        path=file.path,
-        source=file.source,
-        size_bytes=file.size_bytes,
-        mtime_ns=file.mtime_ns,
-        ctime_ns=file.ctime_ns,
-        inode=file.inode,
+        *content.file,
         checked_ns=content.checked_ns,
         content_hash=content.content_hash,
         failure=content.failure,

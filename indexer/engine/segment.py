@@ -99,8 +99,8 @@ class Segment:
 
     def evergreen(self, rows: Ints) -> Mask:
         """Whether some rows are of files that do not age."""
-        aging_not: Mask = self._evergreen_files[np.searchsorted(self.starts, rows, "right") - 1]
-        return aging_not
+        evergreen: Mask = self._evergreen_files[np.searchsorted(self.starts, rows, "right") - 1]
+        return evergreen
 
     @cached_property
     def _evergreen_files(self) -> Mask:

@@ -33,7 +33,7 @@ _COARSE_GRAIN_NS = 2_000_000_000
 class FileState(NamedTuple):
     """What is known of a file's content without reading it again.
 
-    The fields from the size to the inode are those of `SourceFile`, in its order.
+    The fields from the path to the inode are those of `SourceFile`, in its order.
 
     Attributes:
         checked_ns: When its content was read, for telling a change within the clock's grain.

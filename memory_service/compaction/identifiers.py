@@ -213,8 +213,8 @@ def _is_no_id(word: str) -> bool:
 
 
 def _is_path(word: str) -> bool:
-    """Whether a word with slashes is a path; "and/or", "24/7" and "T-318/T-319" are none."""
-    if re.match(r"[A-Za-z]:[/\\]|\\\\[A-Za-z0-9]|~[/\\]|\.{1,2}[/\\]", word):
+    """Whether a word with slashes is a path; "and/or", "24/7", "T-318/T-319" and "./" are none."""
+    if re.match(r"(?:[A-Za-z]:[/\\]|\\\\(?=[A-Za-z0-9])|~[/\\]|\.{1,2}[/\\]).*\w", word):
         return True
     if ":" in word or "#" in word:
         return False

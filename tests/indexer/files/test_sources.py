@@ -34,16 +34,7 @@ def scanned(workspace: Workspace, path: str) -> SourceFile:
 
 
 def state_of(file: SourceFile, *, checked_ns: int) -> FileState:
-    return FileState(
-        path=file.path,
-        source=file.source,
-        size_bytes=file.size_bytes,
-        mtime_ns=file.mtime_ns,
-        ctime_ns=file.ctime_ns,
-        inode=file.inode,
-        checked_ns=checked_ns,
-        content_hash="x",
-    )
+    return FileState(*file, checked_ns=checked_ns, content_hash="x")
 
 
 @given(

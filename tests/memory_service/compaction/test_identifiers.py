@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_service.compaction.identifiers import find_identifiers
@@ -77,6 +77,8 @@ def test_what_is_not_there_is_not_found(identifier: str, source: str) -> None:
     assert not occurs(identifier, source)
 
 
+@example("./")
+@example("see ../ and ~/")
 @given(st.text() | st.text('a1/.-_:@#"`中月日 $\n\\%,', max_size=80))
 def test_any_text_is_taken(text: str) -> None:
     found = find_identifiers(text)
