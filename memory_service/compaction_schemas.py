@@ -32,7 +32,7 @@ Mode = Literal["plan", "preview", "apply"]
 Trigger = Literal["manual", "threshold", "overflow"]
 RecallMode = Literal["auto", "always", "never"]
 IdentifierPolicy = Literal["preserve", "anonymize", "off", "custom"]
-Stage = Literal["none", "prune", "summary", "hard"]
+Stage = Literal["none", "prune", "summary", "hard", "engine"]
 
 MAX_PROMPT_CHARS = 4_000_000
 MAX_INSTRUCTION_CHARS = 2_000
@@ -163,7 +163,10 @@ class CompactionReceipt(Answer):
     applied: bool = Field(description="Whether the view is another one now.")
     active: bool = Field(description="Whether it counts: it was not undone.")
     mode: Mode
-    stage: Stage = Field(description="How far it went: pruned tool results, a summary, or cut what else would not fit.")
+    stage: Stage = Field(
+        description="How far it went: pruned tool results, a summary, or cut what else would not fit; `engine`: it "
+        "was done by a context engine, which has its own account of it."
+    )
     reason: str = Field(description="Why it was done, or why nothing was.")
     preset: str
     trigger: str
@@ -178,7 +181,7 @@ class CompactionReceipt(Answer):
     stripped: list[int] = Field(description="Messages whose media gave way to a label.")
     steps: list[CompactionStep]
     summary: str
-    method: str = Field(description="Who wrote the summary: model, extractive, note, or none.")
+    method: str = Field(description="Who wrote the summary: model, extractive, note, engine, or none.")
     model: str | None
     prompt_version: str | None
     calls: int = Field(description="Requests to a model.")

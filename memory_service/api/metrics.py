@@ -6,6 +6,7 @@ Invariants: one registry per app; labels come from small fixed sets: no path, no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import get_args
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -17,6 +18,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from memory_service.compaction_schemas import Stage
 from memory_service.errors import codes
 from memory_service.events import Event, EventField
 
@@ -27,8 +29,8 @@ _COMPACTION_SECONDS = (0.01, 0.05, 0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
 _VIEW_TOKENS = (0, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 1_000_000)
 _PARTS = frozenset({"vector", "index", "receipt", "compaction", "flush", "memory", "recall", "window", "hooks", "log"})
 _TRIGGERS = frozenset({"manual", "threshold", "overflow", "cache_ttl", "safeguard"})
-_WRITERS = frozenset({"model", "extractive", "note", "none", "agent"})
-_OUTCOMES = codes() | {"none", "prune", "summary", "hard"}
+_WRITERS = frozenset({"model", "extractive", "note", "none", "agent", "engine"})
+_OUTCOMES = codes() | set(get_args(Stage))
 _REMEDIES = frozenset({"compact", "truncate", "strip_media", "drop_thinking", "wait", "give_up"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 

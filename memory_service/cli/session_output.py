@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _PRESSURES = {"ok": "green", "soft": "yellow", "hard": "red"}
 _NAMED = 12
+# Who wrote a summary that no model wrote, where it is not the rules.
+_WRITERS = {"engine": "the context engine"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +182,8 @@ def _covering(receipt: CompactionReceipt) -> Iterator[tuple[str, str]]:
         yield "strips", f"media of {_named(receipt.stripped)}"
     if receipt.method != "none":
         calls = f", {receipt.calls} calls: {receipt.input_tokens:,} tokens in, {receipt.output_tokens:,} out"
-        yield "summary", f"by {receipt.model or 'rules'} ({receipt.method}){calls if receipt.calls else ''}"
+        writer = receipt.model or _WRITERS.get(receipt.method, "rules")
+        yield "summary", f"by {writer} ({receipt.method}){calls if receipt.calls else ''}"
     if receipt.ledger:
         yield "ledger", f"{len(receipt.ledger)} exact things added"
     for note in receipt.notes:
@@ -191,7 +194,8 @@ def _outcome(receipt: CompactionReceipt) -> str:
     before, after = _tokens(receipt.tokens_before, receipt.tokens_after)
     sizes = f"{before} -> {after} tokens ({receipt.ratio:.0%})"
     if receipt.applied:
-        return f"compacted {receipt.compaction_id}: {sizes}{'' if receipt.active else ', undone'}"
+        name, undone = receipt.compaction_id, receipt.compaction_id and not receipt.active
+        return f"compacted {name or 'by the context engine'}: {sizes}{', undone' if undone else ''}"
     target = f"; target {receipt.target_tokens:,}" if receipt.target_tokens else ""
     return f"{'planned' if receipt.mode == 'plan' else 'would be'}: {sizes}{target}. Nothing was changed."
 

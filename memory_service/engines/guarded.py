@@ -332,7 +332,16 @@ def _checked(made: object, token_budget: int, call: AssembleCall) -> tuple[Messa
 
 
 def _compacted(made: object) -> Compacted:
+    """What a compaction came to.
+
+    Raises:
+        EngineFault: It is none, or one of its fields is not what it should be: engines may be written without types.
+    """
     if not isinstance(made, Compacted):
+        raise EngineFault("NotCompacted")
+    sizes: tuple[object, ...] = (made.tokens_before, made.tokens_after)
+    texts: tuple[object, ...] = (made.reason, made.summary)
+    if not all(isinstance(size, int) and size >= 0 for size in sizes) or not all(isinstance(t, str) for t in texts):
         raise EngineFault("NotCompacted")
     return made
 

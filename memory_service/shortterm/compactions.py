@@ -73,12 +73,13 @@ class Compactions:
         """
         if call.mode == "plan":
             look = self._bench.look(session_id, preset=call.preset)
-            return self._planned(look, call)
+            return self._unlike_engine(session_id, self._planned(look, call))
         with self._bench.alone(session_id, compacting=True):
             look = self._bench.look(session_id, preset=call.preset)
             if call.mode == "preview":
                 draft = self._draft(look, call, cancelled)
-                return replace(self._shown(look, call, draft, applied=None), messages=draft.view.messages)
+                shown = replace(self._shown(look, call, draft, applied=None), messages=draft.view.messages)
+                return self._unlike_engine(session_id, shown)
             return self._applied(look, call, cancelled)
 
     def undo(self, session_id: str, compaction_id: str) -> CompactionReceipt:
@@ -210,6 +211,12 @@ class Compactions:
         if made is None or not made.compacted or call.trigger != "manual":
             return None
         return engine_receipt(made, look, call, before) if self._seat.owns_compaction(look.session_id) else None
+
+    def _unlike_engine(self, session_id: str, receipt: CompactionReceipt) -> CompactionReceipt:
+        """A plan, with a note where it is not what `apply` would do."""
+        owner = self._seat.owner(session_id)
+        note = f"This is what the service would do; the engine {owner} compacts this session, and does it its own way."
+        return replace(receipt, notes=(*receipt.notes, note)) if owner else receipt
 
     def _count(self, look: Look, call: CompactionCall, *, helped: bool) -> None:
         if helped:

@@ -24,12 +24,12 @@ class CompactionReceipt:
     Attributes:
         compaction_id: `c` and the number of its record; None if nothing was changed.
         applied: Whether the view is another one now.
-        stage: How far it went: `none`, `prune`, `summary`, `hard`.
+        stage: How far it went: `none`, `prune`, `summary`, `hard`; `engine` for what a context engine did.
         first_kept: The first message that stays word for word; 0 for all.
         covered: The first and the last message that the summary stands for now.
         ratio: Tokens after by tokens before.
         summary: Its text; empty where none was written.
-        method: Who wrote it: `model`, `extractive`, `note`, `none`.
+        method: Who wrote it: `model`, `extractive`, `note`, `engine`, `none`.
         ledger: Exact things that are kept beside the summary.
         messages: What the view would be: of a preview alone.
     """

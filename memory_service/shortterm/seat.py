@@ -44,6 +44,10 @@ class Seat:
         engine = self._engine
         return bool(engine and engine.usable(session_id) and engine.info and engine.info.owns_compaction)
 
+    def owner(self, session_id: str) -> str:
+        """The name of the engine that keeps a session small by itself; empty if the service does."""
+        return self._engine.name if self._engine and self.owns_compaction(session_id) else ""
+
     def appended(self, session_id: str) -> None:
         """Something was said: the engine hears of it soon, while others go on."""
         if self._engine is None:

@@ -159,6 +159,11 @@ class BadCompact(Full):
         return "done"
 
 
+class OddCompact(Window):
+    def compact(self, session_id, *, token_budget, call):
+        return Compacted(compacted=True, reason=None, tokens_before="many", tokens_after=-5, summary=7)
+
+
 def unmakable(place):
     raise PermissionError(SECRET)
 
@@ -184,6 +189,7 @@ vandal = window_engines:Vandal
 forgetless = window_engines:Forgetless
 stubborn = window_engines:Stubborn
 bad-compact = window_engines:BadCompact
+odd-compact = window_engines:OddCompact
 unmakable = window_engines:unmakable
 no-engine = window_engines:no_engine
 gone = a_module_that_is_not_there:Engine
