@@ -7,11 +7,13 @@ over, since it comes from there as it is.
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from memory_service.schemas import Answer, Degraded, Request
+from memory_service.sessions.records import TRIM_KEEP_LAST
 
 Wire = Literal["openai", "anthropic", "mistral"]
 ViewName = Literal["model", "log"]
@@ -61,11 +63,19 @@ class NewSession(Request):
 
 
 class SessionChange(Request):
-    """What is set anew for a session; what is left out stays as it is."""
+    """What is set anew for a session; what is left out stays as it is, null sets nothing of its own any more."""
 
     model: ModelName = None
     context_window: WindowTokens = None
     settings: SessionSettings = None
+
+
+class SessionChanges(TypedDict, total=False):
+    """The same in Python: what is not named stays as it is, None sets nothing of its own any more."""
+
+    model: str | None
+    context_window: int | None
+    settings: Mapping[str, Any] | None
 
 
 class ContextWindow(Answer):
@@ -247,7 +257,9 @@ class AwaitedCalls(Answer):
 class Trim(Request):
     """How much of a log stays."""
 
-    keep_last: int = Field(ge=0, le=10**9, description="How many lines stay; pins and compactions stay besides.")
+    keep_last: int = Field(
+        default=TRIM_KEEP_LAST, ge=0, le=10**9, description="How many lines stay; pins and compactions stay besides."
+    )
 
 
 class Trimmed(Answer):

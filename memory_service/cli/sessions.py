@@ -12,6 +12,7 @@ from memory_service.cli.output import emit_json, emit_value, warn
 from memory_service.cli.session_messages import append, context, show
 from memory_service.cli.session_pins import pin, pins, search, unpin
 from memory_service.cli.session_work import compact, compactions, flush, undo
+from memory_service.sessions.records import TRIM_KEEP_LAST
 
 _LISTED = 50
 
@@ -80,9 +81,16 @@ def create(
         click.echo(f"created  {made.session_id}  {made.window.tokens:,} tokens, preset {made.preset}")
 
 
-@click.command(epilog=examples("sessions trim support-42 --keep 200", "sessions restore support-42"))
+@click.command(epilog=examples("sessions trim support-42", "sessions trim support-42 --keep 200"))
 @click.argument("session_id")
-@click.option("--keep", type=click.IntRange(min=0), required=True, metavar="N", help="So many of its last lines stay.")
+@click.option(
+    "--keep",
+    type=click.IntRange(min=0),
+    default=TRIM_KEEP_LAST,
+    show_default=True,
+    metavar="N",
+    help="So many of its last lines stay.",
+)
 @placed
 def trim(place: Place, session_id: str, keep: int) -> None:
     """Shorten a log to its last lines; `restore` takes it back.

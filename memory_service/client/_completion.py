@@ -80,7 +80,7 @@ def beginning(calls: SessionCalls, wanted: Wanted) -> Steps[None]:
         yield from send(calls.create(wanted))
     except Conflict:
         if wanted and not wanted.is_met((yield from send(calls.status()))):
-            yield from send(calls.update(wanted))
+            yield from send(calls.update(wanted.fields()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

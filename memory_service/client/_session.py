@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, TypeVar, Unpack
 
 from memory_service import compaction_schemas as work
 from memory_service import session_schemas as shapes
@@ -15,6 +15,7 @@ from memory_service.client._connection import Connection
 from memory_service.client._reply import Reply
 from memory_service.client._session_wire import SessionCalls, SessionEvent, Wanted
 from memory_service.errors import InvalidRequest, MemoryServiceError
+from memory_service.sessions.records import TRIM_KEEP_LAST
 
 T = TypeVar("T")
 
@@ -296,7 +297,7 @@ class Session:
         """Note that calls of tools run for long: until their results come, they are not taken for lost."""
         return self._connection.send(self._calls.pending(call_ids))
 
-    def trim(self, keep_last: int) -> shapes.Trimmed:
+    def trim(self, keep_last: int = TRIM_KEEP_LAST) -> shapes.Trimmed:
         """Move all but the last lines of the log into a file beside it."""
         return self._connection.send(self._calls.trim(keep_last))
 
@@ -308,17 +309,14 @@ class Session:
         """Its size and pressure, its window and where that is from, what was compacted, flushed and pinned."""
         return self._connection.send(self._calls.status())
 
-    def update(
-        self,
-        *,
-        model: str | None = None,
-        context_window: int | None = None,
-        settings: Mapping[str, Any] | None = None,
-    ) -> shapes.Session:
-        """Set its model, window or settings anew; what is None stays."""
-        changed = Wanted(model=model, context_window=context_window, settings=settings)
-        session = self._connection.send(self._calls.update(changed))
-        self._wanted = self._wanted.changed(changed)
+    def update(self, **changes: Unpack[shapes.SessionChanges]) -> shapes.Session:
+        """Set its model, window or settings anew.
+
+        Args:
+            changes: `model`, `context_window`, `settings`; what is not named stays, None leaves it to the server again.
+        """
+        session = self._connection.send(self._calls.update(changes))
+        self._wanted = self._wanted.changed(changes)
         return session
 
     def delete(self) -> shapes.ErasedSession:

@@ -65,15 +65,20 @@ class Wanted:
     def __bool__(self) -> bool:
         return bool(self.fields())
 
-    def fields(self) -> dict[str, object]:
+    def fields(self) -> shapes.SessionChanges:
         """What is given."""
-        settings = None if self.settings is None else dict(self.settings)
-        given = {"model": self.model, "context_window": self.context_window, "settings": settings}
-        return {name: value for name, value in given.items() if value is not None}
+        given = shapes.SessionChanges()
+        if self.model is not None:
+            given["model"] = self.model
+        if self.context_window is not None:
+            given["context_window"] = self.context_window
+        if self.settings is not None:
+            given["settings"] = dict(self.settings)
+        return given
 
-    def changed(self, other: Wanted) -> Wanted:
-        """This, with what the other gives."""
-        return replace(self, **{name: getattr(other, name) for name in other.fields()})
+    def changed(self, changes: shapes.SessionChanges) -> Wanted:
+        """This after changes."""
+        return replace(self, **changes)
 
     def is_met(self, session: shapes.Session) -> bool:
         """Whether a session is like this."""
@@ -108,9 +113,9 @@ class SessionCalls(Routes):
         """The call for how it stands."""
         return self._get("", shapes.Session)
 
-    def update(self, wanted: Wanted) -> Call[shapes.Session]:
+    def update(self, changes: shapes.SessionChanges) -> Call[shapes.Session]:
         """The call that changes it; the same values twice are the same."""
-        body = checked(shapes.SessionChange, **wanted.fields())
+        body = checked(shapes.SessionChange, **changes)
         return Call(method="PATCH", path=self._root, answer=shapes.Session, body=body, safe=True)
 
     def delete(self) -> Call[shapes.ErasedSession]:

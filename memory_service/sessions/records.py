@@ -15,6 +15,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 RepairKind = Literal["torn", "damaged", "header", "foreign", "media", "unrepaired"]
 
 LOG_VERSION = 1
+# Lines of a log that a trim leaves. Source: seed 000, 1.2.
+TRIM_KEEP_LAST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,9 @@ from memory_service.block import is_block
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.messages import Message, read_messages, text_of, to_anthropic, to_mistral, to_openai
+from memory_service.session_schemas import SessionChanges
 from memory_service.sessions.records import (
+    TRIM_KEEP_LAST,
     Appended,
     Body,
     Json,
@@ -69,16 +71,14 @@ class Talks:
         self._bench.created(name, model=model, context_window=context_window, settings=settings or {})
         return self.summary(name)
 
-    def update(
-        self, session_id: str, *, model: str | None, context_window: int | None, settings: Mapping[str, Json] | None
-    ) -> SessionSummary:
-        """Change what is set for a session; what is None stays."""
+    def update(self, session_id: str, changes: SessionChanges) -> SessionSummary:
+        """Change what is set for a session: what is not named stays, None sets nothing of its own any more."""
         header = self._bench.session(session_id).state().header or SessionHeader(session_id=session_id)
         new = SessionHeader(
             session_id=session_id,
-            model=model or header.model,
-            context_window=context_window or header.context_window,
-            settings=header.settings if settings is None else settings,
+            model=changes.get("model", header.model),
+            context_window=changes.get("context_window", header.context_window),
+            settings=changes.get("settings", header.settings) or {},
         )
         check_settings(self._bench.shared.settings, new.settings)
         self._bench.session(session_id).append([new])
@@ -269,7 +269,7 @@ class Talks:
             raise InvalidRequest("No id of a tool call was given. Send at least one.")
         self._bench.session(session_id).append([Pending(call_ids=tuple(call_ids))])
 
-    def trim(self, session_id: str, keep_last: int) -> str:
+    def trim(self, session_id: str, keep_last: int = TRIM_KEEP_LAST) -> str:
         """Move all but the last lines out of the log, into a file beside it; gives its name."""
         session = self._bench.session(session_id)
         backup = session.log.trim(keep_last)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import APIRouter, Depends, Query, Response
 
@@ -69,10 +69,12 @@ def session(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> 
 def change(
     workspace: WorkspaceName, session_id: SessionId, body: session_schemas.SessionChange, shared: Shared
 ) -> session_schemas.Session:
-    """Set its model, window or settings anew; what is left out stays. `settings` replace the old ones as a whole."""
-    talks = shared.service.sessions(workspace).talks
-    made = talks.update(session_id, model=body.model, context_window=body.context_window, settings=body.settings)
-    return session_answers.session(made)
+    """Set its model, window or settings anew; what is left out stays, and null leaves them to the service again.
+
+    `settings` replace the old ones as a whole.
+    """
+    changes = cast(session_schemas.SessionChanges, body.model_dump(exclude_unset=True))
+    return session_answers.session(shared.service.sessions(workspace).talks.update(session_id, changes))
 
 
 @router.delete("/{session_id}", summary="Erase a session", responses=shown(200, examples.ERASED))

@@ -46,6 +46,12 @@ def test_a_session_is_begun_listed_changed_and_erased(server: RunningServer) -> 
     assert changed["context_window"]["problem"] == "warn" and changed["context_window"]["message"]
     assert (changed["model"], changed["preset"]) == ("gpt-4o", "openclaw")
     assert ok(server.http.get(place)) == changed
+    unset = ok(server.http.patch(place, json={"context_window": None}))
+    assert (unset["context_window"]["tokens"], unset["context_window"]["source"]) == (128_000, "model")
+    assert (unset["model"], unset["preset"]) == ("gpt-4o", "openclaw"), "what is left out stays"
+    unset = ok(server.http.patch(place, json={"model": None, "settings": None}))
+    assert (unset["model"], unset["settings"], unset["preset"]) == (None, {}, "default")
+    assert unset["context_window"]["source"] == "default" and ok(server.http.get(place)) == unset
     say(server, [{"role": "user", "content": "x"}], place)
     log = server.home / "default/sessions/first.jsonl"
     assert log.is_file()
@@ -246,6 +252,13 @@ def test_a_log_is_shortened_and_has_it_all_back(server: RunningServer, place: st
     ok(server.http.post(f"{place}/restore"))
     assert ok(server.http.get(f"{place}/messages", params={"view": "log"})) == whole
     refused(server.http.post(f"{place}/trim", json={"keep_last": -1}), 422, "invalid_request")
+
+
+def test_a_trim_keeps_a_hundred_lines(server: RunningServer, place: str) -> None:
+    say(server, talk(60), place)
+    ok(server.http.post(f"{place}/trim", json={}))
+    kept = ok(server.http.get(f"{place}/messages", params={"view": "log"}))["seqs"]
+    assert 98 <= len(kept) <= 100
 
 
 def test_a_session_is_searched_by_words(server: RunningServer, place: str) -> None:

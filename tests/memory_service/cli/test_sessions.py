@@ -75,7 +75,7 @@ def test_the_list_of_commands_cuts_no_sentence_off() -> None:
         (["append", "s", "--file", "absent.jsonl"], "absent.jsonl"),
         (["pin", "s"], "--seq"),
         (["pin", "s", "text", "--seq", "3"], "--seq"),
-        (["trim", "s"], "--keep"),
+        (["trim", "s", "--keep", "-1"], "--keep"),
         (["context", "s", "--budget-tokens", "-1"], "--budget-tokens"),
         ([], "Usage:"),
     ],
@@ -178,6 +178,8 @@ def test_a_trim_can_be_taken_back(cli: CommandLine) -> None:
     assert log(cli) == before[-8:]
     assert "81 messages" in cli.ok("sessions", "restore", "support-42")
     assert log(cli) == before
+    assert "moved to" in cli.ok("sessions", "trim", "support-42") and len(log(cli)) <= 100
+    cli.ok("sessions", "restore", "support-42")
     cli.run("sessions", "restore", "support-42").failed_with("trim")
 
 

@@ -63,6 +63,11 @@ def test_what_is_wanted_of_it_is_set_when_it_begins_and_when_it_is_there(memory:
     assert (status.model, status.preset, status.context_window.tokens) == ("gpt-4o-mini", "turns", 50_000)
     changed = other.update(context_window=60_000)
     assert (changed.model, changed.context_window.tokens) == ("gpt-4o-mini", 60_000)
+    changed = other.update(context_window=None)
+    assert (changed.model, changed.preset, changed.context_window.source) == ("gpt-4o-mini", "turns", "model")
+    other.append(DEPLOY)
+    assert other.status().context_window.source == "model", "it is not set again"
+    assert other.update(model=None, settings=None).preset == "default"
 
 
 def test_a_setting_that_is_none_is_refused_before_anything_is_said(memory: Any) -> None:
@@ -150,8 +155,11 @@ def test_pins_searches_and_calls_that_run(memory: Any) -> None:
 
 def test_trim_restore_and_erase(memory: Any) -> None:
     session = memory.session("s")
-    session.append(talk(6))
+    session.append(talk(60))
     whole = session.messages("log").messages
+    assert session.trim().backup
+    assert 98 <= len(session.messages("log").messages) <= 100
+    assert session.restore().session_id == "s"
     assert session.trim(4).backup
     assert len(session.messages("log").messages) < len(whole)
     assert session.restore().session_id == "s"

@@ -68,7 +68,7 @@ def test_the_link_of_a_child_is_not_handed_down(sessions: ShortTermMemory, paren
 
 def test_what_a_child_found_is_kept_and_its_parent_told_once(sessions: ShortTermMemory, parent: str) -> None:
     sessions.subagents.spawn(parent, "child", ttl_seconds=60)
-    sessions.talks.update("child", model=None, context_window=None, settings={})
+    sessions.talks.update("child", {"settings": {}})
     sessions.append("child", [{"role": "user", "content": "Remember: deploys go out on Tuesdays at 10:00."}])
     sessions.append("child", [{"role": "assistant", "content": "结果：端口是 8765。" + "长" * 5_000}])
     end = sessions.subagents.ended("child", "  completed\n" + "x" * 900)

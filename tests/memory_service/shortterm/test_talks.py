@@ -59,13 +59,13 @@ def test_a_setting_that_cannot_be_used_is_an_error_when_it_is_set(room: Room, se
     room.say(user("x"))
     before = room.bytes()
     with pytest.raises(InvalidRequest):
-        room.sessions.talks.update(S, model=None, context_window=None, settings=settings)
+        room.sessions.talks.update(S, {"settings": settings})
     assert room.bytes() == before
 
 
 def test_what_is_not_named_stays_when_settings_change(room: Room) -> None:
     room.sessions.talks.create(S, model="gpt-4o", settings={"flush": {"mode": "off"}})
-    made = room.sessions.talks.update(S, model=None, context_window=16_000, settings=None)
+    made = room.sessions.talks.update(S, {"context_window": 16_000})
     assert (made.model, made.window.tokens, made.settings) == ("gpt-4o", 16_000, {"flush": {"mode": "off"}})
 
 
