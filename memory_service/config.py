@@ -54,9 +54,10 @@ class CompactionTable(_Table):
         default="default", description="How to compact: thresholds, what stays, how the summary is written."
     )
     model: str = Field(default="", description="litellm name of the model that writes summaries; empty is llm_model.")
-    fallback: Literal["preset", "extractive", "none"] = Field(
+    fallback: Literal["preset", "extractive", "note", "last_turns", "none"] = Field(
         default="preset",
-        description='When the model fails: "extractive" writes by rules, "none" changes nothing.',
+        description='When the model fails: "extractive" writes by rules, "note" says how much was there, "last_turns" '
+        'keeps those alone, "none" changes nothing and is an error.',
     )
     instructions: str = Field(default="", max_length=2_000, description="What summaries should look at.")
     identifier_policy: Literal["preserve", "anonymize", "off", "custom"] = Field(

@@ -10,6 +10,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, never
@@ -19,6 +20,23 @@ _SHRINKS = 5
 _POLL_SECONDS = 0.02
 # What may be over the next time; the model's own tries come before these.
 _PASSING = frozenset({"rate_limit", "unavailable", "timeout", "other"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Spent:
+    """What calls to models came to, whatever became of them.
+
+    Attributes:
+        requests: How many were sent, further tries included.
+        failed: How many of them got no answer.
+        input_tokens: What the providers counted for those that were answered.
+        output_tokens: The same for the answers.
+    """
+
+    requests: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 class Calls:
@@ -33,12 +51,10 @@ class Calls:
         backoff_seconds: The wait before the second of them; it doubles each time.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
+        spent: Counted on; it tells of the calls also where an error ends them.
 
     Attributes:
         window_tokens: The same, as far as was learned since.
-        requests: How many reached a provider, further tries included.
-        input_tokens: What the providers counted for them.
-        output_tokens: The same for the answers.
         notes: What went differently than asked.
     """
 
@@ -53,9 +69,10 @@ class Calls:
         backoff_seconds: float = 0.5,
         timeout_seconds: float = 300.0,
         cancelled: Callable[[], bool] = never,
+        spent: Spent | None = None,
     ) -> None:
         self.window_tokens = window_tokens
-        self.requests = self.input_tokens = self.output_tokens = 0
+        self.spent = spent or Spent()
         self.notes: list[str] = []
         self._model, self._fallback = model, fallback
         self._left, self._attempts, self._backoff_seconds = max_calls, attempts, backoff_seconds
@@ -139,14 +156,14 @@ class Calls:
                     kind="token_overflow",
                 )
             self._left -= 1
-            self.requests += 1
+            self.spent.requests += 1
             return self._model
 
     def _counted(self, completion: Completion) -> Completion:
         with self._changing:
-            self.requests += completion.tries - 1
-            self.input_tokens += completion.usage.input_tokens
-            self.output_tokens += completion.usage.output_tokens
+            self.spent.requests += completion.tries - 1
+            self.spent.input_tokens += completion.usage.input_tokens
+            self.spent.output_tokens += completion.usage.output_tokens
         return completion
 
     def _replace(self, model: ChatModel, error: ModelUnavailable) -> None:

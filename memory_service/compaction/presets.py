@@ -54,7 +54,7 @@ class Preset:
         keep: What stays word for word.
         summary: How a model writes the summary.
         fallback: What stands in for it when the model fails: a summary by rules, a note on how much there was, the
-            last turns alone, or nothing: the session stays as it was.
+            last turns alone, or nothing: the session stays as it was, and the caller gets the error.
         pruning_mode: What is pruned before anything is summarised.
         role: Whose message the summary is shown as.
         checkpoint_share: Of the target, what summary and ledger may take together.
@@ -96,7 +96,7 @@ _OPENCLAW = Preset(
     name="openclaw",
     thresholds=OPENCLAW,
     keep=KeepRules(share=0.5, least_tokens=0, most_tokens=20_000),
-    summary=SummaryRules(style="rolling", headings=(), keep_partial=True, note_at_last=True),
+    summary=SummaryRules(style="rolling", headings=(), keep_partial=True),
     fallback="note",
     pruning_mode="cache_ttl",
     recovery=RecoveryRules(compactions=3, truncates=True),
@@ -128,7 +128,6 @@ _PONYBUNNY = Preset(
         merge_by_model=False,
         condense=True,
         attempts=3,
-        note_at_last=True,
     ),
     fallback="note",
     pruning_mode="off",

@@ -13,19 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from memory_service.compaction.calls import Calls, failure
+from memory_service.compaction.calls import Calls, Spent, failure
 from memory_service.compaction.chunks import adaptive_ratio, parts
 from memory_service.compaction.prompts import PROMPT_VERSION, Brief, prefix_prompt, summary_prompt
 from memory_service.compaction.rolls import Roll, Stages
-from memory_service.compaction.stubs import handle
-from memory_service.compaction.summary import Method, Summary, SummaryRequest
+from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.compaction.summary_rules import Style, SummaryRules
 from memory_service.compaction.transcript import Entry, entries_of
 from memory_service.compaction.writer import Task, Writer, refused
-from memory_service.errors import ContextOverflow, SummaryFailed, UpstreamFailed
+from memory_service.errors import ContextOverflow, SummaryFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, never
 from memory_service.secrets import redacted
-from memory_service.tokens import count_tokens
 
 __all__ = ["TURN_CONTEXT", "Style", "SummaryRules", "summarize"]
 
@@ -52,6 +50,7 @@ def summarize(
     fallback_model: ChatModel | None = None,
     timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
     cancelled: Callable[[], bool] = never,
+    spent: Spent | None = None,
 ) -> Summary:
     """Has a model write a summary.
 
@@ -65,9 +64,7 @@ def summarize(
         fallback_model: Who writes if the model cannot be used at all.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
-
-    Returns:
-        The summary; a `note` instead only if the rules want one after a failure.
+        spent: Counted on, see `Calls`.
 
     Raises:
         SummaryFailed: No answer could be accepted, or the history fits no call; `kind` tells.
@@ -83,17 +80,14 @@ def summarize(
         backoff_seconds=rules.backoff_seconds,
         timeout_seconds=timeout_seconds,
         cancelled=cancelled,
+        spent=spent,
     )
     run = _Run(request, rules, Writer(calls, rules))
     try:
-        return run.summary(run.text(check), "model")
-    except UpstreamFailed as error:
-        if rules.note_at_last:
-            return run.note(error)
-        if isinstance(error, ContextOverflow):
-            what, remedy = "it does not fit the model's window", "set a model with a larger window"
-            raise SummaryFailed(failure(what, remedy), kind=error.kind) from error
-        raise
+        return run.summary(run.text(check))
+    except ContextOverflow as error:
+        what, remedy = "it does not fit the model's window", "set a model with a larger window"
+        raise SummaryFailed(failure(what, remedy), kind=error.kind) from error
 
 
 class _Run:
@@ -125,30 +119,20 @@ class _Run:
                 break
         raise refused("ungrounded")
 
-    def summary(self, text: str, method: Method, notes: Sequence[str] = ()) -> Summary:
+    def summary(self, text: str) -> Summary:
         """The text with all that its receipt wants to know."""
         calls = self._writer.calls
         omissions = [f"Left out of the summary for their size: {note}" for note in self._writer.omissions]
         return Summary(
             text=text,
-            method=method,
+            method="model",
             prompt_version=PROMPT_VERSION,
-            model=calls.model_name if method == "model" else None,
-            calls=calls.requests,
-            input_tokens=calls.input_tokens,
-            output_tokens=calls.output_tokens,
-            notes=tuple(dict.fromkeys((*calls.notes, *self._writer.notes, *omissions, *notes))),
+            model=calls.model_name,
+            calls=calls.spent.requests,
+            input_tokens=calls.spent.input_tokens,
+            output_tokens=calls.spent.output_tokens,
+            notes=tuple(dict.fromkeys((*calls.notes, *self._writer.notes, *omissions))),
         )
-
-    def note(self, error: UpstreamFailed) -> Summary:
-        """What stands for a summary that could not be written: how much was there, and where it is."""
-        lost = [*self._entries, *self._prefix]
-        where = f", {handle(lost[0].seq)} to {handle(lost[-1].seq)}" if lost else ""
-        large = f" ({len(self._writer.omissions)} of them very large)" if self._writer.omissions else ""
-        said = f"[{len(lost)} messages{where}{large} stood here. They could not be summarised; the log still has them.]"
-        reason = f"No summary could be written ({error.kind}); a note stands in its place."
-        text = self._writer.cut(self._previous, max(self._request.target_tokens - count_tokens(said) - 1, 0))
-        return self.summary(f"{text}\n\n{said}".strip(), "note", (reason,))
 
     def _body(self) -> Roll | Stages | None:
         """What reads the messages, in the preset's style."""

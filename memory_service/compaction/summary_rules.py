@@ -38,7 +38,6 @@ class SummaryRules:
         backoff_seconds: The wait before the second of them; it doubles each time.
         max_calls: The most calls for one summary.
         keep_partial: Whether the summary of the first chunks is kept, marked, when a later one fails.
-        note_at_last: Whether a failure is answered by a note that says how much was there.
     """
 
     style: Style = "anchored"
@@ -60,7 +59,6 @@ class SummaryRules:
     backoff_seconds: float = 0.5
     max_calls: int = 24
     keep_partial: bool = False
-    note_at_last: bool = False
 
     @property
     def one_call(self) -> bool:

@@ -8,7 +8,6 @@ where that was asked for, and the record says so.
 from __future__ import annotations
 
 import datetime as dt
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,15 +15,16 @@ from dataclasses import dataclass, replace
 from indexer import Embedder
 from memory_service.budget import ContextBudget
 from memory_service.compaction.audit import Audit, audited, problems, record, without_ungrounded
+from memory_service.compaction.calls import Spent
 from memory_service.compaction.extractive import extract
 from memory_service.compaction.ledger import entries_of, merged
+from memory_service.compaction.note import noted
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset
 from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.summarize import summarize
 from memory_service.compaction.summary import IdentifierPolicy, Summary, SummaryRequest
-from memory_service.compaction.verdict import clipped
-from memory_service.errors import CallCancelled, Incompressible, UpstreamFailed
+from memory_service.errors import Incompressible, UpstreamFailed
 from memory_service.llm.base import ChatModel, never
 from memory_service.messages import Numbered
 from memory_service.sessions.deltas import delta
@@ -32,9 +32,6 @@ from memory_service.sessions.records import Compaction, Json, LedgerEntry
 from memory_service.sessions.state import Head, SessionState, built_on
 from memory_service.sessions.view import Originals, View, ViewShape, pinned, project, with_head
 from memory_service.shortterm.snapshot import snapshot_of
-from memory_service.tokens import count_tokens
-
-_NOTE = re.compile(r"\[(\d{1,9}) messages \(log:(\d{1,18})-\d{1,18}\) were left out here without a summary\.\]\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +121,11 @@ class Compactor:
         last_used_at: dt.datetime | None = None,
         originals: Originals | None = None,
         cancelled: Callable[[], bool] = never,
+        spent: Spent | None = None,
     ) -> Draft:
         """Make a compaction, and commit nothing.
 
-        `originals` are those that `view` was made with.
+        `originals` are those that `view` was made with; `spent` counts the calls of a model, also where it fails.
 
         Raises:
             Incompressible: What cannot be compacted is larger than the window can take.
@@ -149,7 +147,7 @@ class Compactor:
             request = _request(state, plan, covered, prefix, ledger, wish)
             preset = _for_window(preset, budget.window.tokens)
             pins = [text for text, _ in pinned(state)]
-            summary, audit = self._summary(request, preset, pins, wish.fallback, cancelled)
+            summary, audit = self._summary(request, preset, pins, wish.fallback, cancelled, spent or Spent())
         made = _record(state, plan, preset, wish, summary, audit)
         head = built_on(state.head, made, state.last_seq + 1, ledger)
         after = project(with_head(state, head), shape, originals=originals)
@@ -168,21 +166,28 @@ class Compactor:
         pins: list[str],
         fallback: Fallback,
         cancelled: Callable[[], bool],
+        spent: Spent,
     ) -> tuple[Summary, Audit]:
         if self.model is None:
             return self._by_rules(request, pins, ())
         try:
-            return self._by_model(self.model, request, preset, pins, cancelled)
-        except CallCancelled:
-            raise
+            return self._by_model(self.model, request, preset, pins, cancelled, spent)
         except UpstreamFailed as error:
             if fallback == "none":
                 raise
-            # Only what kind of failure it was: an error's text may quote anything, and must not become context.
-            if fallback == "extractive":
-                note = f"The model failed ({error.kind}); the summary was written by rules."
-                return self._by_rules(request, pins, (note,))
-            return _noted(request, error.kind)
+            written, audit = self._instead(self.model, request, preset, pins, fallback, error.kind)
+        calls, read, wrote = spent.requests, spent.input_tokens, spent.output_tokens
+        return replace(written, calls=calls, input_tokens=read, output_tokens=wrote), audit
+
+    def _instead(
+        self, model: ChatModel, request: SummaryRequest, preset: Preset, pins: list[str], fallback: Fallback, kind: str
+    ) -> tuple[Summary, Audit]:
+        """What stands in for a summary that the model failed to write, for a kind of failure."""
+        if fallback == "extractive":
+            # Only the kind: an error's text may quote anything, and must not become context.
+            return self._by_rules(request, pins, (f"The model failed ({kind}); the summary was written by rules.",))
+        note = noted(request, kind, window_tokens=model.context_window() or preset.summariser_window_tokens)
+        return note, audited(note.text, request=request)
 
     def _by_model(
         self,
@@ -191,6 +196,7 @@ class Compactor:
         preset: Preset,
         pins: list[str],
         cancelled: Callable[[], bool],
+        spent: Spent,
     ) -> tuple[Summary, Audit]:
         def judged(text: str) -> Audit:
             return audited(text, request=request, headings=preset.summary.headings, pins=pins)
@@ -204,6 +210,7 @@ class Compactor:
             fallback_model=self._fallback_model,
             timeout_seconds=self._timeout_seconds,
             cancelled=cancelled,
+            spent=spent,
         )
         audit = judged(written.text)
         return replace(written, text=without_ungrounded(written.text, audit)), audit
@@ -220,26 +227,6 @@ def _for_window(preset: Preset, window_tokens: int) -> Preset:
     if not preset.summary.one_call:
         return preset
     return replace(preset, summariser_window_tokens=max(preset.summariser_window_tokens, window_tokens))
-
-
-def _noted(request: SummaryRequest, kind: str) -> tuple[Summary, Audit]:
-    """A note on how much is missing, below what was known before; notes of earlier rounds go into it."""
-    gone = (*request.messages, *request.prefix)
-    previous, count, first = request.previous, len(gone), gone[0].seq if gone else 0
-    if gone and (before := _NOTE.search(previous)):
-        previous = previous[: before.start()].rstrip()
-        count, first = count + int(before[1]), int(before[2])
-    note = f"[{count} messages (log:{first}-{gone[-1].seq}) were left out here without a summary.]" if gone else ""
-    room = max(request.target_tokens - count_tokens(note) - 1, 0)
-    previous = previous if count_tokens(previous) <= room else clipped(previous, room)
-    text = "\n\n".join(part for part in (previous, note) if part)
-    summary = Summary(
-        text=text,
-        method="note",
-        prompt_version="note-1",
-        notes=(f"The model failed ({kind}); a note stands for {len(gone)} messages.",),
-    )
-    return summary, audited(text, request=request)
 
 
 def _as_said(state: SessionState, shown: tuple[Numbered, ...]) -> tuple[Numbered, ...]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_service.compaction.audit import Audit
+from memory_service.compaction.calls import Spent
 from memory_service.compaction.presets import PRESETS, Fallback, Preset
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.config import CompactionTable, Settings
@@ -57,9 +58,10 @@ class Recording(Compactor):
         pins: list[str],
         fallback: Fallback,
         cancelled: Callable[[], bool],
+        spent: Spent,
     ) -> tuple[Summary, Audit]:
         self.requests.append(request)
-        return super()._summary(request, preset, pins, fallback, cancelled)
+        return super()._summary(request, preset, pins, fallback, cancelled, spent)
 
 
 @dataclass(slots=True)

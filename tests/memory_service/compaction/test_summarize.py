@@ -430,16 +430,6 @@ def test_when_a_part_fails_the_others_end() -> None:
     assert error is DOWN and time.monotonic() - begun < 5
 
 
-def test_a_note_says_how_much_was_there() -> None:
-    model = ScriptedModel(*[DOWN] * 9)
-    summary = written(model, replace(PARTS, note_at_last=True), chat(20), previous="旧的摘要")
-    assert summary.method == "note" and summary.model is None
-    assert summary.text == (
-        "旧的摘要\n\n[80 messages, log:1 to log:80 stood here. They could not be summarised; the log still has them.]"
-    )
-    assert any("unavailable" in note for note in summary.notes) and summary.calls >= 1
-
-
 def test_many_partial_summaries_are_merged_by_halves() -> None:
     rules = replace(PARTS, concurrent=False, merge_by_model=True, condense=False, min_chunk_ratio=0.15)
     large = log(*[user("中" * 1_500), says("x")] * 8)
@@ -516,11 +506,11 @@ def test_no_call_begins_after_the_time() -> None:
 def test_a_cancelled_summary_asks_nobody() -> None:
     model = ScriptedModel()
     with pytest.raises(CallCancelled):
-        written(model, replace(ANCHORED, note_at_last=True, keep_partial=True), cancelled=lambda: True)
+        written(model, replace(ANCHORED, keep_partial=True), cancelled=lambda: True)
     assert not model.requests
 
 
-@pytest.mark.parametrize("rules", [ANCHORED, replace(PARTS, note_at_last=True)])
+@pytest.mark.parametrize("rules", [ANCHORED, PARTS])
 def test_cancelling_during_a_call(rules: SummaryRules) -> None:
     stop = threading.Event()
     threading.Timer(0.1, stop.set).start()
