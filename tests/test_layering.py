@@ -228,6 +228,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "memory_service.compaction.cheap",
         "memory_service.compaction.writer",
+        "memory_service.compaction.note",
         "memory_service.compaction.material",
         "memory_service.flush.replies",
         "memory_service.memories",
