@@ -105,13 +105,13 @@ class SessionContextRequest(PromptOptions):
 
 
 class PromptTokens(Answer):
-    """What each part of a prompt takes, in tokens."""
+    """What each part of a prompt takes, in tokens as the model would count them; the four parts add up to `total`."""
 
     system: int
     memory: int
     summary: int
     tail: int
-    total: int = Field(description="All of it as the model would count it; never over the window.")
+    total: int = Field(description="All of it; never over the window. Schemas of tools come on top.")
     window: int
 
 

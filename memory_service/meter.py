@@ -63,12 +63,13 @@ def measured(estimates: Sequence[int], *, anchor: Anchor | None = None, scale: f
         scale: See `learned_scale`.
     """
     if anchor is None:
-        return Reading(tokens=_scaled(sum(estimates), scale), source="estimate", scale=scale)
-    after = _scaled(sum(estimates[anchor.covered :]), scale)
+        return Reading(tokens=scaled(sum(estimates), scale), source="estimate", scale=scale)
+    after = scaled(sum(estimates[anchor.covered :]), scale)
     return Reading(tokens=anchor.tokens + after, source="usage", scale=scale)
 
 
-def _scaled(tokens: int, scale: float) -> int:
+def scaled(tokens: int, scale: float) -> int:
+    """Tokens as a model counts them, rounded up, of so many estimated."""
     # Rounded first: 10 * 1.1 is 11.000000000000002.
     return math.ceil(round(tokens * scale, 6))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Literal, TypeAlias, cast
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, is_request, pinned_texts, shortened
@@ -131,7 +132,8 @@ def project(state: SessionState, shape: ViewShape, *, originals: Originals | Non
         rules=shape.rules,
     )
     summary_tokens = sum(map(message_tokens, checkpoint))
-    system_tokens = sum(each.tokens for each in system)
+    # Those that are sent: one that says nothing is not.
+    system_tokens = sum(map(message_tokens, takewhile(is_system, sent.messages)))
     total = _total(sent.messages, tail, system_tokens + summary_tokens, changed=bool(sent.repairs))
     return View(
         messages=tuple(sent.messages),

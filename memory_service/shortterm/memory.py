@@ -140,10 +140,9 @@ class ShortTermMemory:
         return self._bench.shared.events.wait_idle(self._bench.workspace, session_id, timeout_seconds)
 
     def _note_estimate(self, session_id: str, made: SessionContext, tools_tokens: int) -> None:
-        tokens = made.prompt.tokens
         with self._estimating:
             self._estimates.pop(session_id, None)
             # Not the total, which is corrected already: what is learned from is what was estimated.
-            self._estimates[session_id] = tokens.system + tokens.memory + tokens.summary + tokens.tail + tools_tokens
+            self._estimates[session_id] = made.prompt.estimated.total + tools_tokens
             while len(self._estimates) > _KEPT_ESTIMATES:
                 del self._estimates[next(iter(self._estimates))]

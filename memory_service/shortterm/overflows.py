@@ -264,7 +264,7 @@ class Overflows:
             messages = tuple(map(without_thinking, messages))
         if note:
             messages = (*messages, {"role": "user", "content": note})
-        return replace(context, prompt=replace(context.prompt, messages=messages))
+        return replace(context, prompt=context.prompt.with_messages(messages))
 
     def _forget(self, session_id: str) -> None:
         with self._changing:

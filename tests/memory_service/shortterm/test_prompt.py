@@ -35,13 +35,14 @@ def test_without_anything_there_is_nothing() -> None:
     assert roles(user("x"), memory="", system_prompt="") == ["user"]
 
 
-@pytest.mark.parametrize("scale", [1.0, 1.37])
+@pytest.mark.parametrize("scale", [0.6, 1.0, 1.37, 2.5])
 def test_the_parts_add_up(scale: float) -> None:
     view = project(session(system("S"), user("问题"), says("two"), user("three"), then=(compacted(4),)), SHAPE)
     made = prompt_of(view, system_prompt="You are 助手.", memory=MEMORY, window_tokens=8_000, scale=scale)
     tokens = made.tokens
     estimate = sum(map(message_tokens, made.messages))
-    assert tokens.system + tokens.memory + tokens.summary + tokens.tail == estimate
+    assert made.estimated.total == estimate
+    assert tokens.system + tokens.memory + tokens.summary + tokens.tail == tokens.total
     assert estimate * scale <= tokens.total < estimate * scale + 1.01 and tokens.window == 8_000
 
 

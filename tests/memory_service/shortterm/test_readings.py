@@ -15,8 +15,7 @@ Rooms = Callable[..., Room]
 
 def answered(room: Room, factor: float, text: str = "好", **given: Any) -> Any:
     """Ask for a context, and append an answer with what the provider counted: a multiple of the estimate."""
-    tokens = room.context(memory_budget_tokens=0).prompt.tokens
-    counted = int(factor * (tokens.system + tokens.memory + tokens.summary + tokens.tail))
+    counted = int(factor * room.context(memory_budget_tokens=0).prompt.estimated.total)
     return room.sessions.append(S, [says(text)], usage=Usage(input_tokens=counted, output_tokens=5, **given))
 
 
