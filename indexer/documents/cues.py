@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 
+from indexer.dates import MONTH_NAMES, MONTH_NUMBERS, WEEKDAY_NAMES, WEEKDAY_SHORT
+
 _WORD = re.compile(r"[a-z]+")
+# "may" and "march" are verbs too.
 _TIME_WORDS = frozenset(
     "yesterday today tomorrow tonight ago recently lately weekend weekends weekday weekdays noon midnight fortnight "
-    "monday tuesday wednesday thursday friday saturday sunday tues thurs "
-    "mondays tuesdays wednesdays thursdays fridays saturdays sundays "
-    "january february april june july august september october november december".split()
-)
+    "tues thurs".split()
+) | {*WEEKDAY_NAMES, *(f"{name}s" for name in WEEKDAY_NAMES), *MONTH_NAMES} - {"may", "march"}
 # Words that speak of time only in company; the patterns below run only where one of them occurs.
 _UNITS = frozenset(
     "second seconds minute minutes hour hours day days night nights week weeks month months quarter quarters year "
@@ -25,9 +26,8 @@ _COMPANIONS = frozenset(
     "last past next this previous coming following that same other earlier later few several couple before after from "
     "back in during over by since until at year years".split()
 )
-_CALENDAR_WORDS = frozenset(
-    "may march jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun am pm m".split()
-)
+_SHORT_MONTHS = frozenset(name for name in MONTH_NUMBERS if len(name) <= 5) - {"april", "june", "july"}
+_CALENDAR_WORDS = _SHORT_MONTHS | {name[:3] for name in WEEKDAY_NAMES} | {"am", "pm", "m"}
 _UNIT = "(?:" + "|".join(sorted(_UNITS, reverse=True)) + r")\b"
 _PHRASE = re.compile(
     r"\b(?:last|past|next|this|previous|coming|following|that|same|other|earlier|later)[ -]"
@@ -40,8 +40,8 @@ _PHRASE = re.compile(
     r"|\b(?:at night|years? of (?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
-_MONTH = r"(?:May|March|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b"
-_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b"
+_MONTH = rf"(?:{'|'.join(sorted(map(str.title, _SHORT_MONTHS), key=len, reverse=True))})\b"
+_DAY = rf"(?:{WEEKDAY_SHORT})\b"
 _BEFORE = r"\b(?i:in|on|of|by|from|last|next|this|since|until|till|before|after|during|through|early|late|mid)[ -]"
 _CALENDAR = re.compile(
     rf"{_BEFORE}(?:{_MONTH}|{_DAY})"

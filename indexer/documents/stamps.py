@@ -10,17 +10,14 @@ import datetime as dt
 import re
 from typing import NamedTuple
 
+from indexer.dates import CHINESE_WEEK, MONTH_NUMBERS, WEEKDAY_NAMES, WEEKDAY_SHORT
+
 _LOOK_CHARS = 96
 
-_NAMES = "january february march april may june july august september october november december".split()
-_MONTHS = {name[:3]: number for number, name in enumerate(_NAMES, 1)}
-_MONTH = (
-    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    "|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
-)
+_MONTH = f"(?:{'|'.join(sorted(MONTH_NUMBERS, key=len, reverse=True))})"
 _WEEKDAY = (
-    r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?,?[ ]"
-    r"|(?:星期|週|周|礼拜|禮拜)[一二三四五六日天][ ,，]?)"
+    rf"(?:(?:{'|'.join((*WEEKDAY_NAMES, WEEKDAY_SHORT))})\b\.?,?[ ]"
+    rf"|{CHINESE_WEEK}[一二三四五六日天][ ,，]?)"
 )
 _CLOCK = r"(?:[0-9]{1,2}[:：][0-9]{2}(?:[:：][0-9]{2})?(?:[ ]?[ap]\.?m\b\.?)?)"
 _ZONE = r"(?:Z|[ ]?[+-][0-9]{2}:?[0-9]{2})"
@@ -59,7 +56,7 @@ def leading_stamp(text: str) -> Stamp | None:
     kind = next(number for number in "12345" if match[f"y{number}"])
     year, month, day = match[f"y{kind}"], match[f"m{kind}"], match[f"d{kind}"]
     try:
-        found = dt.date(int(year), int(month) if month.isdigit() else _MONTHS[month[:3].lower()], int(day))
+        found = dt.date(int(year), int(month) if month.isdigit() else MONTH_NUMBERS[month.lower()], int(day))
     except ValueError:
         return None
     after = _APART.match(head, match.end())

@@ -477,6 +477,9 @@ def test_what_is_evergreen_does_not_age(workspace: Workspace) -> None:
         ("2026年5月5日的 status", "memory/2026-05-05.md"),
         ("status on 2026-07-01", "memory/2026-07-01.md"),
         ("status last week", "memory/2026-11-12.md"),
+        ("What was the status last Thursday?", "memory/2026-11-19.md"),
+        ("the status of 05.05.2026", "memory/2026-05-05.md"),
+        ("八天前的 status", "memory/2026-11-12.md"),
     ],
 )
 def test_a_day_in_the_question_raises_that_day(workspace: Workspace, question: str, path: str) -> None:
