@@ -20,7 +20,7 @@ from memory_service.compaction.consent import claims_of, is_granted
 from memory_service.compaction.identifiers import Identifier, find_identifiers
 from memory_service.compaction.sources import SourceText
 from memory_service.compaction.statements import rules_of
-from memory_service.compaction.summary import SummaryRequest
+from memory_service.compaction.summary import Reading, SummaryRequest
 from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
 from memory_service.secrets import redacted
 from memory_service.sessions.records import Json
@@ -75,29 +75,35 @@ def audited(
     request: SummaryRequest,
     headings: Sequence[str] = (),
     pins: Sequence[str] = (),
+    reading: Reading | None = None,
     top: int = 12,
 ) -> Audit:
     """Checks a summary.
 
     Args:
         summary_text: Markdown.
-        request: What it was asked with; nothing else is its source but the pins.
+        request: What it was asked with; nothing else is its source but the pins and what `reading` says.
         headings: Those it must have, in order, with or without their `#`.
         pins: What the view keeps word for word.
+        reading: What the service wrote into the prompts is no finding, nor is what a model never saw.
         top: How many identifiers of the source have to be carried.
     """
+    reading = reading or Reading()
     messages = (*request.messages, *request.prefix)
+    read = [message for message in messages if message.seq not in reading.unread]
+    # The numbers of messages ground no number of the summary.
+    inserted = [_HANDLE.sub("", text) for text in reading.inserted]
     beside = [entry["text"] for entry in request.ledger]
     carried = SourceText(summary_text, *beside)
-    source = SourceText(*_source_texts(messages, request), *pins, days=_days(messages))
+    source = SourceText(*_source_texts(messages, request), *pins, *inserted, days=_days(messages))
     missing_headings, empty_headings = _checked_headings(summary_text, headings)
     return Audit(
-        missing=tuple(found.text for found in _important(messages, top) if not carried.holds(found)),
+        missing=tuple(found.text for found in _important(read, top) if not carried.holds(found)),
         ungrounded=tuple(dict.fromkeys(found.text for found in _own(summary_text) if not source.holds(found))),
         missing_headings=missing_headings,
         empty_headings=empty_headings,
         flagged=tuple(claim for claim in claims_of(summary_text) if not is_granted(claim, request)),
-        unquoted=tuple(rule for rule in _rules(messages) if not carried.holds(_as_quote(rule))),
+        unquoted=tuple(rule for rule in _rules(read) if not carried.holds(_as_quote(rule))),
         unpinned=tuple(pin for pin in pins if pin.strip() not in summary_text),
     )
 
@@ -183,8 +189,15 @@ def _days(messages: Iterable[Numbered]) -> Iterator[dt.date]:
 
 
 def _own(summary: str) -> list[Identifier]:
-    """The identifiers of a summary, without the handles of messages."""
-    return [found for found in find_identifiers(summary) if not _HANDLE.fullmatch(found.text)]
+    """The identifiers of a summary, without the handles of messages, such as `log:12#1`."""
+    handles = [match.span() for match in _HANDLE.finditer(summary)]
+    starts = [start for start, _ in handles]
+
+    def within_handle(found: Identifier) -> bool:
+        at = bisect_right(starts, found.start) - 1
+        return at >= 0 and found.end <= handles[at][1]
+
+    return [found for found in find_identifiers(summary) if not within_handle(found)]
 
 
 def _important(messages: Sequence[Numbered], top: int) -> list[Identifier]:

@@ -17,15 +17,15 @@ from memory_service.compaction.calls import Calls, Spent, failure
 from memory_service.compaction.chunks import adaptive_ratio, parts
 from memory_service.compaction.prompts import PROMPT_VERSION, Brief, prefix_prompt, summary_prompt
 from memory_service.compaction.rolls import Roll, Stages
-from memory_service.compaction.summary import Summary, SummaryRequest
+from memory_service.compaction.summary import Reading, Summary, SummaryRequest
 from memory_service.compaction.summary_rules import Style, SummaryRules
-from memory_service.compaction.transcript import Entry, entries_of
+from memory_service.compaction.transcript import Entry, entries_of, inserted
 from memory_service.compaction.writer import Task, Writer, refused
 from memory_service.errors import ContextOverflow, SummaryFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, never
 from memory_service.secrets import redacted
 
-__all__ = ["TURN_CONTEXT", "Style", "SummaryRules", "summarize"]
+__all__ = ["TURN_CONTEXT", "Check", "Style", "SummaryRules", "accepted", "summarize"]
 
 TURN_CONTEXT = "**Turn context (split turn):**"
 
@@ -35,7 +35,10 @@ _PREVIOUS_SHARE = 0.3
 _SHOWN_OMISSIONS = 8
 
 
-def accepted(text: str) -> tuple[str, ...]:
+Check = Callable[[str, Reading], tuple[str, ...]]
+
+
+def accepted(text: str, reading: Reading) -> tuple[str, ...]:
     """The check that finds nothing wrong with any text."""
     return ()
 
@@ -46,7 +49,7 @@ def summarize(
     model: ChatModel,
     *,
     window_tokens: int,
-    check: Callable[[str], tuple[str, ...]] = accepted,
+    check: Check = accepted,
     fallback_model: ChatModel | None = None,
     timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
     cancelled: Callable[[], bool] = never,
@@ -60,7 +63,7 @@ def summarize(
         model: Who writes; it is trusted to keep to the time it is given.
         window_tokens: What the model takes, prompt and answer together.
         check: Says what is wrong with the whole text, a sentence each; empty for nothing. What it says goes into the
-            prompt of the next try.
+            prompt of the next try. It is also given how the prompts differed from the messages.
         fallback_model: Who writes if the model cannot be used at all.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
@@ -100,7 +103,7 @@ class _Run:
         # Summaries of other presets, and what people wrote into a log, were never redacted.
         self._previous = redacted(request.previous).strip()
 
-    def text(self, check: Callable[[str], tuple[str, ...]]) -> str:
+    def text(self, check: Check) -> str:
         """The whole text, accepted by the check.
 
         Raises:
@@ -112,7 +115,7 @@ class _Run:
             text = self._whole(self._body_text(body, reasons), prefix, reasons)
             if not text:
                 raise refused("empty")
-            reasons = check(text)
+            reasons = check(text, self._reading())
             if not reasons:
                 return text
             if not (body or prefix):
@@ -133,6 +136,11 @@ class _Run:
             output_tokens=calls.spent.output_tokens,
             notes=tuple(dict.fromkeys((*calls.notes, *self._writer.notes, *omissions))),
         )
+
+    def _reading(self) -> Reading:
+        notes = self._writer.omissions
+        shown = inserted([*self._entries, *self._prefix])
+        return Reading(inserted=(*notes, *shown), unread=frozenset(notes.values()))
 
     def _body(self) -> Roll | Stages | None:
         """What reads the messages, in the preset's style."""

@@ -41,6 +41,19 @@ class SummaryRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How the prompts for a summary differed from the messages.
+
+    Attributes:
+        inserted: What the service wrote into them itself: notes for what was left out or cut, labels of media.
+        unread: Messages that no prompt held, since they were too large.
+    """
+
+    inserted: tuple[str, ...] = ()
+    unread: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """A summary.
 

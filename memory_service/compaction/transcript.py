@@ -27,6 +27,7 @@ TAIL_CHARS = 600
 
 _NAME_CHARS = 64
 _DATE_TOKENS = 6
+_BRACKETS = re.compile(r"\[[^\[\]\n]{1,400}+\]")
 _ENCODED_CHARS = 512  # hashes and keys are shorter, and so is any word
 _ENCODED = re.compile(
     r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w.+=-]{1,128}){0,8};base64,[A-Za-z0-9+/_=-]++"
@@ -105,6 +106,11 @@ def omitted_note(entry: Entry) -> str:
     what = "tool result" if is_tool_result(entry.message) else f"{entry.message['role']} message"
     size = f"{round(entry.tokens / 1_000)}K" if entry.tokens >= 1_000 else str(entry.tokens)
     return f"[Omitted: large {what}, ~{size} tokens; {handle(entry.seq)}]"
+
+
+def inserted(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """What stands between brackets in the entries: all that this module writes into them, and what was said so."""
+    return tuple(dict.fromkeys(found[0] for entry in entries for found in _BRACKETS.finditer(entry.text)))
 
 
 def _pieces(each: Numbered, names: Mapping[str, str], limit: int) -> Iterator[str]:

@@ -54,13 +54,13 @@ class Writer:
         rules: How the preset summarises.
 
     Attributes:
-        omissions: The notes for messages that were too large, in order.
+        omissions: The notes for messages that were too large, in order, each with the number of its message.
         notes: What went differently than asked.
     """
 
     def __init__(self, calls: Calls, rules: SummaryRules) -> None:
         self.calls, self.rules = calls, rules
-        self.omissions: dict[str, None] = {}
+        self.omissions: dict[str, int] = {}
         self.notes: list[str] = []
 
     def room(self, task: Task, previous: str, reasons: Sequence[str] = ()) -> int:
@@ -110,7 +110,7 @@ class Writer:
 
     def omit(self, entry: Entry) -> Entry:
         """A note in the place of a message that is too large."""
-        self.omissions[omitted_note(entry)] = None
+        self.omissions[omitted_note(entry)] = entry.seq
         return omitted(entry)
 
     def _written(self, prompt: list[ChatMessage], brief: Brief, reasons: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Pl
 from memory_service.compaction.presets import Fallback, Preset
 from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.summarize import summarize
-from memory_service.compaction.summary import IdentifierPolicy, Summary, SummaryRequest
+from memory_service.compaction.summary import IdentifierPolicy, Reading, Summary, SummaryRequest
 from memory_service.errors import Incompressible, UpstreamFailed
 from memory_service.llm.base import ChatModel, never
 from memory_service.messages import Numbered
@@ -198,22 +198,25 @@ class Compactor:
         cancelled: Callable[[], bool],
         spent: Spent,
     ) -> tuple[Summary, Audit]:
-        def judged(text: str) -> Audit:
-            return audited(text, request=request, headings=preset.summary.headings, pins=pins)
+        audits: list[Audit] = []
+
+        def faults(text: str, reading: Reading) -> tuple[str, ...]:
+            audits.append(audited(text, request=request, headings=preset.summary.headings, pins=pins, reading=reading))
+            return problems(audits[-1])
 
         written = summarize(
             request,
             preset.summary,
             model,
             window_tokens=model.context_window() or preset.summariser_window_tokens,
-            check=lambda text: problems(judged(text)),
+            check=faults,
             fallback_model=self._fallback_model,
             timeout_seconds=self._timeout_seconds,
             cancelled=cancelled,
             spent=spent,
         )
-        audit = judged(written.text)
-        return replace(written, text=without_ungrounded(written.text, audit)), audit
+        # Only a text without faults is taken, so the last audit is that of what was written.
+        return written, audits[-1]
 
     def _by_rules(self, request: SummaryRequest, pins: list[str], notes: tuple[str, ...]) -> tuple[Summary, Audit]:
         written = extract(request, embedder=self._embedder)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.prompts import OPENCODE_HEADINGS, PROMPT_VERSION
-from memory_service.compaction.summarize import TURN_CONTEXT, SummaryRules, summarize
-from memory_service.compaction.summary import Summary, SummaryRequest
+from memory_service.compaction.summarize import TURN_CONTEXT, Check, SummaryRules, accepted, summarize
+from memory_service.compaction.summary import Reading, Summary, SummaryRequest
 from memory_service.compaction.writer import prompt_tokens
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import ChatMessage, Completion, Usage, never
@@ -40,7 +40,7 @@ def written(
     messages: Sequence[Numbered] = (),
     *,
     window: int = 32_000,
-    check: Callable[[str], tuple[str, ...]] = lambda text: (),
+    check: Check = accepted,
     cancelled: Callable[[], bool] = never,
     timeout: float = 20.0,
     fallback: ScriptedModel | None = None,
@@ -158,7 +158,7 @@ def test_no_failure_is_taken_for_an_overflow_of_the_conversation() -> None:
 def test_the_check_has_the_last_word() -> None:
     seen = []
 
-    def check(text: str) -> tuple[str, ...]:
+    def check(text: str, reading: Reading) -> tuple[str, ...]:
         seen.append(text)
         return () if "端口 8080" in text else ("It leaves out `端口 8080`.",)
 
@@ -171,7 +171,7 @@ def test_the_check_has_the_last_word() -> None:
 
 def test_what_the_check_refuses_fails() -> None:
     model = ScriptedModel(GOOD, GOOD)
-    error = failed(model, check=lambda text: ("It says 4711.",))
+    error = failed(model, check=lambda text, reading: ("It says 4711.",))
     assert isinstance(error, SummaryFailed) and error.kind == "ungrounded"
     assert "4711" not in str(error) and len(model.requests) == 2
 
@@ -181,7 +181,9 @@ def test_the_check_costs_the_last_chunk_alone() -> None:
     plain = written(model, messages=chat(60), window=16_000).calls
     again = ScriptedModel(*[GOOD] * 20)
     refusals = iter([("No.",), ()])
-    assert written(again, messages=chat(60), window=16_000, check=lambda text: next(refusals)).calls == plain + 1
+    assert (
+        written(again, messages=chat(60), window=16_000, check=lambda text, reading: next(refusals)).calls == plain + 1
+    )
     assert "was refused" in asked(again.requests[-1])
     assert asked(again.requests[-1]).startswith(asked(again.requests[-2]))
 
@@ -351,7 +353,7 @@ def test_the_parts_of_a_roll_may_take_several_chunks() -> None:
 def test_the_check_costs_the_merge_alone() -> None:
     refusals = iter([("No.",), ()])
     model = ScriptedModel("one", "two", "both", "better")
-    assert written(model, ROLLING, chat(60), window=64_000, check=lambda text: next(refusals)).text == "better"
+    assert written(model, ROLLING, chat(60), window=64_000, check=lambda text, reading: next(refusals)).text == "better"
 
 
 class Meeting:
@@ -458,7 +460,7 @@ def test_a_split_turn_alone_leaves_the_previous_summary() -> None:
 def test_the_whole_of_a_split_turn_is_checked() -> None:
     refusals = iter([("No.",), ()])
     model = ScriptedModel(GOOD, "one", GOOD, "two")
-    summary = written(model, prefix=chat(1), check=lambda text: next(refusals))
+    summary = written(model, prefix=chat(1), check=lambda text, reading: next(refusals))
     assert summary.text.endswith("two")
     assert all("was refused" in asked(prompt) for prompt in model.requests[2:])
 
@@ -572,7 +574,7 @@ def test_no_secret_no_bytes_and_no_thoughts_in_any_request() -> None:
     )
     model = ScriptedModel(f"the key is {secret}", "done")
     summary = written(
-        model, PLAIN, history, prefix=history, previous=f"key {secret}", check=lambda text: ()
+        model, PLAIN, history, prefix=history, previous=f"key {secret}", check=accepted
     )  # fmt: skip
     sent = "".join(map(asked, model.requests))
     for never_sent in (secret, encoded, "thought"):
