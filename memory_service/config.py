@@ -24,6 +24,14 @@ DEFAULT_HOME = Path("data")
 DEFAULT_WORKSPACE = "default"
 
 
+# Names that people expect to lead a command to a server. To go on without it would be to work on another memory.
+_OF_CLIENTS = {
+    f"{PREFIX}URL": "commands work on the folder of --home, beside a server if one runs on it; a program gives the "
+    "address to MemoryClient.",
+    f"{PREFIX}API_KEY": f"a server takes its keys from {PREFIX}API_KEYS, a program gives its key to MemoryClient.",
+}
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -223,6 +231,9 @@ def load_settings(**arguments: Any) -> Settings:
 def _environment() -> dict[str, Any]:
     """Values from the environment: MEMORY_SERVICE_RANKING__FUSION is ranking.fusion."""
     values: dict[str, Any] = {}
+    for name, remedy in _OF_CLIENTS.items():
+        if os.environ.get(name):
+            raise InvalidRequest(f"{name} is set, and nothing reads it. Unset it: {remedy}")
     for name, value in os.environ.items():
         if name.startswith(PREFIX):
             *tables, key = name.removeprefix(PREFIX).lower().split("__")
@@ -232,7 +243,7 @@ def _environment() -> dict[str, Any]:
                 if not isinstance(place, dict):
                     raise InvalidRequest(f"{PREFIX}{table.upper()} is a table. Set {name} alone.")
             place[key] = value
-    # Read by the command line alone: which workspace it works on, and where its server is.
+    # The workspace is read by the command line alone; the others are empty, or this is not reached.
     return {name: value for name, value in values.items() if name not in ("workspace", "url", "api_key")}
 
 

@@ -38,6 +38,24 @@ def test_an_empty_folder_stays_empty_until_something_is_written(tmp_path: Path) 
     assert "The first memory." in run("search", "memory").stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("URL", "commands work on the folder of --home"), ("API_KEY", "MEMORY_SERVICE_API_KEYS")]
+)
+@pytest.mark.parametrize(
+    "command", [["remember", "红色"], ["search", "q"], ["serve", "--port", "0"], ["sessions", "list"]]
+)
+def test_an_address_of_a_server_is_refused_and_not_passed_over(
+    tmp_path: Path, command: list[str], name: str, remedy: str
+) -> None:
+    variable = f"MEMORY_SERVICE_{name}"
+    cli = CommandLine(home=tmp_path / "home", environment={**WORDS_ALONE, variable: "http://127.0.0.1:1"})
+    done = cli.run(*command)
+    done.failed_with(f"{variable} is set, and nothing reads it", "Unset it", remedy)
+    assert not (tmp_path / "home").exists(), "nothing was written where the user did not mean it"
+    empty = CommandLine(home=tmp_path / "home", environment={**WORDS_ALONE, variable: ""})
+    empty.ok("remember", "周二部署")
+
+
 def test_an_unknown_workspace_is_not_made_by_a_look(cli: CommandLine) -> None:
     cli.ok("remember", "A note.")
     cli.run("search", "note", "--workspace", "nowhere").failed_with("no workspace nowhere")
