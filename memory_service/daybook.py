@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,7 +166,9 @@ class Daybook:
             # What was remembered of the page is more than what is on the disk.
             self._pages.pop(day, None)
             if is_new:
-                target.unlink(missing_ok=True)
+                with suppress(OSError):
+                    os.ftruncate(descriptor, 0)
+                    files.drop_empty(target, descriptor)
             raise
         self._keep(descriptor, page)
         return [addition.entry for addition in additions]

@@ -69,7 +69,8 @@ def examine(
     yield _check("round trip", lambda: _round_trip(settings, embedder if model.ok else None))
     if settings.context_engine != DEFAULT:
         yield _check("engine", lambda: _engine(settings, engine_problems))
-    if folder.is_dir():
+    there = _check("workspace", lambda: _workspace(folder))
+    if there.ok and folder.is_dir():
         index = Index(
             folder,
             embedder,
@@ -83,8 +84,7 @@ def examine(
         finally:
             index.close()
     else:
-        detail = f"there is none of the name {folder.name} yet; a first memory makes it"
-        yield Finding(name="workspace", ok=True, detail=detail)
+        yield there
 
 
 class _Failed(Exception):
@@ -123,6 +123,10 @@ def _home(home: Path) -> str:
     if free < 100 * 1024 * 1024:
         raise _Failed(f"{home} has only {free >> 20} MB left", "Free some disk space.")
     return f"{home} is writable, {free >> 30} GB free"
+
+
+def _workspace(folder: Path) -> str:
+    return "there" if folder.is_dir() else f"there is none of the name {folder.name} yet; a first memory makes it"
 
 
 def _model(embedder: Embedder | None) -> str:

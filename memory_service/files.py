@@ -13,6 +13,7 @@ import hashlib
 import io
 import os
 import secrets
+import shutil
 import stat
 import threading
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,8 @@ ATTEMPTS = 5
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _PIECE_BYTES = 1 << 20
 _LOCK_SECONDS = 30.0
+# Less is no room for a page and an index of it.
+_LEAST_FREE_BYTES = 1 << 20
 # Another process asks for the lock this often; the default of filelock, 50 ms, is many appends long.
 _POLL_SECONDS = 0.002
 _REMEDIES = {
@@ -154,6 +157,35 @@ class WriteLock:
         )
 
 
+def is_at(target: Path, descriptor: int) -> bool:
+    """Whether an open file is the one at a path: an editor that saves by renaming puts another one there."""
+    try:
+        return os.path.samestat(os.lstat(target), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def drop_empty(target: Path, descriptor: int) -> None:
+    """Removes an open file that has nothing in it, if it still is the one at its path."""
+    if not os.fstat(descriptor).st_size and is_at(target, descriptor):
+        target.unlink(missing_ok=True)
+
+
+def write_fault(folder: Path) -> str:
+    """Why nothing can be written into a folder, or where it would be made; empty if it can. Writes nothing."""
+    place = folder.absolute()
+    try:
+        while not place.exists():
+            place = place.parent
+        if not place.is_dir():
+            return "it is not a folder"
+        if not os.access(place, os.W_OK | os.X_OK):
+            return "it cannot be written"
+        return "the disk is full" if shutil.disk_usage(place).free < _LEAST_FREE_BYTES else ""
+    except OSError as error:
+        return f"it cannot be used ({error.strerror})"
+
+
 def make_folder(folder: Path) -> None:
     """Creates a folder and those above it, so that they outlive a power cut."""
     if folder.is_dir():
@@ -246,6 +278,9 @@ def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Sig
 
     Returns:
         Whether it was done. If somebody else changed the file meanwhile, theirs stays.
+
+    Raises:
+        StorageFailed: The new content stands there, but the disk did not confirm it.
     """
     draft = target.parent / f".{secrets.token_hex(8)}.tmp"
     try:
@@ -263,14 +298,29 @@ def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Sig
         with suppress(OSError):
             draft.unlink()
         raise
-    sync_folder(target.parent)
+    _confirm(target, "has its new content")
     return True
 
 
 def remove_durably(target: Path) -> None:
-    """Removes a file for good."""
+    """Removes a file for good.
+
+    Raises:
+        StorageFailed: It is gone, but the disk did not confirm it.
+    """
     target.unlink()
-    sync_folder(target.parent)
+    _confirm(target, "is gone")
+
+
+def _confirm(target: Path, state: str) -> None:
+    """Makes what was done to a name durable; that it was done is true even if this fails."""
+    try:
+        sync_folder(target.parent)
+    except OSError as error:
+        raise StorageFailed(
+            f"{target.name} {state}, but the disk did not confirm it ({error.strerror}): after a power cut it may be as "
+            "before. Check the disk, then look at the file."
+        ) from error
 
 
 def etag_of(raw: bytes) -> str:

@@ -7,15 +7,18 @@ with one is accepted, so that an older client works with a newer server.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 Source = Literal["memory", "sessions", "files"]
 Mode = Literal["hybrid", "text", "vector"]
 Origin = Literal["user", "agent", "tool"]
 OperationState = Literal["queued", "running", "done", "failed", "cancelled"]
 
+# In the document alone: what does not match is answered with what to do.
+SESSION_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 MAX_QUERY_CHARS = 10_000
 MAX_TEXT_CHARS = 100_000
 MAX_LIMIT = 200
@@ -30,18 +33,29 @@ QueryText = Annotated[
         examples=["when do we deploy?"],
     ),
 ]
-Since = Annotated[dt.date | None, Field(description="Only memories dated this day or later.", examples=["2026-11-01"])]
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _written_day(given: object) -> object:
+    """A day as it is written; pydantic would take a number for seconds since 1970."""
+    if isinstance(given, dt.date) or (isinstance(given, str) and _DAY.fullmatch(given)):
+        return given
+    raise ValueError("a day is written as YYYY-MM-DD")
+
+
+Day = Annotated[dt.date, BeforeValidator(_written_day), Field(strict=False)]
+Since = Annotated[Day | None, Field(description="Only memories dated this day or later.", examples=["2026-11-01"])]
 Until = Annotated[
-    dt.date | None, Field(description="Only memories dated this day or earlier.", examples=["2026-11-30"])
+    Day | None, Field(description="Only memories dated this day or earlier.", examples=["2026-11-30"])
 ]
 Sources = Annotated[list[Source], Field(description="Kinds of source to search; empty means all.")]
 Degraded = Annotated[list[str], Field(description="Parts that were missing from this answer, each with the reason.")]
 
 
 class Request(BaseModel):
-    """A body that the API takes."""
+    """A body that the API takes. A value of another type is refused, never converted."""
 
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=False)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Answer(BaseModel):
@@ -57,11 +71,16 @@ class NewMemory(Request):
         min_length=1, max_length=MAX_TEXT_CHARS, examples=["Deploys go out on Tuesdays after the 10:00 stand-up."]
     )
     tags: list[str] = Field(default=[], max_length=16, description="Appended to the text as #tags.", examples=[["ops"]])
-    date: dt.date | None = Field(
+    date: Day | None = Field(
         default=None, description="The day it belongs to; today in the workspace's timezone unless given."
     )
     origin: Origin | None = Field(default=None, description="Who says so.")
-    session_id: str | None = Field(default=None, description="The conversation it comes from.", examples=["support-42"])
+    session_id: str | None = Field(
+        default=None,
+        description="The conversation it comes from.",
+        examples=["support-42"],
+        json_schema_extra={"pattern": SESSION_ID},
+    )
 
 
 class StoredMemory(Answer):

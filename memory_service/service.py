@@ -35,6 +35,7 @@ from memory_service.doctor import Finding, examine
 from memory_service.engines import check_engine
 from memory_service.errors import InvalidRequest, NotFound, StorageFailed
 from memory_service.events import EventHub
+from memory_service.files import write_fault
 from memory_service.hooks import Hooks
 from memory_service.lanes import Lanes
 from memory_service.llm.base import never
@@ -315,10 +316,8 @@ class MemoryService:
 
     def ready(self) -> tuple[str, ...]:
         """What keeps the service from serving; empty when nothing does."""
-        home = self.settings.home
-        if home.exists() and not home.is_dir():
-            return (f"home: {home} is not a folder. Choose another --home.",)
-        return ()
+        fault = write_fault(self.settings.home)
+        return (f"home: {fault}. Mend that, or choose another --home.",) if fault else ()
 
     def warm_up(self) -> None:
         """Load the models now instead of at the first search."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory_service.schemas import Answer, Degraded, Request
+from memory_service.schemas import SESSION_ID, Answer, Degraded, Request
 from memory_service.sessions.records import TRIM_KEEP_LAST
 
 Wire = Literal["openai", "anthropic", "mistral"]
@@ -56,6 +56,7 @@ class NewSession(Request):
         default=None,
         description="1 to 128 letters, digits, dots, underscores and hyphens; made unless given.",
         examples=["support-42"],
+        json_schema_extra={"pattern": SESSION_ID},
     )
     model: ModelName = None
     context_window: WindowTokens = None

@@ -83,10 +83,10 @@ def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
         middleware=_layers(service.settings, shared.metrics),
     )
     app.state.shared = shared
-    errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
     _add_docs(app)
+    errors.install(app, [*app.router.routes, *(route for router in ROUTERS for route in router.routes)])
     return app
 
 

@@ -11,7 +11,7 @@ import hmac
 import ipaddress
 from collections.abc import Mapping
 from typing import Annotated
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from fastapi import Depends, Path, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
@@ -26,7 +26,15 @@ _OPEN_PATHS = frozenset({"/", "/health/live", "/health/ready", "/version", "/doc
 _bearer = HTTPBearer(auto_error=False, description="A key of the setting api_keys.")
 _key_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, in a header of its own.")
 
-WorkspaceName = Annotated[str, Path(description="Name of the workspace.", examples=["default"])]
+# In the document alone: what does not match is answered 400, with what to do.
+WorkspaceName = Annotated[
+    str,
+    Path(
+        description="Name of the workspace.",
+        examples=["default"],
+        json_schema_extra={"pattern": r"^[a-z0-9][a-z0-9._-]{0,63}$"},
+    ),
+]
 
 
 class Keys:
@@ -78,7 +86,7 @@ class LocalOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        fault = _foreign(Headers(scope=scope)) if scope["type"] == "http" else ""
+        fault = _foreign(Headers(scope=scope), scope["scheme"]) if scope["type"] == "http" else ""
         if fault:
             await error_answer(Forbidden(fault))(scope, receive, send)
         else:
@@ -122,20 +130,20 @@ def _given_key(headers: Headers) -> str:
     return key.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
 
 
-def _foreign(headers: Headers) -> str:
+def _foreign(headers: Headers, scheme: str) -> str:
     """Why a request is not from this machine's own user; empty if it may be."""
     host, origin = headers.get("host", ""), headers.get("origin")
-    name = _host_name(host)
-    # "testserver" is what in-process test clients call themselves; no DNS has it.
-    if name != "testserver" and not is_loopback(name):
+    if not is_loopback(_split(f"//{host}").hostname or ""):
         return "The Host header names another machine. Use the address that the server prints, or configure api_keys."
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    page = _split(origin or "")
+    if origin is not None and (page.scheme, page.netloc.lower()) != (scheme, host.lower()):
         return "The request comes from a page of another site. Call the API from a program, or configure api_keys."
     return ""
 
 
-def _host_name(host: str) -> str:
+def _split(url: str) -> SplitResult:
+    """The parts of a URL; those of an empty one where it is malformed."""
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return urlsplit(url)
     except ValueError:
-        return ""
+        return urlsplit("")

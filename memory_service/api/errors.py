@@ -7,7 +7,7 @@ name of a field; a defect of the service is answered without details and logged 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Match
 
 from memory_service.errors import Incompressible, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
 from memory_service.schemas import ErrorAnswer, ErrorBody
@@ -55,11 +56,16 @@ def defect_answer() -> JSONResponse:
     )
 
 
-def install(app: FastAPI) -> None:
-    """Answer every failure of an app in the one shape."""
+def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
+    """Answer every failure of an app, which has these routes, in the one shape."""
+
+    async def on_http(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        return _refused_method(request, routes) if error.status_code == 405 else _http_answer(error)
+
     app.add_exception_handler(MemoryServiceError, _on_ours)
     app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(HTTPException, on_http)
 
 
 def explained(error: Mapping[str, Any]) -> str:
@@ -94,19 +100,22 @@ async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
     return error_answer(InvalidRequest(explained(error.errors()[0])))
 
 
-async def _on_http(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
+def _http_answer(error: HTTPException) -> JSONResponse:
     if error.status_code == 404:
         return error_answer(NotFound("There is no such route. /docs shows all of them."))
-    if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "others")
-        message = f"This route does not take {request.method[:20]}. It takes {allowed}; /docs shows all routes."
-        return _answer(405, "method_not_allowed", message, error.headers)
     if error.status_code == 400:
         return error_answer(InvalidRequest("The body cannot be read. Send a JSON object in UTF-8."))
     return _answer(
         error.status_code, "http_error", f"{error.detail}. /docs shows what this route takes.", error.headers
     )
+
+
+def _refused_method(request: Request, routes: Sequence[BaseRoute]) -> JSONResponse:
+    """Names what all routes of the path take together; starlette names that of the first one alone."""
+    matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    allowed = ", ".join(sorted({method for route in matching for method in getattr(route, "methods", ())}))
+    message = f"This route does not take {request.method[:20]}. It takes {allowed}; /docs shows all routes."
+    return _answer(405, "method_not_allowed", message, {"Allow": allowed})
 
 
 def _answer(

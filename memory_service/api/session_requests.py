@@ -17,6 +17,7 @@ from memory_service.compaction_schemas import (
 )
 from memory_service.errors import InvalidRequest, NotFound
 from memory_service.messages.sizes import MESSAGE_TOKENS
+from memory_service.schemas import SESSION_ID
 from memory_service.service import MemoryService
 from memory_service.session_schemas import NewPin, UsageReport
 from memory_service.sessions.folder import check_session_id
@@ -28,7 +29,10 @@ from memory_service.shortterm.receipts import CompactionCall
 from memory_service.shortterm.stateless import StatelessCall
 from memory_service.tokens import count_tokens
 
-SessionId = Annotated[str, Path(description="Id of the session.", examples=["support-42"])]
+SessionId = Annotated[
+    str,
+    Path(description="Id of the session.", examples=["support-42"], json_schema_extra={"pattern": SESSION_ID}),
+]
 
 _OWN = frozenset({"error", "status", "usage", "format"})
 

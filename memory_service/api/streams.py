@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from typing import Any
 
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -20,6 +21,30 @@ from memory_service.events import Event, Subscription
 HEARTBEAT_SECONDS = 15.0
 # What a client waits before it connects again.
 _RETRY_MS = 2000
+# An item of the stream, for its documentation (OpenAPI 3.2, "Sequential media types"; older readers pass it over).
+EVENT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "event", "data"],
+    "properties": {
+        "id": {"type": "string", "description": "For `Last-Event-ID`."},
+        "event": {"type": "string", "description": "Its kind."},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {
+                "type": "object",
+                "required": ["id", "at", "kind", "session_id", "fields"],
+                "properties": {
+                    "id": {"type": "integer"},
+                    "at": {"type": "string", "format": "date-time"},
+                    "kind": {"type": "string"},
+                    "session_id": {"type": "string"},
+                    "fields": {"type": "object", "description": "Numbers and names of what happened."},
+                },
+            },
+        },
+    },
+}
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _MAX_ID_DIGITS = 18
 

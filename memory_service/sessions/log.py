@@ -211,8 +211,10 @@ class JsonlLog:
             try:
                 self._replace(descriptor, (*kept, *self._lines([made])))
             except BaseException:
-                with suppress(OSError):
-                    backup.unlink()
+                # Only while the log is as it was: what the disk did not confirm may be done all the same.
+                if files.is_at(self._path, descriptor):
+                    with suppress(OSError):
+                        backup.unlink()
                 raise
         return backup.name
 
@@ -240,6 +242,9 @@ class JsonlLog:
 
         A file that is empty afterwards goes again.
         """
+        with storage_errors(self._path.name):
+            # First without the lock, whose file would be made in what a link leads to.
+            self._check_place()
         with self._lock.held(), self._guard, storage_errors(self._path.name):
             self._check_place()
             create = 0 if must_exist else os.O_CREAT
@@ -249,9 +254,8 @@ class JsonlLog:
                         self._mend(descriptor)
                     yield descriptor
                 finally:
-                    if not os.fstat(descriptor).st_size:
-                        with suppress(OSError):
-                            self._path.unlink()
+                    with suppress(OSError):
+                        files.drop_empty(self._path, descriptor)
 
     @contextmanager
     def _reading(self) -> Iterator[int | None]:
@@ -324,7 +328,7 @@ class JsonlLog:
                 os.ftruncate(descriptor, 0)
                 raise
         # Somebody may have put another file in this one's place.
-        if not os.path.samestat(os.lstat(self._path), os.fstat(descriptor)):
+        if not files.is_at(self._path, descriptor):
             raise files.restless(self._path.name)
         self._offsets.refresh(descriptor)
 

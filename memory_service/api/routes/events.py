@@ -15,7 +15,7 @@ from memory_service.api.errors import documented
 from memory_service.api.examples import shown
 from memory_service.api.session_requests import SessionId
 from memory_service.api.state import Shared
-from memory_service.api.streams import comes_true, event_stream, last_event_id
+from memory_service.api.streams import EVENT_SCHEMA, comes_true, event_stream, last_event_id
 
 router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions/{session_id}",
@@ -34,7 +34,13 @@ Timeout = Annotated[float, Query(ge=0, le=300, description="The longest wait.")]
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: compaction_start, compaction_end, flush, prune, overflow, undo, dropped.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}, "example": examples.EVENT}},
+        "content": {
+            "text/event-stream": {
+                "schema": {"type": "string", "description": "Events, each as the lines that stand for it."},
+                "itemSchema": EVENT_SCHEMA,
+                "example": examples.EVENT,
+            }
+        },
     }
 }
 

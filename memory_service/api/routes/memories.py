@@ -21,11 +21,27 @@ router = APIRouter(
     responses=documented(400, 401, 403, 422, 503),
 )
 
+# A part of a path: not empty, without a dot at its beginning or what no file name has. Without its end, ".md".
+_PART = r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*"
 FilePath = Annotated[
     str,
     Path(
-        description="MEMORY.md, USER.md or a file below memory/; to read, also @NAME/... of an extra folder.",
+        description="MEMORY.md, USER.md or a file below memory/.",
         examples=["memory/2026-11-20.md"],
+        json_schema_extra={
+            "pattern": rf"^(MEMORY\.md|USER\.md|memory/({_PART}/)*{_PART}\.[mM][dD])$",
+            "maxLength": 512,
+        },
+    ),
+]
+ReadPath = Annotated[
+    str,
+    Path(
+        description="MEMORY.md, USER.md or a file below memory/; also @NAME/... of an extra folder.",
+        examples=["memory/2026-11-20.md"],
+        json_schema_extra={
+            "pattern": rf"^(MEMORY\.md|USER\.md|memory/({_PART}/)*{_PART}\.[mM][dD]|@({_PART}/)+{_PART})$",
+        },
     ),
 ]
 StartLine = Annotated[int, Query(ge=1, le=10**9, description="The first line to read.")]
@@ -67,7 +83,7 @@ def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
 )
 def read_file(
     workspace: WorkspaceName,
-    path: FilePath,
+    path: ReadPath,
     shared: Shared,
     response: Response,
     start_line: StartLine = 1,
