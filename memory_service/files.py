@@ -318,8 +318,8 @@ def _confirm(target: Path, state: str) -> None:
         sync_folder(target.parent)
     except OSError as error:
         raise StorageFailed(
-            f"{target.name} {state}, but the disk did not confirm it ({error.strerror}): after a power cut it may be as "
-            "before. Check the disk, then look at the file."
+            f"{target.name} {state}, but the disk did not confirm it ({error.strerror}): a power cut may undo that. "
+            "Check the disk, then look at the file."
         ) from error
 
 

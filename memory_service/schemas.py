@@ -45,9 +45,7 @@ def _written_day(given: object) -> object:
 
 Day = Annotated[dt.date, BeforeValidator(_written_day), Field(strict=False)]
 Since = Annotated[Day | None, Field(description="Only memories dated this day or later.", examples=["2026-11-01"])]
-Until = Annotated[
-    Day | None, Field(description="Only memories dated this day or earlier.", examples=["2026-11-30"])
-]
+Until = Annotated[Day | None, Field(description="Only memories dated this day or earlier.", examples=["2026-11-30"])]
 Sources = Annotated[list[Source], Field(description="Kinds of source to search; empty means all.")]
 Degraded = Annotated[list[str], Field(description="Parts that were missing from this answer, each with the reason.")]
 

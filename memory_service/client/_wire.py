@@ -345,7 +345,9 @@ def new_key() -> str:
 
 def checked(shape: type[R], **values: object) -> R:
     """A body; what it cannot hold is refused here as the server would."""
-    plain = {name: list(value) if isinstance(value, tuple | set | frozenset) else value for name, value in values.items()}
+    plain = {
+        name: list(value) if isinstance(value, tuple | set | frozenset) else value for name, value in values.items()
+    }
     try:
         return shape.model_validate(plain)
     except ValidationError as error:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from indexer.types import Vectors
 from memory_service.doctor import Finding
 from memory_service.memories import NewMemory
 from memory_service.service import MemoryService
-from tests.indexer.files.test_sources import reachable
 from tests.indexer.workspace import FailingEmbedder, run_unprivileged
 from tests.serving import settings
 
@@ -56,6 +56,14 @@ def home(tmp_path: Path) -> Path:
         service.remember(W, NewMemory(text="Deploys go out on Tuesdays after the 10:00 stand-up, never on Fridays."))
         service.reindex(W)
     return tmp_path / "home"
+
+
+@pytest.fixture
+def own_folder() -> Iterator[Path]:
+    """A folder that others may walk down to: pytest takes that right from its own at every start."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
 
 
 def examined(home: Path, embedder: HashEmbedder | None = None, **values: object) -> dict[str, Finding]:
@@ -252,8 +260,8 @@ for finding in service.examine("default"):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
-def test_a_home_that_cannot_be_written(home: Path) -> None:
-    reachable(home)
+def test_a_home_that_cannot_be_written(own_folder: Path, home: Path) -> None:
+    home = home.rename(own_folder / "home")
     for folder in (home, home / W, home / W / "memory"):
         folder.chmod(0o555)
     before = below(home)
@@ -270,3 +278,10 @@ def test_a_home_that_cannot_be_written(home: Path) -> None:
     assert found["home"].remedy == "Make it writable, or choose another --home."
     assert found["round trip"].detail.endswith("cannot be used (Permission denied)")
     assert below(home) == before
+
+
+def test_a_home_that_cannot_even_be_looked_at(tmp_path: Path) -> None:
+    """As below a folder that may not be searched."""
+    findings = examined(tmp_path / ("a" * 300))
+    assert set(wrong(findings)) >= {"home", "workspace"}
+    assert "model" in findings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -381,3 +382,22 @@ def test_a_large_index_without_its_packed_part_is_named_and_mended_from_another_
         found = wrong(service)["index"]
         assert found.detail.endswith("of the index is damaged")
         assert found.remedy == "Delete it and run `memory-service reindex`; no memory is lost."
+
+
+def test_a_home_that_takes_nothing_is_not_ready(tmp_path: Path) -> None:
+    def health(home: Path) -> tuple[int, str]:
+        with serving(opened(home)) as server:
+            while "being loaded" in (answer := server.http.get("/health/ready")).text:
+                time.sleep(0.05)
+            return answer.status_code, "".join(answer.json()["degraded"])
+
+    assert health(tmp_path / "not/yet") == (200, "")
+    with small_disk(tmp_path / "disk") as disk:
+        assert health(disk / "home") == (200, "")
+        (disk / "filler").write_bytes(b"x" * (shutil.disk_usage(disk).free - 64 * 1024))
+        status, told = health(disk / "home")
+        assert (status, "the disk is full" in told, str(disk) in told) == (503, True, False)
+        (disk / "filler").unlink()
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        status, told = health(disk / "home")
+        assert (status, "cannot be written" in told, str(disk) in told) == (503, True, False)

@@ -320,10 +320,15 @@ def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
     for attempt in range(3):
         child = _child(code, tmp_path, str(attempt * 1_000_000))
         assert child.stdout is not None
-        acknowledged += [child.stdout.readline().strip() for _ in range(20)]
+        # From the descriptor itself: what a text stream has read ahead, `communicate` does not give.
+        raw, out = b"", child.stdout.fileno()
+        while raw.count(b"\n") < 20 and (piece := os.read(out, 65536)):
+            raw += piece
         child.send_signal(signal.SIGKILL)
-        out, _ = child.communicate()
-        acknowledged += [line for line in out.split("\n")[:-1] if line]
+        while piece := os.read(out, 65536):
+            raw += piece
+        child.communicate()
+        acknowledged += raw.decode().split("\n")[:-1]
     files = MemoryFiles(tmp_path, now=lambda: NOW)
     files.append(NewMemory(text="afterwards"))
     found = [entry.memory_id for entry in find_entries((tmp_path / TODAY).read_bytes().decode(), DAY)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from starlette.routing import Route
 
+from memory_service.schemas import Request
 from tests.serving import RunningServer
 
 W = "/v1/workspaces/{workspace}"
@@ -130,3 +133,95 @@ def test_the_page_can_be_read_without_scripts_or_network(running_server: Running
     for method, path in CONTRACT:
         assert f"<code>{method} {path}</code>" in page.text
     assert page.text.index("<main>") < page.text.index("<script")
+
+
+# What the schema of a field says, and a value of another type that pydantic would turn into one.
+CONVERTIBLE: dict[str, list[object]] = {
+    "boolean": [0, 1, "true"],
+    "integer": ["5", True, 5.0],
+    "number": ["0.5", True],
+    "string": [5, True],
+}
+
+
+def test_no_value_of_another_type_is_taken_for_one() -> None:
+    """Every field of every body: what its schema does not allow is refused, and never converted."""
+    tried = 0
+    for shape in _below(Request):
+        for name, field in shape.model_json_schema()["properties"].items():
+            kinds = {kind.get("type") for kind in [field, *field.get("anyOf", [])]}
+            for kind in kinds & CONVERTIBLE.keys():
+                wrong: list[object] = [value for value in CONVERTIBLE[kind] if _type_of(value) not in kinds]
+                for value in wrong + ([0, "0", "1700000000", 1.5] if "date" in str(field) else []):
+                    assert name in _refused_fields(shape, {name: value}), (shape.__name__, name, value)
+                    tried += 1
+    assert tried > 80
+
+
+def _below(root: type[Request]) -> list[type[Request]]:
+    return [kind for child in root.__subclasses__() for kind in (child, *_below(child))]
+
+
+def _type_of(value: object) -> str:
+    return {bool: "boolean", int: "integer", float: "number", str: "string"}[type(value)]
+
+
+def _refused_fields(shape: type[Request], values: dict[str, object]) -> set[object]:
+    try:
+        shape.model_validate(values)
+    except ValidationError as error:
+        return {each["loc"][0] for each in error.errors() if each["type"] != "missing"}
+    return set()
+
+
+@pytest.mark.parametrize("score", ["NaN", "1e400", "-1e400", "Infinity"])
+def test_a_score_is_a_number(running_server: RunningServer, score: str) -> None:
+    running_server.http.post("/v1/workspaces/default/memories", json={"text": "there"})
+    body = f'{{"query": "there", "min_score": {score}}}'
+    place, headers = "/v1/workspaces/default/search", {"Content-Type": "application/json"}
+    answer = running_server.http.post(place, content=body, headers=headers)
+    assert answer.status_code == 422
+    assert "min_score" in answer.json()["error"]["message"]
+
+
+NAMES = {
+    "workspace": (["default", "a" * 64], ["", "A", "-x", "..", "a b", "a/b", "ä", "a" * 65]),
+    "session_id": (["support-42", "A" * 128], ["", "-x", ".x", "a b", "a/b", "会", "a" * 129]),
+    "path": (
+        ["MEMORY.md", "USER.md", "memory/2026-11-20.md", "memory/a/会议.MD"],
+        ["", "memory/", "a.md", "memory/a.txt", "memory/.a.md", "memory/../a.md", "/memory/a.md", "memory//a.md"],
+    ),
+}
+
+
+def test_names_and_paths_have_patterns(document: dict[str, Any]) -> None:
+    seen = set()
+    for _, where, operation in operations(document):
+        for parameter in operation.get("parameters", []):
+            if parameter["in"] == "path" and parameter["name"] in NAMES:
+                fits, fails = NAMES[parameter["name"]]
+                pattern = parameter["schema"]["pattern"]
+                assert all(re.search(pattern, each) for each in fits), (where, pattern)
+                assert not any(re.search(pattern, each) for each in fails), (where, pattern)
+                seen.add(parameter["name"])
+    assert seen == set(NAMES)
+    bodies = document["components"]["schemas"]
+    assert all("pattern" in bodies[each]["properties"]["session_id"] for each in ("NewMemory", "NewSession"))
+
+
+def test_the_item_of_a_stream_is_described(document: dict[str, Any]) -> None:
+    [stream] = [each for _, path, each in operations(document) if path == f"{S}/events"]
+    item = stream["responses"]["200"]["content"]["text/event-stream"]["itemSchema"]
+    assert set(item["required"]) == {"id", "event", "data"}
+    assert "session_id" in item["properties"]["data"]["contentSchema"]["properties"]
+
+
+def test_a_refused_method_is_told_all_others(running_server: RunningServer) -> None:
+    by_path: dict[str, set[str]] = {}
+    for method, path in CONTRACT:
+        by_path.setdefault(path, set()).add(method)
+    for path, methods in by_path.items():
+        answer = running_server.http.request("TRACE", re.sub(r"\{\w+\}", "1", path))
+        assert answer.status_code == 405
+        assert set(answer.headers["Allow"].split(", ")) == methods, path
+        assert answer.headers["Allow"] in answer.json()["error"]["message"]
