@@ -14,6 +14,7 @@ from memory_service.schemas import (
     MAX_QUERY_CHARS,
     Answer,
     Degraded,
+    Order,
     Receipt,
     Request,
     Sources,
@@ -95,6 +96,11 @@ class PromptOptions(Request):
         default="auto", description="Whether memories are searched: as the rules decide, always, or never."
     )
     sources: Sources = Field(default=[])
+    order: Order | None = Field(
+        default=None,
+        description="Whether memories and files come before what was said in sessions: `score` or `memory_first`; else "
+        "as the preset has it (`ponybunny` puts memories first).",
+    )
     format: Format = "openai"
 
 

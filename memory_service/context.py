@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from indexer.types import Hit
 from memory_service.block import block_text
 from memory_service.packing import Offer, pack
+from memory_service.schemas import Order
 from memory_service.tokens import count_tokens
 
 # A receipt explains the near misses; the two-hundredth is not one.
@@ -81,9 +82,10 @@ def build_context(
     receipt_id: str,
     created_at: dt.datetime,
     degraded: tuple[str, ...] = (),
+    order: Order = "score",
 ) -> Context:
-    """Pack hits, best first, into a block of at most `budget_tokens`."""
-    offers = [_offer(hit) for hit in hits]
+    """Pack hits, in the order that they shall have, into a block of at most `budget_tokens`."""
+    offers = [_offer(hit, order) for hit in hits]
     packed = pack(offers, budget_tokens)
     chosen = frozenset(packed.chosen)
     left = [i for i in range(len(offers)) if i not in chosen]
@@ -109,7 +111,7 @@ def _fields(value: Receipt | ReceiptItem) -> dict[str, object]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-def _offer(hit: Hit) -> Offer:
+def _offer(hit: Hit, order: Order) -> Offer:
     return Offer(
         path=hit.path,
         ordinal=hit.ordinal,
@@ -119,6 +121,7 @@ def _offer(hit: Hit) -> Offer:
         score=hit.score,
         # A memory file has its day in its name, the log of a session has not.
         day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
+        goes_first=order == "memory_first" and hit.source != "sessions",
     )
 
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from indexer import (
     EmbeddingError,
@@ -22,8 +23,10 @@ from indexer import (
     SyncProgress,
     SyncReport,
 )
+from memory_service.errors import InvalidRequest
 from memory_service.flush.novelty import Fact, first_of_each, holds_all, probe, read_fact, stands_in
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
+from memory_service.schemas import Order
 
 # What people changed in an editor is indexed by the next search, as long as that takes no time.
 _INLINE_BYTES = 32 * 1024
@@ -39,6 +42,8 @@ _KEPT_SESSIONS = 1_024
 _NEAREST = 3
 _PROBED = 8
 _QUERY_CHARS = 1_000
+# Where memories go first, they are taken out of so many of the best: one that is further down answers nothing.
+_ORDERED = 100
 _BEING_MADE = "index: it was deleted, and is being made anew. Ask again in a moment."
 _MEMORIES = SearchFilter(sources=("memory",))
 
@@ -241,8 +246,21 @@ class LongTermMemory:
         mode: Mode = "hybrid",
         explain: bool = False,
         snippets: bool = True,
+        order: Order = "score",
     ) -> SearchResults:
-        """Search, after a look for files that people have changed."""
+        """Search, after a look for files that people have changed.
+
+        Raises:
+            InvalidRequest: There is no such order.
+        """
+        if order not in (orders := get_args(Order)):
+            raise InvalidRequest(f"There is no order {order[:80]!a}. Use one of {', '.join(orders)}.")
+        if order == "memory_first":
+            most = max(limit, _ORDERED)
+            found = self.search(query, limit=most, kept=kept, mode=mode, explain=explain, snippets=snippets)
+            # Stable: within its kind, the better one stays before the other.
+            hits = sorted(found.hits, key=lambda hit: hit.source == "sessions")
+            return replace(found, hits=tuple(hits[:limit]))
         behind = self._look()
         found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
         self._was_filled = self._was_filled or bool(found.hits)

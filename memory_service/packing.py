@@ -28,7 +28,13 @@ _LEAST_COST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A passage that may go into the block; `text` is already fit for it, `day` see `Span`."""
+    """A passage that may go into the block.
+
+    Attributes:
+        text: Already fit for the block.
+        day: See `Span`.
+        goes_first: Whether it has the budget before those that do not, whatever their scores.
+    """
 
     path: str
     ordinal: int
@@ -37,6 +43,7 @@ class Offer:
     text: str
     score: float
     day: str = ""
+    goes_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +111,7 @@ class _Picker:
         self._own = np.array([_own_quarters(offer) for offer in offers])
         self._costs = np.array([self._opening_cost(i) for i in range(len(offers))], float)
         self._values = self._valued(np.arange(len(offers)))
+        self._first = np.array([offer.goes_first for offer in offers], bool)
         self._open: set[str] = set()
         self._picked: list[int] = []
         self._taken: set[int] = set()
@@ -116,7 +124,8 @@ class _Picker:
                 if self._regained() == 0:
                     return self._picked
                 continue
-            best = int(np.argmax(np.where(usable, self._values, -np.inf)))
+            first = usable & self._first
+            best = int(np.argmax(np.where(first if first.any() else usable, self._values, -np.inf)))
             left[best] = False
             self._take(best)
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 Source = Literal["memory", "sessions", "files"]
 Mode = Literal["hybrid", "text", "vector"]
 Origin = Literal["user", "agent", "tool"]
+Order = Literal["score", "memory_first"]
 OperationState = Literal["queued", "running", "done", "failed", "cancelled"]
 
 # In the document alone: what does not match is answered with what to do.
@@ -47,6 +48,13 @@ Day = Annotated[dt.date, BeforeValidator(_written_day), Field(strict=False)]
 Since = Annotated[Day | None, Field(description="Only memories dated this day or later.", examples=["2026-11-01"])]
 Until = Annotated[Day | None, Field(description="Only memories dated this day or earlier.", examples=["2026-11-30"])]
 Sources = Annotated[list[Source], Field(description="Kinds of source to search; empty means all.")]
+ResultOrder = Annotated[
+    Order,
+    Field(
+        description="`score`: the best first, wherever it stands. `memory_first`: of the best, memories and files come "
+        "before what was said in sessions, and have the budget first."
+    ),
+]
 Degraded = Annotated[list[str], Field(description="Parts that were missing from this answer, each with the reason.")]
 
 
@@ -155,6 +163,7 @@ class SearchRequest(Request):
     since: Since = None
     until: Until = None
     min_score: float | None = Field(default=None, description="Only results with at least this score.")
+    order: ResultOrder = "score"
     explain: bool = Field(default=False, description="Say what every signal added to each score.")
 
 
@@ -178,7 +187,7 @@ class SearchResult(Answer):
 
 
 class SearchResults(Answer):
-    """What was found, best first."""
+    """What was found, best first; with `memory_first`, best first of each kind."""
 
     results: list[SearchResult]
     mode: Mode = Field(description="What was really done.")
@@ -194,6 +203,7 @@ class ContextRequest(Request):
     budget_tokens: int = Field(
         default=2000, ge=0, le=MAX_BUDGET_TOKENS, description="Most tokens of the block with its wrapper."
     )
+    order: ResultOrder = "score"
     sources: Sources = []
     since: Since = None
     until: Until = None

@@ -53,6 +53,7 @@ from memory_service.packing import candidates_for
 from memory_service.pages import draft
 from memory_service.parts import make_embedder, make_models, make_reranker
 from memory_service.receipts import new_receipt_id
+from memory_service.schemas import Order
 from memory_service.shortterm.bench import Models, Shared
 from memory_service.shortterm.memory import ShortTermMemory
 from memory_service.shortterm.stateless import Stateless, StatelessCall, compacted
@@ -172,11 +173,12 @@ class MemoryService:
         mode: Mode = "hybrid",
         kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
         explain: bool = False,
+        order: Order = "score",
     ) -> SearchResults:
-        """Find the passages that answer a question, best first."""
+        """Find the passages that answer a question, best first; memories before sessions, if that is the order."""
         memory = self._workspaces.memory(workspace)
         with _translated():
-            return memory.search(query, limit=limit, mode=mode, kept=kept, explain=explain)
+            return memory.search(query, limit=limit, mode=mode, kept=kept, explain=explain, order=order)
 
     def context(
         self,
@@ -185,13 +187,14 @@ class MemoryService:
         *,
         budget_tokens: int = 2000,
         kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
+        order: Order = "score",
     ) -> Context:
         """A block of memories of at most `budget_tokens`, with its stored receipt."""
         if budget_tokens < 0:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._workspaces.memory(workspace)
         with _translated():
-            found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept, snippets=False)
+            found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept, snippets=False, order=order)
         now = self.settings.now()
         context = build_context(
             found.hits,
@@ -200,6 +203,7 @@ class MemoryService:
             receipt_id=new_receipt_id(now),
             created_at=now,
             degraded=found.degraded,
+            order=order,
         )
         return self._with_stored_receipt(workspace, context)
 

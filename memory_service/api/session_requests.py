@@ -98,6 +98,7 @@ def context_call(body: PromptOptions) -> ContextCall:
         tools_tokens=tools_tokens(body.tools),
         recall=body.recall,
         sources=tuple(body.sources),
+        order=body.order,
     )
 
 

@@ -75,6 +75,17 @@ def placed(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def ordered(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command --order."""
+    return click.option(
+        "--order",
+        type=click.Choice(["score", "memory_first"]),
+        default="score",
+        show_default=True,
+        help="The best first, or memories and files before sessions.",
+    )(command)
+
+
 def filtered(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command --source, --path, --since and --until, and hands them over as one `kept`."""
 

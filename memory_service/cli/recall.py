@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import Place, filtered, placed
+from memory_service.cli.options import Place, filtered, ordered, placed
 from memory_service.cli.output import emit_json, indented, warn
 
 if TYPE_CHECKING:
     from indexer import Mode, SearchFilter
-    from memory_service.schemas import SearchResults
+    from memory_service.schemas import Order, SearchResults
 
 
 @click.command()
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
     help="Words, meaning, or both.",
 )
 @click.option("--explain", is_flag=True, help="Show what every signal added to each score.")
+@ordered
 @placed
 @filtered
-def search(place: Place, query: str, limit: int, mode: Mode, explain: bool, kept: SearchFilter) -> None:
+def search(place: Place, query: str, limit: int, mode: Mode, explain: bool, order: Order, kept: SearchFilter) -> None:
     """Find the passages that answer QUERY, with file and lines."""
     from memory_service import answers
 
     with place.service() as service:
         started = time.perf_counter()
-        found = service.search(place.workspace, query, limit=limit, mode=mode, kept=kept, explain=explain)
+        found = service.search(place.workspace, query, limit=limit, mode=mode, kept=kept, explain=explain, order=order)
         took_ms = (time.perf_counter() - started) * 1000
         fusion = service.settings.ranking.fusion
     answer = answers.search_results(found, fusion=fusion, min_score=None, explain=explain, took_ms=took_ms)
@@ -61,9 +62,10 @@ def _print_results(answer: SearchResults) -> None:
 @click.argument("query")
 @click.option("--budget-tokens", "-b", type=click.IntRange(min=0), default=2000, show_default=True, help="Most tokens.")
 @click.option("--system-prompt", default="", help="Print the block behind this prompt.")
+@ordered
 @placed
 @filtered
-def context(place: Place, query: str, budget_tokens: int, system_prompt: str, kept: SearchFilter) -> None:
+def context(place: Place, query: str, budget_tokens: int, system_prompt: str, order: Order, kept: SearchFilter) -> None:
     """Print the block of memories for a prompt about QUERY.
 
     What went in, at which cost, is told on stderr.
@@ -71,7 +73,7 @@ def context(place: Place, query: str, budget_tokens: int, system_prompt: str, ke
     from memory_service import answers
 
     with place.service() as service:
-        made = service.context(place.workspace, query, budget_tokens=budget_tokens, kept=kept)
+        made = service.context(place.workspace, query, budget_tokens=budget_tokens, kept=kept, order=order)
         fusion = service.settings.ranking.fusion
     answer = answers.context(made, system_prompt=system_prompt, fusion=fusion)
     if place.as_json:

@@ -14,6 +14,7 @@ from memory_service.cli.output import emit_json, emit_value, warn
 
 if TYPE_CHECKING:
     from memory_service.cli.transcripts import Spoken
+    from memory_service.schemas import Order
     from memory_service.shortterm.contexts import SessionContext
     from memory_service.shortterm.memory import ShortTermMemory
     from memory_service.shortterm.told import Wire
@@ -190,6 +191,11 @@ def append(place: Place, session_id: str, source: IO[bytes], model: str | None, 
 @click.option("--system-prompt", default="", help="Stands before everything.")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Longest prompt.  [default: what the window allows]")
 @click.option("--auto/--no-auto", default=True, show_default=True, help="Flush and compact first, if that is due.")
+@click.option(
+    "--order",
+    type=click.Choice(["score", "memory_first"]),
+    help="The best first, or memories before sessions.  [default: the preset's]",
+)
 @click.option("--wire", type=_WIRES, default="openai", show_default=True, help="Shape of the messages with --json.")
 @placed
 def context(
@@ -200,6 +206,7 @@ def context(
     system_prompt: str,
     max_tokens: int | None,
     auto: bool,
+    order: Order | None,
     wire: Wire,
 ) -> None:
     """Print what to send to the model. System prompt, session and memories fit its window.
@@ -216,6 +223,7 @@ def context(
         memory_budget_tokens=budget_tokens,
         max_tokens=max_tokens,
         auto=auto,
+        order=order,
     )
     with place.service() as service:
         sessions = service.sessions(place.workspace)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from typing import Any, TypeVar, Unpack
 
 from memory_service import compaction_schemas as work
+from memory_service import schemas
 from memory_service import session_schemas as shapes
 from memory_service.client import _completion, _session_wire
 from memory_service.client._async_connection import AsyncConnection
@@ -78,6 +79,7 @@ class AsyncSession:
         auto: bool = True,
         tools: Collection[object] | None = None,
         recall: work.RecallMode = "auto",
+        order: schemas.Order | None = None,
         format: shapes.Wire = "openai",
     ) -> work.SessionContext:
         """What to send to the model: complete, valid for its provider, and within the window.
@@ -90,13 +92,14 @@ class AsyncSession:
             auto: Flush and compact first if that is due.
             tools: Schemas of the agent's tools; they are counted, and not sent back.
             recall: Whether memories are searched.
+            order: `memory_first` puts memories before what was said in sessions; None is as the preset has it.
             format: The shape of the messages.
 
         Raises:
             Incompressible: It cannot be made to fit; the message names the part.
         """
         prompt = _session_wire.prompt_options(
-            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, format
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, format
         )
         call = self._calls.context(**prompt, auto=auto)
         await self._begin()
@@ -113,6 +116,7 @@ class AsyncSession:
         memory_budget_tokens: int = 2000,
         max_tokens: int | None = None,
         recall: work.RecallMode = "auto",
+        order: schemas.Order | None = None,
         format: shapes.Wire = "openai",
         max_retries: int = _completion.DEFAULT_MAX_RETRIES,
         max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
@@ -134,12 +138,13 @@ class AsyncSession:
             memory_budget_tokens: Most tokens of the memories with their wrapper.
             max_tokens: The longest prompt wanted.
             recall: Whether memories are searched.
+            order: `memory_first` puts memories before what was said in sessions; None is as the preset has it.
             format: The shape of the messages.
             max_retries: How often the model is called again at most.
             max_wait_seconds: The longest wait that a provider may ask for.
         """
         prompt = _session_wire.prompt_options(
-            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, format
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, format
         )
         turn = Turn(
             call=call,

@@ -116,6 +116,7 @@ class MemoryClient:
         since: Day | None = None,
         until: Day | None = None,
         min_score: float | None = None,
+        order: schemas.Order = "score",
         explain: bool = False,
     ) -> schemas.SearchResults:
         """Find the passages that answer a question, best first.
@@ -129,6 +130,7 @@ class MemoryClient:
             since: Only memories of that day or later.
             until: Only memories of that day or earlier.
             min_score: Only results with at least this score.
+            order: `memory_first` puts memories and files before what was said in sessions.
             explain: Say what every signal added to each score.
         """
         return self._connection.send(
@@ -141,6 +143,7 @@ class MemoryClient:
                 since=since,
                 until=until,
                 min_score=min_score,
+                order=order,
                 explain=explain,
             )
         )
@@ -151,6 +154,7 @@ class MemoryClient:
         *,
         system_prompt: str = "",
         budget_tokens: int = 2000,
+        order: schemas.Order = "score",
         sources: Collection[schemas.Source] = (),
         since: Day | None = None,
         until: Day | None = None,
@@ -161,6 +165,7 @@ class MemoryClient:
             query: What the prompt is about.
             system_prompt: The block is appended to it.
             budget_tokens: Most tokens of the block with its wrapper.
+            order: `memory_first` gives memories and files the budget before what was said in sessions.
             sources: Kinds of source; empty means all.
             since: Only memories of that day or later.
             until: Only memories of that day or earlier.
@@ -170,6 +175,7 @@ class MemoryClient:
                 query,
                 system_prompt=system_prompt,
                 budget_tokens=budget_tokens,
+                order=order,
                 sources=list(sources),
                 since=since,
                 until=until,

@@ -229,6 +229,7 @@ def prompt_options(
     max_tokens: int | None,
     tools: Collection[object] | None,
     recall: work.RecallMode,
+    order: schemas.Order | None,
     wire: shapes.Wire,
 ) -> dict[str, object]:
     """How a prompt is made, by the names of the API."""
@@ -239,6 +240,7 @@ def prompt_options(
         "max_tokens": max_tokens,
         "tools": [plain(tool) for tool in tools or ()],
         "recall": recall,
+        "order": order,
         "format": wire,
     }
 

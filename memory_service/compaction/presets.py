@@ -26,6 +26,7 @@ from memory_service.compaction.prompts import OPENCODE_HEADINGS
 from memory_service.compaction.steps import PruningRules
 from memory_service.compaction.stubs import OLD_CLEARED
 from memory_service.compaction.summary_rules import SummaryRules
+from memory_service.schemas import Order
 
 Fallback = Literal["extractive", "note", "last_turns", "none"]
 
@@ -43,6 +44,19 @@ class RecoveryRules:
     compactions: int = 3
     truncates: bool = True
     replays: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallRules:
+    """How memories are put into a prompt.
+
+    Attributes:
+        most_tokens: The most that they may take, whatever is asked for; None for no limit.
+        order: Whether memories go before what was said in sessions, where a request does not say.
+    """
+
+    most_tokens: int | None = None
+    order: Order = "score"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +88,7 @@ class Preset:
     pruning_mode: PruningMode = "to_target"
     guard: GuardRules = field(default_factory=GuardRules)
     recovery: RecoveryRules = field(default_factory=RecoveryRules)
+    recall: RecallRules = field(default_factory=RecallRules)
     role: Literal["user", "assistant"] = "user"
     checkpoint_share: float = 0.35
     least_summary_tokens: int = 200
@@ -132,6 +147,7 @@ _PONYBUNNY = Preset(
     fallback="note",
     pruning_mode="off",
     recovery=RecoveryRules(compactions=3, truncates=False),
+    recall=RecallRules(most_tokens=10_000, order="memory_first"),
 )
 
 # Source: seed 004: two turns within 2,000 to 8,000 tokens stay; no fallback: an error with the reason.

@@ -16,6 +16,7 @@ from memory_service.context import Context, Receipt
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError
 from memory_service.llm.base import never
 from memory_service.messages.sizes import MESSAGE_TOKENS
+from memory_service.schemas import Order
 from memory_service.sessions.view import View
 from memory_service.shortterm.bench import Bench, Look
 from memory_service.shortterm.compactions import Compactions
@@ -46,6 +47,7 @@ class ContextCall:
         tools_tokens: What the schemas of the agent's tools take.
         recall: Whether to search: as the rules decide, always, or never.
         sources: Where to recall from; empty is everywhere.
+        order: Whether memories go before what was said in sessions; None is as the preset has it.
     """
 
     query: str | None = None
@@ -56,6 +58,7 @@ class ContextCall:
     tools_tokens: int = 0
     recall: Literal["auto", "always", "never"] = "auto"
     sources: tuple[Literal["memory", "sessions", "files"], ...] = ()
+    order: Order | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,18 +183,23 @@ class Contexts:
     def _assembled(self, work: _Work, view: View) -> SessionContext:
         call = work.call
         room = work.budget.estimated(work.budget.usable_tokens) - view.tokens + work.memory_tokens
-        memory_budget = min(call.memory_budget_tokens, max(room - MESSAGE_TOKENS, 0))
+        memory_budget = min(work.memory_budget_tokens, max(room - MESSAGE_TOKENS, 0))
         recalled = Recalled()
         if work.decision.searched and memory_budget > 0:
             recalled = self._recalls.recall(
-                work.look, work.decision.query, memory_budget, sources=call.sources, at=self._bench.now()
+                work.look,
+                work.decision.query,
+                memory_budget,
+                sources=call.sources,
+                order=call.order or work.look.options.preset.recall.order,
+                at=self._bench.now(),
             )
         context = recalled.context
         degraded = [*work.degraded, *self._seat.failures(work.session_id), *recalled.degraded]
         if work.look.options.window.problem == "warn":
             degraded.append(f"window: {work.look.options.window.message}")
-        if work.decision.searched and memory_budget < call.memory_budget_tokens:
-            degraded.append(f"memory: {memory_budget} of {call.memory_budget_tokens} tokens were left for memories.")
+        if work.decision.searched and memory_budget < work.memory_budget_tokens:
+            degraded.append(f"memory: {memory_budget} of {work.memory_budget_tokens} tokens were left for memories.")
         prompt = prompt_of(
             view,
             system_prompt=call.system_prompt,
@@ -224,6 +232,7 @@ class _Work:
         self.compaction: CompactionReceipt | None = None
         self.degraded: tuple[str, ...] = ()
         self.failure: MemoryServiceError | None = None
+        self.memory_budget_tokens = call.memory_budget_tokens
         self.memory_tokens = 0
         self.overhead_tokens = 0
         self.budget: ContextBudget = self.look.budget(most_tokens=call.max_tokens)
@@ -232,10 +241,15 @@ class _Work:
         """Whether to search, and what room is kept for what is found."""
         call = self.call
         searched, query, reason = recalls.decide(self.look, call.query, call.recall, call.memory_budget_tokens)
+        preset = self.look.options.preset
+        limit = preset.recall.most_tokens
+        if searched and limit is not None and call.memory_budget_tokens > limit:
+            self.memory_budget_tokens = limit
+            reason += f"; of {call.memory_budget_tokens:,} tokens it gets {limit:,}, the most in preset {preset.name}"
         self.decision = RecallDecision(searched=searched, query=query, reason=reason)
         usable = self.budget.estimated(self.budget.usable_tokens)
         most = max(_LEAST_MEMORY_TOKENS, int(usable * _MOST_MEMORY_SHARE))
-        self.memory_tokens = min(call.memory_budget_tokens, most) if searched else 0
+        self.memory_tokens = min(self.memory_budget_tokens, most) if searched else 0
         system = count_tokens(call.system_prompt) + MESSAGE_TOKENS if call.system_prompt else 0
         self.overhead_tokens = system + call.tools_tokens + self.memory_tokens
         self._measure()

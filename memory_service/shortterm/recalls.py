@@ -19,6 +19,7 @@ from memory_service.messages import text_of
 from memory_service.packing import candidates_for
 from memory_service.recall import decided
 from memory_service.receipts import Receipts, new_receipt_id
+from memory_service.schemas import Order
 from memory_service.sessions.lexical import LiveHit, LiveSearch
 from memory_service.shortterm.bench import Bench, Look
 
@@ -72,6 +73,7 @@ class Recalls:
         budget_tokens: int,
         *,
         sources: tuple[Source, ...] = (),
+        order: Order = "score",
         at: dt.datetime,
     ) -> Recalled:
         """A block of what is not in view, of at most so many tokens, with its stored receipt."""
@@ -81,7 +83,9 @@ class Recalls:
             degraded += self._bench.longterm.session_ready(look.session_id, upto_seq=shown - 1)
         kept = SearchFilter(sources=sources, without=(LineRange(path=path, start_line=shown, end_line=_EVERYTHING),))
         try:
-            found = self._bench.longterm.search(query, limit=candidates_for(budget_tokens), kept=kept, snippets=False)
+            found = self._bench.longterm.search(
+                query, limit=candidates_for(budget_tokens), kept=kept, snippets=False, order=order
+            )
         except MemoryServiceError as error:
             return Recalled(degraded=(*degraded, f"recall: {error}"))
         hits = without_echoes(found.hits, self._shown_of(look))
@@ -92,6 +96,7 @@ class Recalls:
             receipt_id=new_receipt_id(at),
             created_at=at,
             degraded=found.degraded,
+            order=order,
         )
         try:
             self._receipts.put(context.receipt)

@@ -29,7 +29,9 @@ router = APIRouter(
 def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shared) -> schemas.Context:
     """The memories that a prompt needs, as a block that is never over the budget, wrapper included."""
     started = time.perf_counter()
-    made = shared.service.context(workspace, body.query, budget_tokens=body.budget_tokens, kept=search_filter(body))
+    made = shared.service.context(
+        workspace, body.query, budget_tokens=body.budget_tokens, kept=search_filter(body), order=body.order
+    )
     shared.metrics.injected(time.perf_counter() - started, made.receipt.tokens)
     shared.metrics.missed(made.receipt.degraded)
     fusion = shared.service.settings.ranking.fusion

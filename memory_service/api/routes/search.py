@@ -29,7 +29,13 @@ def search(workspace: WorkspaceName, body: schemas.SearchRequest, shared: Shared
     """
     started = time.perf_counter()
     found = shared.service.search(
-        workspace, body.query, limit=body.limit, mode=body.mode, kept=search_filter(body), explain=body.explain
+        workspace,
+        body.query,
+        limit=body.limit,
+        mode=body.mode,
+        kept=search_filter(body),
+        explain=body.explain,
+        order=body.order,
     )
     seconds = time.perf_counter() - started
     shared.metrics.searched(seconds)
