@@ -306,6 +306,27 @@ def check_a_damaged_content_is_mended(home: Path) -> None:
         raise NotDurable("a damaged content stays damaged when it is stored again")
 
 
+def check_a_cut_is_synced(home: Path) -> None:
+    """A torn end that is cut off is cut off on the disk before anything is written behind it."""
+    with opened(home) as service:
+        _torn(service)
+    with opened(home) as service, recorded(home) as tape:
+        said(service, "two")
+    own = [call.name for call in tape.calls if call.path.endswith(".jsonl")]
+    if own[own.index("ftruncate") + 1] != "fsync":
+        raise NotDurable("a cut was written behind before it was synced")
+
+
+def check_a_content_that_is_there_is_synced(home: Path) -> None:
+    """Who stored a content before may have died before the disk had its name."""
+    blobs = Blobs(home / "blobs")
+    sha256, _ = blobs.put(b"once")
+    with recorded(home) as tape:
+        assert blobs.put(b"once") == (sha256, False)
+    if Call("fsync", f"blobs/{sha256[:2]}") not in tape.calls:
+        raise NotDurable("a content was named that may not be there after a power cut")
+
+
 def check_an_unconfirmed_trim_keeps_the_log(home: Path) -> None:
     """A trim of which the disk does not confirm the new name loses nothing: what is gone from the log is beside it."""
     log = JsonlLog(home / "sessions" / "t.jsonl")
@@ -356,6 +377,8 @@ CHECKS: tuple[Callable[[Path], None], ...] = (
     check_a_refused_first_append_leaves_no_file,
     check_a_torn_end_is_kept_before_it_is_cut,
     check_a_damaged_content_is_mended,
+    check_a_cut_is_synced,
+    check_a_content_that_is_there_is_synced,
     check_an_unconfirmed_trim_keeps_the_log,
     check_an_unconfirmed_write_is_told_as_it_is,
 )

@@ -1,0 +1,333 @@
+"""Bugs of the outer edge and of durable writes, each one change of our text: the properties have to find every one.
+
+A change is kept as the text that goes and the text that comes, so that it stays what it was when code around it moves.
+"""
+# ruff: noqa: E501  (the texts are as they stand)
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
+from typing import Any
+
+import pytest
+
+from indexer.testing import HashEmbedder
+from memory_service import daybook, errors, files, memories
+from memory_service.api import app, auth, limits
+from memory_service.api import errors as api_errors
+from memory_service.client import _wire
+from memory_service.service import MemoryService
+from memory_service.sessions import blobs, log, mending
+from tests.memory_service.api import test_keys as keys
+from tests.memory_service.client import test_waiting as waiting
+from tests.properties import durable
+from tests.serving import RunningServer, serving, settings
+
+Check = Callable[[Path], None]
+
+
+class TextChanged(Exception):
+    """The text that a mutant changes is not there any more: write the mutant anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """A bug.
+
+    Attributes:
+        removed: The text that goes; it stands in the module once.
+        added: What comes in its place.
+        check: The property that has to break.
+    """
+
+    module: ModuleType
+    removed: str
+    added: str
+    check: Check
+
+    def apply(self, patch: pytest.MonkeyPatch) -> None:
+        """Put it into our code."""
+        source = inspect.getsource(self.module)
+        if source.count(self.removed) != 1:
+            raise TextChanged(
+                f"{self.module.__name__}: {self.removed!r} stands there {source.count(self.removed)} times"
+            )
+        made = compile(source.replace(self.removed, self.added), str(self.module.__file__), "exec", dont_inherit=True)
+        codes = {code.co_qualname: code for code in _codes(made)}
+        changed = 0
+        for function in _functions(self.module):
+            code = codes.get(function.__code__.co_qualname)
+            if code is not None and code.co_freevars == function.__code__.co_freevars:
+                changed += _instructions(code) != _instructions(function.__code__)
+                patch.setattr(function, "__code__", code)
+        if not changed:
+            self._set_constants(made, patch)
+
+    def _set_constants(self, made: CodeType, patch: pytest.MonkeyPatch) -> None:
+        """The change is in a constant: the values of the changed text take its place."""
+        values: dict[str, Any] = {"__name__": self.module.__name__, "__package__": self.module.__package__}
+        exec(made, values)
+        name = next(name for name in vars(self.module) if name.isupper() and values[name] != getattr(self.module, name))
+        patch.setattr(self.module, name, values[name])
+
+
+def _instructions(code: CodeType) -> tuple[object, ...]:
+    return code.co_code, code.co_consts, code.co_names
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from _codes(each)
+
+
+def _functions(module: ModuleType) -> Iterator[FunctionType]:
+    owners = [module, *(each for each in vars(module).values() if isinstance(each, type))]
+    for owner in owners:
+        for value in vars(owner).values():
+            for each in (value, getattr(value, "fget", None), getattr(value, "__func__", None)):
+                found = inspect.unwrap(each) if callable(each) else None
+                if isinstance(found, FunctionType) and found.__module__ == module.__name__:
+                    yield found
+
+
+def _does(name: str) -> Check:
+    return functools.partial(durable.check_operation, name)
+
+
+def _keyed(check: Callable[[RunningServer], None]) -> Check:
+    """A property of a server with keys."""
+
+    def run(home: Path) -> None:
+        made = settings(home / "home", api_keys=keys.KEYS, max_body_bytes=4096)
+        with serving(MemoryService(made, embedder=HashEmbedder())) as server:
+            check(server)
+
+    return run
+
+
+def _open(check: Callable[[RunningServer], None]) -> Check:
+    """A property of a server without keys."""
+
+    def run(home: Path) -> None:
+        with serving(MemoryService(settings(home / "home"), embedder=HashEmbedder())) as server:
+            check(server)
+
+    return run
+
+
+def _alone(check: Callable[[], None]) -> Check:
+    return lambda home: check()
+
+
+def _no_lock_behind_a_link(home: Path) -> None:
+    with serving(MemoryService(settings(home / "home"), embedder=HashEmbedder())) as server:
+        keys.check_no_lock_is_made_behind_a_link(server, home)
+
+
+def _mutant(module: ModuleType, removed: str, added: str, check: Check) -> Planted:
+    return Planted(module=module, removed=removed, added=added, check=check)
+
+
+PLANTED: Mapping[str, Planted] = MappingProxyType(
+    {
+        "a draft is shown before it is synced": _mutant(
+            files,
+            "                _write_all(descriptor, piece)\n            os.fsync(descriptor)",
+            "                _write_all(descriptor, piece)",
+            _does("a new text of a file"),
+        ),
+        "a rename is not made durable": _mutant(
+            files, '    _confirm(target, "has its new content")\n', "", _does("a new text of a file")
+        ),
+        "a removal is not made durable": _mutant(
+            files, '    _confirm(target, "is gone")\n', "", _does("delete a file")
+        ),
+        "an append is not synced": _mutant(
+            files,
+            "        _write_all(descriptor, raw)\n        os.fsync(descriptor)\n",
+            "        _write_all(descriptor, raw)\n",
+            _does("a message more"),
+        ),
+        "a cut is not synced": _mutant(
+            files,
+            "    os.ftruncate(descriptor, size)\n    os.fsync(descriptor)\n",
+            "    os.ftruncate(descriptor, size)\n",
+            durable.check_a_cut_is_synced,
+        ),
+        "a new folder is not made durable": _mutant(
+            files,
+            "        folder.mkdir()\n    sync_folder(folder.parent)\n",
+            "        folder.mkdir()\n",
+            _does("the first memory"),
+        ),
+        "the compare comes before the draft": _mutant(
+            files,
+            "        if current_signature(target) != expected:\n",
+            "        if False:\n",
+            durable.check_a_change_during_the_write_stays,
+        ),
+        "an unconfirmed name is a plain failure": _mutant(
+            files,
+            '    except OSError as error:\n        raise StorageFailed(\n            f"{target.name} {state}',
+            '    except ZeroDivisionError as error:\n        raise StorageFailed(\n            f"{target.name} {state}',
+            durable.check_an_unconfirmed_write_is_told_as_it_is,
+        ),
+        "a new log is not made durable": _mutant(
+            log,
+            "                files.sync_folder(self._path.parent)\n",
+            "                pass\n",
+            _does("the first message"),
+        ),
+        "a trim that fails takes its backup": _mutant(
+            log,
+            "                if files.is_at(self._path, descriptor):\n",
+            "                if True:\n",
+            durable.check_an_unconfirmed_trim_keeps_the_log,
+        ),
+        "a lock is made behind a link": _mutant(
+            log,
+            "            # First without the lock, whose file would be made in what a link leads to.\n            self._check_place()\n",
+            "            pass\n",
+            _no_lock_behind_a_link,
+        ),
+        "a torn end is cut before it is kept": _mutant(
+            mending,
+            '            kept = save_beside(self._path, lambda: files.pieces(descriptor, end), "torn")\n            files.truncate_durably(descriptor, end)\n',
+            '            torn = b"".join(files.pieces(descriptor, end))\n            files.truncate_durably(descriptor, end)\n            kept = save_beside(self._path, lambda: [torn], "torn")\n',
+            durable.check_a_torn_end_is_kept_before_it_is_cut,
+        ),
+        "a damaged content stays": _mutant(
+            blobs,
+            "is_new = self._read(target) != content",
+            "is_new = not self._read(target)",
+            durable.check_a_damaged_content_is_mended,
+        ),
+        "a content that is there is not made durable": _mutant(
+            blobs,
+            "                files.sync_folder(target.parent)\n",
+            "                pass\n",
+            durable.check_a_content_that_is_there_is_synced,
+        ),
+        "a new page is not made durable": _mutant(
+            daybook,
+            "                files.sync_folder(target.parent)\n",
+            "                pass\n",
+            _does("the first memory"),
+        ),
+        "a failed append removes what is there": _mutant(
+            daybook,
+            "                    files.drop_empty(target, descriptor)\n",
+            "                    target.unlink(missing_ok=True)\n",
+            durable.check_a_failed_first_append_takes_no_file,
+        ),
+        "an editor that renames swallows a memory": _mutant(
+            daybook,
+            "                    if files.current_signature(target) == files.signature(os.fstat(descriptor)):\n                        return _appended(",
+            "                    if True:\n                        return _appended(",
+            durable.check_an_editor_that_renames_swallows_nothing,
+        ),
+        "an entry is erased without the lock": _mutant(
+            memories,
+            "            with self._lock.held():\n                erased =",
+            "            if True:\n                erased =",
+            durable.check_an_append_waits_for_a_forget,
+        ),
+        "a page that was saved meanwhile is removed": _mutant(
+            memories,
+            "if is_blank_page(rest, day) and files.current_signature(target) == seen:",
+            "if is_blank_page(rest, day):",
+            durable.check_a_saved_page_is_not_removed,
+        ),
+        "a key opens what begins with its workspace": _mutant(
+            auth,
+            "    if grant not in (EVERY_WORKSPACE, workspace):\n",
+            "    if grant != EVERY_WORKSPACE and not workspace.startswith(grant):\n",
+            _keyed(keys.check_no_key_opens_another_workspace),
+        ),
+        "a key opens what its workspace begins with": _mutant(
+            auth,
+            "    if grant not in (EVERY_WORKSPACE, workspace):\n",
+            "    if grant != EVERY_WORKSPACE and not grant.startswith(workspace):\n",
+            _keyed(keys.check_no_key_opens_another_workspace),
+        ),
+        "what begins like a key is one": _mutant(
+            auth,
+            'if hmac.compare_digest(key, given.encode("utf-8", "replace")):',
+            'if given.encode("utf-8", "replace").startswith(key):',
+            _keyed(keys.check_what_is_no_key_opens_nothing),
+        ),
+        "a page needs no key": _mutant(
+            auth,
+            'if scope["type"] != "http" or scope["path"] in _OPEN_PATHS:',
+            'if scope["type"] != "http" or scope["path"].startswith("/v"):',
+            _keyed(keys.check_what_is_no_key_opens_nothing),
+        ),
+        "what ends like localhost is this machine": _mutant(
+            auth,
+            'if host == "localhost":',
+            'if host.endswith("localhost"):',
+            _open(keys.check_foreign_names_are_turned_away),
+        ),
+        "another scheme is the same page": _mutant(
+            auth,
+            "(page.scheme, page.netloc.lower()) != (scheme, host.lower())",
+            "page.netloc.lower() != host.lower()",
+            _open(keys.check_foreign_names_are_turned_away),
+        ),
+        "a malformed origin is a defect": _mutant(
+            auth,
+            '    except ValueError:\n        return urlsplit("")\n',
+            "    except ZeroDivisionError:\n        raise\n",
+            _open(keys.check_foreign_names_are_turned_away),
+        ),
+        "a body in pieces has no limit": _mutant(
+            limits,
+            'seen += len(message.get("body", b""))',
+            'seen = len(message.get("body", b""))',
+            _keyed(keys.check_a_body_in_pieces_has_a_limit),
+        ),
+        "a body of the very limit is refused": _mutant(
+            limits,
+            "            if seen > self._max_bytes:\n                raise",
+            "            if seen >= self._max_bytes:\n                raise",
+            _keyed(keys.check_a_body_in_pieces_has_a_limit),
+        ),
+        "the body is judged before the key": _mutant(
+            app,
+            "        Middleware(RequireKey, keys=settings.api_keys),\n        Middleware(BodyLimit, max_bytes=settings.max_body_bytes),\n",
+            "        Middleware(BodyLimit, max_bytes=settings.max_body_bytes),\n        Middleware(RequireKey, keys=settings.api_keys),\n",
+            _keyed(keys.check_the_key_comes_before_the_body),
+        ),
+        "a call that timed out is sent again": _mutant(
+            _wire,
+            "_UNREACHED = (httpx.ConnectError,",
+            "_UNREACHED = (httpx.ReadTimeout, httpx.ConnectError,",
+            _alone(waiting.check_a_call_that_times_out_is_sent_once),
+        ),
+        "a long timeout is cut": _mutant(
+            _wire,
+            "if timeout.read is not None and call.least_seconds > timeout.read:",
+            "if timeout.read is not None and call.least_seconds:",
+            _alone(waiting.check_a_long_timeout_stays),
+        ),
+        "an error comes out as its parent": _mutant(
+            errors,
+            "return _BY_CODE.get(code, _BY_STATUS.get(status, ServerFailed))(message)",
+            "return _BY_STATUS.get(status, _BY_CODE.get(code, ServerFailed))(message)",
+            _alone(waiting.check_every_error_keeps_its_class),
+        ),
+        "the wire has the code of the parent": _mutant(
+            api_errors,
+            "return _answer(error.status, error.code, str(error), headers, parts)",
+            "return _answer(error.status, type(error).__mro__[1].code, str(error), headers, parts)",
+            _alone(waiting.check_every_error_keeps_its_class),
+        ),
+    }
+)
