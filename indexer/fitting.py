@@ -5,6 +5,7 @@ Invariants: vectors of two models never meet; what an index has to do without is
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from indexer import analysis
@@ -76,8 +77,12 @@ class Fitting:
             return None
         usable = self.embedder(stored)
         if stored and usable is None:
-            degraded.append(f"vector: {outdated(stored, current) or self.problem}")
+            degraded.append(f"vector: {outdated(stored, current) or self.problem or self._waiting()}")
         return usable
+
+    def _waiting(self) -> str:
+        name = self._embedder.name if self._embedder else "none"
+        return f"The index has no vectors yet. They are made as soon as the model {name} answers."
 
     def measured(self, vector: Vectors | None, degraded: list[str]) -> Vectors | None:
         """A question's vector if it is as long as the stored ones; otherwise None, with the reason."""
@@ -95,8 +100,13 @@ class Fitting:
         """
         learn(self._embedder)
 
-    def begin(self, *, full: bool) -> tuple[Fingerprint, list[str]]:
-        """Begin the index if it is not there, or is to be made anew in its place.
+    def begin(self, *, full: bool, briefly: bool = False) -> tuple[Fingerprint, list[str]]:
+        """Begin the index if it is not there, or is to be made anew in its place; let one of words take vectors.
+
+        Args:
+            full: Make it anew.
+            briefly: Somebody waits: a model that has to be asked how long its vectors are is asked a question, which
+                it answers soon or not at all.
 
         Returns:
             What it is made with, and what a sync cannot do to it, each "part: why and what to do".
@@ -109,15 +119,43 @@ class Fitting:
         problem = ""
         if stored is None or full or (stored != current and not self.is_filled):
             problem = self._learned()
-            # Without its size there is no room for vectors: the index goes by words until it is made anew.
+            # Without its size there is no room for vectors: the index goes by words until the model answers.
             current = replace(self.current, model="", dimensions=0) if problem else self.current
             self._store.reset(current, only_missing=stored is None and not full)
             stored = self._store.fingerprint() or current
         if stored.schema != current.schema:
             raise StoreOutdated(outdated(stored, current))
+        if not stored.model and self._embedder is not None and not problem:
+            stored, problem = self._with_vectors(stored, briefly=briefly)
+        current = self.current
         part = "index" if stored.model == current.model else "vector"
-        told = [f"{part}: {outdated(stored, current)}"] if stored != current else []
-        return stored, [*told, f"vector: {problem}"] if problem else told
+        difference = outdated(stored, current)
+        return stored, [
+            *([f"{part}: {difference}"] if difference else []),
+            *([f"vector: {problem}"] if problem else []),
+        ]
+
+    def _with_vectors(self, stored: Fingerprint, *, briefly: bool) -> tuple[Fingerprint, str]:
+        """An index of words as one that takes vectors, and why it cannot be."""
+        try:
+            learn(self._embedder, briefly=briefly)
+        except EmbeddingError as error:
+            return stored, str(error)
+        model = self._identity()
+        if not model.model or not model.dimensions:
+            return stored, model.problem or self._waiting()
+        wanted = replace(stored, model=model.model, dimensions=model.dimensions)
+        return self._store.begin_vectors(stored, wanted), ""
+
+    def answers(self) -> str:
+        """Why the model gives no vectors now, asked for one as briefly as can be; empty where it does."""
+        if self._embedder is None:
+            return ""
+        try:
+            self._embedder.embed_query(f"Is somebody there? {time.monotonic_ns()}")
+        except EmbeddingError as error:
+            return str(error)
+        return ""
 
     def _learned(self) -> str:
         """Have the model tell; why it cannot, where an index can do without."""

@@ -21,9 +21,10 @@ from indexer.embeddings.base import Embedder
 from indexer.engine.view import View
 from indexer.engine.views import PACK_PASSAGES
 from indexer.engine.words import NO_WORDS, find_words, vector_text
-from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced
+from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced, SyncCancelled
 from indexer.files.folders import Folders
 from indexer.files.sources import require_folder
+from indexer.filling import TextVectors, fill_in
 from indexer.fitting import Fitting
 from indexer.plan import SyncPlan
 from indexer.ranking import RankingSettings
@@ -38,8 +39,8 @@ from indexer.stores.tables import SCHEMA
 from indexer.survey import Survey, failures
 from indexer.sync import Progress, Sync, SyncRun
 from indexer.traffic import TRAFFIC
-from indexer.types import Fingerprint, Mode, SearchFilter, SearchResults, SyncReport
-from indexer.upkeep import Following, Planned, Upkeep
+from indexer.types import Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
+from indexer.upkeep import Following, Planned, Upkeep, never
 
 INDEX_NAME = "index.sqlite"
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -135,7 +136,7 @@ class Index:
         made = self._store.fingerprint()
         if made and made.schema != SCHEMA:
             raise StoreOutdated(outdated(made, self.fingerprint))
-        plan, _ = self._survey.plan(self._store, paths, embedder=self._fitting.embedder(made), missing_ok=missing_ok)
+        plan, _ = self._survey.plan(self._store, paths, missing_ok=missing_ok)
         return plan
 
     def sync(
@@ -176,6 +177,21 @@ class Index:
             with suppress(StoreReplaced):
                 return self._synced(paths, full=full, missing_ok=missing_ok, following=following)
         return self._synced(paths, full=full, missing_ok=missing_ok, following=following)
+
+    def embed_missing(self, *, most: int | None = None, cancelled: Callable[[], bool] = never) -> MissingVectors:
+        """Give passages that were stored without a vector theirs, if the model answers now.
+
+        Args:
+            most: Look at no more passages than this, the newest; at all, unless given.
+            cancelled: Asked between batches.
+
+        Raises:
+            StoreOutdated: Another version made the index.
+            StoreError: The index cannot be written.
+        """
+        with suppress(StoreReplaced):
+            return self._filled(most, cancelled)
+        return self._filled(most, cancelled)
 
     def search(
         self,
@@ -263,7 +279,7 @@ class Index:
         """How the index stands; reads no file's content."""
         stored, current = self._store.fingerprint(), self.fingerprint
         readable = stored is not None and stored.schema == current.schema
-        plan, states = self._survey.plan(self._store, (), embedder=self._fitting.embedder(stored), missing_ok=True)
+        plan, states = self._survey.plan(self._store, (), missing_ok=True)
         files = len(plan.added) + len(plan.suspects) + len(plan.unsure) + plan.unchanged
         with self._store.reading(), self._loading:
             views = self._shelf.views()
@@ -337,12 +353,33 @@ class Index:
         self._store.close()
 
     def _synced(self, paths: Collection[str], *, full: bool, missing_ok: bool, following: Following) -> SyncReport:
-        made, degraded = self._fitting.begin(full=full)
+        made, degraded = self._fitting.begin(full=full, briefly=bool(paths))
         followed = following if paths else following.giving_way()
         upkeep = self._upkeep(self._fitting.embedder(made), made, followed, self._splitter, self._logs)
         with TRAFFIC.passing() if paths else TRAFFIC.behind():
             report = upkeep.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
         return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self.pack())))
+
+    def _filled(self, most: int | None, cancelled: Callable[[], bool]) -> MissingVectors:
+        made = self._store.fingerprint()
+        if made is None or self._embedder is None or not self._store.unembedded(1):
+            return MissingVectors()
+        problem = self._fitting.answers()
+        if problem:
+            return MissingVectors(problems=(f"vector: {problem}",), left=True, away=True)
+        made, _ = self._fitting.begin(full=False, briefly=True)
+        vectors = TextVectors(self._store, self._fitting.embedder(made), made)
+
+        def before_batch() -> None:
+            if cancelled():
+                raise SyncCancelled(
+                    "The embedding of what lacks a vector was stopped. The next run goes on from there."
+                )
+
+        with TRAFFIC.passing() if most else TRAFFIC.behind(), suppress(SyncCancelled):
+            fill_in(self._store, made, vectors, most=most, before_batch=before_batch)
+        problems = tuple(dict.fromkeys(vectors.problems))
+        return MissingVectors(embedded=vectors.embedded, problems=problems, left=bool(self._store.unembedded(1)))
 
     def _rebuilt(self, live: SqliteStore, following: Following) -> SyncReport:
         """Make the index anew beside the one in use, and take it into use."""
@@ -371,7 +408,14 @@ class Index:
     ) -> Upkeep:
         """What brings a store up to date that was made so."""
 
-        def run(store: IndexStore, planned: Planned, *, embedder: Embedder | None, following: Following) -> SyncRun:
+        def run(
+            store: IndexStore,
+            planned: Planned,
+            paths: Collection[str],
+            *,
+            embedder: Embedder | None,
+            following: Following,
+        ) -> SyncRun:
             return Sync(
                 self.root,
                 store,
@@ -384,6 +428,6 @@ class Index:
                 logs=logs,
                 on_progress=following.on_progress,
                 cancelled=following.cancelled,
-            ).run(*planned)
+            ).run(*planned, paths)
 
         return Upkeep(self._survey.plan, run, embedder, following)

@@ -49,7 +49,6 @@ def plan_sync(
     scan: Scan,
     states: dict[str, FileState],
     *,
-    incomplete: set[str],
     wanted: Callable[[str], bool] | None = None,
 ) -> SyncPlan:
     """Compare what is on disk with what is in the index.
@@ -57,7 +56,6 @@ def plan_sync(
     Args:
         scan: What is on disk.
         states: What is in the index; of files that the scan found unchanged nothing is needed.
-        incomplete: Paths whose passages lack vectors that they should have.
         wanted: Which paths to look at; all, unless given.
     """
     added, suspects, unsure, still_failing, unchanged = [], [], [], list[FileFailure](), scan.unchanged
@@ -67,7 +65,7 @@ def plan_sync(
             continue
         if state is None:
             added.append(file)
-        elif path in incomplete or state.partial or not file.looks_like(state):
+        elif state.partial or not file.looks_like(state):
             suspects.append(file)
         elif not state.settled:
             unsure.append(file)
@@ -86,20 +84,18 @@ def plan_sync(
     )
 
 
-def compare(passages: Sequence[Passage], known: Sequence[KnownPassage], *, embedding: bool) -> PassageDiff:
+def compare(passages: Sequence[Passage], known: Sequence[KnownPassage]) -> PassageDiff:
     """Match the passages of a file with those that the index knows, by what they say, in order.
 
     Args:
         passages: What the file says now.
         known: What the index holds of it.
-        embedding: Whether a passage without a vector has to be stored anew.
     """
     if not known:
         return PassageDiff(inserted=tuple(enumerate(passages)), moved=(), removed=())
     waiting: dict[object, list[KnownPassage]] = defaultdict(list)
     for stored in reversed(known):
-        if stored.embedded or not embedding:
-            waiting[_identity(stored.passage, stored.text_hash)].append(stored)
+        waiting[_identity(stored.passage, stored.text_hash)].append(stored)
     inserted, moved, kept = [], [], set()
     for ordinal, passage in enumerate(passages):
         same = waiting.get(_identity(passage, text_hash(passage.text)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from indexer.rebuild import RebuildState
 from indexer.stores.base import StoreCounts
@@ -35,18 +35,26 @@ class IndexStatus:
     slow: str = ""
 
     @property
+    def unembedded(self) -> int:
+        """Passages that lack a vector which the model should have made."""
+        counts = self.counts
+        return counts.passages - counts.embedded if counts and (self.current.model or self.problem) else 0
+
+    @property
     def outdated(self) -> str:
         """Why the index should be made anew, and what to do; empty where it is what a sync would make."""
-        if self.stored is None:
+        if self.stored is None or not outdated(self.stored, self.current):
             return ""
-        if self.stored != self.current and self.rebuild and self.rebuild.running and self.rebuild.current:
+        if self.rebuild and self.rebuild.running and self.rebuild.current:
             share = f"{self.rebuild.share:.0%} of the files are done"
             return f"{_difference(self.stored, self.current)}, and is being made anew: {share}. Wait for that."
         return outdated(self.stored, self.current)
 
 
 def outdated(stored: Fingerprint, current: Fingerprint) -> str:
-    """Why an index should be made anew, and how; empty where it need not."""
+    """Why an index should be made anew, and how; empty where it need not, as one of words takes any model's vectors."""
+    if not stored.model:
+        current = replace(current, model="", dimensions=0)
     if stored == current:
         return ""
     difference = _difference(stored, current)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from indexer.embeddings.base import Embedder
 from indexer.errors import SourceMissing
 from indexer.files.folders import Folders
 from indexer.files.sources import (
@@ -21,7 +20,7 @@ from indexer.files.sources import (
     with_folders,
 )
 from indexer.plan import SyncPlan, plan_sync
-from indexer.stores.base import NO_STAT, FileState, IndexStore
+from indexer.stores.base import FileState, IndexStore
 from indexer.types import FileFailure
 from indexer.upkeep import Planned
 
@@ -40,24 +39,21 @@ class Survey:
         self._extra = extra
         self._sessions = sessions
 
-    def plan(
-        self, store: IndexStore, paths: Collection[str], *, embedder: Embedder | None, missing_ok: bool
-    ) -> Planned:
+    def plan(self, store: IndexStore, paths: Collection[str], *, missing_ok: bool) -> Planned:
         """What a sync of a store would do, and the states compared; of named files no others are looked at."""
-        incomplete = store.unembedded_paths() if embedder else set()
         if paths and all(map(self._names_file, paths)):
             own = [path for path in paths if not path.startswith(EXTRA_MARK)]
             beside = [path for path in paths if path.startswith(EXTRA_MARK)]
             scan, states = scan_paths(self._root, own).joined(self._extra.look(beside)), store.file_states(paths)
         else:
             # Nearly all files are as they were known, and none of their states is fetched.
-            known = {} if paths else store.file_stats() | dict.fromkeys(incomplete, NO_STAT)
+            known = {} if paths else store.file_stats()
             scan = scan_workspace(self._root, sessions=self._sessions, known=known).joined(self._extra.scan(known))
             states = store.file_states(None if paths else known.keys())
         if not missing_ok:
             _require(paths, scan, states)
         wanted = _below(paths) if paths else None
-        return plan_sync(scan, states, incomplete=incomplete, wanted=wanted), states
+        return plan_sync(scan, states, wanted=wanted), states
 
     def _names_file(self, path: str) -> bool:
         """Whether a path can only be that of a file, so that nothing else has to be looked at."""

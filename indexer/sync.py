@@ -8,23 +8,20 @@ read from it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 from indexer.documents.logs import Logs
 from indexer.documents.splitter import Splitter
 from indexer.embeddings.base import Embedder
-from indexer.embeddings.vectors import empty_rows, unit_rows
-from indexer.errors import EmbedderUnavailable, EmbeddingError, SyncCancelled
+from indexer.errors import SyncCancelled
 from indexer.files.sources import Content, SourceFile, read
+from indexer.filling import BATCH_TEXTS, TextVectors, fill_in
 from indexer.plan import PassageDiff, SyncPlan, compare, passage_terms, text_hash
 from indexer.stores.base import FileState, FileWrite, IndexStore, KnownPassage, NewPassage, Written
-from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport, Vectors
+from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
 
-# Texts embedded between two transactions: enough to sort by length, few enough to lose little.
-BATCH_TEXTS = 256
 # Without a model what a transaction itself costs counts, and how long it keeps other writers waiting: 10-20 ms.
 # Source: 26,000 passages/s with 256, 29,000 with 1,024, 30,000 with 4,096 (our measurement).
 _BATCH_LINES = 1024
@@ -51,11 +48,8 @@ class _Tally:
     changed: int = 0
     removed: int = 0
     unchanged: int = 0
-    embedded: int = 0
-    reused: int = 0
     failed: list[FileFailure] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    degraded: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +94,8 @@ class Sync:
     ) -> None:
         self._root = root
         self._store = store
-        self._embedder = embedder
+        self._vectors = TextVectors(store, embedder, fingerprint)
         self._fingerprint = fingerprint
-        self._wants_vectors = embedder is not None
         self._max_bytes: dict[Source, int] = {
             "memory": max_file_bytes,
             "files": max_file_bytes,
@@ -119,12 +112,17 @@ class Sync:
         self._revisions: dict[str, int] = {}
         self._progress = SyncProgress(done=0, total=0, done_bytes=0, total_bytes=0, passages=0, path="")
 
-    def run(self, plan: SyncPlan, states: dict[str, FileState]) -> SyncRun:
-        """Carry out a plan.
+    def run(self, plan: SyncPlan, states: dict[str, FileState], paths: Collection[str] = ()) -> SyncRun:
+        """Carry out a plan, then give passages that lack a vector theirs.
+
+        Args:
+            plan: What has to be done.
+            states: What it was made from.
+            paths: The files and folders that it is about; empty means all.
 
         Raises:
             SyncCancelled: `cancelled` said so; what was written stays.
-                StoreError: The index cannot be written.
+            StoreError: The index cannot be written.
         """
         started = time.monotonic()
         work = [*plan.suspects, *plan.unsure, *plan.added]
@@ -140,6 +138,13 @@ class Sync:
             self._store_batch(batch)
         self._store_notes()
         self._forget(late, states)
+        fill_in(
+            self._store,
+            self._fingerprint,
+            self._vectors,
+            paths=paths or None,
+            before_batch=self._check_cancelled,
+        )
         report = self._report(time.monotonic() - started)
         return SyncRun(report=report, refused=tuple(dict.fromkeys(self._tally.refused)))
 
@@ -151,10 +156,10 @@ class Sync:
             removed=tally.removed,
             unchanged=tally.unchanged,
             failed=tuple(sorted(tally.failed, key=lambda failure: failure.path)),
-            embedded=tally.embedded,
-            reused=tally.reused,
+            embedded=self._vectors.embedded,
+            reused=self._vectors.reused,
             seconds=seconds,
-            degraded=tuple(dict.fromkeys(tally.degraded)),
+            degraded=tuple(dict.fromkeys(self._vectors.problems)),
         )
 
     def _forget(self, paths: Iterable[str], states: dict[str, FileState]) -> None:
@@ -196,7 +201,7 @@ class Sync:
             self._tally.failed.append(FileFailure(path=path, reason=content.failure))
             self._note(_state(content, before))
             return None
-        stored_hash = before.content_hash if before and not before.failure and path not in self._incomplete else ""
+        stored_hash = before.content_hash if before and not before.failure else ""
         if stored_hash == content.content_hash:
             self._tally.unchanged += 1
             self._note(_state(content, before))
@@ -214,12 +219,7 @@ class Sync:
 
     def _compared(self, passages: Sequence[Passage], path: str, before: FileState | None) -> PassageDiff:
         known = self._store.known_passages(path) if before else []
-        return compare(passages, known, embedding=self._embedder is not None)
-
-    @cached_property
-    def _incomplete(self) -> set[str]:
-        """Files with passages that lack the vector they should have, as the run found them."""
-        return self._store.unembedded_paths() if self._wants_vectors else set()
+        return compare(passages, known)
 
     def _note(self, state: FileState) -> None:
         """Keep the state of a file whose passages stay as they are, to be stored with others."""
@@ -236,7 +236,8 @@ class Sync:
         return self._store.write(writes, made_with=self._fingerprint)
 
     def _store_batch(self, portions: Sequence[_Portion]) -> None:
-        vectors = self._vectors([passage.text for portion in portions for _, passage in portion.diff.inserted])
+        texts = [passage.text for portion in portions for _, passage in portion.diff.inserted]
+        vectors = self._vectors.of({text_hash(text): text for text in texts})
         written = self._write([self._file_write(portion, vectors) for portion in portions])
         for portion in portions:
             path = portion.state.path
@@ -265,55 +266,6 @@ class Sync:
             moved=portion.diff.moved,
             removed=_keys_and_terms(portion.diff.removed),
         )
-
-    def _vectors(self, texts: Sequence[str]) -> dict[bytes, bytes]:
-        """Vectors by text hash: those the index already has, the others from the embedder."""
-        if self._embedder is None or not texts:
-            return {}
-        distinct = {text_hash(text): text for text in texts}
-        vectors = self._store.vectors_of_texts(distinct)
-        self._tally.reused += len(vectors)
-        missing = [(hashed, text) for hashed, text in distinct.items() if hashed not in vectors]
-        if not missing:
-            return vectors
-        rows = self._embedded(self._embedder, [text for _, text in missing])
-        pairs = zip(missing, rows, strict=True) if rows is not None else ()
-        made = {hashed: row.astype("<f4").tobytes() for (hashed, _), row in pairs if row.any()}
-        self._tally.embedded += len(made)
-        vectors.update(made)
-        return vectors
-
-    def _embedded(self, embedder: Embedder, texts: list[str]) -> Vectors | None:
-        """What a model makes of texts: unit rows, of zeros where it made no vector; None where it made none at all.
-
-        Nothing else that a model gives is ever stored.
-        """
-        name, dimensions = embedder.name, self._fingerprint.dimensions
-        try:
-            try:
-                given = embedder.embed_documents(texts)
-            except EmbeddingError as error:
-                self._fail(error)
-                if error.vectors is None:
-                    return None
-                return unit_rows(name, error.vectors, texts=len(texts), dimensions=dimensions)
-            rows = unit_rows(name, given, texts=len(texts), dimensions=dimensions)
-        except EmbeddingError as error:
-            self._fail(error)
-            return None
-        if empty := len(empty_rows(rows)):
-            self._fail(
-                EmbeddingError(
-                    f"The model {name} gave {empty:,} vectors for {len(texts):,} texts that are not finite or have no "
-                    "length, so these are found by their words alone. Ask its maker, or choose another embedding_model."
-                )
-            )
-        return rows
-
-    def _fail(self, error: EmbeddingError) -> None:
-        self._tally.degraded.append(f"vector: {error}")
-        if isinstance(error, EmbedderUnavailable):
-            self._embedder = None
 
     def _advance(self, path: str, size_bytes: int, *, files: int = 1, passages: int = 0) -> None:
         now = self._progress

@@ -182,3 +182,20 @@ class SyncReport:
     reused: int = 0
     seconds: float = 0.0
     degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingVectors:
+    """What became of passages that were stored without a vector.
+
+    Attributes:
+        embedded: How many have one now that the model made.
+        problems: Why others have none, each "vector: why and what to do".
+        left: Whether there are others.
+        away: Whether the model did not answer at all.
+    """
+
+    embedded: int = 0
+    problems: tuple[str, ...] = ()
+    left: bool = False
+    away: bool = False

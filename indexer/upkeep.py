@@ -46,9 +46,7 @@ class Following:
 class Planner(Protocol):
     """Compares a store with the files."""
 
-    def __call__(
-        self, store: IndexStore, paths: Collection[str], *, embedder: Embedder | None, missing_ok: bool
-    ) -> Planned:
+    def __call__(self, store: IndexStore, paths: Collection[str], *, missing_ok: bool) -> Planned:
         """What has to be done, and the states that were compared."""
         ...
 
@@ -57,9 +55,15 @@ class Runner(Protocol):
     """Carries a plan out."""
 
     def __call__(
-        self, store: IndexStore, planned: Planned, *, embedder: Embedder | None, following: Following
+        self,
+        store: IndexStore,
+        planned: Planned,
+        paths: Collection[str],
+        *,
+        embedder: Embedder | None,
+        following: Following,
     ) -> SyncRun:
-        """What was done."""
+        """What was done; passages of these files, or of all, that lack a vector get one too."""
         ...
 
 
@@ -99,10 +103,10 @@ class Upkeep:
 
     def forget_changed(self, store: IndexStore) -> None:
         """Take out of a store what is not in the files any more, and every file that looks changed."""
-        plan, states = self._plan(store, (), embedder=None, missing_ok=True)
+        plan, states = self._plan(store, (), missing_ok=True)
         stale = (*plan.removed, *(file.path for file in plan.suspects))
         going = replace(plan, added=(), suspects=(), unsure=(), removed=stale)
-        self._run(store, (going, states), embedder=None, following=Following())
+        self._run(store, (going, states), (), embedder=None, following=Following())
 
     def _rounds(
         self,
@@ -116,8 +120,8 @@ class Upkeep:
         total = SyncReport()
         wanted = tuple(paths)
         for attempt in range(_ROUNDS):
-            planned = self._plan(store, wanted, embedder=embedder, missing_ok=missing_ok or attempt > 0)
-            run = self._run(store, planned, embedder=embedder, following=following)
+            planned = self._plan(store, wanted, missing_ok=missing_ok or attempt > 0)
+            run = self._run(store, planned, wanted, embedder=embedder, following=following)
             total = _added(total, run.report)
             if not run.refused:
                 break

@@ -142,6 +142,9 @@ def failures(failed: Iterable[IndexFailure]) -> list[schemas.FileFailure]:
 def _degraded(found: IndexStatus) -> Iterable[str]:
     if found.problem:
         yield f"vector: {found.problem}"
+    if found.unembedded and not found.outdated and found.counts:
+        count = f"{found.unembedded:,} of {found.counts.passages:,}"
+        yield f"vector: {count} passages have no vector yet. They get one when they are searched and the model answers."
     if found.outdated:
         yield f"index: {found.outdated}"
     if found.slow:

@@ -214,15 +214,17 @@ def _index(index: Index) -> str:
     _rebuild(index.root, status)
     if status.rebuild and status.rebuild.running:
         return f"it is being made anew: {status.rebuild.share:.0%} of the files are done"
-    if status.stored != status.current or status.counts is None:
+    if status.outdated or status.counts is None:
         raise _Failed("another model or version made the index", _full_reindex(index.root, status))
     counts = status.counts
     if status.slow:
         detail, _, remedy = status.slow.removeprefix("index: ").partition(". ")
         raise _Failed(detail, remedy)
-    if status.current.model and counts.embedded < counts.passages:
-        missing = counts.passages - counts.embedded
-        raise _Failed(f"{missing} of {counts.passages} passages have no vector", "Run `memory-service reindex`.")
+    if status.unembedded:
+        raise _Failed(
+            f"{status.unembedded} of {counts.passages} passages have no vector",
+            "They get one when the model answers: mend that, then search, or run `memory-service reindex`.",
+        )
     packed = f", {status.packed} packed" if status.packed else ""
     return f"{counts.passages} passages of {counts.files} files{packed}, undamaged"
 

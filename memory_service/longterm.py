@@ -6,6 +6,7 @@ write that the index cannot take is kept and says so; no lock is held while a te
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -28,6 +29,8 @@ from memory_service.flush.novelty import Fact, first_of_each, holds_all, probe, 
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 from memory_service.schemas import Order
 
+_log = logging.getLogger("memory_service.longterm")
+
 # What people changed in an editor is indexed by the next search, as long as that takes no time.
 _INLINE_BYTES = 32 * 1024
 _LOOK_EVERY_SECONDS = 1.0
@@ -35,7 +38,7 @@ _LOOK_EVERY_SECONDS = 1.0
 _NAMED_PATHS = 200
 # Looking for changes may take this share of the time at most.
 _LOOK_SHARE = 0.02
-# A session that is being talked in is indexed at most so often; recall does not wait for it.
+# A session that is being talked in is indexed at most so often, unless a search asks for it.
 _SETTLE_SECONDS = 1.0
 _KEPT_SESSIONS = 1_024
 # A fact that is known is among the first to be found by its own words.
@@ -44,6 +47,19 @@ _PROBED = 8
 _QUERY_CHARS = 1_000
 # Where memories go first, they are taken out of so many of the best: one that is further down answers nothing.
 _ORDERED = 100
+# A search waits so long for what was just said; a chat's few messages take some milliseconds.
+_PATIENCE_SECONDS = 2.0
+# A search gives so many passages the vector that they lack, the background all: a request to a provider, .1 s of the
+# bundled model.
+_HEALED_PASSAGES = 64
+# A model that does not answer is asked again after this, or after ten times as long as it took to hear that; one that
+# refuses some texts, later.
+_AWAY_SECONDS = 2.0
+_AWAY_SHARE = 10
+_REFUSED_SECONDS = 60.0
+_DEFECT = "index: it met a defect. See the log, then run `memory-service reindex`."
+_BEING_EMBEDDED = "vector: some passages have no vector yet and are found by their words. Ask again in a moment."
+_BEING_SAID = "index: what was said last in sessions is still being indexed. Ask again in a moment."
 _BEING_MADE = "index: it was deleted, and is being made anew. Ask again in a moment."
 _MEMORIES = SearchFilter(sources=("memory",))
 
@@ -97,7 +113,7 @@ class Refresher:
             batch, self._waiting = self._waiting, set()
             self._begun, self._running = mine, True
         # What the others hear if this ends with an exception: whatever it is, they must not wait for ever.
-        outcome = "index: it met a defect. See the log, then run `memory-service reindex`."
+        outcome = _DEFECT
         try:
             outcome = self._sync(batch)
         finally:
@@ -120,43 +136,89 @@ class Later:
     """Does something for paths a little later, once for all that come meanwhile, in a thread of its own.
 
     Args:
-        work: What is done.
+        work: What is done; gives what went wrong, empty for nothing.
         after_seconds: How long is waited for more.
     """
 
-    def __init__(self, work: Callable[[Collection[str]], object], after_seconds: float = _SETTLE_SECONDS) -> None:
+    def __init__(self, work: Callable[[Collection[str]], str], after_seconds: float = _SETTLE_SECONDS) -> None:
         self._work = work
         self._after = after_seconds
-        self._changing = threading.Lock()
+        self._turn = threading.Condition()
         self._waiting: set[str] = set()
+        self._at_work: set[str] = set()
+        self._begun = self._ended = 0
+        self._begun_at = 0.0
+        self._outcome = ""
+        self._hurried = self._closed = False
         self._thread: threading.Thread | None = None
-        self._closed = threading.Event()
 
     def note(self, path: str) -> None:
         """Take note of a path."""
-        with self._changing:
+        with self._turn:
             self._waiting.add(path)
-            if self._thread is None and not self._closed.is_set():
+            if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="index-sessions", daemon=True)
                 self._thread.start()
 
+    def hurry(self, seconds: float, *, but: str = "") -> str | None:
+        """Have it done now, and wait for it; nobody waits for work that has taken this long already.
+
+        Args:
+            seconds: How long the work may take.
+            but: A path that need not be done.
+
+        Returns:
+            What went wrong, empty for nothing; None if it is not done in that time.
+        """
+        with self._turn:
+            if not (self._waiting | self._at_work) - {but}:
+                return ""
+            mine = self._begun + 1 if self._waiting - {but} else self._begun
+            since = self._begun_at if self._at_work else time.monotonic()
+            self._hurried = True
+            self._turn.notify_all()
+            left = max(0.0, since + seconds - time.monotonic())
+            done = self._turn.wait_for(lambda: self._ended >= mine or self._closed, left)
+            return self._outcome if done else None
+
     def close(self) -> None:
         """End the thread; what still waits is left."""
-        with self._changing:
-            self._closed.set()
+        with self._turn:
+            self._closed = True
+            self._turn.notify_all()
             thread = self._thread
         if thread is not None:
             thread.join()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was ended."""
+        return self._closed
+
     def _run(self) -> None:
-        while not self._closed.wait(self._after):
-            with self._changing:
-                paths, self._waiting = self._waiting, set()
-                if not paths:
-                    # An idle service has no threads for it.
-                    self._thread = None
-                    return
-            self._work(paths)
+        while self._begin():
+            outcome = _DEFECT
+            try:
+                outcome = self._work(frozenset(self._at_work))
+            except Exception:
+                _log.exception("indexing in the background met a defect")
+            finally:
+                with self._turn:
+                    self._at_work, self._ended, self._outcome = set(), self._begun, outcome
+                    self._turn.notify_all()
+
+    def _begin(self) -> bool:
+        """Wait for more, then take what there is; whether there is anything."""
+        with self._turn:
+            self._turn.wait_for(lambda: self._hurried or self._closed, self._after)
+            self._hurried = False
+            if self._closed or not self._waiting:
+                # An idle service has no threads for it.
+                self._thread = None
+                return False
+            self._at_work, self._waiting = self._waiting, set()
+            self._begun, self._begun_at = self._begun + 1, time.monotonic()
+            return True
 
 
 class LongTermMemory:
@@ -175,7 +237,11 @@ class LongTermMemory:
         self._look_again = 0.0
         self._behind: tuple[str, ...] = ()
         self._was_filled = False
-        self._sessions = Later(self._refresher.refresh)
+        self._sessions = Later(self._index_sessions)
+        self._vectors = Later(lambda _: "; ".join(self._heal(None)))
+        self._healing = threading.Lock()
+        self._heal_again = 0.0
+        self._unhealed: tuple[str, ...] = ()
         self._ready: dict[str, int] = {}
 
     def remember(self, new: NewMemory) -> tuple[AppendedMemory, list[str]]:
@@ -247,8 +313,11 @@ class LongTermMemory:
         explain: bool = False,
         snippets: bool = True,
         order: Order = "score",
+        in_view: str = "",
     ) -> SearchResults:
-        """Search, after a look for files that people have changed.
+        """Search, after a look for files that people have changed, and for what was just said in sessions.
+
+        What was just said in the session `in_view` need not be found.
 
         Raises:
             InvalidRequest: There is no such order.
@@ -257,19 +326,23 @@ class LongTermMemory:
             raise InvalidRequest(f"There is no order {order[:80]!a}. Use one of {', '.join(orders)}.")
         if order == "memory_first":
             most = max(limit, _ORDERED)
-            found = self.search(query, limit=most, kept=kept, mode=mode, explain=explain, snippets=snippets)
+            found = self.search(
+                query, limit=most, kept=kept, mode=mode, explain=explain, snippets=snippets, in_view=in_view
+            )
             # Stable: within its kind, the better one stays before the other.
             hits = sorted(found.hits, key=lambda hit: hit.source == "sessions")
             return replace(found, hits=tuple(hits[:limit]))
-        behind = self._look()
+        behind = (*self._look(), *self._heard(kept, in_view))
         found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
         self._was_filled = self._was_filled or bool(found.hits)
         if not found.hits and self._was_filled and self.index.is_missing:
             # Deleted since the last look: an empty answer would be a wrong one.
             self._look_again = 0.0
             behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
+            behind = (*behind, *self._heard(kept, in_view))
             found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
-        return SearchResults(hits=found.hits, mode=found.mode, degraded=(*found.degraded, *behind))
+        degraded = tuple(dict.fromkeys((*found.degraded, *behind)))
+        return SearchResults(hits=found.hits, mode=found.mode, degraded=degraded)
 
     def sync(
         self,
@@ -311,7 +384,7 @@ class LongTermMemory:
             except IndexerError as error:
                 looked_seconds, failed = time.monotonic() - started, (f"index: {error}",)
             if failed or not paths:
-                self._behind = failed
+                self._behind = (*failed, *self._heal(None, cancelled))
         return looked_seconds
 
     def _index_all(self, found: _Waiting, cancelled: Callable[[], bool]) -> tuple[str, ...]:
@@ -330,11 +403,53 @@ class LongTermMemory:
     def close(self) -> None:
         """Give back what the index holds; what still waits is indexed by the next search."""
         self._sessions.close()
+        self._vectors.close()
         self.index.close()
 
     def _refresh(self, paths: Collection[str]) -> list[str]:
         outcome = self._refresher.refresh(paths)
+        if not outcome:
+            # The model answers, if there is one: whatever else lacks a vector need not wait.
+            self._heal_again = 0.0
         return [outcome] if outcome else []
+
+    def _index_sessions(self, paths: Collection[str]) -> str:
+        """Index logs in the background; a long one holds up no write, and ends with the service."""
+        try:
+            report = self.index.sync(paths, missing_ok=True, cancelled=lambda: self._sessions.is_closed)
+        except IndexerError as error:
+            return f"index: {error}"
+        return "; ".join(report.degraded)
+
+    def _heard(self, kept: SearchFilter, in_view: str) -> tuple[str, ...]:
+        """Have what was just said indexed, if that takes no time; else say that it waits."""
+        if kept.sources and "sessions" not in kept.sources:
+            return ()
+        outcome = self._sessions.hurry(_PATIENCE_SECONDS, but=session_path(in_view) if in_view else "")
+        if outcome is None:
+            return (_BEING_SAID,)
+        return (outcome,) if outcome else ()
+
+    def _heal(self, most: int | None, cancelled: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
+        """Embed what was stored without a vector, if the model answers now; why some passages are still without."""
+        if time.monotonic() < self._heal_again or not self._healing.acquire(blocking=False):
+            return self._unhealed
+        started, pause = time.monotonic(), 0.0
+        try:
+            done = self.index.embed_missing(most=most, cancelled=lambda: cancelled() or self._vectors.is_closed)
+            self._unhealed = done.problems or ((_BEING_EMBEDDED,) if done.left else ())
+            if done.away:
+                pause = max(_AWAY_SECONDS, _AWAY_SHARE * (time.monotonic() - started))
+            elif done.problems:
+                pause = _REFUSED_SECONDS
+            elif done.left and most is not None:
+                self._vectors.note("")
+        except IndexerError as error:
+            self._unhealed, pause = (f"vector: {error}",), _AWAY_SECONDS
+        finally:
+            self._healing.release()
+        self._heal_again = time.monotonic() + pause
+        return self._unhealed
 
     def _erase(self, paths: Collection[str]) -> list[str]:
         missing = self._refresh(paths)
@@ -376,22 +491,24 @@ class LongTermMemory:
         if time.monotonic() < self._look_again or not self._looking.acquire(blocking=False):
             return self._behind
         try:
-            started = time.monotonic()
-            self._behind = self._catch_up()
-            ended = time.monotonic()
-            self._look_again = ended + max(_LOOK_EVERY_SECONDS, (ended - started) / _LOOK_SHARE)
+            looked_seconds, behind = self._catch_up()
+            self._behind = (*behind, *self._heal(_HEALED_PASSAGES))
+            self._look_again = time.monotonic() + max(_LOOK_EVERY_SECONDS, looked_seconds / _LOOK_SHARE)
         finally:
             self._looking.release()
         return self._behind
 
-    def _catch_up(self) -> tuple[str, ...]:
+    def _catch_up(self) -> tuple[float, tuple[str, ...]]:
+        """How long the look took, and what has to wait."""
+        started = time.monotonic()
         try:
             found = self._waiting(self.index.plan())
         except IndexerError as error:
-            return (f"index: {error}",)
+            return time.monotonic() - started, (f"index: {error}",)
+        looked_seconds = time.monotonic() - started
         if not found.is_small:
-            return (f"index: {found.said} wait. Run `memory-service reindex`.",)
-        return tuple(self._refresh(found.paths)) if found.paths else ()
+            return looked_seconds, (f"index: {found.said} wait. Run `memory-service reindex`.",)
+        return looked_seconds, tuple(self._refresh(found.paths)) if found.paths else ()
 
     def _waiting(self, plan: SyncPlan) -> _Waiting:
         """What of a plan has to be indexed; session logs are left for later."""

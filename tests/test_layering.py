@@ -100,6 +100,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.engine.segments",
         "indexer.files.folders",
         "indexer.files.watch",
+        "indexer.filling",
         "indexer.plan",
         "indexer.stores.writes",
     ),

@@ -54,8 +54,12 @@ def identify(embedder: Embedder | None, stored: Callable[[], Fingerprint | None]
     return Identity(model=model, dimensions=dimensions)
 
 
-def learn(embedder: Embedder | None) -> None:
+def learn(embedder: Embedder | None, *, briefly: bool = False) -> None:
     """Have a model tell what has to be known before an index is made with it: it may embed a text for that.
+
+    Args:
+        embedder: The configured one.
+        briefly: Embed it as a question: no model is fetched for that, and a provider has but seconds to answer.
 
     Raises:
         EmbeddingError: It cannot.
@@ -66,5 +70,7 @@ def learn(embedder: Embedder | None) -> None:
         known = bool(embedder.fingerprint and embedder.dimensions)
     except EmbedderUnavailable:
         known = False
-    if not known:
+    if not known and briefly:
+        embedder.embed_query(_FIRST_TEXT)
+    elif not known:
         embedder.embed_documents([_FIRST_TEXT])

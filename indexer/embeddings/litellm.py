@@ -48,7 +48,7 @@ _PURPOSES: dict[str, tuple[str, str, str]] = {
     "voyage": ("input_type", "document", "query"),
 }
 
-_LATER = "Run `memory-service reindex` later; what is embedded already stays."
+_LATER = "Until it answers, texts are found by their words; then they get their vectors."
 _SAYINGS: dict[Kind, tuple[str, str]] = {
     "quota": ("has no quota or credit left", f"Pay at its provider. {_LATER}"),
     "auth": ("refused the key", "Set the key in the variable that its provider names, such as OPENAI_API_KEY."),
@@ -281,12 +281,14 @@ class LiteLLMEmbedder:
                 if failure.kind in SIZES or failure.kind == "refused":
                     raise _Refused(failure) from failed.__cause__
                 wait = self._wait_seconds(failure, tries)
-                if failure.kind in HOPELESS or tries > self._retries or not self._may_wait(wait, call):
+                # After a rest one try tells whether it is back.
+                retries = 0 if self._resting[1] else self._retries
+                if failure.kind in HOPELESS or tries > retries or not self._may_wait(wait, call):
                     raise self._unavailable(failure.kind, tries, wait) from failed.__cause__
                 time.sleep(wait)
                 continue
             rows = unit_rows(self.name, made, texts=len(texts), dimensions=self._dimensions)
-            self._dimensions = rows.shape[1]
+            self._dimensions, self._resting = rows.shape[1], (0.0, "")
             bad = set(empty_rows(rows))
             return [None if place in bad else row for place, row in enumerate(rows)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexer.engine.corpus import Corpus, Floats
+from indexer.engine.corpus import Corpus, Floats, Mask
 from indexer.types import Vectors
 
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ class Matrix:
     Attributes:
         corpus: The corpus whose rows these are.
         vectors: float32 of shape (n, dimensions), unit rows; zeros where a passage has no vector.
+        filled: Which passages have a vector, shape (n,).
         triple_norms: Length of the sum of each passage's vector and its neighbours', shape (n,).
     """
 
     corpus: Corpus
     vectors: Vectors
+    filled: Mask
     triple_norms: Floats
 
     def cosines(self, query: Vectors) -> tuple[Floats, Floats]:
@@ -48,11 +50,12 @@ class Matrix:
 def load_matrix(store: IndexStore, corpus: Corpus, dimensions: int, previous: Matrix | None) -> Matrix:
     """The matrix of a corpus, reading only the vectors that `previous` does not hold."""
     vectors = np.zeros((len(corpus), dimensions), np.float32)
-    wanted = np.arange(len(corpus))
+    filled = np.zeros(len(corpus), bool)
     if previous is not None and len(previous.corpus):
         rows, known = previous.corpus.rows(corpus.keys)
-        vectors[known] = previous.vectors[rows]
-        wanted = wanted[~known]
+        vectors[known], filled[known] = previous.vectors[rows], previous.filled[rows]
+    # A passage that had none before may have one by now.
+    wanted = np.flatnonzero(~filled)
     if len(wanted):
         # Reading all is one scan, reading one is a look-up: the scan wins from a small share on. Of a corpus that
         # is only the latest part of an index it would read the others too.
@@ -61,8 +64,8 @@ def load_matrix(store: IndexStore, corpus: Corpus, dimensions: int, previous: Ma
         rows, known = corpus.rows(stored_keys)
         # None of them may have a vector, where the model failed when they were written.
         if len(rows):
-            vectors[rows] = stored[known]
-    return Matrix(corpus=corpus, vectors=vectors, triple_norms=_triple_norms(corpus, vectors))
+            vectors[rows], filled[rows] = stored[known], True
+    return Matrix(corpus=corpus, vectors=vectors, filled=filled, triple_norms=_triple_norms(corpus, vectors))
 
 
 def _triple_norms(corpus: Corpus, vectors: Vectors) -> Floats:

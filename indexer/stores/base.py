@@ -102,7 +102,15 @@ class KnownPassage:
     ordinal: int
     passage: Passage
     text_hash: bytes
-    embedded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnembeddedPassage:
+    """A stored passage that lacks a vector."""
+
+    key: int
+    text_hash: bytes
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +247,36 @@ class IndexStore(Protocol):
         """What every file is known again by, by path; see `FileState.stat`."""
         ...
 
-    def unembedded_paths(self) -> set[str]:
-        """Files with passages that lack a vector."""
+    def unembedded(
+        self, limit: int, *, below: int | None = None, paths: Collection[str] | None = None
+    ) -> list[UnembeddedPassage]:
+        """Passages that lack a vector, the newest first.
+
+        Args:
+            limit: The most of them.
+            below: Only those with a smaller key.
+            paths: Only those of these files, or of files in these folders.
+        """
+        ...
+
+    def begin_vectors(self, made: Fingerprint, fingerprint: Fingerprint) -> Fingerprint:
+        """Let an index of words take vectors from now on; its passages stay as they are.
+
+        Args:
+            made: What it was made with; it is left alone if that is not so any more.
+            fingerprint: The same with a model and its dimensions.
+
+        Returns:
+            What it is made with now.
+        """
+        ...
+
+    def add_vectors(self, vectors: Sequence[tuple[int, bytes]], *, made_with: Fingerprint) -> None:
+        """Give passages that lack one their vector, by key, in one transaction; passages that are gone are passed over.
+
+        Raises:
+            StoreReplaced: `made_with` is not what the index was made with.
+        """
         ...
 
     def known_passages(self, path: str) -> list[KnownPassage]:

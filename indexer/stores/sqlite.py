@@ -32,6 +32,7 @@ from indexer.stores.base import (
     StoredPassage,
     TermEntries,
     TermPosting,
+    UnembeddedPassage,
     Written,
 )
 from indexer.stores.tables import (
@@ -43,7 +44,7 @@ from indexer.stores.tables import (
     passage_of,
     vector_filter,
 )
-from indexer.stores.writes import apply, drop_tables
+from indexer.stores.writes import apply, drop_tables, fill
 from indexer.types import Fingerprint, LineRange, SearchFilter, Vectors
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ NEAREST_LIMIT = 4096
 # While a generation is made, the one in use takes fewer revisions and keys than this.
 _AHEAD = 1 << 32
 _BATCH = 500
+_NO_KEY = (1 << 63) - 1
+_AMONG_PATHS = """ AND EXISTS (SELECT 1 FROM files f, json_each(?) j WHERE f.file = passages.file
+    AND (f.path = j.value OR substr(f.path, 1, length(j.value) + 1) = j.value || '/'))"""
 
 
 class SqliteStore:
@@ -85,7 +89,6 @@ class SqliteStore:
             after: The store that this one takes the place of: its numbers stay below those given here.
             only_missing: Leave an index be that somebody else has begun meanwhile.
         """
-        made = {name: getattr(fingerprint, name) for name in ("model", "dimensions", "rules", "schema")}
         with self._database.writing():
             self._refuse_foreign()
             # Other processes hold older revisions and keys in memory, maybe of a file that was deleted:
@@ -101,7 +104,7 @@ class SqliteStore:
                 self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
             self._database.run_many(
                 "INSERT INTO meta VALUES (?, ?)",
-                [("fingerprint", json.dumps(made)), ("revision", revision), ("generation", secrets.token_hex(8))],
+                [("fingerprint", _noted(fingerprint)), ("revision", revision), ("generation", secrets.token_hex(8))],
             )
             self._database.run("INSERT INTO sqlite_sequence VALUES ('passages', ?)", (highest,))
 
@@ -157,28 +160,50 @@ class SqliteStore:
         column = self._database.value("SELECT name FROM pragma_table_info('files') WHERE name = 'stat'") or "x''"
         return dict(self._database.rows(f"SELECT path, {column} FROM files"))
 
-    def unembedded_paths(self) -> set[str]:
+    def unembedded(
+        self, limit: int, *, below: int | None = None, paths: Collection[str] | None = None
+    ) -> list[UnembeddedPassage]:
         """See `IndexStore`."""
         if not self._has_tables():
-            return set()
-        rows = self._database.rows(
-            "SELECT path FROM files WHERE file IN (SELECT file FROM passages WHERE NOT embedded)"
+            return []
+        among, bound = (
+            ("", ()) if paths is None else (_AMONG_PATHS, (json.dumps([path.rstrip("/") for path in paths]),))
         )
-        return {row[0] for row in rows}
+        # By that index, which is empty as a rule; by their keys, all passages would be looked at for a few.
+        rows = self._database.rows(
+            f"""SELECT key, text_hash, text FROM passages INDEXED BY passages_unembedded
+                WHERE NOT embedded AND key < ?{among} ORDER BY key DESC LIMIT ?""",
+            (_NO_KEY if below is None else below, *bound, limit),
+        )
+        return [UnembeddedPassage(key=key, text_hash=text_hash, text=text) for key, text_hash, text in rows]
+
+    def begin_vectors(self, made: Fingerprint, fingerprint: Fingerprint) -> Fingerprint:
+        """See `IndexStore`."""
+        with self._database.writing():
+            stored = self.fingerprint()
+            if stored != made:
+                return stored or made
+            self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
+            self._database.run("UPDATE meta SET value = ? WHERE name = 'fingerprint'", (_noted(fingerprint),))
+        return fingerprint
+
+    def add_vectors(self, vectors: Sequence[tuple[int, bytes]], *, made_with: Fingerprint) -> None:
+        """See `IndexStore`."""
+        with self._database.writing():
+            self._require(made_with)
+            fill(self._database, vectors, self._next_revision())
 
     def known_passages(self, path: str) -> list[KnownPassage]:
         """See `IndexStore`."""
         rows = self._database.rows(
-            f"""SELECT p.key, p.ordinal, p.text_hash, p.embedded, {PASSAGE_COLUMNS}
+            f"""SELECT p.key, p.ordinal, p.text_hash, {PASSAGE_COLUMNS}
                 FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
                 WHERE f.path = ? ORDER BY p.ordinal""",
             (path,),
         )
         return [
-            KnownPassage(
-                key=key, ordinal=ordinal, text_hash=text_hash, embedded=bool(embedded), passage=passage_of(rest)
-            )
-            for key, ordinal, text_hash, embedded, *rest in rows
+            KnownPassage(key=key, ordinal=ordinal, text_hash=text_hash, passage=passage_of(rest))
+            for key, ordinal, text_hash, *rest in rows
         ]
 
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
@@ -194,14 +219,9 @@ class SqliteStore:
     def write(self, writes: Sequence[FileWrite], *, made_with: Fingerprint | None = None) -> Written:
         """See `IndexStore`."""
         with self._database.writing():
-            if made_with is not None and self.fingerprint() != made_with:
-                raise StoreReplaced(
-                    f"The index {self.path} was made anew by another process. Run `memory-service reindex` again."
-                )
-            revision = self.revision() + 1
-            self._database.run("UPDATE meta SET value = ? WHERE name = 'revision'", (revision,))
-            now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-            self._database.run("INSERT OR REPLACE INTO meta VALUES ('updated_at', ?)", (now,))
+            if made_with is not None:
+                self._require(made_with)
+            revision = self._next_revision()
             refused = apply(self._database, writes, revision)
         return Written(revision=revision, refused=tuple(refused))
 
@@ -355,6 +375,20 @@ class SqliteStore:
         # Looking must not make the file: an index appears when something is stored in it.
         return self._database.exists() and bool(self._database.value("SELECT 1 FROM sqlite_schema WHERE name = 'meta'"))
 
+    def _require(self, made_with: Fingerprint) -> None:
+        if self.fingerprint() != made_with:
+            raise StoreReplaced(
+                f"The index {self.path} was made anew by another process. Run `memory-service reindex` again."
+            )
+
+    def _next_revision(self) -> int:
+        """The revision of the write at hand."""
+        revision = self.revision() + 1
+        self._database.run("UPDATE meta SET value = ? WHERE name = 'revision'", (revision,))
+        now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        self._database.run("INSERT OR REPLACE INTO meta VALUES ('updated_at', ?)", (now,))
+        return revision
+
     def _refuse_foreign(self) -> None:
         tables = self._database.value("SELECT count(*) FROM sqlite_schema WHERE type = 'table'")
         if tables and not self._has_tables():
@@ -397,3 +431,8 @@ class SqliteStore:
         if not self._has_tables():
             return 0
         return int(self._database.value("SELECT seq FROM sqlite_sequence WHERE name = 'passages'") or 0)
+
+
+def _noted(fingerprint: Fingerprint) -> str:
+    """A fingerprint as it is stored."""
+    return json.dumps({name: getattr(fingerprint, name) for name in ("model", "dimensions", "rules", "schema")})

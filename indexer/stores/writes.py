@@ -55,6 +55,21 @@ def apply(database: Database, writes: Sequence[FileWrite], revision: int) -> lis
     return refused
 
 
+def fill(database: Database, vectors: Sequence[tuple[int, bytes]], revision: int) -> None:
+    """Give passages that lack one their vector, by key; their files are marked with a revision."""
+    database.run_many(
+        """INSERT INTO vectors (key, embedding, source, day)
+           SELECT key, ?, source, day FROM passages JOIN files USING (file) WHERE key = ? AND NOT embedded""",
+        [(vector, key) for key, vector in vectors],
+    )
+    keys = json.dumps([key for key, _ in vectors])
+    among = "key IN (SELECT value FROM json_each(?))"
+    database.run(
+        f"UPDATE files SET revision = ? WHERE file IN (SELECT file FROM passages WHERE {among})", (revision, keys)
+    )
+    database.run(f"UPDATE passages SET embedded = 1 WHERE NOT embedded AND {among}", (keys,))
+
+
 def drop_tables(database: Database) -> None:
     """Leave nothing in an index file, in a write transaction."""
     for kind in ("view", "table"):

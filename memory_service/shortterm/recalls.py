@@ -84,7 +84,12 @@ class Recalls:
         kept = SearchFilter(sources=sources, without=(LineRange(path=path, start_line=shown, end_line=_EVERYTHING),))
         try:
             found = self._bench.longterm.search(
-                query, limit=candidates_for(budget_tokens), kept=kept, snippets=False, order=order
+                query,
+                limit=candidates_for(budget_tokens),
+                kept=kept,
+                snippets=False,
+                order=order,
+                in_view=look.session_id,
             )
         except MemoryServiceError as error:
             return Recalled(degraded=(*degraded, f"recall: {error}"))

@@ -32,25 +32,25 @@ def state(path: str, *, failure: str = "", checked_ns: int = 10**12) -> FileStat
     )
 
 
-def known_of(passages: list[Passage], *, embedded: bool = True) -> list[KnownPassage]:
+def known_of(passages: list[Passage]) -> list[KnownPassage]:
     return [
-        KnownPassage(key=100 + at, ordinal=at, passage=passage, text_hash=text_hash(passage.text), embedded=embedded)
+        KnownPassage(key=100 + at, ordinal=at, passage=passage, text_hash=text_hash(passage.text))
         for at, passage in enumerate(passages)
     ]
 
 
 def test_plan_tells_what_to_read_and_what_to_forget() -> None:
     scan = Scan(
-        files={path: source(path) for path in ("same", "new", "doubtful", "unembedded", "failing")}
+        files={path: source(path) for path in ("same", "new", "doubtful", "failing")}
         | {"changed": source("changed", size_bytes=2)},
         failures=(FileFailure(path="memory/closed", reason="closed"),),
         unchanged=7,
     )
-    states = {path: state(path) for path in ("same", "changed", "unembedded", "gone", "memory/closed/kept")}
+    states = {path: state(path) for path in ("same", "changed", "gone", "memory/closed/kept")}
     states |= {"doubtful": state("doubtful", checked_ns=5), "failing": state("failing", failure="bad")}
-    plan = plan_sync(scan, states, incomplete={"unembedded"}, wanted=lambda path: True)
+    plan = plan_sync(scan, states, wanted=lambda path: True)
     assert [file.path for file in plan.added] == ["new"]
-    assert {file.path for file in plan.suspects} == {"changed", "unembedded"}
+    assert {file.path for file in plan.suspects} == {"changed"}
     assert [file.path for file in plan.unsure] == ["doubtful"]
     assert plan.removed == ("gone",)
     assert plan.unchanged == 8
@@ -59,7 +59,7 @@ def test_plan_tells_what_to_read_and_what_to_forget() -> None:
 
 def test_plan_looks_at_what_is_wanted_alone() -> None:
     scan = Scan(files={"a": source("a"), "b": source("b")}, failures=())
-    plan = plan_sync(scan, {"c": state("c"), "d": state("d")}, incomplete=set(), wanted=lambda path: path in "bd")
+    plan = plan_sync(scan, {"c": state("c"), "d": state("d")}, wanted=lambda path: path in "bd")
     assert ([file.path for file in plan.added], plan.removed) == (["b"], ("d",))
 
 
@@ -78,17 +78,13 @@ LINES = st.lists(
 )
 
 
-@given(LINES, LINES, st.booleans(), st.booleans())
-def test_a_diff_makes_the_new_file_of_the_old(
-    before: list[str], after: list[str], embedding: bool, embedded: bool
-) -> None:
+@given(LINES, LINES)
+def test_a_diff_makes_the_new_file_of_the_old(before: list[str], after: list[str]) -> None:
     old, new = (split_markdown("".join(lines), path="memory/a.md") for lines in (before, after))
-    known = known_of(old, embedded=embedded)
-    diff = compare(new, known, embedding=embedding)
+    known = known_of(old)
+    diff = compare(new, known)
     assert applied(known, diff) == new
-    if embedding and not embedded:
-        assert len(diff.inserted) == len(new)
-    elif before == after:
+    if before == after:
         assert diff == PassageDiff(inserted=(), moved=(), removed=())
     # A passage that stays keeps what its terms and its vector's columns were made of.
     stayed = {stored.key: stored.passage for stored in known}
@@ -99,7 +95,7 @@ def test_a_diff_makes_the_new_file_of_the_old(
 def test_what_is_pushed_down_is_moved_and_not_made_anew() -> None:
     old = split_markdown("- one\n- two\n", path="memory/a.md")
     new = split_markdown("- zero\n- one\n- two\n", path="memory/a.md")
-    diff = compare(new, known_of(old), embedding=True)
+    diff = compare(new, known_of(old))
     assert [passage.text for _, passage in diff.inserted] == ["zero"]
     assert [(key, ordinal, passage.start_line) for key, ordinal, passage in diff.moved] == [(100, 1, 2), (101, 2, 3)]
     assert diff.removed == ()
@@ -108,8 +104,8 @@ def test_what_is_pushed_down_is_moved_and_not_made_anew() -> None:
 def test_another_day_or_title_makes_a_passage_anew() -> None:
     old = [Passage(start_line=1, end_line=1, text="x", heading=("A",), opens_section=True, date=dt.date(2026, 1, 1))]
     for changed in (replace(old[0], date=dt.date(2026, 1, 2)), replace(old[0], heading=("B",))):
-        assert len(compare([changed], known_of(old), embedding=True).inserted) == 1
-    assert len(compare([replace(old[0], heading=("Z", "A"))], known_of(old), embedding=True).moved) == 1
+        assert len(compare([changed], known_of(old)).inserted) == 1
+    assert len(compare([replace(old[0], heading=("Z", "A"))], known_of(old)).moved) == 1
 
 
 def test_terms_are_those_of_the_text_and_of_the_title_that_it_opens() -> None:

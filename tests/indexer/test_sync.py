@@ -17,8 +17,8 @@ import pytest
 
 from indexer import EmbedderUnavailable, EmbeddingError, Index, SourceMissing, SyncCancelled, SyncProgress, SyncReport
 from indexer.documents.transcripts import split_transcript
+from indexer.filling import BATCH_TEXTS
 from indexer.stores.sqlite import SqliteStore
-from indexer.sync import BATCH_TEXTS
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from tests.indexer import talks
@@ -70,7 +70,7 @@ def dump(index: Index) -> list[tuple[object, ...]]:
     held: list[tuple[object, ...]] = []
     for path, state in sorted(store.file_states().items()):
         held.append((path, state.size_bytes, state.content_hash, state.failure))
-        held += [(path, known.ordinal, known.passage, known.embedded) for known in store.known_passages(path)]
+        held += [(path, known.ordinal, known.passage) for known in store.known_passages(path)]
     counts = row_counts(store.path)
     counts_kept = counts["passages"], counts["vectors"], counts["terms_docsize"]
     assert counts_kept == (counts["passages"],) * 3
@@ -440,16 +440,18 @@ def test_an_embedder_that_fails_leaves_text_and_is_made_up_for(workspace: Worksp
     assert report.embedded == 600
     counts = failing.status().counts
     assert counts is not None and (counts.passages, counts.embedded) == (1200, 600)
-    assert failing.status().pending == 2
+    assert (failing.status().pending, failing.status().unembedded) == (0, 600)
     assert texts(failing, "line 3 299")[0] == "line 3 299"
 
-    assert workspace.synced(FailingEmbedder(error)).status().pending == 2, "it is tried again, and stays to be done"
+    assert workspace.synced(FailingEmbedder(error)).status().unembedded == 600, (
+        "it is tried again, and stays to be done"
+    )
     embedder = CountingEmbedder()
     mended = workspace.index(embedder)
     report = mended.sync()
     assert report.degraded == ()
     assert len(embedder.documents) == report.embedded == 600
-    assert counted(report) == (0, 2, 0, 2)
+    assert counted(report) == (0, 0, 0, 4)
     assert counted(mended.sync()) == (0, 0, 0, 4)
     held = dump(mended)
     (workspace.root / "index.sqlite").unlink()
@@ -780,7 +782,7 @@ def test_vectors_that_a_grown_session_lacks_are_made_up_for(workspace: Workspace
     log.append([message("five")])
     index.sync([LOG])
     store = SqliteStore(workspace.root / "index.sqlite")
-    assert store.unembedded_paths() == set()
+    assert store.unembedded(1) == []
     store.close()
     assert held_texts(index) == ["one", "二", "three", "四", "five"]
     dump(index)

@@ -180,7 +180,7 @@ def test_passages_without_a_vector(home: Path) -> None:
         service.remember(W, NewMemory(text="written while the model was gone"))
     found = wrong(examined(home))
     assert found["index"].detail == "1 of 14 passages have no vector"
-    assert found["index"].remedy == "Run `memory-service reindex`."
+    assert found["index"].remedy.endswith("then search, or run `memory-service reindex`.")
 
 
 def test_a_file_that_is_not_utf_8(home: Path) -> None:

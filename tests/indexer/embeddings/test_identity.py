@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from indexer.embeddings.identity import Identity, identify, learn
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.index import Index
 from indexer.testing import HashEmbedder
-from indexer.types import Fingerprint, Vectors
+from indexer.types import Fingerprint, MissingVectors, Vectors
 
 STORED = Fingerprint(model="remote-1", dimensions=16, rules="r", schema=1)
 FIRST, SECOND = "The spare key hangs behind the blue door.", "Bins go out on Mondays."
@@ -139,11 +140,78 @@ def test_a_provider_that_is_away_at_the_first_sync_leaves_an_index_of_words(root
     index.sync()
     assert index.search("bins").hits[0].passage.text == SECOND
     remote.away = False
-    assert "reindex --full" in index.search("bins").degraded[0]
-    index.sync(full=True)
+    assert found.degraded[0] == (
+        "vector: The index has no vectors yet. They are made as soon as the model remote answers."
+    )
+    assert index.sync(["MEMORY.md"]).embedded == 2, "the next write makes up for its file"
     found = index.search("bins")
     assert (found.mode, found.degraded) == ("hybrid", ())
+    assert index.outdated == "" and index.status().unembedded == 0
     index.close()
+
+
+@pytest.mark.parametrize("how", ["sync", "embed_missing", "a new process"])
+def test_an_index_of_words_heals_when_the_provider_answers(root: Path, how: str) -> None:
+    (root / "memory").mkdir()
+    (root / "memory/2026-11-20.md").write_text("- 备用钥匙挂在蓝色的门后面。\n")
+    remote = Remote(away=True)
+    index = Index(root, CachedEmbedder(remote))
+    index.sync(["MEMORY.md"])
+    index.sync()
+    assert index.status().unembedded == 2 and index.status().outdated == ""
+    assert index.embed_missing() == MissingVectors(
+        problems=("vector: The model remote cannot be reached. Try again later.",), left=True, away=True
+    )
+    if how == "a new process":
+        index.close()
+        remote = Remote(away=True)
+        index = Index(root, CachedEmbedder(remote))
+        assert index.search("钥匙").hits[0].passage.text == "备用钥匙挂在蓝色的门后面。"
+    remote.away = False
+    embedded = index.sync().embedded if how == "sync" else index.embed_missing().embedded
+    assert embedded == 2
+    for query in ("spare key", "蓝色的门"):
+        found = index.search(query, mode="vector")
+        assert (found.mode, len(found.hits), found.degraded) == ("vector", 2, ())
+        assert all((hit.vector_score or 0) > -1 for hit in found.hits)
+    best = index.search("蓝色的门", mode="vector").hits[0]
+    assert best.passage.text == "备用钥匙挂在蓝色的门后面。" and (best.vector_score or 0) > 0.1
+    assert index.embed_missing() == MissingVectors()
+    index.close()
+
+
+def test_a_wrong_name_of_a_model_is_mended_by_the_right_one(root: Path) -> None:
+    index = Index(root, Remote(away=True, fingerprint="wrong"))
+    index.sync()
+    index.close()
+    index = Index(root, HashEmbedder())
+    assert index.search("spare key").degraded == (
+        "vector: The index has no vectors yet. They are made as soon as the model hash answers.",
+    )
+    assert index.embed_missing().embedded == 1
+    assert index.search("spare key").mode == "hybrid"
+    index.close()
+    index = Index(root, Remote(fingerprint="another"))
+    assert "reindex --full" in index.search("spare key").degraded[0], "vectors of two models never meet"
+    assert index.embed_missing() == MissingVectors()
+    index.close()
+
+
+def test_two_processes_heal_one_index(root: Path) -> None:
+    (root / "MEMORY.md").write_text("".join(f"- item {number}\n" for number in range(600)))
+    first = Index(root, Remote(away=True))
+    first.sync()
+    first.close()
+    healing, other = Index(root, Remote()), Index(root, Remote())
+    with ThreadPoolExecutor(2) as pool:
+        done = [one.result() for one in [pool.submit(each.embed_missing) for each in (healing, other)]]
+    assert sum(one.embedded for one in done) >= 600
+    assert [each.status().unembedded for each in (healing, other)] == [0, 0]
+    healing.check()
+    found = other.search("item 599", mode="vector")
+    assert (found.hits[0].passage.text, found.degraded) == ("item 599", ())
+    healing.close()
+    other.close()
 
 
 def test_a_full_rebuild_for_a_model_that_is_away_changes_nothing(root: Path) -> None:

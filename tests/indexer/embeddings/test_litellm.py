@@ -265,7 +265,7 @@ def test_a_wait_that_is_asked_for_is_kept(play: Play, where: str) -> None:
 def test_a_wait_that_is_too_long_is_named(play: Play) -> None:
     played = play(lambda _: failing("Rate limit reached.", 429, None, retry_after="3600"))
     error = played.refused(TEXTS[:3], EmbedderUnavailable)
-    assert "asks to wait for 3,600 seconds" in str(error) and "reindex" in str(error)
+    assert "asks to wait for 3,600 seconds" in str(error) and "then they get their vectors" in str(error)
     played.refused(TEXTS[3:6], EmbedderUnavailable)
     assert len(played.server.requests) == 1, "it is left alone"
 

@@ -22,7 +22,9 @@ def test_cosines_against_loops(made: list[Row], seed: int) -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     query = vectors[0]
     corpus = corpus_of(made)
-    own, triple = Matrix(corpus=corpus, vectors=vectors, triple_norms=_triple_norms(corpus, vectors)).cosines(query)
+    own, triple = Matrix(
+        corpus=corpus, vectors=vectors, filled=np.ones(len(corpus), bool), triple_norms=_triple_norms(corpus, vectors)
+    ).cosines(query)
     for i, (low, high) in enumerate(zip(*corpus.triples, strict=True)):
         total = vectors[low : high + 1].astype(np.float64).sum(axis=0)
         assert own[i] == pytest.approx(float(vectors[i].astype(np.float64) @ query), abs=1e-5)
@@ -33,9 +35,9 @@ def test_cosines_against_loops(made: list[Row], seed: int) -> None:
 def test_passages_without_a_vector_are_near_nothing() -> None:
     corpus = corpus_of([Row(), Row(), Row()])
     vectors = np.zeros((3, 4), np.float32)
-    own, triple = Matrix(corpus=corpus, vectors=vectors, triple_norms=_triple_norms(corpus, vectors)).cosines(
-        np.array([1, 0, 0, 0], np.float32)
-    )
+    own, triple = Matrix(
+        corpus=corpus, vectors=vectors, filled=np.ones(len(corpus), bool), triple_norms=_triple_norms(corpus, vectors)
+    ).cosines(np.array([1, 0, 0, 0], np.float32))
     assert own.tolist() == triple.tolist() == [0, 0, 0]
 
 

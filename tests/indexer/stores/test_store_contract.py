@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from indexer.errors import StoreReplaced
 from indexer.plan import passage_terms, text_hash
 from indexer.stores.base import Changes, FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written
 from indexer.stores.sqlite import SqliteStore
@@ -109,7 +110,7 @@ def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Pat
     assert store.is_empty()
     assert store.file_states() == {}
     assert store.file_stats() == {}
-    assert store.unembedded_paths() == set()
+    assert store.unembedded(9) == []
     assert store.postings(["x"]) == []
     store.check()
     store.scrub()
@@ -139,7 +140,7 @@ def test_what_is_written_is_read_back(store: IndexStore, open_store: Open) -> No
     written = put(store, "memory/ü 'x'.md", [made])
     other = open_store()
     (known,) = other.known_passages("memory/ü 'x'.md")
-    assert (known.passage, known.ordinal, known.embedded, known.text_hash) == (made, 0, True, text_hash(made.text))
+    assert (known.passage, known.ordinal, known.text_hash) == (made, 0, text_hash(made.text))
     (stored,) = other.passages([known.key, 10**12]).values()
     assert (stored.passage, stored.path, stored.source, stored.ordinal) == (made, "memory/ü 'x'.md", "memory", 0)
     states = other.file_states()
@@ -335,7 +336,7 @@ def test_a_moved_passage_keeps_its_key_and_its_vector(store: IndexStore) -> None
     )
     store.write([write])
     (known,) = store.known_passages("memory/a.md")
-    assert (known.key, known.ordinal, known.passage, known.embedded) == (two, 0, moved, True)
+    assert (known.key, known.ordinal, known.passage) == (two, 0, moved)
     assert found(store, "two") == ["two"]
     assert store.postings(["on"]) == []
 
@@ -375,11 +376,55 @@ def test_vectors_come_back_as_they_went_in(store: IndexStore) -> None:
     assert store.vectors_of_texts(hashed) == {hashed[0]: EMBEDDER.embed_query("two").astype("<f4").tobytes()}
 
 
-def test_unembedded_paths(store: IndexStore) -> None:
+def lacking(
+    store: IndexStore, limit: int = 9, *, below: int | None = None, paths: Sequence[str] | None = None
+) -> list[str]:
+    return [each.text for each in store.unembedded(limit, below=below, paths=paths)]
+
+
+def test_passages_without_a_vector_are_told_newest_first(store: IndexStore) -> None:
     put(store, "memory/a.md", ["one"])
-    put(store, "memory/b.md", ["two"], embedded=False)
-    put(store, "memory/c.md", [])
-    assert store.unembedded_paths() == {"memory/b.md"}
+    put(store, "memory/b.md", ["two", "三", "four"], embedded=False)
+    put(store, "memory/b/c.md", ["five"], embedded=False)
+    assert lacking(store) == ["five", "four", "三", "two"]
+    assert lacking(store, 2) == ["five", "four"]
+    assert lacking(store, below=store.unembedded(2)[-1].key) == ["三", "two"]
+    assert lacking(store, paths=["memory/b/"]) == ["five"]
+    assert lacking(store, paths=["memory/b.md", "memory/a.md"]) == ["four", "三", "two"]
+    assert len(lacking(store, paths=["memory"])) == 4
+
+
+def test_a_vector_that_comes_later_leaves_the_passage_as_it_is(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one", "two"])
+    put(store, "memory/b.md", ["三", "four"], embedded=False)
+    three, four = keys_of(store, "memory/b.md")
+    before = store.revision()
+    vectors = [
+        (key, EMBEDDER.embed_query(text).astype("<f4").tobytes()) for key, text in ((three, "三"), (four, "four"))
+    ]
+    store.add_vectors([*vectors, (10**12, vectors[0][1])], made_with=MADE)
+    assert lacking(store) == [] and keys_of(store, "memory/b.md") == [three, four]
+    assert found(store, "三")[:1] == ["三"] and len(found(store, "x")) == 4
+    assert found(store, "x", kept=SearchFilter(sources=("sessions",))) == []
+    assert [path for _, path, _ in store.changed_since(before).files] == ["memory/b.md"]
+    store.add_vectors(vectors, made_with=MADE)
+    assert len(found(store, "x")) == 4, "a vector that is there stays"
+    with pytest.raises(StoreReplaced):
+        store.add_vectors(vectors, made_with=replace(MADE, model="other"))
+
+
+def test_an_index_of_words_takes_vectors_once(open_store: Open) -> None:
+    store, other = open_store(), open_store()
+    words = Fingerprint(model="", dimensions=0, rules="r", schema=1)
+    store.reset(words)
+    put(store, "memory/a.md", ["one"], embedded=False)
+    wanted = replace(words, model="m", dimensions=DIMENSIONS)
+    assert store.begin_vectors(words, wanted) == wanted == other.fingerprint()
+    assert other.begin_vectors(words, replace(wanted, model="late")) == wanted, "another process was first"
+    other.add_vectors(
+        [(keys_of(store, "memory/a.md")[0], EMBEDDER.embed_query("one").astype("<f4").tobytes())], made_with=wanted
+    )
+    assert found(store, "one") == ["one"]
 
 
 def test_counts(store: IndexStore) -> None:

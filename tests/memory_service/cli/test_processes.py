@@ -157,7 +157,7 @@ def passages(root: Path) -> dict[str, list[object]]:
         known = {path: store.known_passages(path) for path in store.file_states()}
     finally:
         store.close()
-    return {path: [(one.ordinal, one.passage, one.embedded) for one in known[path]] for path in sorted(known)}
+    return {path: [(one.ordinal, one.passage) for one in known[path]] for path in sorted(known)}
 
 
 def test_a_crowd_on_one_home(cli: CommandLine, tmp_path: Path) -> None:
