@@ -1,0 +1,86 @@
+"""Messages that were appended a moment ago: found by the next search of their workspace, or named."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexer.testing import HashEmbedder
+from indexer.types import Vectors
+from memory_service import longterm
+from memory_service.service import MemoryService
+from tests.serving import RunningServer, W, serving, settings
+
+
+def said(server: RunningServer, *texts: str, session: str = "talk") -> None:
+    messages = [{"role": "user", "content": text} for text in texts]
+    answer = server.http.post(f"{W}/sessions/{session}/messages", json={"messages": messages})
+    assert answer.is_success, answer.text
+
+
+def asked(server: RunningServer, query: str, **more: object) -> dict[str, Any]:
+    found: dict[str, Any] = server.http.post(f"{W}/search", json={"query": query, **more}).json()
+    return found
+
+
+def test_what_was_just_said_is_found_at_once(running_server: RunningServer) -> None:
+    for number in range(12):
+        text, query = (
+            (f"The locker {number}x has the code ab{number}.", f"code of locker {number}x")
+            if number % 2
+            else (f"第{number}号柜子的密码在袋鼠{number}那里。", f"袋鼠{number}")
+        )
+        said(running_server, text, session=f"talk{number % 3}")
+        found = asked(running_server, query)
+        assert found["results"][0]["text"] == text, number
+        assert found["degraded"] == []
+    block = running_server.http.post(f"{W}/context", json={"query": "locker 11x"}).json()
+    assert "ab11" in block["block"] and block["degraded"] == []
+
+
+class Patient(HashEmbedder):
+    """Waits for the test before it embeds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_go = threading.Event()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        assert self.may_go.wait(20)
+        return super().embed_documents(texts)
+
+
+@pytest.fixture
+def slow_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[RunningServer, Patient]]:
+    monkeypatch.setattr(longterm, "_PATIENCE_SECONDS", 0.2)
+    model = Patient()
+    with serving(MemoryService(settings(tmp_path), embedder=model)) as server:
+        yield server, model
+        model.may_go.set()
+
+
+def test_what_takes_longer_is_named_and_nobody_waits_twice(slow_server: tuple[RunningServer, Patient]) -> None:
+    server, model = slow_server
+    model.may_go.set()
+    server.http.post(f"{W}/memories", json={"text": "The harbour opens at six."})
+    model.may_go.clear()
+    said(server, "The wombat digs.")
+    assert asked(server, "wombat")["degraded"] == [longterm._BEING_SAID]
+    assert asked(server, "wombat")["took_ms"] < 150, "it has been waited for"
+    assert asked(server, "harbour", sources=["memory"])["degraded"] == [], "no session was asked for"
+    model.may_go.set()
+    found = asked(server, "wombat")
+    for _ in range(100):
+        found = found if not found["degraded"] else asked(server, "wombat")
+    assert (found["results"][0]["text"], found["degraded"]) == ("The wombat digs.", [])
+
+
+def test_what_another_process_appended_is_found(tmp_path: Path) -> None:
+    with serving(MemoryService(settings(tmp_path), embedder=HashEmbedder())) as server:
+        said(server, "The wombat digs.")
+        with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as other:
+            assert other.search("default", "wombat").hits[0].passage.text == "The wombat digs."
