@@ -1,4 +1,4 @@
-"""Owns the way from text to search terms: case, accents, Traditional characters, stems, stop words, CJK bigrams.
+"""Text to search terms: case, accents, Traditional characters, stems by script, stop words, CJK bigrams.
 
 Invariants: pure, and the same for every engine; a term holds letters and digits only, so that any
 engine can store terms joined by spaces; what `index_terms` makes of a text never depends on anything
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RULES = "terms-4"
+RULES = "terms-5"
 MAX_TERM_CHARS = 40
 
 # Scripts written without spaces between words, and Hangul, whose words carry endings.
@@ -38,14 +39,37 @@ _PAIR_WEIGHT = 0.5
 _INDIC = "\u0900-\u0963\u0966-\u0dff"
 _RUN = re.compile(f"[{_UNSPACED}]+|(?:[^\\W_{_UNSPACED}]|[{_INDIC}])+")
 _CJK = re.compile(f"[{_UNSPACED}]")
-_SPACED = re.compile(r"\w+(?:[^\w\s]+\w+)*")
+_CHUNK = re.compile(f"[{_UNSPACED}]+|[^\\s{_UNSPACED}]+")
+_SPACED = re.compile(f"[\\w{_INDIC}]+(?:[^\\w\\s]+\\w+)*")
+_LATIN = re.compile(
+    "[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]"
+)
 _LETTER = re.compile(r"[^\W\d_]")
 _ASCII_WORD = re.compile("[a-z0-9]+")
+# Snowball's stemmer for the words of a script, by its first and last character. Latin is taken for English; a Hebrew
+# word keeps its form, as Snowball has a stemmer for Yiddish only.
+_STEMMERS = (
+    ("\u0370", "\u03ff", "greek"),
+    ("\u0400", "\u052f", "russian"),
+    ("\u0530", "\u058f", "armenian"),
+    ("\u0600", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+    ("\u0b80", "\u0bff", "tamil"),
+)
+# Letters that are written for one another: Arabic alef, yeh and kaf, the Devanagari nasal signs, Cyrillic io.
+_ALIKE = str.maketrans("أإآٱىیکँёѐѝ", "ااااييكंееи")
+# Marks and joiners that a word may go without: Hebrew and Arabic vowel signs, tatweel, soft hyphen, (non-)joiners.
+_DROPPED = re.compile(
+    "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\xad\u200c\u200d]"
+)
 _NAME = re.compile("[A-Za-z0-9]+")
 # Not the plural of an abbreviation, as in "APIs".
 _INNER_CAPITAL = re.compile("[A-Z](?:(?<=[a-z].)|(?<=[a-z][0-9].)|(?<=[A-Z].)(?=[a-z]{2}))")
 _NAME_PART = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LONGEST_NAME = 80
+_NUKTA = 7  # Unicode's combining class
+# A model reads a text of which it reads so much.
+MOSTLY = 0.5
 # Fewer on average have names that nobody made up, such as keys and hashes.
 _CHARS_PER_PART = 2.3
 _MOST_LETTERS = 16_384
@@ -76,9 +100,42 @@ def has_unspaced(text: str) -> bool:
     return _CJK.search(text) is not None
 
 
-def spaced_words(text: str) -> str:
-    """The words with letters of scripts that are written with spaces: of "Redis 的端口是 6380" it is "Redis"."""
-    return " ".join(word for word in _SPACED.findall(_CJK.sub(" ", text)) if _LETTER.search(word))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPart:
+    """Part of a text that a model reads.
+
+    Attributes:
+        text: The text itself where the model reads all of it, else the words that it reads.
+        share: Share of the words; 1.0 for a text without letters.
+    """
+
+    text: str
+    share: float
+
+
+def read_part(text: str, reads: Callable[[str], bool]) -> ReadPart:
+    """Split off what a model reads: of "Redis 的端口是 6380" and "порт Redis" an English one reads "Redis".
+
+    Args:
+        text: Any text.
+        reads: Whether the model reads a text without Latin letters; Latin ones are read by all.
+    """
+    words = [word for chunk in _CHUNK.findall(text) for word in _SPACED.findall(chunk) if _LETTER.search(word)]
+    others = [word for word in words if not _LATIN.search(word)]
+    if not others or reads(" ".join(others)):
+        return ReadPart(text=text, share=1.0)
+    known = [word for word in words if _LATIN.search(word)]
+    return ReadPart(text=" ".join(known), share=len(known) / (len(known) + sum(map(_word_count, others))))
+
+
+def _word_count(word: str) -> float:
+    # Words of scripts without spaces have two characters on average.
+    return max(1.0, len(word) / 2) if has_unspaced(word) else 1.0
+
+
+def is_spaced(text: str) -> bool:
+    """Whether a text is all in scripts that are written with spaces between words."""
+    return not has_unspaced(text)
 
 
 def weight(term: str) -> float:
@@ -113,7 +170,7 @@ def query_terms(text: str) -> list[str]:
     for run in _runs(text):
         if has_unspaced(run[0]):
             kept.update(dict.fromkeys(_asked(run)))
-        elif run not in STOP_WORDS:
+        elif run not in (STOP_WORDS if run.isascii() else _stop_words()):
             kept[_stem(run)] = None
     # A name such as parseHttpHeader may stand there as parse_http_header. One that begins with a capital is a word.
     kept.update(dict.fromkeys(identifier_parts(text, initial=str.islower)))
@@ -163,7 +220,7 @@ def _runs(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Lower case, compatibility forms unified, accents off Latin, Greek and Cyrillic letters."""
+    """Lower case, compatibility forms and digits unified, accents and optional vowel signs taken off."""
     return text.lower() if text.isascii() else _unified(text, _accented())
 
 
@@ -196,21 +253,40 @@ def _letters() -> _Letters:
 
 
 def _bare(character: str) -> str:
-    if unicodedata.combining(character) and character < "\u0370":
+    combining = unicodedata.combining(character)
+    if (combining and character < "\u0370") or combining == _NUKTA or _DROPPED.match(character):
         return ""
-    accented = character < "\u0500" or "\u1e00" <= character < "\u2000"
-    return unicodedata.normalize("NFKD", character)[0] if accented else character
+    digit = unicodedata.decimal(character, None)
+    if digit is not None:
+        return str(digit)
+    # Of Cyrillic й the accent makes another letter, which its stemmer wants to see.
+    accented = character < "\u0400" or "\u1e00" <= character < "\u2000"
+    return unicodedata.normalize("NFKD", character)[0] if accented else character.translate(_ALIKE)
 
 
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
+    language = "porter" if _ASCII_WORD.fullmatch(word) else _language(word)
     # Of the letter "s" alone the stemmer leaves nothing.
-    return (_stemmer()(word) or word) if _ASCII_WORD.fullmatch(word) else word
+    return (_stemmer(language)(word) or word) if language else word
+
+
+def _language(word: str) -> str:
+    """The language that a word's script is taken for; empty for none."""
+    return next((language for first, last, language in _STEMMERS if first <= word[0] <= last), "")
 
 
 @cache
-def _stemmer() -> Callable[[str], str]:
+def _stemmer(language: str) -> Callable[[str], str]:
     import Stemmer
 
-    stem: Callable[[str], str] = Stemmer.Stemmer("porter", 0).stemWord
+    stem: Callable[[str], str] = Stemmer.Stemmer(language, 0).stemWord
     return stem
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    """Stop words of all scripts, folded."""
+    text = files("indexer").joinpath("stop_words.txt").read_text("utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return STOP_WORDS | {_unified(word, _letters()) for line in lines for word in line.split()}

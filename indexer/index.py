@@ -253,7 +253,7 @@ class Index:
         watch.lap("words")
         vector, heard = None, ""
         if embedder is not None and len(view):
-            heard = vector_text(text, words, view, multilingual=embedder.multilingual)
+            heard = vector_text(text, words, view, embedder.reads)
             made = searching.embed_question(embedder, heard, degraded) if heard else None
             vector = self._fitting.measured(made, degraded)
         trust = searching.trust_in(embedder if vector is not None else None, text)

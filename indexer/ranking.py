@@ -104,14 +104,17 @@ def standardised(values: Floats) -> Floats:
     return apart / spread if spread > 1e-6 else np.zeros(len(values))
 
 
-def fuse(text: TextEvidence | None, vector: VectorEvidence | None, trust: float) -> dict[str, Floats]:
+def fuse(
+    text: TextEvidence | None, vector: VectorEvidence | None, trust: float, *, characters: bool = False
+) -> dict[str, Floats]:
     """The parts of the evidence recipe for candidates, by name; their sum is the score.
 
     Args:
         text: Lexical signals of the candidates, or None without.
         vector: Vector signals of the candidates, or None without.
-        trust: Weight of the vectors, 1.0 where the model knows the script of the question; below 1.0 with or
-            without vectors where that script is written without spaces.
+        trust: Weight of the vectors, 1.0 where the model reads the question.
+        characters: Whether the question is of single characters, in a script without spaces that the model does
+            not read.
     """
     parts: dict[str, Floats] = {}
     if vector is not None:
@@ -120,7 +123,8 @@ def fuse(text: TextEvidence | None, vector: VectorEvidence | None, trust: float)
         parts["section"] = 0.3 * trust * standardised(vector.section)
     if text is not None:
         # What the vectors cannot tell, which passage of a window it is, the words then have to.
-        pair, window, unit = _OF_CHARACTERS if trust < 1.0 else _ALONE if vector is None else _BESIDE_VECTORS
+        alone = vector is None or trust < 1.0
+        pair, window, unit = _OF_CHARACTERS if characters else _ALONE if alone else _BESIDE_VECTORS
         parts["text"] = pair * standardised(text.pair)
         parts["window"] = window * standardised(text.window)
         parts["words"] = unit * standardised(text.unit)

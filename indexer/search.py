@@ -44,9 +44,9 @@ from indexer.stores.base import IndexStore, StoredPassage
 from indexer.types import Hit, LineRange, Mode, SearchFilter, Vectors
 
 MAX_QUERY_CHARS = 10_000
-# An English model reads the Latin words of a question in Chinese, such as names of products, and knows little of what
-# is said of them. Source: tests/evals/chinese.py, dev half: alike from .1 to .4. With the whole question embedded,
-# hit@1 of natural questions fell from .930 by words alone to .927 at .2 and .909 at .45.
+# An English model reads the Latin words of a question in Chinese or Russian, such as names of products, and knows
+# little of what is said of them. Source: tests/evals/chinese.py, dev half: alike from .1 to .4. With the whole
+# question embedded, hit@1 of natural questions fell from .930 by words alone to .927 at .2 and .909 at .45.
 _FOREIGN_TRUST = 0.2
 # Of the packed candidates, how many of the nearest are measured by their stored vectors.
 _MEASURED = 16
@@ -111,7 +111,7 @@ def rank(
         settings: How to fuse.
     """
     found = joined(_found(view, query, words, vector))
-    parts = _parts(found, trust, settings)
+    parts = _parts(found, trust, settings, characters=trust < 1.0 and analysis.has_unspaced(query.text))
     if settings.fusion == "evidence":
         parts |= _question_parts(found, view, query)
     scores = sum(parts.values(), np.zeros(len(found)))
@@ -197,12 +197,12 @@ def nearest(view: View, vector: Vectors, limit: int, kept: SearchFilter) -> tupl
     return keys[best], cosines[best]
 
 
-def _parts(found: Candidates, trust: float, settings: RankingSettings) -> dict[str, Floats]:
+def _parts(found: Candidates, trust: float, settings: RankingSettings, *, characters: bool) -> dict[str, Floats]:
     if settings.fusion == "blend":
         return blend(found.text, found.vector)
     if settings.fusion == "rrf":
         return reciprocal_ranks(found.text, found.vector)
-    return fuse(found.text, found.vector, trust)
+    return fuse(found.text, found.vector, trust, characters=characters)
 
 
 def _question_parts(found: Candidates, view: View, query: Query) -> dict[str, Floats]:
@@ -332,6 +332,6 @@ def embed_question(embedder: Embedder, question: str, degraded: list[str]) -> Ve
 
 
 def trust_in(embedder: Embedder | None, question: str) -> float:
-    """How far vectors count for a question: less in a script that the model, or no model, was trained on."""
-    known = embedder is not None and embedder.multilingual
-    return _FOREIGN_TRUST if analysis.has_unspaced(question) and not known else 1.0
+    """How far vectors count for a question: less where the model, or no model, reads less than half of it."""
+    reads = embedder.reads if embedder is not None else analysis.is_spaced
+    return 1.0 if analysis.read_part(question, reads).share >= analysis.MOSTLY else _FOREIGN_TRUST

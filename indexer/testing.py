@@ -23,8 +23,11 @@ class HashEmbedder:
         self.name = "hash"
         self.dimensions = dimensions
         self.fingerprint = f"hash-{dimensions}-{seed}"
-        self.multilingual = True
         self._seed = seed
+
+    def reads(self, text: str) -> bool:
+        """See `Embedder`; it reads everything."""
+        return True
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`."""

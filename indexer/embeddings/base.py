@@ -34,9 +34,12 @@ class Embedder(Protocol):
         """
         ...
 
-    @property
-    def multilingual(self) -> bool:
-        """Whether it was trained on more scripts than Latin; ranking trusts it less where it was not."""
+    def reads(self, text: str) -> bool:
+        """Whether it was trained on texts like this one; ranking goes by words where it was not.
+
+        Asked of text without Latin letters, which every model reads. It may load the model's vocabulary, and never
+        fails: a model that is not there reads everything until it is used.
+        """
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:

@@ -50,10 +50,9 @@ class CachedEmbedder:
         """See `Embedder`."""
         return self._embedder.fingerprint
 
-    @property
-    def multilingual(self) -> bool:
+    def reads(self, text: str) -> bool:
         """See `Embedder`."""
-        return self._embedder.multilingual
+        return self._embedder.reads(text)
 
     def embed_query(self, text: str) -> Vectors:
         """See `Embedder`."""

@@ -17,6 +17,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from indexer.analysis import is_spaced
 from indexer.embeddings.batching import Limits
 from indexer.embeddings.families import Prompts, prompts_of, reads_more_than_latin
 from indexer.embeddings.provider import ProviderFailed, Target, embed, require_litellm
@@ -140,10 +141,9 @@ class LiteLLMEmbedder:
         """See `Embedder`; another address may serve another model under the same name."""
         return self._fingerprint
 
-    @property
-    def multilingual(self) -> bool:
-        """See `Embedder`; by its name, and False if that does not tell."""
-        return bool(reads_more_than_latin(self._model))
+    def reads(self, text: str) -> bool:
+        """See `Embedder`; its tokens are not seen: all, but scripts without spaces only if its name tells so."""
+        return bool(reads_more_than_latin(self._model)) or is_spaced(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`; where some texts got no vector, the error brings those of the others."""

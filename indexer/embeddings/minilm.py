@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from indexer.embeddings.processors import usable_processors
+from indexer.embeddings.vocabulary import Vocabulary, load_tokenizer
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.types import Vectors
 
@@ -80,7 +81,6 @@ class MiniLM:
         name: The name a setting uses for it.
         dimensions: Length of every vector.
         fingerprint: Changes with the model file and with the length to which texts are cut.
-        multilingual: False; it was trained on English.
 
     Args:
         threads: Threads for one run; by default as many as the processor has for us, at most 4.
@@ -90,13 +90,19 @@ class MiniLM:
     name = "minilm"
     dimensions = DIMENSIONS
     fingerprint = f"minilm-{MODEL_SHA256[:12]}-{MAX_TOKENS}"
-    multilingual = False
 
     def __init__(self, *, threads: int | None = None, folder: Path = _FOLDER) -> None:
         self._threads = threads or min(usable_processors(), _MAX_THREADS)
         self._folder = folder
         self._engine: _Engine | None = None
         self._loading = threading.Lock()
+
+    def reads(self, text: str) -> bool:
+        """See `Embedder.reads`; by its vocabulary, which is English."""
+        try:
+            return Vocabulary(self._loaded().tokenizer).reads(text)
+        except EmbedderUnavailable:
+            return True
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed texts that are stored. See `Embedder.embed_documents`."""
@@ -163,11 +169,8 @@ def _session(path: Path, threads: int) -> Any:
 
 
 def _tokenizer(path: Path) -> Any:
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer = load_tokenizer(path)
     tokenizer.enable_truncation(MAX_TOKENS)
-    tokenizer.no_padding()
     return tokenizer
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from indexer.analysis import is_spaced
 from indexer.embeddings.families import Prompts, prompts_of, reads_more_than_latin
+from indexer.embeddings.vocabulary import read_vocabulary
 from indexer.errors import EmbedderUnavailable
 
 # What decides the vectors of a text, beside the weights.
@@ -65,10 +67,13 @@ class ModelFolder:
     identity: str
     names: tuple[str, ...]
 
-    def reads_more_than_latin(self) -> bool:
-        """Whether it was trained on more scripts than Latin: by its name, else by the tokens that it has."""
-        by_name = reads_more_than_latin(*self.names)
-        return _has_tokens_for_more(self.path) if by_name is None else by_name
+    def reader(self) -> Callable[[str], bool]:
+        """Judge of whether it reads a text without Latin letters: by its name, else by the tokens that it has."""
+        many = reads_more_than_latin(*self.names)
+        if many or (many is None and _has_tokens_for_more(self.path)):
+            return lambda text: True
+        vocabulary = read_vocabulary(self.path / "tokenizer.json")
+        return vocabulary.reads if vocabulary else is_spaced
 
 
 def read_model_folder(path: Path, name: str) -> ModelFolder:

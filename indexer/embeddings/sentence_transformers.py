@@ -8,7 +8,7 @@ waits for no more than that; texts get the prompts that the model was trained wi
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +74,7 @@ class SentenceTransformerEmbedder:
         self._folder: ModelFolder | None = None
         self._engine: _Engine | None = None
         self._learned_dimensions = 0
-        self._multilingual: bool | None = None
+        self._reader: Callable[[str], bool] | None = None
         self._loading = threading.Lock()
 
     @property
@@ -90,15 +90,13 @@ class SentenceTransformerEmbedder:
         """See `Embedder`; the same wherever the model is and whatever it is called."""
         return f"sentence-transformers-{self._place().identity}"
 
-    @property
-    def multilingual(self) -> bool:
-        """See `Embedder`; by its name, else by its vocabulary."""
-        if self._multilingual is None:
-            try:
-                self._multilingual = self._place().reads_more_than_latin()
-            except EmbedderUnavailable:
-                return False
-        return self._multilingual
+    def reads(self, text: str) -> bool:
+        """See `Embedder`; everything where its name or its vocabulary is of many scripts, else by its vocabulary."""
+        try:
+            self._reader = self._reader or self._place().reader()
+        except EmbedderUnavailable:
+            return True
+        return self._reader(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`; fetches a model of the hub that is not on this machine."""

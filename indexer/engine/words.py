@@ -6,6 +6,7 @@ Invariants: a term that occurs nowhere is left out; counts are of all parts of t
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from indexer import analysis
@@ -65,20 +66,20 @@ def find_words(view: View, question: str) -> Words:
     return Words(postings=found)
 
 
-def vector_text(question: str, words: Words, view: View, *, multilingual: bool = True) -> str:
+def vector_text(question: str, words: Words, view: View, reads: Callable[[str], bool]) -> str:
     """The question without what cannot tell passages apart: names of speakers and words found in nearly all.
 
     Args:
         question: What is asked.
         words: Where its terms occur.
         view: What is searched.
-        multilingual: Whether the model reads more than Latin. For one that does not, only the words of spaced scripts
-            are left, and that may be nothing; all of it where no term was found, as the vectors are all there is.
+        reads: Whether the model reads a text. Only words that it reads are left, and that may be nothing; all of
+            the question where no term was found, as the vectors are all there is.
 
     Source: dropping non-stop words of more than 30 % of the passages gained .014 on LoCoMo.
     """
-    if not multilingual and words.terms and analysis.has_unspaced(question):
-        question = analysis.spaced_words(question)
+    if words.terms:
+        question = analysis.read_part(question, reads).text
     n, speakers = len(view), view.speakers
     common = {term for term in words.terms if n >= _COMMON_FROM and words.passages(term) > _COMMON_SHARE * n}
     for label in named_labels(speakers, question):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from indexer.analysis import MOSTLY, read_part
 from indexer.embeddings.base import Embedder
 from indexer.errors import EmbeddingError
 from memory_service.compaction.material import Material, gather
@@ -82,10 +83,10 @@ def _policy_notes(request: SummaryRequest) -> Sequence[str]:
 
 def _suited(embedder: Embedder | None, facts: Sequence[Line]) -> Embedder | None:
     """The embedder, unless it was trained on other scripts than most of the lines have."""
-    if embedder is None or embedder.multilingual:
-        return embedder
-    latin = sum(quarters(line.text) < 2 * len(line.text) for line in facts)
-    return embedder if 2 * latin >= len(facts) else None
+    if embedder is None:
+        return None
+    read = sum(read_part(line.text, embedder.reads).share >= MOSTLY for line in facts)
+    return embedder if 2 * read >= len(facts) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ VECTOR = VectorEvidence(
 
 
 def test_fuse_weighs_standardised_signals() -> None:
-    parts = fuse(TEXT, VECTOR, 0.5)
+    parts = fuse(TEXT, VECTOR, 0.5, characters=True)
     assert set(parts) == {"vector", "neighbours", "section", "text", "window", "words"}
     assert parts["vector"] == pytest.approx(0.25 * standardised(VECTOR.own))
     assert parts["text"] == pytest.approx(0.2 * standardised(TEXT.pair))
@@ -74,12 +74,18 @@ def test_fuse_weighs_standardised_signals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vector", "trust", "pair", "unit"), [(VECTOR, 1.0, 0.3, 0.0), (None, 1.0, 0.25, 0.2), (None, 0.2, 0.2, 0.8)]
+    ("vector", "trust", "characters", "pair", "unit"),
+    [
+        (VECTOR, 1.0, False, 0.3, 0.0),
+        (VECTOR, 0.2, False, 0.25, 0.2),
+        (None, 1.0, False, 0.25, 0.2),
+        (None, 0.2, True, 0.2, 0.8),
+    ],
 )
 def test_words_weigh_more_where_vectors_say_less(
-    vector: VectorEvidence | None, trust: float, pair: float, unit: float
+    vector: VectorEvidence | None, trust: float, characters: bool, pair: float, unit: float
 ) -> None:
-    parts = fuse(TEXT, vector, trust)
+    parts = fuse(TEXT, vector, trust, characters=characters)
     assert parts["text"] == pytest.approx(pair * standardised(TEXT.pair))
     assert parts["words"] == pytest.approx(unit * standardised(TEXT.unit))
 

@@ -506,15 +506,14 @@ def test_common_words_and_speakers_are_left_out_of_the_vector(workspace: Workspa
     index.search("Anna project")
     assert embedder.questions[-2:] == ["wombat", "Anna project"]
     view = view_of(workspace.root, in_memory=False)
-    assert vector_text("Bob wombat", NO_WORDS, view) == "wombat"
+    assert vector_text("Bob wombat", NO_WORDS, view, embedder.reads) == "wombat"
 
 
 class LatinEmbedder(CountingEmbedder):
     """Was trained on Latin scripts alone."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.multilingual = False
+    def reads(self, text: str) -> bool:
+        return False
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.indexer.workspace import CountingEmbedder
 def test_it_is_the_embedder_behind_it() -> None:
     plain = HashEmbedder(32, seed=3)
     seam: Embedder = CachedEmbedder(plain)
-    assert (seam.name, seam.dimensions, seam.fingerprint, seam.multilingual) == ("hash", 32, "hash-32-3", True)
+    assert (seam.name, seam.dimensions, seam.fingerprint, seam.reads("数据库在哪里")) == ("hash", 32, "hash-32-3", True)
     texts = ["one", "two", "one", "", "\ud800"[:0]]
     assert np.array_equal(seam.embed_documents(texts), plain.embed_documents(texts))
     assert np.array_equal(seam.embed_query("one"), plain.embed_query("one"))

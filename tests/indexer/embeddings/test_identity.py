@@ -24,7 +24,6 @@ class Remote:
     """A provider's model: its size shows with the first text, and it may be away."""
 
     name = "remote"
-    multilingual = True
 
     def __init__(self, dimensions: int = 16, *, away: bool = False, fingerprint: str = "remote-1") -> None:
         self.dimensions = 0
@@ -33,6 +32,9 @@ class Remote:
         self.refuses = ""
         self._fingerprint = fingerprint
         self._model = HashEmbedder(dimensions)
+
+    def reads(self, text: str) -> bool:
+        return self._model.reads(text)
 
     @property
     def fingerprint(self) -> str:

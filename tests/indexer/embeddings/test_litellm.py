@@ -110,7 +110,7 @@ def expected(texts: list[str]) -> Vectors:
 def test_is_an_embedder(play: Play) -> None:
     played = play()
     seam: Embedder = played.embedder
-    assert (seam.name, seam.dimensions, seam.multilingual) == ("litellm/openai/any", 0, False)
+    assert (seam.name, seam.dimensions, seam.reads("数据库在哪里")) == ("litellm/openai/any", 0, False)
     assert seam.fingerprint.startswith("litellm-openai/any-")
     assert played.server.requests == [], "nothing is asked before the first text"
     query = seam.embed_query("where is the harbour?")
@@ -437,7 +437,7 @@ def test_models_that_want_a_prefix_get_it(play: Play) -> None:
     played.embedder.embed_documents(["a"])
     played.embedder.embed_query("a")
     assert [texts_of(asked) for asked in played.server.requests] == [["passage: a"], ["query: a"]]
-    assert played.embedder.multilingual
+    assert played.embedder.reads("数据库")
 
 
 @needs_litellm
@@ -475,6 +475,6 @@ def test_a_missing_package_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> N
 def test_making_one_loads_nothing() -> None:
     code = (
         "import sys; from indexer import LiteLLMEmbedder; e = LiteLLMEmbedder('openai/any'); "
-        "e.dimensions, e.fingerprint, e.multilingual; raise SystemExit('litellm' in sys.modules)"
+        "e.dimensions, e.fingerprint, e.reads('数据'); raise SystemExit('litellm' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, env={**os.environ}).returncode == 0

@@ -54,7 +54,7 @@ def embedder() -> MiniLM:
 
 def test_is_an_embedder(embedder: MiniLM) -> None:
     seam: Embedder = embedder
-    assert (seam.name, seam.dimensions, seam.multilingual) == ("minilm", 384, False)
+    assert (seam.name, seam.dimensions, seam.reads("数据库在哪里")) == ("minilm", 384, False)
     assert seam.fingerprint == f"minilm-{minilm.MODEL_SHA256[:12]}-256"
 
 

@@ -83,7 +83,7 @@ def test_the_family_shows_in_the_files_too(folder: Path) -> None:
     write(folder / "config.json", {"hidden_size": 32, "_name_or_path": "intfloat/multilingual-e5-small"})
     found = read_model_folder(folder, "a-model")
     assert found.prompts == Prompts(query="query: ", document="passage: ")
-    assert found.reads_more_than_latin()
+    assert found.reader()("数据库在哪里")
 
 
 def test_a_model_that_is_moved_and_renamed_is_the_same(folder: Path, tmp_path: Path) -> None:
@@ -135,13 +135,13 @@ def test_weights_in_two_formats_count_once(folder: Path) -> None:
 )
 def test_scripts_by_the_vocabulary(folder: Path, vocabulary: Any, expected: bool) -> None:
     write(folder / "tokenizer.json", {"model": {"vocab": vocabulary}})
-    assert read_model_folder(folder, "a-model").reads_more_than_latin() is expected
+    assert read_model_folder(folder, "a-model").reader()("数据库在哪里") is expected
 
 
 def test_scripts_by_an_older_vocabulary(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
     (folder / "vocab.txt").write_text("[CLS]\n的\n了\n", "utf-8")
-    assert read_model_folder(folder, "a-model").reads_more_than_latin()
+    assert read_model_folder(folder, "a-model").reader()("数据库在哪里")
 
 
 def test_a_folder_without_a_model_says_so(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def prompted(weights: Path, tmp_path: Path) -> Path:
 
 def test_is_an_embedder(weights: Path) -> None:
     seam: Embedder = SentenceTransformerEmbedder(str(weights))
-    assert (seam.name, seam.dimensions, seam.multilingual) == (f"sentence-transformers/{weights}", 384, False)
+    assert (seam.name, seam.dimensions, seam.reads("数据库在哪里")) == (f"sentence-transformers/{weights}", 384, False)
     assert seam.fingerprint.startswith("sentence-transformers-")
 
 
@@ -106,7 +106,7 @@ def test_threads_may_share_one(weights: Path, embedder: SentenceTransformerEmbed
 def test_nothing_is_loaded_for_a_status_nor_printed_by_a_load(weights: Path) -> None:
     code = (
         "import sys; from indexer import SentenceTransformerEmbedder as E; e = E(sys.argv[1]); "
-        "e.dimensions, e.fingerprint, e.multilingual; assert 'torch' not in sys.modules; e.embed_query('a')"
+        "e.dimensions, e.fingerprint, e.reads('数据'); assert 'torch' not in sys.modules; e.embed_query('a')"
     )
     done = subprocess.run([sys.executable, "-c", code, str(weights)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -164,7 +164,7 @@ def test_a_name_that_is_not_here_is_not_fetched_by_a_question(weights: Path, mon
 
 def test_a_folder_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
     embedder = SentenceTransformerEmbedder(str(tmp_path / "nowhere"))
-    assert (embedder.dimensions, embedder.multilingual) == (0, False)
+    assert (embedder.dimensions, embedder.reads("数据库")) == (0, True)
     with pytest.raises(EmbedderUnavailable, match=r"nowhere is not there\. Put it back, or set embedding_model"):
         embedder.embed_query("a")
 

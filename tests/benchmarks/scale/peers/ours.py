@@ -27,7 +27,6 @@ class Given:
 
     name = "given"
     dimensions = DIMENSIONS
-    multilingual = True
 
     def __init__(self, material: Material) -> None:
         self.fingerprint = f"given-{material.made}"
@@ -35,6 +34,10 @@ class Given:
         self._material = material
         self._rows: tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], np.ndarray[tuple[int], np.dtype[np.intp]]]
         self._loaded = False
+
+    def reads(self, text: str) -> bool:
+        """It reads everything."""
+        return True
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """The vectors of texts that the material has."""
