@@ -151,7 +151,9 @@ class Settings(_Table):
     ranking: RankingTable = RankingTable()
     llm_model: str = Field(default="", description="litellm name of a model; unset means that no model is ever called.")
     llm_api_base: str = Field(default="", description="Address of the model's API, if not the provider's own.")
-    llm_fallback_model: str = Field(default="", description="Asked when llm_model cannot do it.")
+    llm_fallback_model: tuple[str, ...] = Field(
+        default=(), description='Asked when llm_model cannot do it, one after the other: "openai/gpt-4o-mini,ollama/x".'
+    )
     llm_timeout_seconds: float = Field(default=300.0, gt=0, le=3_600, description="For all calls of one compaction.")
     context_window: int = Field(
         default=0, ge=0, description="Tokens of the agent's model; 0 is by the name of the model, else 128,000."
@@ -171,6 +173,11 @@ class Settings(_Table):
         if any(not key or not workspace for key, _, workspace in pairs):
             raise ValueError('write it as "key:workspace,key2:*"')
         return {key: workspace for key, _, workspace in pairs}
+
+    @field_validator("llm_fallback_model", mode="before")
+    @classmethod
+    def _split_models(cls, value: object) -> object:
+        return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
     @field_validator("context_windows", mode="before")
     @classmethod

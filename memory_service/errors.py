@@ -104,14 +104,28 @@ class UpstreamFailed(MemoryServiceError):
 
     Attributes:
         kind: What went wrong, by the names of `memory_service.llm.overflow.FailureKind`.
+        transient: Whether the same call may succeed later.
+        retry_after_seconds: How long the provider asks to wait before; None where it does not.
+        sent: Whether anything was sent to a provider.
     """
 
     status = 502
     code = "upstream_failed"
 
-    def __init__(self, message: str = "", *, kind: str = "other") -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        kind: str = "other",
+        transient: bool = False,
+        retry_after_seconds: float | None = None,
+        sent: bool = True,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
+        self.transient = transient
+        self.retry_after_seconds = retry_after_seconds
+        self.sent = sent
 
 
 class ContextOverflow(UpstreamFailed):

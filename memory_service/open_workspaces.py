@@ -49,7 +49,7 @@ class OpenWorkspaces:
         self.watching = Watching()
         self.compactor = Compactor(
             model=shared.models.summaries,
-            fallback_model=shared.models.fallback,
+            fallbacks=shared.models.fallbacks,
             embedder=embedder,
             timeout_seconds=settings.llm_timeout_seconds,
         )

@@ -68,7 +68,7 @@ def make_models(settings: Settings) -> Models:
     def made(name: str) -> LiteLLMModel:
         return LiteLLMModel(name, api_base=settings.llm_api_base or None)
 
-    fallback = made(settings.llm_fallback_model) if settings.llm_fallback_model else None
+    fallbacks = tuple(map(made, settings.llm_fallback_model))
     memories = made(settings.llm_model)
     own = settings.compaction.model
-    return Models(summaries=made(own) if own else memories, memories=memories, fallback=fallback)
+    return Models(summaries=made(own) if own else memories, memories=memories, fallbacks=fallbacks)

@@ -6,7 +6,6 @@ nothing is kept of what was said. Safe to use from several threads at once.
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,8 +17,13 @@ from memory_service.llm.base import ChatMessage, ChatModel, Completion, never
 # How often the window may shrink: each time it at least halves, or becomes what the provider told.
 _SHRINKS = 5
 _POLL_SECONDS = 0.02
-# What may be over the next time; the model's own tries come before these.
-_PASSING = frozenset({"rate_limit", "unavailable", "timeout", "other"})
+# Source: seeds 000 and 003: half a second before the second try, and twice as long before each further one.
+ATTEMPTS = 4
+BACKOFF_SECONDS = 0.5
+# The most that is waited at once, whatever a provider asks for.
+LONGEST_WAIT_SECONDS = 30.0
+# What is on its way when one of several calls has failed may still end by itself.
+_GRACE_SECONDS = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,10 +49,11 @@ class Calls:
     Args:
         model: Who is asked.
         window_tokens: What it takes, prompt and answer together.
-        fallback: Who is asked from then on if `model` cannot be used at all.
-        max_calls: The most calls.
-        attempts: Tries for one call.
-        backoff_seconds: The wait before the second of them; it doubles each time.
+        fallbacks: Who is asked from then on if `model`, and those before, cannot be used at all.
+        max_calls: The most requests.
+        attempts: Tries for one answer, where a failure may pass: 408, 409, 429, 5xx and broken connections.
+        backoff_seconds: The wait before the second of them; it doubles each time. What the provider asks for
+            takes its place.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
         spent: Counted on; it tells of the calls also where an error ends them.
@@ -63,10 +68,10 @@ class Calls:
         model: ChatModel,
         *,
         window_tokens: int,
-        fallback: ChatModel | None = None,
+        fallbacks: Sequence[ChatModel] = (),
         max_calls: int = 24,
-        attempts: int = 1,
-        backoff_seconds: float = 0.5,
+        attempts: int = ATTEMPTS,
+        backoff_seconds: float = BACKOFF_SECONDS,
         timeout_seconds: float = 300.0,
         cancelled: Callable[[], bool] = never,
         spent: Spent | None = None,
@@ -74,18 +79,18 @@ class Calls:
         self.window_tokens = window_tokens
         self.spent = spent or Spent()
         self.notes: list[str] = []
-        self._model, self._fallback = model, fallback
+        self._models = [model, *fallbacks]
         self._left, self._attempts, self._backoff_seconds = max_calls, attempts, backoff_seconds
         self._deadline = time.monotonic() + timeout_seconds
         self._cancelled_by_caller = cancelled
-        self._stopped = threading.Event()
+        self._stopped_at: float | None = None
         self._changing = threading.Lock()
         self._shrinks = 0
 
     @property
     def model_name(self) -> str:
         """Who is asked now."""
-        return self._model.name
+        return self._models[0].name
 
     @property
     def left(self) -> int:
@@ -93,8 +98,9 @@ class Calls:
         return self._left
 
     def stop(self) -> None:
-        """End the calls that run, and allow no more: one of several at once has failed."""
-        self._stopped.set()
+        """Begin no more answers, and soon end those that are waited for: one of several at once has failed."""
+        with self._changing:
+            self._stopped_at = self._stopped_at or time.monotonic()
 
     def ask(self, prompt: Sequence[ChatMessage]) -> Completion:
         """One answer.
@@ -105,20 +111,22 @@ class Calls:
             SummaryFailed: There is no time or no call left.
             UpstreamFailed: The provider failed, as often as it was tried.
         """
+        if self._stopped_at is not None:
+            raise _ended()
         tries = 0
         while True:
             model = self._next_model()
             tries += 1
             try:
                 return self._counted(model.complete(prompt, timeout_seconds=self._seconds, cancelled=self._cancelled))
-            except (CallCancelled, ContextOverflow):
-                raise
-            except ModelUnavailable as error:
-                self._replace(model, error)
-                tries -= 1
             except UpstreamFailed as error:
-                wait_seconds = self._backoff_seconds * 2.0 ** (tries - 1)
-                if tries >= self._attempts or error.kind not in _PASSING or wait_seconds >= self._seconds:
+                self._count_failed(error)
+                if isinstance(error, ModelUnavailable):
+                    self._replace(model, error)
+                    tries = 0
+                    continue
+                wait_seconds = self._wait_seconds(error, tries)
+                if tries >= self._attempts or not error.transient or wait_seconds >= self._seconds:
                     raise
                 self._pause(wait_seconds)
 
@@ -146,7 +154,7 @@ class Calls:
 
     def _next_model(self) -> ChatModel:
         if self._cancelled():
-            raise CallCancelled("The summary was cancelled. Nothing was changed.")
+            raise _ended()
         with self._changing:
             if self._seconds <= 0:
                 raise SummaryFailed(failure("there is no time left", "allow it more time"), kind="timeout")
@@ -157,41 +165,57 @@ class Calls:
                 )
             self._left -= 1
             self.spent.requests += 1
-            return self._model
+            return self._models[0]
 
     def _counted(self, completion: Completion) -> Completion:
         with self._changing:
-            self.spent.requests += completion.tries - 1
             self.spent.input_tokens += completion.usage.input_tokens
             self.spent.output_tokens += completion.usage.output_tokens
         return completion
 
+    def _count_failed(self, error: UpstreamFailed) -> None:
+        with self._changing:
+            self.spent.failed += error.sent
+            self.spent.requests -= not error.sent
+
+    def _wait_seconds(self, error: UpstreamFailed, tries: int) -> float:
+        doubled = self._backoff_seconds * 2.0 ** (tries - 1)
+        return min(doubled if error.retry_after_seconds is None else error.retry_after_seconds, LONGEST_WAIT_SECONDS)
+
     def _replace(self, model: ChatModel, error: ModelUnavailable) -> None:
-        """Ask the fallback from now on.
+        """Ask the next model from now on.
 
         Raises:
-            ModelUnavailable: There is none, or it was the one that cannot be used.
+            ModelUnavailable: There is none.
         """
-        window_tokens = self._fallback.context_window() if self._fallback else None
         with self._changing:
-            if self._model is not model:
+            if self._models[0] is not model:
                 return
-            if self._fallback is None or self._fallback is model:
+            if len(self._models) == 1:
                 raise error
-            self._model = self._fallback
+            del self._models[0]
+            next_model = self._models[0]
+            self.notes.append(f"The model {model.name} cannot be used ({error.kind}); {next_model.name} was asked.")
+        window_tokens = next_model.context_window()
+        with self._changing:
             self.window_tokens = min(self.window_tokens, window_tokens or self.window_tokens)
-            self.notes.append(f"The model {model.name} cannot be used; {self._fallback.name} was asked instead.")
 
     @property
     def _seconds(self) -> float:
         return self._deadline - time.monotonic()
 
     def _cancelled(self) -> bool:
-        return self._stopped.is_set() or self._cancelled_by_caller()
+        stopped = self._stopped_at is not None and time.monotonic() > self._stopped_at + _GRACE_SECONDS
+        return stopped or self._cancelled_by_caller()
 
     def _pause(self, seconds: float) -> None:
-        for _ in itertools.takewhile(lambda _: not self._cancelled(), range(max(1, int(seconds / _POLL_SECONDS)))):
-            time.sleep(min(seconds, _POLL_SECONDS))
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not self._cancelled():
+            time.sleep(min(left, _POLL_SECONDS))
+
+
+def _ended() -> CallCancelled:
+    return CallCancelled("The summary was cancelled. Nothing was changed.")
 
 
 def failure(what: str, remedy: str) -> str:

@@ -50,7 +50,7 @@ def summarize(
     *,
     window_tokens: int,
     check: Check = accepted,
-    fallback_model: ChatModel | None = None,
+    fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
     cancelled: Callable[[], bool] = never,
     spent: Spent | None = None,
@@ -64,7 +64,7 @@ def summarize(
         window_tokens: What the model takes, prompt and answer together.
         check: Says what is wrong with the whole text, a sentence each; empty for nothing. What it says goes into the
             prompt of the next try. It is also given how the prompts differed from the messages.
-        fallback_model: Who writes if the model cannot be used at all.
+        fallbacks: Who writes if the model, and those before, cannot be used at all.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
         spent: Counted on, see `Calls`.
@@ -77,7 +77,7 @@ def summarize(
     calls = Calls(
         model,
         window_tokens=window_tokens,
-        fallback=fallback_model,
+        fallbacks=fallbacks,
         max_calls=rules.max_calls,
         attempts=rules.attempts,
         backoff_seconds=rules.backoff_seconds,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from memory_service.compaction.calls import ATTEMPTS, BACKOFF_SECONDS
 from memory_service.compaction.chunks import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
 from memory_service.compaction.transcript import TOOL_OUTPUT_CHARS
@@ -34,9 +35,9 @@ class SummaryRules:
         without_oversized: Whether a message that is too large gives way to a note; else it is a failure.
         condense: Whether a summary over its target is summarised again, instead of being cut or refused.
         retries: Further answers asked for after one that was refused, with the reasons.
-        attempts: Tries for a call whose provider failed, beside those of the model itself.
+        attempts: Tries for an answer whose provider failed in a way that may pass.
         backoff_seconds: The wait before the second of them; it doubles each time.
-        max_calls: The most calls for one summary.
+        max_calls: The most requests for one summary.
         keep_partial: Whether the summary of the first chunks is kept, marked, when a later one fails.
     """
 
@@ -55,8 +56,8 @@ class SummaryRules:
     without_oversized: bool = True
     condense: bool = False
     retries: int = 1
-    attempts: int = 1
-    backoff_seconds: float = 0.5
+    attempts: int = ATTEMPTS
+    backoff_seconds: float = BACKOFF_SECONDS
     max_calls: int = 24
     keep_partial: bool = False
 

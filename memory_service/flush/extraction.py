@@ -69,7 +69,7 @@ def extracted(
     model: ChatModel,
     *,
     instructions: str = "",
-    fallback_model: ChatModel | None = None,
+    fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = 300.0,
     cancelled: Callable[[], bool] = never,
 ) -> list[Candidate]:
@@ -79,7 +79,7 @@ def extracted(
         stretch: Messages of a session, in order.
         model: Who reads them.
         instructions: What to look at in particular.
-        fallback_model: Who reads from then on if `model` cannot be used at all.
+        fallbacks: Who reads from then on if `model`, and those before, cannot be used at all.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
 
@@ -96,7 +96,7 @@ def extracted(
     calls = Calls(
         model,
         window_tokens=model.context_window() or DEFAULT_WINDOW_TOKENS,
-        fallback=fallback_model,
+        fallbacks=fallbacks,
         max_calls=MAX_CALLS,
         timeout_seconds=timeout_seconds,
         cancelled=cancelled,

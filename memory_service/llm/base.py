@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypedDict
 
-# What all tries for one answer may take together.
+# What all calls for one piece of work may take together.
 SAFETY_TIMEOUT_SECONDS = 300.0
 
 
@@ -49,7 +49,6 @@ class Completion:
         finish_reason: Why it ended: "stop", "length", "tool_calls", "content_filter", or a provider's own word.
         model: The model that answered, by the name of the setting: the fallback, if that one did.
         tool_calls_present: Whether it called a tool, though none was offered.
-        tries: Requests that were sent for this answer.
     """
 
     text: str
@@ -57,7 +56,6 @@ class Completion:
     usage: Usage
     model: str
     tool_calls_present: bool = False
-    tries: int = 1
 
 
 def never() -> bool:
@@ -81,13 +79,13 @@ class ChatModel(Protocol):
         timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
         cancelled: Callable[[], bool] = never,
     ) -> Completion:
-        """Ask for one answer; tools are never offered.
+        """Ask for one answer by one request, which is not tried again; tools are never offered.
 
         Args:
             messages: The whole prompt.
             max_output_tokens: The longest answer wanted; None leaves it to the model.
-            timeout_seconds: For all tries together.
-            cancelled: Asked before, between and during tries; once true, the call ends.
+            timeout_seconds: How long to wait for the answer.
+            cancelled: Asked before and during the call; once true, it ends.
 
         Raises:
             ContextOverflow: The prompt, or prompt and answer, do not fit the model's window.

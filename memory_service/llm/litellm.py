@@ -2,19 +2,18 @@
 
 Invariants: the only requests are the ones to `api_base`, or to the model's provider where none is set; tools
 are never sent; nothing is printed; every exception of litellm ends here, and no text of a message or a key is
-in the errors that leave. Tries, waits and the time for all of them are ours: litellm retries nothing.
+in the errors that leave. One call is one request: litellm retries nothing, and neither does this module.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 from indexer.embeddings.litellm_package import litellm_package, told_failure
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
@@ -38,48 +37,9 @@ _KIND_OF_CLASS: dict[str, FailureKind] = {
     "ImportError": "unsupported",
     "ModuleNotFoundError": "unsupported",
     "Timeout": "timeout",
+    "TimeoutError": "timeout",
     "APIConnectionError": "unavailable",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
-    """Whom to ask."""
-
-    model: str
-    api_base: str | None
-    api_key: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
-    """What one call of `complete` wants."""
-
-    messages: Sequence[ChatMessage]
-    max_output_tokens: int | None
-    deadline: float
-    cancelled: Callable[[], bool]
-
-    @property
-    def seconds_left(self) -> float:
-        return self.deadline - time.monotonic()
-
-    def check(self) -> None:
-        """End the call if it was cancelled.
-
-        Raises:
-            CallCancelled: It was.
-        """
-        if self.cancelled():
-            raise CallCancelled("The call to the model was cancelled. Nothing was changed.")
-
-
-class _Failed(Exception):
-    """One try failed; the cause is litellm's exception."""
-
-    def __init__(self, failure: ProviderFailure) -> None:
-        super().__init__(failure.kind)
-        self.failure = failure
 
 
 class LiteLLMModel:
@@ -89,38 +49,15 @@ class LiteLLMModel:
         model: Such as "openai/gpt-4o-mini", "anthropic/claude-haiku-4-5" or "ollama/llama3.1".
         api_base: Where it is served, if not at its provider's own address.
         api_key: Its key, if not in the variable that its provider names.
-        fallback: A model to ask instead where this one cannot be used: no key, no credit, no such model, or
-            not able to do what was asked. One of the same provider shares address and key; one of another
-            provider uses that one's own address and the key from the environment.
-        retries: Further tries after a failure that may pass: 408, 409, 429, 5xx and broken connections.
-        backoff_seconds: The wait before the first of them; it doubles each time and varies by a quarter.
-        longest_wait_seconds: The most that is waited at once, whatever `Retry-After` says.
-        try_timeout_seconds: For one try; by default, what is left of the time for all.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_base: str | None = None,
-        api_key: str | None = None,
-        fallback: str | None = None,
-        retries: int = 3,
-        backoff_seconds: float = 0.5,
-        longest_wait_seconds: float = 30.0,
-        try_timeout_seconds: float | None = None,
-    ) -> None:
-        self._target = _Target(model=model, api_base=api_base, api_key=api_key)
-        self._fallback = fallback
-        self._retries = retries
-        self._backoff_seconds = backoff_seconds
-        self._longest_wait_seconds = longest_wait_seconds
-        self._try_timeout_seconds = try_timeout_seconds
+    def __init__(self, model: str, *, api_base: str | None = None, api_key: str | None = None) -> None:
+        self._model, self._api_base, self._api_key = model, api_base, api_key
 
     @property
     def name(self) -> str:
         """See `ChatModel`."""
-        return self._target.model
+        return self._model
 
     def complete(
         self,
@@ -131,94 +68,57 @@ class LiteLLMModel:
         cancelled: Callable[[], bool] = never,
     ) -> Completion:
         """See `ChatModel`."""
-        call = _Call(
-            messages=messages,
-            max_output_tokens=max_output_tokens,
-            deadline=time.monotonic() + timeout_seconds,
-            cancelled=cancelled,
-        )
-        try:
-            return self._ask(self._target, call)
-        except ModelUnavailable:
-            if not self._fallback or not _is_installed():
-                raise
-        return self._ask(_fallback_target(self._target, self._fallback), call)
-
-    def context_window(self) -> int | None:
-        """See `ChatModel`; from litellm's table, which is part of the package."""
-        known = _known(self._target.model)
-        window = known.get("max_input_tokens")
-        return window if isinstance(window, int) and window > 0 else None
-
-    def count_tokens(self, messages: Sequence[ChatMessage]) -> int | None:
-        """See `ChatModel`; for OpenAI's models, whose tokenizers litellm has; others it would fetch."""
-        if _known(self._target.model).get("litellm_provider") not in ("openai", "azure"):
-            return None
-        name = self._target.model.rpartition("/")[2]
-        return int(_litellm().token_counter(model=name, messages=[dict(message) for message in messages]))
-
-    def _ask(self, target: _Target, call: _Call) -> Completion:
-        """Try until it answers, or trying on is no use."""
-        tries = 0
-        while True:
-            call.check()
-            tries += 1
-            try:
-                return replace(self._try(target, call), tries=tries)
-            except _Failed as failed:
-                wait_seconds = self._wait_seconds(failed.failure, tries)
-                hopeless = tries > self._retries or not failed.failure.transient
-                if hopeless or wait_seconds >= call.seconds_left:
-                    raise _error(failed.failure, target.model, tries) from failed.__cause__
-            _pause(wait_seconds, call)
-
-    def _wait_seconds(self, failure: ProviderFailure, tries: int) -> float:
-        if failure.retry_after_seconds is not None:
-            return min(failure.retry_after_seconds, self._longest_wait_seconds)
-        wanted = self._backoff_seconds * 2.0 ** (tries - 1) * random.uniform(0.75, 1.25)
-        return min(wanted, self._longest_wait_seconds)
-
-    def _try(self, target: _Target, call: _Call) -> Completion:
+        _check(cancelled)
         litellm = _litellm()
-        seconds = max(min(call.seconds_left, self._try_timeout_seconds or call.seconds_left), 0.001)
-        optional = {"api_base": target.api_base, "api_key": target.api_key, "max_tokens": call.max_output_tokens}
+        optional = {"api_base": self._api_base, "api_key": self._api_key, "max_tokens": max_output_tokens}
         future = _LOOP.run(
             litellm.acompletion(
-                model=target.model,
-                messages=[dict(message) for message in call.messages],
-                timeout=seconds,
+                model=self._model,
+                messages=[dict(message) for message in messages],
+                timeout=max(timeout_seconds, 0.001),
                 max_retries=0,
                 num_retries=0,
                 **{name: value for name, value in optional.items() if value is not None},
             )
         )
         try:
-            return _completion(_answer(future, seconds, call), target.model)
-        except (CallCancelled, _Failed):
+            return _completion(_answer(future, timeout_seconds, cancelled), self._model)
+        except CallCancelled:
             raise
         except Exception as error:  # litellm's have no common base, and its defects come as anything
-            raise _Failed(_failure(error)) from error
+            raise _error(_failure(error), self._model) from error
+
+    def context_window(self) -> int | None:
+        """See `ChatModel`; from litellm's table, which is part of the package."""
+        known = _known(self._model)
+        window = known.get("max_input_tokens")
+        return window if isinstance(window, int) and window > 0 else None
+
+    def count_tokens(self, messages: Sequence[ChatMessage]) -> int | None:
+        """See `ChatModel`; for OpenAI's models, whose tokenizers litellm has; others it would fetch."""
+        if _known(self._model).get("litellm_provider") not in ("openai", "azure"):
+            return None
+        name = self._model.rpartition("/")[2]
+        return int(_litellm().token_counter(model=name, messages=[dict(message) for message in messages]))
 
 
-def _answer(future: Future[Any], seconds: float, call: _Call) -> Any:
+def _answer(future: Future[Any], seconds: float, cancelled: Callable[[], bool]) -> Any:
     """Wait for an answer; whoever does not wait to its end closes the connection."""
     end = time.monotonic() + seconds
     try:
         # litellm keeps the time too, and tells more of what happened: it gets a moment to do so.
         while not wait([future], _POLL_SECONDS).done:
-            call.check()
+            _check(cancelled)
             if time.monotonic() > end + 4 * _POLL_SECONDS:
-                raise _Failed(ProviderFailure(kind="timeout", transient=True))
+                raise TimeoutError
         return future.result()
     finally:
         future.cancel()
 
 
-def _pause(seconds: float, call: _Call) -> None:
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        call.check()
-        time.sleep(min(left, _POLL_SECONDS))
+def _check(cancelled: Callable[[], bool]) -> None:
+    if cancelled():
+        raise CallCancelled("The call to the model was cancelled. Nothing was changed.")
 
 
 # --- litellm's values into ours ------------------------------------------------------------------------------------
@@ -263,7 +163,7 @@ def _failure(error: Exception) -> ProviderFailure:
     return failure if told.wait_seconds is None else replace(failure, retry_after_seconds=told.wait_seconds)
 
 
-def _error(failure: ProviderFailure, model: str, tries: int) -> UpstreamFailed:
+def _error(failure: ProviderFailure, model: str) -> UpstreamFailed:
     """The error for a failure. What the provider said stays out: it may quote the prompt."""
     if failure.kind == "token_overflow":
         return ContextOverflow(
@@ -273,9 +173,13 @@ def _error(failure: ProviderFailure, model: str, tries: int) -> UpstreamFailed:
             requested_tokens=failure.requested_tokens,
         )
     what, remedy = SAYINGS[failure.kind]
-    times = f" ({tries} tries)" if tries > 1 else ""
     cause = ModelUnavailable if failure.kind in _HOPELESS else UpstreamFailed
-    return cause(f"The model {model} {what}{times}. {remedy}", kind=failure.kind)
+    return cause(
+        f"The model {model} {what}. {remedy}",
+        kind=failure.kind,
+        transient=failure.transient,
+        retry_after_seconds=failure.retry_after_seconds,
+    )
 
 
 def _sizes(failure: ProviderFailure) -> str:
@@ -295,15 +199,8 @@ def _litellm() -> Any:
         raise ModelUnavailable(
             f"Chat models need the package {error.name or 'litellm'}, which cannot be imported. {_INSTALL}",
             kind="unsupported",
+            sent=False,
         ) from error
-
-
-def _is_installed() -> bool:
-    try:
-        _litellm()
-    except ModelUnavailable:
-        return False
-    return True
 
 
 def _known(model: str) -> dict[str, Any]:
@@ -314,18 +211,6 @@ def _known(model: str) -> dict[str, Any]:
     provider, _, rest = model.partition("/")
     entry = table.get(rest, {})
     return entry if str(entry.get("litellm_provider", "")).startswith(provider) else {}
-
-
-def _fallback_target(target: _Target, model: str) -> _Target:
-    if _provider(model) == _provider(target.model):
-        return replace(target, model=model)
-    return _Target(model=model, api_base=None, api_key=None)
-
-
-def _provider(model: str) -> str:
-    """The provider that a name stands for; names without one are known to litellm, or stand for themselves."""
-    provider, slash, _ = model.partition("/")
-    return provider if slash else cast(str, _known(model).get("litellm_provider", model))
 
 
 class _Loop:

@@ -40,12 +40,12 @@ class Models:
     Attributes:
         summaries: Writes summaries.
         memories: Finds memories.
-        fallback: Asked when one of them cannot.
+        fallbacks: Asked when one of them cannot, the first one first.
     """
 
     summaries: ChatModel | None = None
     memories: ChatModel | None = None
-    fallback: ChatModel | None = None
+    fallbacks: tuple[ChatModel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from indexer import Embedder
@@ -80,7 +80,7 @@ class Compactor:
 
     Args:
         model: Writes summaries; None for rules alone.
-        fallback_model: Asked when the first cannot.
+        fallbacks: Asked when it cannot, the first one first.
         embedder: Helps the rules to choose; None for words alone.
         timeout_seconds: For all calls of one compaction.
     """
@@ -89,12 +89,12 @@ class Compactor:
         self,
         *,
         model: ChatModel | None = None,
-        fallback_model: ChatModel | None = None,
+        fallbacks: Sequence[ChatModel] = (),
         embedder: Embedder | None = None,
         timeout_seconds: float = 300.0,
     ) -> None:
         self.model = model
-        self._fallback_model = fallback_model
+        self._fallbacks = fallbacks
         self._embedder = embedder
         self._timeout_seconds = timeout_seconds
 
@@ -210,7 +210,7 @@ class Compactor:
             model,
             window_tokens=model.context_window() or preset.summariser_window_tokens,
             check=faults,
-            fallback_model=self._fallback_model,
+            fallbacks=self._fallbacks,
             timeout_seconds=self._timeout_seconds,
             cancelled=cancelled,
             spent=spent,

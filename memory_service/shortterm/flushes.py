@@ -169,7 +169,7 @@ class Flushes:
                 stretch,
                 model,
                 instructions=instructions,
-                fallback_model=self._bench.shared.models.fallback,
+                fallbacks=self._bench.shared.models.fallbacks,
                 timeout_seconds=self._bench.shared.settings.llm_timeout_seconds,
                 cancelled=cancelled,
             )

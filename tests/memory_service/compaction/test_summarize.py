@@ -31,6 +31,7 @@ ROLLING = SummaryRules(style="rolling", headings=())
 PARTS = SummaryRules(style="parts", headings=(), concurrent=True, merge_by_model=False, condense=True)
 SECTIONS = SummaryRules(style="sections", headings=OPENCODE_HEADINGS)
 DOWN = UpstreamFailed("It is down. Try again.", kind="unavailable")
+PASSING = UpstreamFailed("It is down. Try again.", kind="unavailable", transient=True)
 OVER = ContextOverflow("Too long. Send less.")
 
 
@@ -49,7 +50,7 @@ def written(
     asked_for = SummaryRequest(messages=tuple(messages or chat(3)), **request)  # type: ignore[arg-type]
     summary = summarize(
         asked_for, rules, model, window_tokens=window, check=check, cancelled=cancelled, timeout_seconds=timeout,
-        fallback_model=fallback,
+        fallbacks=(fallback,) if fallback else (),
     )  # fmt: skip
     for prompt in model.requests:
         assert prompt_tokens(prompt) < window
@@ -530,7 +531,7 @@ def test_cancelling_between_calls() -> None:
 
 
 def test_attempts_wait_longer_each_time() -> None:
-    model = ScriptedModel(DOWN, DOWN, GOOD)
+    model = ScriptedModel(PASSING, PASSING, GOOD)
     begun = time.monotonic()
     summary = written(model, SummaryRules(attempts=3, backoff_seconds=0.05))
     assert summary.text == GOOD and summary.calls == 3
@@ -634,8 +635,9 @@ def test_a_real_overflow_is_learned_from(provider: str) -> None:
 @quiet
 def test_real_parts_at_once_and_real_failures() -> None:
     with ScriptedServer("one", "one", Failure(status=503, body="down"), "one", "one") as server:
-        model = LiteLLMModel("openai/any", api_base=server.url, api_key="any", backoff_seconds=0.01)
-        summary = summarize(SummaryRequest(messages=chat(20)), PARTS, model, window_tokens=32_000)
+        model = LiteLLMModel("openai/any", api_base=server.url, api_key="any")
+        rules = replace(PARTS, backoff_seconds=0.01)
+        summary = summarize(SummaryRequest(messages=chat(20)), rules, model, window_tokens=32_000)
         assert summary.text == "one\n\none\n\none" and summary.calls == 4
     with ScriptedServer(Reply(tool_call="search"), Reply(text=GOOD, finish_reason="length")) as server:
         model = LiteLLMModel("openai/any", api_base=server.url, api_key="any")

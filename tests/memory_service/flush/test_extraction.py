@@ -150,7 +150,7 @@ def test_a_filtered_answer_is_not_asked_for_again() -> None:
 
 def test_the_fallback_reads_where_the_model_cannot_be_used() -> None:
     fallback = ScriptedModel("- Deploys go out on Tuesdays.", name="fallback")
-    found = extracted(TALK, ScriptedModel(ModelUnavailable("No key.")), fallback_model=fallback)
+    found = extracted(TALK, ScriptedModel(ModelUnavailable("No key.")), fallbacks=(fallback,))
     assert len(found) == len(fallback.requests) == 1
     with pytest.raises(ModelUnavailable):
         extracted(TALK, ScriptedModel(ModelUnavailable("No key.")))

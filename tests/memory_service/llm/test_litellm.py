@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import os
 import socket
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import ChatMessage, ChatModel, Usage
-from memory_service.llm.litellm import LiteLLMModel, _fallback_target, _Target
+from memory_service.llm.litellm import LiteLLMModel
 from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedServer, Step
 
 INSTALLED = importlib.util.find_spec("litellm") is not None
@@ -34,17 +33,12 @@ class Played:
 
     def __init__(self, server: ScriptedServer, **options: object) -> None:
         self.server = server
-        settings = {"api_base": server.url, "api_key": KEY, "backoff_seconds": 0.01, **options}
+        settings = {"api_base": server.url, "api_key": KEY, **options}
         self.model = LiteLLMModel("openai/any", **settings)  # type: ignore[arg-type]
 
     @property
     def tries(self) -> int:
         return len(self.server.requests)
-
-    @property
-    def pauses(self) -> list[float]:
-        at = [request.at_seconds for request in self.server.requests]
-        return [later - earlier for earlier, later in itertools.pairwise(at)]
 
 
 Play = Callable[..., Played]
@@ -103,7 +97,7 @@ def run(code: str, **environment: str) -> str:
 def test_an_answer(play: Play, capfd: pytest.CaptureFixture[str]) -> None:
     played = play(Reply(text="A summary.", input_tokens=50, output_tokens=3, cached_tokens=40))
     answer = played.model.complete(MESSAGES, max_output_tokens=99)
-    assert (answer.text, answer.finish_reason, answer.model, answer.tries) == ("A summary.", "stop", "openai/any", 1)
+    assert (answer.text, answer.finish_reason, answer.model) == ("A summary.", "stop", "openai/any")
     assert answer.usage == Usage(input_tokens=50, output_tokens=3, cached_tokens=40)
     assert not answer.tool_calls_present
     (request,) = played.server.requests
@@ -136,7 +130,7 @@ def test_what_the_caller_has_to_judge_is_reported(play: Play) -> None:
 @needs_litellm
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "moonshot", "vllm", "llamacpp"])
 def test_an_overflow_is_told_with_its_numbers_and_not_tried_again(play: Play, provider: str) -> None:
-    played = play(Failure.named(provider), fallback="openai/other")
+    played = play(Failure.named(provider))
     error = failure_of(played.model)
     assert isinstance(error, ContextOverflow)
     assert (error.window_tokens, error.requested_tokens) == (131_072, 140_000)
@@ -162,7 +156,7 @@ def test_an_overflow_without_all_numbers(play: Play, provider: str) -> None:
 def test_what_no_waiting_mends_is_not_tried_again(play: Play, failure: Failure, kind: str) -> None:
     played = play(failure)
     error = failure_of(played.model)
-    assert (type(error), error.kind, played.tries) == (ModelUnavailable, kind, 1)
+    assert (type(error), error.kind, error.transient, played.tries) == (ModelUnavailable, kind, False, 1)
 
 
 @needs_litellm
@@ -192,65 +186,30 @@ def test_other_refusals_are_not_tried_again(play: Play, failure: Failure, kind: 
     [Failure(), BUSY, Failure(status=502, body="<html>Bad Gateway</html>"), Failure.named("rate_limit"), Cut(),
      Failure(status=408), Failure(status=409)],
 )  # fmt: skip
-def test_what_may_pass_is_tried_again(play: Play, step: Step) -> None:
-    played = play(step, step, "At last.")
-    answer = played.model.complete(MESSAGES)
-    assert (answer.text, answer.tries, played.tries) == ("At last.", 3, 3)
+def test_what_may_pass_is_said_to_and_left_to_the_caller(play: Play, step: Step) -> None:
+    played = play(step, "Never.")
+    assert failure_of(played.model).transient and played.tries == 1
 
 
 @needs_litellm
-def test_tries_end(play: Play) -> None:
-    played = play(*[BUSY] * 9, retries=2)
-    error = failure_of(played.model)
-    assert (error.kind, played.tries) == ("unavailable", 3)
-    assert "(3 tries)" in str(error)
+def test_how_long_the_provider_asks_to_wait(play: Play) -> None:
+    played = play(Failure(status=429, headers={"Retry-After": "20"}), BUSY)
+    assert failure_of(played.model).retry_after_seconds == 20
+    assert failure_of(played.model).retry_after_seconds is None
 
 
 @needs_litellm
-def test_waits_double(play: Play) -> None:
-    played = play(BUSY, BUSY, BUSY, "Yes.", backoff_seconds=0.1)
-    played.model.complete(MESSAGES)
-    for pause, wanted in zip(played.pauses, (0.1, 0.2, 0.4), strict=True):
-        assert 0.75 * wanted <= pause
-
-
-@needs_litellm
-def test_retry_after_is_waited_for_and_capped(play: Play) -> None:
-    busy = Failure(status=429, headers={"Retry-After": "0.4"})
-    long = Failure(status=429, headers={"Retry-After": "3600"})
-    played = play(busy, long, "Yes.", longest_wait_seconds=0.6)
-    assert played.model.complete(MESSAGES).text == "Yes."
-    assert played.pauses[0] >= 0.4
-    assert 0.6 <= played.pauses[1] < 20
-
-
-@needs_litellm
-def test_the_safety_timeout_is_for_all_tries(play: Play) -> None:
-    played = play(BUSY, Hang(seconds=30), "Too late.")
+def test_an_answer_has_its_time(play: Play) -> None:
+    played = play(Hang(seconds=30), "Too late.")
     started = time.monotonic()
     assert failure_of(played.model, timeout_seconds=0.6).kind == "timeout"
     assert time.monotonic() - started < 5
-    assert played.tries == 2
+    assert played.tries == 1
 
 
 @needs_litellm
-def test_nothing_is_waited_for_that_comes_too_late(play: Play) -> None:
-    played = play(Failure(status=429, headers={"Retry-After": "20"}), "Too late.")
-    started = time.monotonic()
-    assert failure_of(played.model, timeout_seconds=5).kind == "rate_limit"
-    assert time.monotonic() - started < 4
-
-
-@needs_litellm
-def test_one_try_may_have_its_own_time(play: Play) -> None:
-    played = play(Hang(seconds=30), "Yes.", try_timeout_seconds=0.3)
-    assert played.model.complete(MESSAGES).tries == 2
-
-
-@needs_litellm
-@pytest.mark.parametrize("script", [(Hang(seconds=30),), (Failure(status=429, headers={"Retry-After": "20"}),)])
-def test_cancelling_from_another_thread_ends_a_try_and_a_wait(play: Play, script: tuple[Step, ...]) -> None:
-    played, stop, raised = play(*script), threading.Event(), list[BaseException]()
+def test_cancelling_from_another_thread_ends_a_call(play: Play) -> None:
+    played, stop, raised = play(Hang(seconds=30)), threading.Event(), list[BaseException]()
 
     def ask() -> None:
         try:
@@ -309,42 +268,6 @@ def test_calls_from_many_threads(play: Play) -> None:
     assert sorted(answers, key=int) == [f"{number}" for number in range(16)]
 
 
-# --- another model ---
-
-
-@needs_litellm
-@pytest.mark.parametrize("status", [401, 402, 404])
-def test_another_model_answers_where_the_first_cannot_be_used(play: Play, status: int) -> None:
-    played = play(Failure(status=status, body="no"), "Yes.", fallback="openai/other")
-    answer = played.model.complete(MESSAGES)
-    assert (answer.text, answer.model) == ("Yes.", "openai/other")
-    assert [request.body["model"] for request in played.server.requests] == ["any", "other"]
-
-
-@needs_litellm
-def test_another_model_does_not_answer_where_the_first_may_come_back(play: Play) -> None:
-    played = play(BUSY, fallback="openai/other", retries=0)
-    assert failure_of(played.model).kind == "unavailable"
-    assert played.tries == 1
-
-
-@needs_litellm
-def test_the_error_is_that_of_the_last_model(play: Play) -> None:
-    played = play(Failure(status=401, body="no"), Failure(status=402, body="no"), fallback="openai/other")
-    error = failure_of(played.model)
-    assert error.kind == "quota"
-    assert "openai/other" in str(error)
-
-
-@needs_litellm
-def test_a_key_stays_with_its_provider() -> None:
-    target = _Target(model="openai/any", api_base="http://127.0.0.1:1/v1", api_key=KEY)
-    assert _fallback_target(target, "gpt-4o-mini") == _Target(
-        model="gpt-4o-mini", api_base="http://127.0.0.1:1/v1", api_key=KEY
-    )
-    assert _fallback_target(target, "anthropic/any") == _Target(model="anthropic/any", api_base=None, api_key=None)
-
-
 # --- what is known of models ---
 
 
@@ -382,8 +305,7 @@ def test_no_key_at_all(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    model = LiteLLMModel("openai/any", api_base=f"http://127.0.0.1:{port}/v1", api_key=KEY, retries=1,
-                         backoff_seconds=0.01)  # fmt: skip
+    model = LiteLLMModel("openai/any", api_base=f"http://127.0.0.1:{port}/v1", api_key=KEY)
     assert failure_of(model).kind == "unavailable"
 
 
@@ -416,8 +338,8 @@ def test_the_first_use_sets_what_keeps_it_offline_and_quiet() -> None:
 
 def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "litellm", None)
-    error = failure_of(LiteLLMModel("openai/any", fallback="openai/other"))
-    assert isinstance(error, ModelUnavailable)
+    error = failure_of(LiteLLMModel("openai/any"))
+    assert isinstance(error, ModelUnavailable) and not error.sent
     assert 'pip install "memory-service[llm]"' in str(error)
     with pytest.raises(ModelUnavailable):
         LiteLLMModel("openai/any").context_window()

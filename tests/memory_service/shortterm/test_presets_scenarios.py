@@ -277,9 +277,9 @@ def test_ponybunny_summarises_again_what_is_too_long(rooms: Rooms) -> None:
 
 
 def test_ponybunny_asks_the_cheaper_model_on_a_capability_error_and_tries_three_times(rooms: Rooms) -> None:
-    passing = UpstreamFailed("Try later.", kind="unavailable")
+    passing = UpstreamFailed("Try later.", kind="unavailable", transient=True)
     cheap = ScriptedModel(passing, passing, *["From the cheap one."] * 3, name="cheap")
-    models = Models(summaries=ScriptedModel(*[ModelUnavailable("No such model.")] * 3), fallback=cheap)
+    models = Models(summaries=ScriptedModel(*[ModelUnavailable("No such model.")] * 3), fallbacks=(cheap,))
     room = rooms(context_window=16_000, models=models, compaction=preset("ponybunny"), flush=OFF)
     room.talk(20, 150)
     made = room.compact(force=True)
