@@ -190,7 +190,7 @@ class CompactionReceipt(Answer):
     method: str = Field(description="Who wrote the summary: model, extractive, note, engine, or none.")
     model: str | None
     prompt_version: str | None
-    calls: int = Field(description="Requests to a model.")
+    calls: int = Field(description="Requests to a model, those that failed included.")
     input_tokens: int = Field(description="What the provider counted for them.")
     output_tokens: int
     duration_ms: int
@@ -244,6 +244,9 @@ class Flush(Answer):
     messages: tuple[int, int] | None = Field(description="The first and the last message that were searched.")
     prompt: str | None = None
     system_prompt: str | None = None
+    calls: int = Field(default=0, description="Requests to a model, those that failed included.")
+    input_tokens: int = Field(default=0, description="What the provider counted for them.")
+    output_tokens: int = 0
     degraded: Degraded = Field(default=[])
 
 

@@ -141,6 +141,9 @@ def flush(made: flushes.FlushReport) -> Flush:
         messages=made.messages,
         prompt=asked.prompt if asked else None,
         system_prompt=asked.system_prompt if asked else None,
+        calls=made.calls,
+        input_tokens=made.input_tokens,
+        output_tokens=made.output_tokens,
         degraded=list(made.degraded),
     )
 

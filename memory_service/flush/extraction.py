@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memory_service.compaction.calls import Calls
+from memory_service.compaction.calls import Calls, Spent
 from memory_service.compaction.chunks import SAFETY, first_chunk, grouped
 from memory_service.compaction.consent import claims_of, is_granted
 from memory_service.compaction.identifiers import Identifier, find_identifiers
@@ -72,6 +72,7 @@ def extracted(
     fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = 300.0,
     cancelled: Callable[[], bool] = never,
+    spent: Spent | None = None,
 ) -> list[Candidate]:
     """The facts that a model finds worth keeping.
 
@@ -82,6 +83,7 @@ def extracted(
         fallbacks: Who reads from then on if `model`, and those before, cannot be used at all.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
+        spent: Counted on, see `Calls`.
 
     Raises:
         CallCancelled: `cancelled` became true.
@@ -100,6 +102,7 @@ def extracted(
         max_calls=MAX_CALLS,
         timeout_seconds=timeout_seconds,
         cancelled=cancelled,
+        spent=spent,
     )
     reader = _Reader(calls=calls, instructions=instructions, messages={each.seq: each for each in read})
     found = list(_all_found(reader, entries))

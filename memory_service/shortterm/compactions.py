@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from memory_service.compaction.calls import Spent
 from memory_service.engines import CompactCall
 from memory_service.errors import CallCancelled, Conflict, MemoryServiceError, NotFound
 from memory_service.hooks import Intent
@@ -77,7 +78,7 @@ class Compactions:
         with self._bench.alone(session_id, compacting=True):
             look = self._bench.look(session_id, preset=call.preset)
             if call.mode == "preview":
-                draft = self._draft(look, call, cancelled)
+                draft = self._draft(look, call, cancelled, Spent())
                 shown = replace(self._shown(look, call, draft, applied=None), messages=draft.view.messages)
                 return self._unlike_engine(session_id, shown)
             return self._applied(look, call, cancelled)
@@ -132,7 +133,9 @@ class Compactions:
         )
         return receipt_of_plan(plan, look.options, call.trigger, call.mode)
 
-    def _draft(self, look: Look, call: CompactionCall, cancelled: Callable[[], bool], more: str = "") -> Draft:
+    def _draft(
+        self, look: Look, call: CompactionCall, cancelled: Callable[[], bool], spent: Spent, more: str = ""
+    ) -> Draft:
         return self._compactor.draft(
             look.state,
             look.view(),
@@ -143,6 +146,7 @@ class Compactions:
             now=self._bench.now(),
             originals=look.session.originals(look.state),
             cancelled=cancelled,
+            spent=spent,
         )
 
     def _applied(self, look: Look, call: CompactionCall, cancelled: Callable[[], bool]) -> CompactionReceipt:
@@ -157,14 +161,14 @@ class Compactions:
         if verdict.refused is not None:
             raise Conflict(f"A hook refused the compaction: {verdict.refused.reason}")
         bench.tell("compaction_start", session_id, trigger=call.trigger, tokens_before=before)
-        outcome, started = "failed", time.monotonic()
+        outcome, started, spent = "failed", time.monotonic(), Spent()
         receipt: CompactionReceipt | None = None
         try:
             receipt = self._by_engine(look, call, before)
             if receipt is not None:
                 outcome = receipt.stage
                 return receipt
-            draft = self._draft(look, call, cancelled, verdict.instructions)
+            draft = self._draft(look, call, cancelled, spent, verdict.instructions)
             seq = look.session.commit(draft.made) if draft.made is not None else None
             receipt = self._shown(look, call, draft, applied=seq)
             receipt = replace(receipt, degraded=(*receipt.degraded, *verdict.failures))
@@ -190,7 +194,8 @@ class Compactions:
                 tokens_before=before,
                 tokens_after=receipt.tokens_after if receipt else before,
                 method=receipt.method if receipt else "none",
-                calls=receipt.calls if receipt else 0,
+                calls=spent.requests,
+                failed_calls=spent.failed,
                 pruned=len(receipt.cleared) + len(receipt.stripped) if receipt and receipt.applied else 0,
                 duration_ms=int((time.monotonic() - started) * 1000),
                 will_retry=call.will_retry,
@@ -232,7 +237,7 @@ class Compactions:
 
     def _shown(self, look: Look, call: CompactionCall, draft: Draft, *, applied: int | None) -> CompactionReceipt:
         if draft.made is None:
-            return receipt_of_plan(draft.plan, look.options, call.trigger, call.mode)
+            return receipt_of_plan(draft.plan, look.options, call.trigger, call.mode, summary=draft.summary)
         past = PastCompaction(
             seq=applied or 0, at=self._bench.now().isoformat(), compaction=draft.made, head=draft.head
         )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from memory_service.budget import ContextBudget
+from memory_service.compaction.calls import Spent
 from memory_service.config import FlushTable
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, UpstreamFailed
 from memory_service.flush.candidates import Candidate, find_candidates
@@ -50,6 +51,9 @@ class FlushReport:
         reason: Why it was done, or why nothing was.
         messages: The first and the last message that were searched; None for none.
         prompt: What the agent is asked, if it shall find the memories itself.
+        calls: Requests to a model, those that failed included.
+        input_tokens: What the provider counted for them.
+        output_tokens: The same for the answers.
     """
 
     path: str | None = None
@@ -59,6 +63,9 @@ class FlushReport:
     method: FlushMethod = "none"
     messages: tuple[int, int] | None = None
     prompt: AgentPrompt | None = None
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
     degraded: tuple[str, ...] = ()
 
 
@@ -123,19 +130,33 @@ class Flushes:
             verdict = bench.shared.hooks.ask(intent)
             if verdict.refused is not None:
                 raise Conflict(f"A hook refused the flush: {verdict.refused.reason}")
-            found = self._found(look, stretch, reply, verdict.instructions, cancelled)
-            report = self._written(look, stretch, found)
-            event = bench.shared.events.publish(
-                bench.workspace,
-                "flush",
-                session_id,
-                method=report.method,
-                written=len(report.written),
-                duplicates=report.duplicates,
-                path=report.path,
+            report, spent = FlushReport(), Spent()
+            try:
+                found = self._found(look, stretch, reply, verdict.instructions, cancelled, spent)
+                report = self._written(look, stretch, found)
+            finally:
+                self._tell(session_id, report, spent)
+            return replace(
+                report, calls=spent.requests, input_tokens=spent.input_tokens, output_tokens=spent.output_tokens
             )
-            bench.shared.hooks.tell("flush", event)
-            return report
+
+    def _tell(self, session_id: str, report: FlushReport, spent: Spent) -> None:
+        """Say what was done; of a flush that failed, the calls that were made for it."""
+        if report.method == "none" and not spent.requests:
+            return
+        shared = self._bench.shared
+        event = shared.events.publish(
+            self._bench.workspace,
+            "flush",
+            session_id,
+            method=report.method,
+            written=len(report.written),
+            duplicates=report.duplicates,
+            path=report.path,
+            calls=spent.requests,
+            failed_calls=spent.failed,
+        )
+        shared.hooks.tell("flush", event)
 
     def _found(
         self,
@@ -144,6 +165,7 @@ class Flushes:
         reply: str | None,
         instructions: str,
         cancelled: Callable[[], bool],
+        spent: Spent,
     ) -> _Found:
         if reply is not None:
             if is_silent(reply):
@@ -154,7 +176,7 @@ class Flushes:
             raise InvalidRequest("flush.mode is model, and no llm_model is set. Set one, or flush.mode = extractive.")
         if model is None or mode == "extractive":
             return self._by_rules(stretch)
-        return self._by_model(model, look.options.flush, stretch, instructions, cancelled)
+        return self._by_model(model, look.options.flush, stretch, instructions, cancelled, spent)
 
     def _by_model(
         self,
@@ -163,6 +185,7 @@ class Flushes:
         stretch: Sequence[Numbered],
         instructions: str,
         cancelled: Callable[[], bool],
+        spent: Spent,
     ) -> _Found:
         try:
             candidates = extracted(
@@ -172,6 +195,7 @@ class Flushes:
                 fallbacks=self._bench.shared.models.fallbacks,
                 timeout_seconds=self._bench.shared.settings.llm_timeout_seconds,
                 cancelled=cancelled,
+                spent=spent,
             )
         except UpstreamFailed as error:
             if table.mode == "model":

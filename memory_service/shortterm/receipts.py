@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from memory_service.compaction.plan import CompactionTrigger, Plan, Step
-from memory_service.compaction.summary import IdentifierPolicy
+from memory_service.compaction.summary import IdentifierPolicy, Summary
 from memory_service.engines import Compacted
 from memory_service.messages import Message
 from memory_service.sessions.records import Compaction, LedgerEntry
@@ -166,9 +166,14 @@ def engine_receipt(made: Compacted, look: Look, call: CompactionCall, before: in
 
 
 def receipt_of_plan(
-    plan: Plan, options: SessionOptions, trigger: CompactionTrigger, mode: CompactionMode = "apply"
+    plan: Plan,
+    options: SessionOptions,
+    trigger: CompactionTrigger,
+    mode: CompactionMode = "apply",
+    *,
+    summary: Summary | None = None,
 ) -> CompactionReceipt:
-    """The receipt of a compaction that was only planned, or found to be of no use."""
+    """The receipt of a compaction that was only planned, or found to be of no use after `summary` was written."""
     return CompactionReceipt(
         compaction_id=None,
         applied=False,
@@ -187,6 +192,10 @@ def receipt_of_plan(
         cleared=tuple(sorted(plan.cleared)),
         stripped=plan.stripped,
         steps=plan.steps,
+        calls=summary.calls if summary else 0,
+        input_tokens=summary.input_tokens if summary else 0,
+        output_tokens=summary.output_tokens if summary else 0,
+        notes=summary.notes if summary else (),
         window_tokens=options.window.tokens,
         window_source=options.window.source,
     )

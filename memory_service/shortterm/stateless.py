@@ -93,7 +93,8 @@ def compacted(
     )
     draft = compactor.draft(state, view, shape, options.preset, budget, wish, now=now, cancelled=cancelled)
     if draft.made is None:
-        return Stateless(messages=view.messages, receipt=receipt_of_plan(draft.plan, options, wish.trigger))
+        receipt = receipt_of_plan(draft.plan, options, wish.trigger, summary=draft.summary)
+        return Stateless(messages=view.messages, receipt=receipt)
     past = PastCompaction(seq=0, at=now.isoformat(), compaction=draft.made, head=draft.head)
     receipt = receipt_of_made(past, draft.plan, options, applied=True)
     return Stateless(messages=draft.view.messages, receipt=receipt)
