@@ -224,6 +224,11 @@ def fold(text: str) -> str:
     return text.lower() if text.isascii() else _unified(text, _accented())
 
 
+def simplified(text: str) -> str:
+    """A text as `fold` gives it, with Traditional characters as Simplified ones."""
+    return text.lower() if text.isascii() else _unified(text, _letters())
+
+
 def _unified(text: str, letters: _Letters) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold()
     return folded if folded.isascii() else "".join(map(letters.__getitem__, folded))

@@ -25,9 +25,9 @@ from indexer import (
     SyncReport,
 )
 from memory_service.errors import InvalidRequest
-from memory_service.flush.novelty import Fact, first_of_each, holds_all, probe, read_fact, stands_in
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 from memory_service.schemas import Order
+from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
 
 _log = logging.getLogger("memory_service.longterm")
 
@@ -258,7 +258,7 @@ class LongTermMemory:
         """
         facts = [read_fact(new.text) for new in news]
         known, missing = self._known(facts)
-        fresh = [at for at, is_first in enumerate(first_of_each(facts)) if is_first and at not in known]
+        fresh = [group[0] for group in groups_of(facts) if known.isdisjoint(group)]
         if not fresh:
             return [None] * len(news), missing
         entries = self.files.append_all([news[at] for at in fresh])

@@ -11,13 +11,13 @@ short stretch, and always within `MAX_ENTRIES` and `MAX_TOKENS`.
 from __future__ import annotations
 
 import datetime as dt
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from memory_service.flush.notes import Note, find_notes
 from memory_service.flush.speech import read_speech
 from memory_service.messages import Numbered
+from memory_service.text.similarity import groups_of, read_fact
 from memory_service.tokens import count_tokens, quarters
 
 SHARE = 0.34
@@ -28,11 +28,8 @@ ENTRY_CHARS = 14
 # Up to so many messages, or quarters of a token, nothing is left out for its size; from so many on the share holds.
 _SHORT_MESSAGES = 6, 12
 _SHORT_QUARTERS = 800, 1_600
-# Of two notes with so many of the shorter one's words in common, one is enough.
-_SAME = 0.8
 # Source: evidence kept per character on LoCoMo (our measurement); 0 takes the best notes, 1 the densest.
 _DENSITY = 0.8
-_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,15 +80,34 @@ def _between(value: float, low: float, high: float) -> float:
     return min(1.0, max(0.0, (value - low) / (high - low)))
 
 
+def each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates without those that say the same as a later one, which has the messages of both.
+
+    What was said once more after its opposite has to stand behind it.
+    """
+    listed = list(candidates)
+    groups = sorted(groups_of([read_fact(each.text) for each in listed]), key=lambda group: group[-1])
+    return [
+        replace(listed[group[-1]], seqs=_united(listed[at].seqs for at in group))
+        if len(group) > 1
+        else listed[group[0]]
+        for group in groups
+    ]
+
+
+def _united(seqs: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(sorted({seq for each in seqs for seq in each}))
+
+
 def _choose(notes: list[Note], budget: float) -> list[Note]:
-    """The best notes for their length that fit, what binds before all others, none that says what a better one says."""
+    """The best notes for their length that fit, what binds before all others, each thing once."""
     chosen: list[Note] = []
     used = tokens = 0
+    notes = _each_once(notes)
     sizes = {note.order: quarters(note.text) + ENTRY_CHARS for note in notes}
     for note in sorted(notes, key=lambda note: _rank(note, sizes[note.order])):
         size, cost = sizes[note.order], count_tokens(note.text)
-        fits = used + size <= budget and tokens + cost <= MAX_TOKENS
-        if not fits or any(_same(note, other) for other in chosen):
+        if used + size > budget or tokens + cost > MAX_TOKENS:
             continue
         chosen.append(note)
         used, tokens = used + size, tokens + cost
@@ -104,9 +120,11 @@ def _rank(note: Note, size: int) -> tuple[bool, float, int]:
     return not note.binding, -note.score / size**_DENSITY, note.order
 
 
-def _same(note: Note, other: Note) -> bool:
-    """Whether two notes say the same thing; another number is another fact."""
-    if _DIGITS.findall(note.body) != _DIGITS.findall(other.body):
-        return False
-    common = len(note.content & other.content)
-    return common >= _SAME * max(1, min(len(note.content), len(other.content)))
+def _each_once(notes: list[Note]) -> list[Note]:
+    """Of notes that say the same the best, at the place of the last: so a fact stands behind what it corrects."""
+    return [_merged([notes[at] for at in group]) for group in groups_of([read_fact(note.text) for note in notes])]
+
+
+def _merged(notes: list[Note]) -> Note:
+    best = min(notes, key=lambda note: _rank(note, quarters(note.text) + ENTRY_CHARS))
+    return replace(best, order=notes[-1].order, seqs=_united(note.seqs for note in notes))

@@ -27,8 +27,7 @@ from memory_service.compaction.transcript import Entry, entries_of, transcript
 from memory_service.compaction.values import days_of
 from memory_service.compaction.verdict import verdict_on
 from memory_service.errors import CallCancelled, ContextOverflow, SummaryFailed
-from memory_service.flush.candidates import Candidate
-from memory_service.flush.novelty import first_of_each, read_fact
+from memory_service.flush.candidates import Candidate, each_once
 from memory_service.flush.phrases import is_relative
 from memory_service.flush.prompts import extraction_prompt
 from memory_service.flush.replies import is_failure, noted
@@ -105,9 +104,7 @@ def extracted(
         spent=spent,
     )
     reader = _Reader(calls=calls, instructions=instructions, messages={each.seq: each for each in read})
-    found = list(_all_found(reader, entries))
-    firsts = first_of_each([read_fact(candidate.text) for candidate in found])
-    return [candidate for candidate, is_first in zip(found, firsts, strict=True) if is_first]
+    return each_once(_all_found(reader, entries))
 
 
 def _read(stretch: Sequence[Numbered]) -> Iterator[Numbered]:
