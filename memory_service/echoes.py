@@ -1,80 +1,52 @@
-"""Owns echoes: what was found and says nothing new, since the model sees it already or it was found twice.
+"""The filter of echoes: passages that were found and say nothing new, since the model sees it or it was found twice.
 
-Invariants: pure for its callers; a text that differs in a number, a day, a name or a negation is no echo; what is
-known of messages that were shown before is used again, so a longer view costs what was added to it.
-
-Why 80 % and not all: people and models repeat a statement with one word more or less. Why within a stretch: a long
-message has the words of many statements that it never makes.
+Invariants: pure for its callers; a passage is an echo only if every statement of it is made, word for word, in one
+text (see `text.similarity.covers`); what is known of messages that were shown before is used again, so a longer view
+costs what was added to it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Final
 
 from indexer.types import Hit
-from memory_service.gist import FEW, NOT, Gist, cached_gist, gist_of
 from memory_service.messages import Message, Numbered, text_of, tool_calls_of
+from memory_service.text.similarity import covers, spoken, statements_of, words_of
 
-SHOWN_SHARE: Final = 0.80
-TWICE_SHARE: Final = 0.85
-# A statement is looked for within so many terms, half of which the next stretch has too.
-_STRETCH = 128
-# So many rare terms more than may be missing are looked up together: the more, the fewer texts are compared in vain.
-_MORE = 4
 # Of two that say the same, the longer one takes the place of a better one only up to this many times its length.
-_LONGER = 4
+_LONGER: Final = 4
+# So many texts that are gone are carried on at least.
+_CARRIED: Final = 128
 
 
-class _Stretches:
-    """Texts by their terms; it only grows, and a reader says up to where it reads.
+class _Texts:
+    """Texts by their words; it only grows, and a reader says up to where it reads.
 
-    Each term has one number whose bits are the places where it stands: what has most of many terms is then found by
-    a few operations on long numbers, however many texts there are.
+    Each word has one number whose bits are the texts that have it: those that have all of some words are found by a
+    few operations on long numbers, however many texts there are.
     """
 
     def __init__(self) -> None:
         self.growing = threading.Lock()
-        self.terms: list[frozenset[str]] = []
+        self.texts: list[str] = []
         self.places: dict[str, int] = {}
-        self.words: dict[str, int] = {}
-        self.counts = Counter[str]()
-        self.whole = 0  # long messages as a whole, which only a long text can repeat
 
-    def add(self, gist: Gist) -> None:
-        """Adds one text, as one stretch or as many."""
-        if gist.words:
-            self.words[gist.words] = self.words.get(gist.words, 0) | 1 << len(self.terms)
-        if len(gist.terms) > _STRETCH:
-            self.whole |= 1 << len(self.terms)
-        for terms in _stretches_of(gist):
-            place, places = 1 << len(self.terms), self.places
-            for term in terms:
-                places[term] = places.get(term, 0) | place
-            self.counts.update(terms)
-            self.terms.append(terms)
+    def add(self, said: str) -> None:
+        """Add one text, as `spoken` gives it."""
+        place, places = 1 << len(self.texts), self.places
+        for word in set(said.split()):
+            places[word] = places.get(word, 0) | place
+        self.texts.append(said)
 
-    def holders(self, gist: Gist, share: float, within: int) -> Iterator[int]:
-        """The places, among some, of texts that say what a text says, in order."""
-        terms = gist.distinct
-        if len(terms) < FEW:
-            yield from _bits(self.words.get(gist.words, 0) & within if gist.words else 0)
-            return
-        for term in gist.firm:
-            within &= self.places.get(term, 0)
-        if not within:
-            return
-        if len(terms) <= _STRETCH // 2:
-            within &= ~self.whole
-        spare = len(terms) - _least(len(terms), share)
-        rarest = sorted(terms, key=self.counts.__getitem__)[: spare + _MORE]
-        places = [self.places.get(term, 0) & within for term in rarest]
-        for place in _bits(_shared(places, len(rarest) - spare)):
-            if _contains(self.terms[place], terms, spare):
+    def holders(self, statements: Sequence[str], within: int) -> Iterator[int]:
+        """The places, among some, of texts that make all of some statements, in order."""
+        for word in words_of(statements):
+            within &= self.places.get(word, 0)
+        for place in _bits(within):
+            if covers(self.texts[place], statements):
                 yield place
 
 
@@ -84,15 +56,12 @@ class Shown:
     Make one with `of`.
     """
 
-    def __init__(
-        self, messages: tuple[Numbered, ...], gists: tuple[Gist, ...], starts: tuple[int, ...], stock: _Stretches
-    ) -> None:
+    def __init__(self, messages: tuple[Numbered, ...], start: int, texts: _Texts) -> None:
         self._messages = messages
-        self._gists = gists
-        self._starts = starts
-        self._stock = stock
-        self._end = len(stock.terms)
-        self._within = (1 << self._end) - (1 << (starts[0] if starts else self._end))
+        self._start = start
+        self._texts = texts
+        self._end = len(texts.texts)
+        self._within = (1 << self._end) - (1 << start)
 
     @classmethod
     def of(cls, messages: Sequence[Numbered], *, before: Shown | None = None) -> Shown:
@@ -105,17 +74,19 @@ class Shown:
         listed = tuple(messages)
         if before is not None and (grown := before._grown(listed)) is not None:
             return grown
-        known = {(each.seq, id(each.message)): gist for each, gist in before._known()} if before else {}
-        gists = tuple(known.get((each.seq, id(each.message))) or _said(each.message) for each in listed)
-        stock = _Stretches()
-        return cls(listed, gists, tuple(_added(stock, gists)), stock)
+        known = before._known() if before is not None else {}
+        texts = _Texts()
+        for each in listed:
+            texts.add(known.get((each.seq, id(each.message))) or _said(each.message))
+        return cls(listed, 0, texts)
 
-    def says(self, gist: Gist) -> bool:
+    def says(self, text: str) -> bool:
         """Whether one of the messages says what a text says."""
-        return next(self._stock.holders(gist, SHOWN_SHARE, self._within), None) is not None
+        return next(self._texts.holders(statements_of(text), self._within), None) is not None
 
-    def _known(self) -> Iterator[tuple[Numbered, Gist]]:
-        return zip(self._messages, self._gists, strict=True)
+    def _known(self) -> dict[tuple[int, int], str]:
+        said = self._texts.texts[self._start : self._end]
+        return {(each.seq, id(each.message)): text for each, text in zip(self._messages, said, strict=True)}
 
     def _grown(self, listed: tuple[Numbered, ...]) -> Shown | None:
         """The same with messages gone at the front and come at the end; None if it has to be made anew."""
@@ -123,16 +94,16 @@ class Shown:
             return None
         at = _place(self._messages, listed[0].seq)
         kept = self._messages[at:]
+        start = self._start + at
         # What is gone is still stored; when that is most of it, a new start costs less than to carry it on.
-        if listed[: len(kept)] != kept or not kept or self._starts[at] > self._end // 2 + _STRETCH:
+        if listed[: len(kept)] != kept or not kept or start > self._end // 2 + _CARRIED:
             return None
-        stock = self._stock
-        with stock.growing:
-            if len(stock.terms) != self._end:
+        with self._texts.growing:
+            if len(self._texts.texts) != self._end:
                 return None  # another view has grown out of this one
-            gists = tuple(_said(each.message) for each in listed[len(kept) :])
-            starts = (*self._starts[at:], *_added(stock, gists))
-            return Shown(listed, (*self._gists[at:], *gists), starts, stock)
+            for each in listed[len(kept) :]:
+                self._texts.add(_said(each.message))
+            return Shown(listed, start, self._texts)
 
 
 def without_echoes(hits: Sequence[Hit], shown: Shown) -> tuple[Hit, ...]:
@@ -147,13 +118,11 @@ def without_echoes(hits: Sequence[Hit], shown: Shown) -> tuple[Hit, ...]:
         better one; of two that are as long, the one from a memory file. A hit that says the same among much else
         does not take the place of a better one that says just this.
     """
-    gists = [cached_gist(hit.passage.text) for hit in hits]
-    news = [at for at, gist in enumerate(gists) if not shown.says(gist)]
-    return _each_once([hits[at] for at in news], [gists[at] for at in news])
+    return _each_once([hit for hit in hits if not shown.says(hit.passage.text)])
 
 
-def _each_once(hits: Sequence[Hit], gists: Sequence[Gist]) -> tuple[Hit, ...]:
-    repeats = _repeats(hits, gists)
+def _each_once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    repeats = _repeats(hits)
     places = dict[int, int]()
     for at in range(len(hits)):
         kept = at
@@ -166,40 +135,25 @@ def _each_once(hits: Sequence[Hit], gists: Sequence[Gist]) -> tuple[Hit, ...]:
     )
 
 
-def _repeats(hits: Sequence[Hit], gists: Sequence[Gist]) -> dict[int, int]:
+def _repeats(hits: Sequence[Hit]) -> dict[int, int]:
     """Which hits say what another one says, and which one that is; none goes in a circle."""
-    stock = _Stretches()
-    starts = list(_added(stock, gists))
-    hit_at = {start: at for at, start in enumerate(starts)}
-    everything = sum(1 << start for start in starts)
+    texts = _Texts()
+    for hit in hits:
+        texts.add(spoken(hit.passage.text))
+    everything = (1 << len(hits)) - 1
     sizes = [len(hit.passage.text) for hit in hits]
     # What says more comes first.
     ranks = [(-sizes[at], hit.source != "memory", at) for at, hit in enumerate(hits)]
     repeats = dict[int, int]()
-    for at, gist in enumerate(gists):
-        others = map(hit_at.__getitem__, stock.holders(gist, TWICE_SHARE, everything ^ 1 << starts[at]))
+    for at, hit in enumerate(hits):
         fitting = [
             other
-            for other in others
+            for other in texts.holders(statements_of(hit.passage.text), everything ^ 1 << at)
             if ranks[other] < ranks[at] and (other < at or sizes[other] <= _LONGER * sizes[at])
         ]
         if fitting:
             repeats[at] = min(fitting, key=ranks.__getitem__)
     return repeats
-
-
-def _least(count: int, share: float) -> int:
-    return -int(-count * share // 1)
-
-
-def _shared(places: Sequence[int], least: int) -> int:
-    """The bits that at least so many of some numbers have."""
-    layers = [0] * least
-    for place in places:
-        for at in range(least - 1, 0, -1):
-            layers[at] |= layers[at - 1] & place
-        layers[0] |= place
-    return layers[-1]
 
 
 def _bits(number: int) -> Iterator[int]:
@@ -209,36 +163,10 @@ def _bits(number: int) -> Iterator[int]:
         number ^= lowest
 
 
-def _contains(stretch: frozenset[str], terms: Sequence[str], spare: int) -> bool:
-    missing = [term for term in terms if term not in stretch]
-    return len(missing) <= spare and not any(_is_news(term, stretch) for term in missing)
-
-
-def _is_news(term: str, stretch: frozenset[str]) -> bool:
-    """Whether a term that a text lacks changes what is said, though it is one among many."""
-    if NOT + term in stretch:
-        return True
-    # Of Chinese 80 % of the bigrams may be all but the name: two characters that the text does not have at all.
-    return not term.isascii() and len(term) == 2 and set(term).isdisjoint(chain.from_iterable(stretch))
-
-
-def _stretches_of(gist: Gist) -> Iterator[frozenset[str]]:
-    terms = gist.terms
-    yield frozenset(terms)
-    if len(terms) > _STRETCH:
-        for start in range(0, len(terms), _STRETCH // 2):
-            yield frozenset(terms[start : start + _STRETCH])
-
-
-def _added(stock: _Stretches, gists: Iterable[Gist]) -> Iterator[int]:
-    for gist in gists:
-        yield len(stock.terms)
-        stock.add(gist)
-
-
-def _said(message: Message) -> Gist:
+def _said(message: Message) -> str:
     calls = [call["function"]["arguments"] for call in tool_calls_of(message)]
-    return gist_of("\n".join((text_of(message), *calls)) if calls else text_of(message))
+    name = message.get("name") if message["role"] in ("user", "assistant") else None
+    return spoken("\n".join((f"{name}: {text_of(message)}" if name else text_of(message), *calls)))
 
 
 def _place(messages: Sequence[Numbered], seq: int) -> int:

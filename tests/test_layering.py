@@ -132,7 +132,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.text.similarity",
         "memory_service.flush.phrases",
         "memory_service.flush.wording",
-        "memory_service.gist",
         "memory_service.llm",
         "memory_service.llm.tokenizer",
         "memory_service.llm.windows",

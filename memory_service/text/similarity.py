@@ -88,15 +88,16 @@ _DECIDED = re.compile(
     re.IGNORECASE,
 )
 
-# Numbers, words, single characters of an unspaced script, signs that say something, and ends of sentences.
-_UNSPACED = (
+# Scripts written without spaces between words, as `indexer.analysis` has them; goes between brackets in a pattern.
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_LETTER = rf"[^\W_{_UNSPACED}]"
+_LETTER = rf"[^\W_{UNSPACED}]"
+# Numbers, words, single characters of an unspaced script, signs that say something, and ends of sentences.
 _TOKEN = re.compile(
     rf"\d{{1,3}}(?:,\d{{3}})++(?!{_LETTER})|{_LETTER}++(?:[_./:@&'\\]++{_LETTER}++|(?<=\d)-{_LETTER}++|-(?=\d){_LETTER}++)*+"
-    rf"|(?<!\w)\.\d++|[{_UNSPACED}]|(?<![\w.,)])[-+](?=[\d.])|~~|\[[ x]\]|[.!?;。；\n]++"
+    rf"|(?<!\w)\.\d++|[{UNSPACED}]|(?<![\w.,)])[-+](?=[\d.])|~~|\[[ x]\]|[.!?;。；\n]++"
     r"|[^\w\s.,:;!?'’\"`*_()\[\]{}…—–/\-·、。・「」『』《》【】“”‘’\u200b-\u200f\ufe0f\u20e3]"
 )
 _DASHES = str.maketrans("−–—‐‑’`´", "-----'''")

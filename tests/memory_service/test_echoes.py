@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from indexer import Hit, Passage
 from memory_service.echoes import Shown, without_echoes
-from memory_service.gist import gist_of
 from memory_service.messages import Message, Numbered, numbered
 
 
@@ -36,7 +35,10 @@ ECHOES = [
     ("Deploys go out on Tuesdays after the stand-up.", "so, deploys go out on Tuesdays after the stand-up, right?"),
     ("The user decided that staging runs on port 8080.", "Staging runs on port 8080, please note."),
     ("We never deploy the shop on Fridays.", "And remember: we never deploy the shop on Fridays!"),
-    ("Anna owns the billing service and its dashboards.", "Anna owns the billing service and all its dashboards."),
+    (
+        "Anna owns the billing service and its dashboards.",
+        "By the way, Anna owns the billing service and its dashboards, ask her.",
+    ),
     ("我们决定每周二部署支付服务。", "好的，每周二部署支付服务，没问题。"),
     ("预发环境的端口是8080，由张伟负责。", "记住：预发环境的端口是8080，由张伟负责。谢谢"),
     ("周五不要部署支付服务。", "请记住，周五不要部署支付服务。"),
@@ -63,7 +65,20 @@ NEWS = [
     ("账单服务和部署流水线以及监控面板的负责人是张伟。", "账单服务和部署流水线以及监控面板的负责人是李娜。"),
     ("预发环境的网关端口是8080。", "预发环境的网关端口是8081。"),
     ("Tea", "Tea or coffee?"),
+    ("Mara prefers the green pots for the window.", "Mara prefers the blue pots for the window."),
+    ("The archive moves from Graz to Linz.", "The archive moves from Linz to Graz."),
+    ("We ship live plants to Austria.", "Never think that we ship live plants to Austria."),
+    ("Deploys go out on Tuesdays.", "Deploys go out on Tuesdays no longer."),
+    ("我们决定用蓝色包装盒发货。", "我们决定用红色包装盒发货。"),
+    ("仓库从苏州搬到杭州。", "仓库从杭州搬到苏州。"),
+    ("周五上线支付接口。", "别在周五上线支付接口。"),
 ]  # fmt: skip
+# The shorter one says nothing that the longer one does not say.
+MORE = [
+    ("Deploys go out on Tuesdays and Fridays.", "Deploys go out on Tuesdays."),
+    ("Ingrid: I bought a red car.", "I bought a red car."),
+    ("User (2026-03-01): I went to the gym yesterday.", "I went to the gym yesterday."),
+]
 
 
 @pytest.mark.parametrize(("found", "shown"), ECHOES)
@@ -71,7 +86,7 @@ def test_what_the_model_sees_is_left_out(found: str, shown: str) -> None:
     assert kept([found], "Hello there.", shown) == []
 
 
-@pytest.mark.parametrize(("found", "shown"), NEWS)
+@pytest.mark.parametrize(("found", "shown"), NEWS + MORE)
 def test_what_differs_in_what_matters_stays(found: str, shown: str) -> None:
     assert kept([found], "Hello there.", shown) == [found]
 
@@ -88,10 +103,11 @@ def test_it_must_be_one_message_that_says_it() -> None:
     assert kept([found], "the painter varnished a violin beside an orchard at last") == []
 
 
-def test_eight_of_ten_words_are_enough_and_seven_are_not() -> None:
+def test_a_word_that_the_view_lacks_is_news() -> None:
     words = "alpha bravo carbon delta ember falcon garden harbor island jungle".split()
-    assert kept([" ".join(words)], " ".join(words[:8])) == []
-    assert kept([" ".join(words)], " ".join(words[:7])) == [" ".join(words)]
+    assert kept([" ".join(words)], " ".join(words)) == []
+    assert kept([" ".join(words)], " ".join(words[:9])) == [" ".join(words)]
+    assert kept([" ".join(words[:9])], " ".join(words)) == []
 
 
 def test_a_long_message_does_not_say_all_that_its_words_could() -> None:
@@ -185,7 +201,7 @@ def test_a_view_that_grew_says_what_one_made_at_once_says(texts: list[str], draw
         end = draw.draw(st.integers(start, len(messages)))
         view = Shown.of(messages[start:end], before=view)
         fresh = Shown.of(messages[start:end])
-        assert [view.says(gist_of(text)) for text in texts] == [fresh.says(gist_of(text)) for text in texts]
+        assert [view.says(text) for text in texts] == [fresh.says(text) for text in texts]
 
 
 def test_an_earlier_view_does_not_see_what_a_later_one_does() -> None:
@@ -194,8 +210,7 @@ def test_an_earlier_view_does_not_see_what_a_later_one_does() -> None:
     late = Shown.of([first, second], before=early)
     other = Shown.of([first, third], before=early)
     seen = [
-        [view.says(gist_of(str(each.message["content"]))) for each in (first, second, third)]
-        for view in (early, late, other)
+        [view.says(str(each.message["content"])) for each in (first, second, third)] for view in (early, late, other)
     ]
     assert seen == [[True, False, False], [True, True, False], [True, False, True]]
 

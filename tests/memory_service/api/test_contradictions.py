@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from indexer.testing import HashEmbedder
+from memory_service.service import MemoryService
+from memory_service.shortterm.bench import Models
 from memory_service.testing import ScriptedModel
 from tests.memory_service.api.talking import ok, say, talking
-from tests.serving import RunningServer
+from tests.serving import RunningServer, serving, settings
 
 NAMES = count()
 PAIRS = (
@@ -66,7 +70,7 @@ def begun(server: RunningServer, messages: list[Json]) -> tuple[str, str]:
 
 
 def stored(server: RunningServer, workspace: str, path: str) -> str:
-    return server.http.get(f"{workspace}/files/{path}").text
+    return server.http.get(f"{workspace}/memories/{path}").text
 
 
 def bare(text: str) -> str:
@@ -94,7 +98,7 @@ def test_search_and_context_show_both(server: RunningServer, older: str, newer: 
     found = ok(server.http.post(f"{workspace}/search", json={"query": older, "sources": ["memory"]}))
     text = "\n".join(hit["text"] for hit in found["results"])
     assert bare(older) in text and bare(newer) in text
-    block = ok(server.http.post(f"{workspace}/context", json={"query": older, "budget_tokens": 600}))["context"]
+    block = ok(server.http.post(f"{workspace}/context", json={"query": older, "budget_tokens": 600}))["block"]
     assert 0 < block.index(bare(older)) < block.index(bare(newer))
 
 
@@ -103,19 +107,17 @@ def test_what_the_view_says_does_not_hide_the_newer_one(server: RunningServer, o
     workspace, session = begun(server, [user(older), {"role": "assistant", "content": "Noted."}, user(bare(older))])
     ok(server.http.post(f"{workspace}/memories", json={"text": newer}), 201)
     ok(server.http.post(f"{workspace}/memories", json={"text": older}), 201)
-    asked = {"recall": "always", "recall_budget_tokens": 500}
-    made = ok(server.http.post(f"{session}/context", json=asked))
-    told = next((each["content"] for each in made["messages"] if "<relevant_context>" in str(each["content"])), "")
-    assert bare(newer) in str(told)
-    assert str(told).count(bare(older)) == 0, "the view says it already"
+    made = ok(server.http.post(f"{session}/context", json={"recall": "always"}))
+    block = "".join(text for each in made["messages"] if "<relevant_context>" in (text := str(each["content"])))
+    assert bare(newer) in block
+    assert bare(older) not in block, "the view says it already"
 
 
 @pytest.mark.parametrize(("older", "newer"), PAIRS)
 def test_a_summary_by_rules_keeps_the_newer_one(server: RunningServer, older: str, newer: str) -> None:
-    said = conversation(older, newer, 24)
-    _, session = begun(server, said)
-    asked = {"preset": "default", "force": True, "target_tokens": 300}
-    summary = ok(server.http.post(f"{session}/compact", json=asked))["summary"]
+    long = [user("Tell me about seedlings. " + "word " * 300), {"role": "assistant", "content": "Water them. " * 90}]
+    _, session = begun(server, conversation(older, newer, 4) + long * 8)
+    summary = ok(server.http.post(f"{session}/compact", json={"preset": "turns", "force": True}))["summary"]
     assert bare(newer) in summary
     assert bare(older) not in summary or summary.index(bare(older)) < summary.index(bare(newer))
 
@@ -137,9 +139,10 @@ def test_an_agents_notes_keep_both(server: RunningServer, older: str, newer: str
 
 
 @pytest.mark.parametrize(("older", "newer"), PAIRS)
-def test_a_models_notes_keep_both(tmp_path_factory: pytest.TempPathFactory, older: str, newer: str) -> None:
+def test_a_models_notes_keep_both(tmp_path: Path, older: str, newer: str) -> None:
     model = ScriptedModel(f"- {older} (log:2)\n- {newer} (log:4)")
-    with talking(tmp_path_factory.mktemp("model"), model=model) as server:
+    service = MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder(), models=Models(memories=model))
+    with serving(service) as server:
         _, session = begun(server, conversation(older, newer, 4))
         made = ok(server.http.post(f"{session}/flush"))
     assert made["method"] == "model"
