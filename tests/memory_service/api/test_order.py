@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,11 +123,14 @@ def test_the_sdk_takes_an_order(server: RunningServer) -> None:
         assert reply.context.receipt.included[0].path.startswith("memory/")
 
 
-def test_the_command_line_takes_an_order(server: RunningServer, tmp_path: Path) -> None:
-    cli = CommandLine(home=server.home)
-    found = json.loads(cli.ok("search", QUESTIONS[0], "--order", "memory_first", "--json"))["results"]
-    assert found[0]["source"] == "memory"
-    assert "painted" in cli.run("context", QUESTIONS[0], "--budget-tokens", "60", "--order", "memory_first").out
-    told = cli.ok("sessions", "context", "talk", QUESTIONS[0], "-b", "60", "--order", "memory_first", "--json")
-    assert json.loads(told)["receipt"]["included"][0]["path"].startswith("memory/")
-    assert cli.run("search", "q", "--order", "newest").code == 2
+def test_the_command_line_takes_an_order(server: RunningServer) -> None:
+    def printed(*arguments: str) -> str:
+        done = CommandLine(home=server.home).run(*arguments, "--order", "memory_first")
+        assert done.code == 0, done.err
+        return done.out
+
+    assert json.loads(printed("search", QUESTIONS[0], "--json"))["results"][0]["source"] == "memory"
+    assert "painted" in printed("context", QUESTIONS[0], "--budget-tokens", "60")
+    told = json.loads(printed("sessions", "context", "talk", QUESTIONS[0], "-b", "60", "--json"))
+    assert told["receipt"]["included"][0]["path"].startswith("memory/")
+    assert CommandLine(home=server.home).run("search", "q", "--order", "newest").code == 2
