@@ -268,6 +268,11 @@ class SessionContext(Answer):
     recall: Recall
     compaction: CompactionReceipt | None = Field(description="The compaction that was made first; null for none.")
     flush: Flush | None = Field(description="The flush that was made first, or that the agent is asked for.")
+    command: Literal["compact"] | None = Field(
+        default=None,
+        description="The last thing the user said was `/compact`: `compaction` says what was done. It is in the log "
+        "and not in the prompt, so the model need not be called.",
+    )
     degraded: Degraded = Field(default=[])
 
 

@@ -163,6 +163,7 @@ def context(made: contexts.SessionContext, sent: told.Transcript, wire: str, *, 
         recall=Recall.model_validate(dataclasses.asdict(made.recall)),
         compaction=receipt(made.compaction) if made.compaction else None,
         flush=flush(made.flush) if made.flush else None,
+        command=made.command,
         degraded=[*made.degraded, *sent.degraded],
     )
 

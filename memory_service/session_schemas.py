@@ -183,6 +183,13 @@ class NewMessages(Request):
     usage: UsageReport | None = Field(
         default=None, description="Makes the size of the view exact, and corrects later estimates."
     )
+    finish_reason: str | None = Field(
+        default=None,
+        max_length=80,
+        description="The provider's word for why the answer among them ended. After `length` or `max_tokens` a preset "
+        "that wants it (`turns`) compacts before the next prompt.",
+        examples=["stop"],
+    )
     model: ModelName = None
 
 

@@ -57,15 +57,15 @@ def begun(
         return service.sessions(workspace, make=True)
 
 
-def usage_of(report: UsageReport | None, model: str | None = None) -> Usage | None:
-    """What a provider counted, whatever its names for it; None if it counted nothing.
+def usage_of(report: UsageReport | None, model: str | None = None, finish_reason: str | None = None) -> Usage | None:
+    """What a provider counted, whatever its names for it; None if it counted nothing and told nothing.
 
     Source: OpenAI API reference, "Chat completions", `usage`: `prompt_tokens` hold the cached ones, and so do the
     `input_tokens` of "Responses", which come with `input_tokens_details`. Anthropic API, "Messages": `input_tokens`
     do not hold those that were read from or written to the cache. litellm sends `prompt_tokens` that hold both.
     """
     if report is None or (report.prompt_tokens is None and report.input_tokens is None):
-        return None
+        return Usage(input_tokens=0, model=model, finish_reason=finish_reason) if finish_reason else None
     details = report.prompt_tokens_details or report.input_tokens_details
     told = (details.cached_tokens if details else None) or report.cache_read_input_tokens
     read = told or report.cache_read_tokens or 0
@@ -79,6 +79,7 @@ def usage_of(report: UsageReport | None, model: str | None = None) -> Usage | No
         cache_read_tokens=read,
         cache_write_tokens=write,
         model=model,
+        finish_reason=finish_reason,
     )
 
 

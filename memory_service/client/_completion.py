@@ -131,6 +131,8 @@ class _Completion:
         self._note(context)
         if context.flush is not None and context.flush.prompt is not None:
             yield from self._flushed(context.flush)
+        if context.command is not None:
+            return self._commanded(context)
         answer = yield from self._answered(self._ask(context))
         appended = yield from self._appended(answer)
         return Reply(
@@ -142,6 +144,18 @@ class _Completion:
             compactions=tuple(self.compactions),
             flush=self.flush,
             appended=appended,
+            degraded=tuple(self.degraded),
+        )
+
+    def _commanded(self, context: SessionContext) -> Reply:
+        """What was done of a command; no model is called for it, and nothing is appended."""
+        return Reply(
+            message={"role": "assistant", "content": _done(context)},
+            finish_reason="command",
+            context=context,
+            attempts=0,
+            compactions=tuple(self.compactions),
+            flush=self.flush,
             degraded=tuple(self.degraded),
         )
 
@@ -285,6 +299,15 @@ class _Completion:
         if isinstance(made, SessionContext) and made.flush is not None and made.flush.prompt is None:
             self.flush = made.flush
         self.degraded += [missing for missing in made.degraded if missing not in self.degraded]
+
+
+def _done(context: SessionContext) -> str:
+    receipt = context.compaction
+    if receipt is None:
+        return " ".join(("Nothing was compacted.", *context.degraded))
+    if not receipt.applied:
+        return f"Nothing was compacted: {receipt.reason}"
+    return f"Compacted: {receipt.tokens_before:,} -> {receipt.tokens_after:,} tokens."
 
 
 def _in_list(turn: Turn) -> bool:

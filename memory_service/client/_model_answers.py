@@ -13,10 +13,9 @@ from typing import Any
 from memory_service.client._messages import WireMessage, message_of, plain, text_of, tool_calls_of, usage_report
 from memory_service.client._reply import Reply
 from memory_service.errors import InvalidRequest, UpstreamFailed
+from memory_service.messages import was_cut
 from memory_service.session_schemas import UsageReport
 
-# How providers say that an answer was cut at its end.
-_CUT = ("length", "max_tokens", "model_context_window_exceeded", "MAX_TOKENS")
 _SHAPES = (
     "Return the answer of the model: a text, a message, or what openai, litellm or anthropic give without streaming."
 )
@@ -43,7 +42,7 @@ class ModelAnswer:
     @property
     def cut(self) -> bool:
         """Whether it was cut at its end."""
-        return self.finish_reason in _CUT
+        return was_cut(self.finish_reason)
 
     @property
     def empty(self) -> bool:

@@ -20,7 +20,8 @@ class Reply:
 
     Attributes:
         message: The answer as the provider gave it, and as it stands in the log now.
-        finish_reason: The provider's word for why it ended; "" if it said none.
+        finish_reason: The provider's word for why it ended; "" if it said none; "command" if the user said `/compact`,
+            which is carried out without the model: `text` says what was done.
         usage: What the provider counted; None if it told nothing.
         context: The prompt that was made first.
         attempts: How often the model was called for this answer.

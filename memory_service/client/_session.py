@@ -55,16 +55,22 @@ class Session:
         self._begun = False
 
     def append(
-        self, messages: object, usage: object = None, *, idempotency_key: str | None = None
+        self,
+        messages: object,
+        usage: object = None,
+        *,
+        finish_reason: str | None = None,
+        idempotency_key: str | None = None,
     ) -> shapes.AppendedMessages:
         """Append what was said; it is on the disk when this returns. A request that is sent again appends once.
 
         Args:
             messages: A message or a list of them, in OpenAI's or Anthropic's shape; objects of their packages too.
             usage: What the provider counted for the answer among them, as it came.
+            finish_reason: The provider's word for why that answer ended; `length` makes the preset `turns` compact.
             idempotency_key: Names what is said, so that saying it again appends nothing again; made unless given.
         """
-        call = self._calls.append(messages, usage, idempotency_key)
+        call = self._calls.append(messages, usage, idempotency_key, finish_reason)
         if self._wanted:
             self._begin()
         return self._connection.send(call)

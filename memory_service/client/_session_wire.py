@@ -122,12 +122,15 @@ class SessionCalls(Routes):
         """The call that erases it."""
         return self._delete("", shapes.ErasedSession)
 
-    def append(self, said: object, usage: object, key: str | None) -> Call[shapes.AppendedMessages]:
+    def append(
+        self, said: object, usage: object, key: str | None, finish_reason: str | None = None
+    ) -> Call[shapes.AppendedMessages]:
         """The call that appends; with its key it can be sent again."""
         report = usage_report(usage)
         if usage is not None and report is None:
             raise InvalidRequest("The usage is in no shape that is known. Give the provider's own, or None.")
-        told = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
+        told: dict[str, object] = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
+        told |= {} if finish_reason is None else {"finish_reason": finish_reason}
         body = checked(shapes.NewMessages, messages=messages_of(said), **told)
         return self._post("/messages", shapes.AppendedMessages, body, key or new_key())
 

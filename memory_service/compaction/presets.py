@@ -38,11 +38,13 @@ class RecoveryRules:
     Attributes:
         compactions: Compactions in a row, before anything else is tried.
         truncates: Whether oversized results are cut after that, once.
+        on_length: Whether an answer that was cut at its end is a reason to compact before the next prompt.
         replays: Whether the last request is put again behind the summary, its media as labels, with a note to go on.
     """
 
     compactions: int = 3
     truncates: bool = True
+    on_length: bool = False
     replays: bool = False
 
 
@@ -125,7 +127,7 @@ _TURNS = Preset(
     summary=SummaryRules(style="plain", headings=()),
     fallback="last_turns",
     pruning_mode="off",
-    recovery=RecoveryRules(compactions=2, truncates=False),
+    recovery=RecoveryRules(compactions=2, truncates=False, on_length=True),
     role="assistant",
 )
 

@@ -27,6 +27,7 @@ from memory_service.messages.shapes import (
     with_text,
     without_thinking,
 )
+from memory_service.messages.signals import compact_command, was_cut
 from memory_service.messages.sizes import Numbered, message_tokens, numbered
 from memory_service.messages.writing import to_anthropic, to_litellm, to_mistral, to_openai
 
@@ -39,6 +40,7 @@ __all__ = [
     "ToolCall",
     "arguments_object",
     "arguments_of",
+    "compact_command",
     "is_empty",
     "is_system",
     "is_tool_result",
@@ -56,6 +58,7 @@ __all__ = [
     "tool_calls_of",
     "tool_result",
     "user_message",
+    "was_cut",
     "wire_arguments",
     "with_text",
     "without_thinking",

@@ -272,6 +272,7 @@ def _usage(fields: Fields) -> Usage:
         cache_write_tokens=fields.integer_or_none("cache_write_tokens") or 0,
         model=fields.text_or_none("model"),
         estimated_tokens=fields.integer_or_none("estimated_tokens"),
+        finish_reason=fields.text_or_none("finish_reason"),
     )
 
 

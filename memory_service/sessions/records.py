@@ -41,7 +41,9 @@ class SessionHeader:
 class Usage:
     """What a provider counted for one call, in tokens; `input_tokens` without those of its cache.
 
-    `estimated_tokens` is what the prompt was taken for before the call; None if that is not known.
+    Attributes:
+        estimated_tokens: What the prompt was taken for before the call; None if that is not known.
+        finish_reason: The provider's word for why the answer ended; None if that is not known.
     """
 
     input_tokens: int
@@ -50,6 +52,7 @@ class Usage:
     cache_write_tokens: int = 0
     model: str | None = None
     estimated_tokens: int | None = None
+    finish_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from memory_service.compaction.ledger import entries_of, merged
 from memory_service.errors import InvalidRequest, TooLarge
-from memory_service.messages import Numbered, is_system, numbered, read_messages
+from memory_service.messages import Numbered, compact_command, is_system, numbered, read_messages, was_cut
 from memory_service.sessions.deltas import applied
 from memory_service.sessions.records import (
     Compaction,
@@ -88,11 +88,19 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactCommand:
+    """The user said `/compact`: the number of the message, and the words behind it."""
+
+    seq: int
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
     """A session as its log tells it.
 
     Attributes:
-        messages: All that was ever said, media as short notes.
+        messages: All that was ever said, media as short notes; commands to the service are not among them.
         media: What is kept beside the log, by message.
         heads: Every compaction ever made, with its chain, by its number.
         changed_seq: The last record that made the view another one: a compaction, or the undo of one.
@@ -103,6 +111,8 @@ class SessionState:
         flushed_round: `rounds` of the head at the last flush; None, not 0, means never.
         learned: The last context window that a provider told.
         unreadable: Messages that no model could be sent.
+        command: The last `/compact` of the user.
+        cut_seq: Where it stands that the last answer was cut at its end; 0 if it was not.
         keys: Of the last idempotency keys, by their hash: first and last message, and the hash of what they say.
         last_at: When the last record was appended; empty if there is none.
     """
@@ -122,9 +132,30 @@ class SessionState:
     flushed_round: int | None = None
     learned: Learned | None = None
     unreadable: int = 0
+    command: CompactCommand | None = None
+    cut_seq: int = 0
     keys: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
     last_seq: int = 0
     last_at: str = ""
+
+    @property
+    def is_commanded(self) -> bool:
+        """Whether the last thing said is a command to the service, so that no model need answer."""
+        return self.command is not None and (not self.messages or self.messages[-1].seq < self.command.seq)
+
+    @property
+    def open_command(self) -> CompactCommand | None:
+        """The command that nobody has carried out or passed over yet."""
+        command = self.command
+        if command is None or command.seq < self.changed_seq:
+            return None
+        answered = any(each.message["role"] != "user" for each in self.since(command.seq))
+        return None if answered else command
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last answer was cut at its end, and nothing was compacted since."""
+        return self.cut_seq > self.changed_seq
 
     def message(self, seq: int) -> Numbered | None:
         """The message with a number, if there is one."""
@@ -199,10 +230,18 @@ class _Fold:
 
     def _say(self, record: Record, message: Message) -> None:
         try:
-            read = read_messages([json.loads(message.text)])
+            given = json.loads(message.text)
+            read = read_messages([given])
         except (InvalidRequest, TooLarge, ValueError, RecursionError):
             self._state = replace(self._state, unreadable=self._state.unreadable + 1)
             return
+        if len(read) == 1 and (instructions := compact_command(read[0])) is not None:
+            command = CompactCommand(seq=record.seq, instructions=instructions)
+            self._state = replace(self._state, command=command)
+            return
+        if read and read[-1]["role"] == "assistant":
+            reason = given.get("finish_reason") or given.get("stop_reason")
+            self._ended(record.seq if was_cut(reason) else 0)
         # One message of Anthropic's may be several of ours: they share its number.
         self._messages += [numbered(each, record.seq, record.ts) for each in read]
         if message.media:
@@ -210,7 +249,13 @@ class _Fold:
         if message.usage is not None:
             self._count(record.seq, message.usage)
 
+    def _ended(self, cut_seq: int) -> None:
+        if cut_seq != self._state.cut_seq:
+            self._state = replace(self._state, cut_seq=cut_seq)
+
     def _count(self, seq: int, usage: Usage) -> None:
+        if was_cut(usage.finish_reason):
+            self._ended(seq)
         self._state = replace(self._state, usages=(*self._state.usages, Counted(seq=seq, usage=usage))[-_USAGES:])
 
     def _compact(self, record: Record, made: Compaction) -> None:

@@ -8,7 +8,7 @@ again; what was decided, and why, is in the answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from memory_service.budget import ContextBudget
@@ -76,8 +76,9 @@ class SessionContext:
 
     Attributes:
         receipt: What was recalled; None if nothing was searched.
-        compaction: The compaction that was made first, if one was.
+        compaction: The compaction that was made first, if one was; and that which the user asked for, made or not.
         flush: The flush that was made first, or that the agent is asked for.
+        command: The command to the service that was the last thing said; the model need not be called then.
     """
 
     prompt: Prompt
@@ -85,6 +86,7 @@ class SessionContext:
     receipt: Receipt | None = None
     compaction: CompactionReceipt | None = None
     flush: FlushReport | None = None
+    command: Literal["compact"] | None = None
     degraded: tuple[str, ...] = field(default_factory=tuple)
 
 
@@ -143,7 +145,8 @@ class Contexts:
         bench, session_id = self._bench, work.session_id
         flush = self._flushes.due(work.look, work.tokens(), work.budget)
         prunes = compacts and work.look.options.preset.pruning_mode in ("cache_ttl", "budget")
-        if not (flush or (work.is_hard() and compacts) or prunes):
+        asked = work.asked(compacts=compacts) is not None
+        if not (flush or (work.is_hard() and compacts) or prunes or asked):
             return
         with bench.alone(session_id):
             # Who was here before may have compacted, or undone it.
@@ -152,14 +155,16 @@ class Contexts:
                 work.flush = self._flushes.before(work.look, hard=work.is_hard(), cancelled=cancelled)
                 work.degraded += work.flush.degraded
                 work.again()
+            if (wish := work.asked(compacts=compacts)) is not None:
+                self._compact(work, wish, cancelled)
             if prunes:
-                self._compact(work, "cache_ttl", cancelled)
+                self._compact(work, CompactionCall(trigger="cache_ttl"), cancelled)
             last_seq = work.look.state.last_seq
             if compacts and work.is_hard() and self._compactions.worth_trying(session_id, last_seq, work.tokens()):
-                self._compact(work, "threshold", cancelled)
+                self._compact(work, CompactionCall(trigger="threshold"), cancelled)
 
-    def _compact(self, work: _Work, trigger: Literal["threshold", "cache_ttl"], cancelled: Callable[[], bool]) -> None:
-        call = CompactionCall(trigger=trigger, overhead_tokens=work.overhead_tokens, most_tokens=work.call.max_tokens)
+    def _compact(self, work: _Work, wish: CompactionCall, cancelled: Callable[[], bool]) -> None:
+        call = replace(wish, overhead_tokens=work.overhead_tokens, most_tokens=work.call.max_tokens)
         for _ in range(_COMPACTION_ATTEMPTS):
             try:
                 receipt = self._compactions.compact(work.session_id, call, cancelled=cancelled)
@@ -174,7 +179,7 @@ class Contexts:
                     continue
                 break
             work.failure = None
-            if receipt.applied:
+            if receipt.applied or call.trigger == "manual":
                 work.compaction = receipt
             work.again()
             return
@@ -195,6 +200,8 @@ class Contexts:
                 at=self._bench.now(),
             )
         context = recalled.context
+        if not call.auto and work.look.state.open_command is not None:
+            work.degraded += ("compaction: the user asked for /compact, and `auto` is off. Ask with auto.",)
         degraded = [*work.degraded, *self._seat.failures(work.session_id), *recalled.degraded]
         if work.look.options.window.problem == "warn":
             degraded.append(f"window: {work.look.options.window.message}")
@@ -216,6 +223,7 @@ class Contexts:
             receipt=_receipt(context),
             compaction=work.compaction,
             flush=work.flush,
+            command="compact" if work.look.state.is_commanded else None,
             degraded=tuple(degraded),
         )
 
@@ -258,6 +266,19 @@ class _Work:
         """Look at the session anew."""
         self.look = self._bench.look(self.session_id)
         self._measure()
+
+    def asked(self, *, compacts: bool) -> CompactionCall | None:
+        """The compaction that the conversation itself asks for: by `/compact`, or by an answer that was cut.
+
+        Args:
+            compacts: Whether the service keeps the session small; a person is heard whoever does.
+        """
+        state = self.look.state
+        if (command := state.open_command) is not None:
+            return CompactionCall(trigger="manual", instructions=command.instructions or None)
+        if compacts and state.is_cut and self.look.options.preset.recovery.on_length:
+            return CompactionCall(trigger="overflow", force=True)
+        return None
 
     def tokens(self) -> int:
         """What the view takes, as its model would count it."""

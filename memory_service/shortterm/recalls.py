@@ -58,6 +58,8 @@ class Recalls:
             return False, "", "recall is off"
         if query is not None and query.strip():
             return True, query, "a query was given"
+        if look.state.is_commanded:
+            return False, "", "the command /compact needs no memory"
         said = next((each for each in reversed(look.state.messages) if each.message["role"] == "user"), None)
         if said is None:
             return False, "", "the user has said nothing yet"

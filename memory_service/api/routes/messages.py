@@ -68,11 +68,13 @@ def append(
     same messages are appended once, whatever happens to client or server between.
     """
     memory = begun(shared.service, workspace, session_id, lambda: read_messages(body.messages))
-    usage = usage_of(body.usage, body.model)
+    usage = usage_of(body.usage, body.model, body.finish_reason)
     made = memory.append(session_id, body.messages, usage=usage, model=body.model, key=key)
     response.headers.update(REPLAYED if made.replayed else {})
     shared.metrics.appended(0 if made.replayed else len(body.messages))
-    missing = ["usage: none of its numbers is known; nothing was counted."] if body.usage and not usage else []
+    missing = (
+        ["usage: none of its numbers is known; nothing was counted."] if body.usage and not usage_of(body.usage) else []
+    )
     return session_answers.appended(made, missing)
 
 
