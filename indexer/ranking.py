@@ -15,6 +15,7 @@ headings inside vectors gained nothing.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -25,6 +26,8 @@ from indexer.engine.bm25 import TextEvidence
 from indexer.engine.corpus import Corpus, Floats, Ints, Mask
 from indexer.types import Cue
 
+# Best rows by each signal that are ranked. Source: with 250, evidence within 2,048 tokens falls by .014 on real chats
+# of 9,000 passages, as a block of that size asks for 256.
 CANDIDATES = 400
 # Weights of BM25 over a passage and the one before, over its window, over it alone.
 _BESIDE_VECTORS = (0.3, 0.4, 0.0)
@@ -42,7 +45,7 @@ class RankingSettings:
 
     Attributes:
         fusion: "evidence" is the recipe above; "blend" is 0.7 cosine + 0.3 BM25; "rrf" adds 1/(60 + rank).
-        recency_weight: What a passage of today gains over an old one; 0 turns recency off.
+        recency_weight: What a passage of today gains over an old one, in standard deviations; 0 turns recency off.
         half_life_days: Age at which half of that is left. Undated and evergreen files do not age.
         mmr_lambda: Below 1, later hits that repeat earlier ones are put back (maximal marginal relevance).
     """
@@ -183,31 +186,39 @@ def age_share(days: Ints, evergreen: Mask, today: int, half_life_days: float) ->
     return np.exp2(-ages / half_life_days)
 
 
-def diversified(scores: Floats, terms: Sequence[frozenset[str]], weight: float) -> list[int]:
+def diversified(scores: Floats, terms: Sequence[frozenset[str]], weight: float, count: int) -> list[int]:
     """Order by maximal marginal relevance: positions, best first.
 
     Args:
         scores: Relevance of each text.
         terms: Terms of each text; likeness is their Jaccard index.
         weight: 1.0 is relevance alone, 0.0 variety alone.
+        count: How many to put in order; the others are left out.
 
     Source: Carbonell and Goldstein 1998.
     """
     spread = float(np.ptp(scores)) if len(scores) else 0.0
     relevance = (scores - scores.min()) / spread if spread else np.ones(len(scores))
-    likeness = np.zeros(len(scores))
-    left, order = list(range(len(scores))), list[int]()
-    while left:
-        best = max(left, key=lambda i: weight * relevance[i] - (1 - weight) * likeness[i])
-        left.remove(best)
+    likeness, sizes = np.zeros(len(scores)), np.array([len(each) for each in terms])
+    rows_of, order = _rows_by_term(terms), list[int]()
+    left = np.ones(len(scores), bool)
+    for _ in range(min(count, len(scores))):
+        best = int(np.argmax(np.where(left, weight * relevance - (1 - weight) * likeness, -np.inf)))
+        left[best] = False
         order.append(best)
-        for i in left:
-            likeness[i] = max(likeness[i], _jaccard(terms[i], terms[best]))
+        rows = [rows_of[term] for term in terms[best]]
+        shared = np.bincount(np.concatenate(rows), minlength=len(scores)) if rows else np.zeros(len(scores))
+        either = sizes + sizes[best] - shared
+        likeness = np.maximum(likeness, np.where(either > 0, shared / np.maximum(either, 1), 1.0))
     return order
 
 
-def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    return len(a & b) / len(a | b) if a or b else 1.0
+def _rows_by_term(terms: Sequence[frozenset[str]]) -> dict[str, Ints]:
+    rows = defaultdict[str, list[int]](list)
+    for row, each in enumerate(terms):
+        for term in each:
+            rows[term].append(row)
+    return {term: np.array(places) for term, places in rows.items()}
 
 
 def _ranks(values: Floats) -> Floats:

@@ -27,6 +27,7 @@ from indexer.engine.words import Words
 from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.ranking import (
     CANDIDATES,
+    Fusion,
     RankingSettings,
     VectorEvidence,
     age_share,
@@ -116,12 +117,8 @@ def rank(
         parts |= _question_parts(found, view, query)
     scores = sum(parts.values(), np.zeros(len(found)))
     aged = age_share(found.days, found.evergreen, query.today.toordinal(), settings.half_life_days)
-    if settings.fusion == "evidence":
-        parts["recency"] = aged * settings.recency_weight
-        scores = scores + parts["recency"]
-    elif settings.recency_weight:
-        parts = {name: part * aged for name, part in parts.items()}
-        scores = scores * aged
+    parts["recency"] = aged * settings.recency_weight * _recency_unit(scores, settings.fusion)
+    scores = scores + parts["recency"]
     if found.text and found.vector is None:
         # Nothing speaks for a passage with none of the words in it or around it. They go last, as the others
         # are measured against them.
@@ -129,6 +126,14 @@ def rank(
         found, scores = found.take(spoken_for), scores[spoken_for]
         parts = {name: part[spoken_for] for name, part in parts.items()}
     return Ranked(candidates=found, scores=scores, parts=parts)
+
+
+def _recency_unit(scores: Floats, fusion: Fusion) -> float:
+    """What a weight of 1 is in the scale of the scores; among few or equal ones a tenth of the best."""
+    # Those of "evidence" are in standard deviations already.
+    if fusion == "evidence" or not len(scores):
+        return 1.0
+    return max(float(scores.std()), 0.1 * float(scores.max()))
 
 
 def _found(view: View, query: Query, words: Words, vector: Vectors | None) -> list[Candidates]:
@@ -279,7 +284,7 @@ def to_hits(view: View, query: Query, ranked: Ranked, settings: RankingSettings)
     pool = 4 * query.limit if varied else query.limit
     chosen = list(islice(_distinct(view.store, ranked, pool + 5), pool))
     if varied:
-        chosen = _varied(chosen, ranked, settings.mmr_lambda)
+        chosen = _varied(chosen, ranked, settings.mmr_lambda, query.limit)
     terms = analysis.query_terms(query.text)
     return tuple(_hit(found, position, ranked, terms, query) for position, found in chosen[: query.limit])
 
@@ -301,10 +306,12 @@ def _distinct(store: IndexStore, ranked: Ranked, step: int) -> Iterator[tuple[in
                 yield position, found
 
 
-def _varied(chosen: list[tuple[int, StoredPassage]], ranked: Ranked, weight: float) -> list[tuple[int, StoredPassage]]:
+def _varied(
+    chosen: list[tuple[int, StoredPassage]], ranked: Ranked, weight: float, count: int
+) -> list[tuple[int, StoredPassage]]:
     scores = ranked.scores[[position for position, _ in chosen]]
     terms = [frozenset(analysis.index_terms(found.passage.text)) for _, found in chosen]
-    return [chosen[i] for i in diversified(scores, terms, weight)] if chosen else chosen
+    return [chosen[i] for i in diversified(scores, terms, weight, count)]
 
 
 def _hit(found: StoredPassage, position: int, ranked: Ranked, terms: list[str], query: Query) -> Hit:

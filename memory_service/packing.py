@@ -1,9 +1,10 @@
 """Owns the choice of passages for a budget: what gives most for what it costs. Pure, numpy.
 
 Invariants: the rendered block, wrapper included, is never over the budget; the same passages and budget
-give the same choice; every passage that was offered is either chosen or has a reason.
+give the same choice; every passage that was offered is either chosen or has a reason; the scale of the scores
+changes nothing, and passages come in the order that they are offered in, whatever their scores.
 
-Source: score - .5 ln(cost) over cost-blind rank order gained .014 of LoCoMo's evidence at 1,024 tokens.
+Source: worth - .5 ln(cost) over cost-blind rank order gained .014 of LoCoMo's evidence at 1,024 tokens.
 """
 
 from __future__ import annotations
@@ -96,6 +97,18 @@ def _own_quarters(offer: Offer) -> int:
     return quarters(offer.text) + 1 + (quarters(day_line(offer.day)) if offer.day else 0)
 
 
+def _worths(offers: Sequence[Offer]) -> Floats:
+    """What offers are worth, in standard deviations of their scores, the first of them most.
+
+    Rankings have scales of their own, and the order is not always that of the scores: a reranker, or variety, comes
+    after them. So the scores say how far the places lie apart, and the order says whose they are.
+    """
+    scores = np.sort(np.array([offer.score for offer in offers], float))[::-1]
+    spread = scores.std() if len(scores) else 0.0
+    worths: Floats = (scores - scores.mean()) / spread if spread else np.zeros(len(scores))
+    return worths
+
+
 class _Picker:
     """The greedy loop: costs change as neighbours and files come in, everything else is fixed."""
 
@@ -103,7 +116,7 @@ class _Picker:
         self._offers = offers
         self._limit = limit
         self._room = limit - wrapper_quarters()
-        self._scores = np.array([offer.score for offer in offers])
+        self._worths = _worths(offers)
         self._place = {(offer.path, offer.ordinal): i for i, offer in enumerate(offers)}
         self._of_file = defaultdict[str, list[int]](list)
         for i, offer in enumerate(offers):
@@ -152,7 +165,7 @@ class _Picker:
 
     def _valued(self, places: Ints) -> Floats:
         costs = np.maximum(_LEAST_COST, self._costs[places])
-        valued: Floats = self._scores[places] - _COST_WEIGHT * np.log(costs)
+        valued: Floats = self._worths[places] - _COST_WEIGHT * np.log(costs)
         return valued
 
     def _neighbour(self, i: int, step: int) -> int | None:

@@ -19,11 +19,9 @@ from indexer.engine.corpus import Floats, Ints, Mask
 from indexer.engine.postings import Found
 from indexer.engine.segment import Segment
 from indexer.engine.shortlist import Frequencies, bm25_of, candidate_rows, counts_at, covered, distinct, frequencies
-from indexer.ranking import VectorEvidence, candidates
+from indexer.ranking import CANDIDATES, VectorEvidence, candidates
 from indexer.types import Vectors
 
-# Best rows by each signal that become candidates. Source: as good as 400 on the generated texts, and cheaper.
-_CANDIDATES = 250
 # About so many rows have their words scored exactly.
 _SCORED = 1_000
 # Postings that the first pass over words looks at. Source: our measurement, 1 ms per 100,000.
@@ -89,7 +87,7 @@ def look(segment: Segment, wanted: Look) -> Candidates:
     if wanted.found is not None:
         text = _text(segment, wanted, rows)
         # A cosine costs more than the words of a row: only the best by words get one, and what is near anyway.
-        chosen = candidates([text.pair, text.window], np.ones(len(rows), bool), _CANDIDATES)
+        chosen = candidates([text.pair, text.window], np.ones(len(rows), bool), CANDIDATES)
         if near:
             chosen = distinct(np.concatenate([chosen, np.flatnonzero(_among(rows, seeds))]))
         rows, text = rows[chosen], text.take(chosen)
@@ -113,7 +111,7 @@ def _among(rows: Ints, wanted: Ints) -> Mask:
 def _seeds(segment: Segment, near: _Near, allowed: Mask | None) -> Ints:
     """The nearest rows, and those beside the nearest of them, ascending."""
     low, high = segment.triples.of(near.best(_NEIGHBOURED))
-    rows = distinct(np.concatenate([near.best(_CANDIDATES), low, high]))
+    rows = distinct(np.concatenate([near.best(CANDIDATES), low, high]))
     return rows if allowed is None else rows[allowed[rows]]
 
 
