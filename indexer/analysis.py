@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RULES = "terms-5"
+RULES = "terms-6"
 MAX_TERM_CHARS = 40
 
 # Scripts written without spaces between words, and Hangul, whose words carry endings.
@@ -46,8 +46,8 @@ _LATIN = re.compile(
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _ASCII_WORD = re.compile("[a-z0-9]+")
-# Snowball's stemmer for the words of a script, by its first and last character. Latin is taken for English; a Hebrew
-# word keeps its form, as Snowball has a stemmer for Yiddish only.
+# Snowball's stemmer for the words of a script, by its first and last character. Latin is taken for English. For Hebrew
+# Snowball has none (it has one for Yiddish): the commonest endings, and what is written together with a word, go off.
 _STEMMERS = (
     ("\u0370", "\u03ff", "greek"),
     ("\u0400", "\u052f", "russian"),
@@ -56,6 +56,11 @@ _STEMMERS = (
     ("\u0900", "\u097f", "hindi"),
     ("\u0b80", "\u0bff", "tamil"),
 )
+_HEBREW = re.compile("[\u05d0-\u05ea]+")
+_HEBREW_PREFIXES = "והבלכמש"
+_HEBREW_ENDINGS = ("יות", "ות", "ים", "ית", "ה")
+_HEBREW_FINALS = str.maketrans("ךםןףץ", "כמנפצ")
+_HEBREW_CHARS = 3  # of a word are left
 # Letters that are written for one another: Arabic alef, yeh and kaf, the Devanagari nasal signs, Cyrillic io.
 _ALIKE = str.maketrans("أإآٱىیکँёѐѝ", "ااااييكंееи")
 # Marks and joiners that a word may go without: Hebrew and Arabic vowel signs, tatweel, soft hyphen, (non-)joiners.
@@ -271,9 +276,19 @@ def _bare(character: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
+    if _HEBREW.fullmatch(word):
+        return _hebrew_stem(word)
     language = "porter" if _ASCII_WORD.fullmatch(word) else _language(word)
     # Of the letter "s" alone the stemmer leaves nothing.
     return (_stemmer(language)(word) or word) if language else word
+
+
+def _hebrew_stem(word: str) -> str:
+    endings = (ending for ending in _HEBREW_ENDINGS if len(word) - len(ending) >= _HEBREW_CHARS)
+    word = word.removesuffix(next((ending for ending in endings if word.endswith(ending)), ""))
+    while word[0] in _HEBREW_PREFIXES and len(word) > _HEBREW_CHARS:
+        word = word[1:]
+    return word.translate(_HEBREW_FINALS)
 
 
 def _language(word: str) -> str:

@@ -38,7 +38,16 @@ from indexer.analysis import (
         ("用Python写", ["用", "python", "写"]),
         ("開會紀錄", ["开", "会", "纪", "录", "开会", "会纪", "纪录"]),
         ("서울에서", ["서", "울", "에", "서", "서울", "울에", "에서"]),
-        ("שלום עולם", ["שלום", "עולם"]),
+        ("המטבח במטבח מטבחים", ["טבח", "טבח", "טבח"]),
+        ("הישיבות הישיבה", ["ישיב", "ישיב"]),
+        ("מלך מלכים", ["מלכ", "מלכ"]),
+        ("שָׁלוֹם", ["לומ"]),
+        ("ключи ключами йогурта", ["ключ", "ключ", "йогурт"]),
+        ("новый новая", ["нов", "нов"]),
+        ("κλειδιά κλειδί ΚΛΕΙΔΙΑ λόγος", ["κλειδ", "κλειδ", "κλειδ", "λογ"]),
+        ("مُحَمَّد محمـــد الكتاب كتاب", ["محمد", "محمد", "كتاب", "كتاب"]),
+        ("किताबें किताब ज़रूर जरूर", ["किताब", "किताब", "जरूर", "जरूर"]),
+        ("٢٠٢٤ २०२४ ๒๕๖๗", ["2024", "2024", "2567"]),
         ("🎉 ... \x00 --", []),
         ("", []),
     ],
@@ -74,6 +83,27 @@ def test_over_long_words_are_cut_alike_in_text_and_question() -> None:
     word = "q" * 5000
     assert index_terms(word) == query_terms(word) == ["q" * MAX_TERM_CHARS]
     assert len(index_terms("漢" * 5000)) == 9999
+
+
+def test_a_joiner_within_a_word_and_an_accent_of_stress_change_nothing() -> None:
+    assert index_terms("می\u200cخواهم") == index_terms("میخواهم")
+    assert index_terms("за\u0301мок") == index_terms("замок")
+    assert index_terms("copy\u00adright") == index_terms("copyright")
+
+
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("Где лежат ключи от гаража?", ["лежат", "ключ", "гараж"]),
+        ("Πού είναι τα κλειδιά;", ["κλειδ"]),
+        ("أين المفتاح؟", ["مفتاح"]),
+        ("चाबी कहाँ है?", ["चाब"]),
+        ("איפה המפתח?", ["פתח"]),
+        ("где что как", ["где", "что", "как"]),
+    ],
+)
+def test_words_of_asking_are_left_out_in_every_script(question: str, terms: list[str]) -> None:
+    assert query_terms(question) == terms
 
 
 @given(st.text())
