@@ -14,6 +14,7 @@ from pathlib import Path
 
 from indexer.documents.logs import Logs
 from indexer.documents.splitter import Splitter
+from indexer.documents.transcripts import is_known_log
 from indexer.embeddings.base import Embedder
 from indexer.errors import SyncCancelled
 from indexer.files.sources import Content, SourceFile, read
@@ -27,6 +28,7 @@ from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgres
 _BATCH_LINES = 1024
 _BATCH_CHARS = 256 * 1024
 _BATCH_PORTIONS = 200
+_UNKNOWN_LOG = "it is a session log in a format that is not known here; move it away"
 
 Progress = Callable[[SyncProgress], None]
 
@@ -187,6 +189,8 @@ class Sync:
         for file in files:
             self._check_cancelled()
             content = read(self._root, file, max_bytes=self._max_bytes[file.source], place=self._locate(file.path))
+            if file.source == "sessions" and not content.failure and not is_known_log(content.raw):
+                content = replace(content, failure=_UNKNOWN_LOG)
             diff = self._diff(content, states.get(file.path))
             if diff is None:
                 self._advance(file.path, file.size_bytes)

@@ -15,6 +15,7 @@ from typing import get_args
 
 from indexer import (
     EmbeddingError,
+    FileFailure,
     Index,
     IndexerError,
     Mode,
@@ -24,6 +25,7 @@ from indexer import (
     SyncProgress,
     SyncReport,
 )
+from indexer.files.sources import is_session_path
 from memory_service.errors import InvalidRequest
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 from memory_service.schemas import Order
@@ -419,7 +421,11 @@ class LongTermMemory:
             report = self.index.sync(paths, missing_ok=True, cancelled=lambda: self._sessions.is_closed)
         except IndexerError as error:
             return f"index: {error}"
-        return "; ".join(report.degraded)
+        unread = _unread_logs(report.failed)
+        if unread:
+            # The next look names them, as every one after it does.
+            self._look_again = 0.0
+        return "; ".join((*unread, *report.degraded))
 
     def _heard(self, kept: SearchFilter, in_view: str) -> tuple[str, ...]:
         """Have what was just said indexed, if that takes no time; else say that it waits."""
@@ -502,13 +508,14 @@ class LongTermMemory:
         """How long the look took, and what has to wait."""
         started = time.monotonic()
         try:
-            found = self._waiting(self.index.plan())
+            plan = self.index.plan()
         except IndexerError as error:
             return time.monotonic() - started, (f"index: {error}",)
         looked_seconds = time.monotonic() - started
+        found, unread = self._waiting(plan), _unread_logs(plan.failures)
         if not found.is_small:
-            return looked_seconds, (f"index: {found.said} wait. Run `memory-service reindex`.",)
-        return looked_seconds, tuple(self._refresh(found.paths)) if found.paths else ()
+            return looked_seconds, (f"index: {found.said} wait. Run `memory-service reindex`.", *unread)
+        return looked_seconds, (*(self._refresh(found.paths) if found.paths else ()), *unread)
 
     def _waiting(self, plan: SyncPlan) -> _Waiting:
         """What of a plan has to be indexed; session logs are left for later."""
@@ -520,6 +527,11 @@ class LongTermMemory:
         paths = [*(file.path for file in (*changed, *unsure)), *plan.removed]
         size_bytes = sum(file.size_bytes for file in changed)
         return _Waiting(paths=paths, changed=len(changed) + len(plan.removed), size_bytes=size_bytes)
+
+
+def _unread_logs(failed: Sequence[FileFailure]) -> tuple[str, ...]:
+    """The session logs among files that could not be indexed; `status` names the others too."""
+    return tuple(f"index: {one.path}: {one.reason}." for one in failed if is_session_path(one.path))
 
 
 def session_path(session_id: str) -> str:

@@ -67,7 +67,12 @@ def session(found: told.SessionSummary) -> Session:
 
 def sessions(found: Iterable[told.ListedSession]) -> Sessions:
     """All sessions of a workspace."""
-    return Sessions(sessions=[ListedSession.model_validate(dataclasses.asdict(each)) for each in found])
+    listed = [ListedSession.model_validate(dataclasses.asdict(each)) for each in found]
+    unread = [each.session_id for each in listed if each.last_seq is None and each.size_bytes]
+    return Sessions(
+        sessions=listed,
+        degraded=[f"log: {name} does not end with a record of this service. Read it to see why." for name in unread],
+    )
 
 
 def appended(made: told.AppendedMessages, missing: Sequence[str] = ()) -> AppendedMessages:

@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.documents.comments",
         "indexer.documents.cues",
         "indexer.documents.definitions",
+        "indexer.documents.openclaw",
         "indexer.documents.pieces",
         "indexer.documents.results",
         "indexer.documents.sections",
@@ -248,6 +249,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.flush.extraction",
         "memory_service.longterm",
         "memory_service.sessions.log",
+        "memory_service.sessions.foreign",
         "memory_service.sessions.session",
     ),
     (

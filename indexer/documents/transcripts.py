@@ -8,7 +8,7 @@ it at once gives, or says that it cannot.
 A log is JSON Lines. Each line begins with its place, `{"seq":7,"ts":"…",`. What was written at once has one `ts`, and
 its first line says in `batch` how many lines these are, `{"seq":6,"batch":2,"ts":"…",`, if there is more than one.
 Records of other kinds go on with `"kind":"…"`; a message, in the shape that OpenAI or Anthropic give it, follows in
-`message`, or as a string of JSON in `text`.
+`message`, or as a string of JSON in `text`. A log that OpenClaw wrote is read as well, see `openclaw`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from typing import NamedTuple
 
 from indexer.documents.cues import asks, has_time_words
 from indexer.documents.markdown import CUES, MAX_CHARS, speaker
+from indexer.documents.openclaw import is_openclaw, openclaw_messages, usual_shape
 from indexer.documents.pieces import end_of_part, pieces
 from indexer.documents.results import is_acknowledgement, laid_out
 from indexer.documents.stamps import leading_stamp
 from indexer.types import Passage
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
-RULES = "transcripts-2"
+RULES = "transcripts-3"
 
 # Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
 RESULT_HEAD_CHARS = 5_000
@@ -89,7 +90,7 @@ def split_transcript(raw: bytes) -> list[Passage]:
 
 def whole_transcript(raw: bytes) -> Transcript:
     """The passages of a log, and what to read on with when it has grown."""
-    return _read(raw, Carried()).transcript()
+    return (_read_openclaw(raw) if is_openclaw(raw) else _read(raw, Carried())).transcript()
 
 
 def grown_transcript(raw: bytes, carried: Carried) -> Transcript | None:
@@ -100,8 +101,10 @@ def grown_transcript(raw: bytes, carried: Carried) -> Transcript | None:
         carried: What that reading left.
 
     Returns:
-        None if earlier passages would change too, as they turn out to have a speaker.
+        None if earlier passages would change too, as they turn out to have a speaker, and for a log of OpenClaw's.
     """
+    if is_openclaw(raw):
+        return None
     reading = _read(raw, carried)
     if any(carried.speakers.get(name) == 1 and count > 1 for name, count in reading.speakers.items()):
         return None
@@ -147,6 +150,18 @@ def _read(raw: bytes, carried: Carried) -> _Reading:
             reading.take(waiting, seq, end)
             waiting.clear()
     return reading
+
+
+def _read_openclaw(raw: bytes) -> _Reading:
+    reading = _Reading(Carried())
+    for told in openclaw_messages(raw):
+        reading.take([_said(told.line, told.ts, {"message": usual_shape(told.message)})], told.line, len(raw))
+    return reading
+
+
+def is_known_log(raw: bytes) -> bool:
+    """Whether a log is in a format that is read here; an empty one is."""
+    return not raw.strip() or is_openclaw(raw) or any(_STAMP.match(line) for line, _ in _lines(raw, 0))
 
 
 def _lines(raw: bytes, at: int) -> Iterator[tuple[bytes, int]]:

@@ -27,6 +27,9 @@ class SessionLog(Protocol):
     def repairs(self) -> tuple[Repair, ...]:
         """What was found wrong with the log since it was opened; for `degraded`."""
 
+    def foreign(self) -> bytes | None:
+        """The whole file, if it holds lines and none is a record of ours; None for a log of ours."""
+
     def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None) -> Appended:
         """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
 

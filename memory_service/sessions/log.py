@@ -98,6 +98,13 @@ class JsonlLog:
         with self._reading():
             return self._mending.repairs
 
+    def foreign(self) -> bytes | None:
+        """See `SessionLog`."""
+        with self._reading() as descriptor:
+            if descriptor is None or not self._mending.is_foreign:
+                return None
+            return b"".join(files.pieces(descriptor))
+
     def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None) -> Appended:
         """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
 

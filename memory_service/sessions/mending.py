@@ -50,7 +50,7 @@ class Mending:
 
     def is_sound(self, descriptor: int) -> bool:
         """Whether there is nothing to mend."""
-        return not self._offsets.is_torn and not self._is_foreign() and self.has_header(descriptor)
+        return not self._offsets.is_torn and not self.is_foreign and self.has_header(descriptor)
 
     def has_header(self, descriptor: int) -> bool:
         """Whether the log has a header that can be read, or needs none."""
@@ -76,11 +76,14 @@ class Mending:
             self._offsets.refresh(descriptor)
             told = f"The last {torn_bytes} bytes of {self._path.name} were no whole record; {kept.name} has them."
             self.note("torn", told)
-        if self._is_foreign():
+        if self.is_foreign:
             self.note("foreign", f"{self._path.name} holds no record of a session.")
-            raise StorageFailed(f"{self._path.name} is no log of a session. Move it away.")
+            raise StorageFailed(
+                f"{self._path.name} is no log of a session of this service. Choose another id, or move it away."
+            )
 
-    def _is_foreign(self) -> bool:
+    @property
+    def is_foreign(self) -> bool:
         """Whether there are whole lines, and none is ours."""
         return not self._offsets.last_seq and self._offsets.end > 0
 

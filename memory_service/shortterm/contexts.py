@@ -17,6 +17,7 @@ from memory_service.errors import Conflict, Incompressible, InvalidRequest, Memo
 from memory_service.llm.base import never
 from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.schemas import Order
+from memory_service.sessions.foreign import unreadable
 from memory_service.sessions.view import View
 from memory_service.shortterm.bench import Bench, Look
 from memory_service.shortterm.compactions import Compactions
@@ -203,6 +204,7 @@ class Contexts:
         if not call.auto and work.look.state.open_command is not None:
             work.degraded += ("compaction: the user asked for /compact, and `auto` is off. Ask with auto.",)
         degraded = [*work.degraded, *self._seat.failures(work.session_id), *recalled.degraded]
+        degraded += unreadable(work.look.session.log)
         if work.look.options.window.problem == "warn":
             degraded.append(f"window: {work.look.options.window.message}")
         if work.decision.searched and memory_budget < work.memory_budget_tokens:

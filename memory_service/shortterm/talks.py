@@ -12,12 +12,14 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from memory_service.block import is_block
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.messages import Message, read_messages, text_of, to_anthropic, to_mistral, to_openai
 from memory_service.session_schemas import SessionChanges
+from memory_service.sessions.foreign import foreign_messages, unreadable
 from memory_service.sessions.records import (
     TRIM_KEEP_LAST,
     Appended,
@@ -182,13 +184,18 @@ class Talks:
     def model_view(self, session_id: str, *, wire: Wire = "openai") -> Transcript:
         """What the model sees."""
         look = self._bench.look(session_id)
-        return on_wire(look.view().messages, wire, look.state)
+        made = on_wire(look.view().messages, wire, look.state)
+        return replace(made, degraded=unreadable(look.session.log))
 
     def log_view(
         self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
     ) -> Transcript:
-        """Everything ever said, as it was given."""
+        """Everything ever said, as it was given; of a log that OpenClaw wrote, too."""
         log = self._bench.session(session_id).log
+        others = foreign_messages(log, since_seq, limit)
+        if others is not None:
+            numbers, told = zip(*others, strict=True) if others else ((), ())
+            return Transcript(messages=told, seqs=numbers, degraded=unreadable(log))
         found = list[Mapping[str, object]]()
         seqs = list[int]()
         for record in log.read(since_seq, media=media):

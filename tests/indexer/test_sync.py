@@ -729,8 +729,10 @@ def test_a_damaged_session_is_no_failure(workspace: Workspace) -> None:
     workspace.write("sessions/foreign.jsonl", b'{"role":"user","content":"of another program"}\n')
     workspace.write("sessions/empty.jsonl", b"")
     index = workspace.index(HashEmbedder())
-    assert (index.sync().failed, held_texts(index)) == ((), ["one", "三"])
-    assert index.status().counts is not None and index.status().failed == ()
+    (failure,) = index.sync().failed
+    assert failure.path == "sessions/foreign.jsonl" and "format that is not known" in failure.reason
+    assert held_texts(index) == ["one", "三"]
+    assert index.status().failed == (failure,)
 
 
 def test_logs_have_a_limit_of_their_own(workspace: Workspace) -> None:
