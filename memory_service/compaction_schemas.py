@@ -187,7 +187,7 @@ class CompactionReceipt(Answer):
     stripped: list[int] = Field(description="Messages whose media gave way to a label.")
     steps: list[CompactionStep]
     summary: str
-    method: str = Field(description="Who wrote the summary: model, extractive, note, engine, or none.")
+    method: str = Field(description="Who wrote the summary: model, extractive, note, hook, engine, or none.")
     model: str | None
     prompt_version: str | None
     calls: int = Field(description="Requests to a model, those that failed included.")

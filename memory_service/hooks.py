@@ -12,8 +12,24 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from memory_service.events import Event, EventField
+from memory_service.messages import Message
 
 HookedWork = Literal["compaction", "flush"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What a summary has to stand for, for a hook that writes it.
+
+    Attributes:
+        messages: What the view is about to lose, in order, as it was said; empty if no summary is needed.
+        previous: The summary that the new one takes the place of; empty for the first.
+        target_tokens: The longest summary wanted.
+    """
+
+    messages: tuple[Message, ...] = ()
+    previous: str = ""
+    target_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +38,14 @@ class Intent:
 
     Attributes:
         fields: Numbers, ids and reasons, as the event at its beginning has them.
+        material: Gives what a summary has to stand for; it is planned when this is called.
     """
 
     work: HookedWork
     workspace: str
     session_id: str
     fields: Mapping[str, EventField] = field(default_factory=dict)
+    material: Callable[[], Material] = Material
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +62,23 @@ class Instructions:
     text: str
 
 
-Answer: TypeAlias = Refused | Instructions | None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provided:
+    """What a hook puts in the place of the service's own part of a compaction; of several hooks the last one counts.
+
+    Attributes:
+        prompt: What the model is asked, in the place of the service's words; it gets the messages before it, between
+            tags. The summary is checked as always.
+        summary: The finished summary: no model is asked, and nothing is checked; tags of ours in it are disarmed.
+        continue_note: Whether a note to go on may stand behind the messages after an overflow.
+    """
+
+    prompt: str = ""
+    summary: str = ""
+    continue_note: bool = True
+
+
+Answer: TypeAlias = Refused | Instructions | Provided | None
 BeforeHook = Callable[[Intent], Answer]
 AfterHook = Callable[[Event], None]
 
@@ -56,11 +90,13 @@ class Verdict:
     Attributes:
         refused: The first veto; after it no hook is asked.
         instructions: Those of all hooks, one paragraph each; empty without any.
+        provided: What they put in the place of the service's own.
         failures: Hooks that failed, each "part: why and what to do", for `degraded`.
     """
 
     refused: Refused | None = None
     instructions: str = ""
+    provided: Provided = Provided()
     failures: tuple[str, ...] = ()
 
 
@@ -95,6 +131,7 @@ class Hooks:
         """What the hooks say to what is about to be done."""
         instructions: list[str] = []
         failures: list[str] = []
+        provided = Provided()
         for hook in tuple(self._before[intent.work]):
             try:
                 answer: object = hook(intent)
@@ -106,12 +143,19 @@ class Hooks:
                     return Verdict(refused=answer, failures=tuple(failures))
                 case Instructions(text):
                     instructions.append(text)
+                case Provided(prompt=str(), summary=str(), continue_note=bool()) if intent.work == "compaction":
+                    provided = Provided(
+                        prompt=answer.prompt.strip() or provided.prompt,
+                        summary=answer.summary.strip() or provided.summary,
+                        continue_note=answer.continue_note and provided.continue_note,
+                    )
                 case None:
                     pass
                 case _:
                     # Hooks may be written without types.
-                    failures.append(_failure(f"before_{intent.work}", hook, f"gave a {type(answer).__name__}"))
-        return Verdict(instructions="\n\n".join(instructions), failures=tuple(failures))
+                    what = f"gave a {type(answer).__name__} that cannot be used"
+                    failures.append(_failure(f"before_{intent.work}", hook, what))
+        return Verdict(instructions="\n\n".join(instructions), provided=provided, failures=tuple(failures))
 
     def tell(self, work: HookedWork, event: Event) -> tuple[str, ...]:
         """Tell the hooks what was done; gives those that failed, as in `Verdict.failures`."""

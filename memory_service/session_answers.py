@@ -121,7 +121,7 @@ def receipt(made: receipts.CompactionReceipt) -> CompactionReceipt:
     fields = {
         field.name: getattr(made, field.name)
         for field in dataclasses.fields(made)
-        if field.name not in ("steps", "ledger", "messages", "audit")
+        if field.name not in ("steps", "ledger", "messages", "audit", "continue_note")
     }
     return CompactionReceipt(
         **fields,

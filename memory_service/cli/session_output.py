@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PRESSURES = {"ok": "green", "soft": "yellow", "hard": "red"}
 _NAMED = 12
 # Who wrote a summary that no model wrote, where it is not the rules.
-_WRITERS = {"engine": "the context engine"}
+_WRITERS = {"engine": "the context engine", "hook": "a hook"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ class _Run:
         return Summary(
             text=text,
             method="model",
-            prompt_version=PROMPT_VERSION,
+            prompt_version="hook" if self._request.prompt else PROMPT_VERSION,
             model=calls.model_name,
             calls=calls.spent.requests,
             input_tokens=calls.spent.input_tokens,
@@ -196,6 +196,7 @@ class _Run:
             instructions=self._request.instructions,
             identifier_policy=self._request.identifier_policy,
             identifier_instructions=self._request.identifier_instructions,
+            prompt=self._request.prompt,
         )
 
     def _whole(self, body: str, prefix: Roll | None, reasons: Sequence[str]) -> str:

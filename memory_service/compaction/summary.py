@@ -11,7 +11,7 @@ from typing import Literal
 from memory_service.messages import Numbered
 from memory_service.sessions.records import LedgerEntry
 
-Method = Literal["model", "extractive", "note"]
+Method = Literal["model", "extractive", "note", "hook"]
 IdentifierPolicy = Literal["preserve", "anonymize", "off", "custom"]
 
 
@@ -28,6 +28,7 @@ class SummaryRequest:
         instructions: What the caller wants it to look at.
         identifier_policy: What becomes of ids, paths and the like.
         identifier_instructions: The caller's own words for that, with the policy `custom`.
+        prompt: What a model is asked in the place of the preset's words; empty for those.
     """
 
     messages: tuple[Numbered, ...]
@@ -38,6 +39,7 @@ class SummaryRequest:
     instructions: str = ""
     identifier_policy: IdentifierPolicy = "preserve"
     identifier_instructions: str = ""
+    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

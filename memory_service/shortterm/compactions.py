@@ -7,19 +7,21 @@ after some strikes waits for new messages before it tries again by itself.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from memory_service.compaction.calls import Spent
+from memory_service.compaction.plan import Plan
 from memory_service.engines import CompactCall
 from memory_service.errors import CallCancelled, Conflict, MemoryServiceError, NotFound
-from memory_service.hooks import Intent
+from memory_service.hooks import Intent, Material, Verdict
 from memory_service.llm.base import never
 from memory_service.sessions.records import Undo
 from memory_service.sessions.state import PastCompaction, SessionState, chain_of
 from memory_service.shortterm.bench import Bench, Look
-from memory_service.shortterm.compactor import CompactionWish, Compactor, Draft
+from memory_service.shortterm.compactor import CompactionWish, Compactor, Draft, as_said
 from memory_service.shortterm.receipts import (
     CompactionCall,
     CompactionReceipt,
@@ -123,18 +125,30 @@ class Compactions:
             return True
         return last_seq < strikes.last_seq or tokens > strikes.tokens * (1 + _NEWS)
 
+    def _material(self, look: Look, call: CompactionCall) -> Material:
+        """What a summary would have to stand for."""
+        plan = self._plan(look, call)
+        said = as_said(look.state, (*plan.covered, *plan.prefix))
+        return Material(
+            messages=tuple(copy.deepcopy(each.message) for each in said),
+            previous=look.state.head.summary,
+            target_tokens=plan.summary_tokens,
+        )
+
     def _planned(self, look: Look, call: CompactionCall) -> CompactionReceipt:
+        return receipt_of_plan(self._plan(look, call), look.options, call.trigger, call.mode)
+
+    def _plan(self, look: Look, call: CompactionCall) -> Plan:
         view = look.view()
-        plan = self._compactor.plan(
+        return self._compactor.plan(
             snapshot_of(look.state, view, look.shape, now=self._bench.now(), last_used_at=None),
             look.options.preset,
             look.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
-            _wish(look, call, ""),
+            _wish(look, call, Verdict()),
         )
-        return receipt_of_plan(plan, look.options, call.trigger, call.mode)
 
     def _draft(
-        self, look: Look, call: CompactionCall, cancelled: Callable[[], bool], spent: Spent, more: str = ""
+        self, look: Look, call: CompactionCall, cancelled: Callable[[], bool], spent: Spent, told: Verdict | None = None
     ) -> Draft:
         return self._compactor.draft(
             look.state,
@@ -142,7 +156,7 @@ class Compactions:
             look.shape,
             look.options.preset,
             look.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
-            _wish(look, call, more),
+            _wish(look, call, told or Verdict()),
             now=self._bench.now(),
             originals=look.session.originals(look.state),
             cancelled=cancelled,
@@ -156,6 +170,7 @@ class Compactions:
             workspace=bench.workspace,
             session_id=session_id,
             fields={"trigger": call.trigger, "tokens_before": before},
+            material=lambda: self._material(look, call),
         )
         verdict = bench.shared.hooks.ask(intent)
         if verdict.refused is not None:
@@ -168,10 +183,14 @@ class Compactions:
             if receipt is not None:
                 outcome = receipt.stage
                 return receipt
-            draft = self._draft(look, call, cancelled, spent, verdict.instructions)
+            draft = self._draft(look, call, cancelled, spent, verdict)
             seq = look.session.commit(draft.made) if draft.made is not None else None
             receipt = self._shown(look, call, draft, applied=seq)
-            receipt = replace(receipt, degraded=(*receipt.degraded, *verdict.failures))
+            receipt = replace(
+                receipt,
+                degraded=(*receipt.degraded, *verdict.failures),
+                continue_note=verdict.provided.continue_note,
+            )
             outcome = receipt.stage
             self._count(look, call, helped=seq is not None)
             return receipt
@@ -244,11 +263,12 @@ class Compactions:
         return receipt_of_made(past, draft.plan, look.options, mode=call.mode, applied=applied is not None)
 
 
-def _wish(look: Look, call: CompactionCall, more: str) -> CompactionWish:
-    words = (look.options.instructions, call.instructions or "", more)
+def _wish(look: Look, call: CompactionCall, told: Verdict) -> CompactionWish:
+    words = (look.options.instructions, call.instructions or "", told.instructions)
     return CompactionWish(
         trigger=call.trigger,
         instructions="\n".join(word for word in words if word),
+        provided=told.provided,
         identifier_policy=call.identifier_policy or look.options.identifier_policy,
         target_tokens=call.target_tokens,
         force=call.force,

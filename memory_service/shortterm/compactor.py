@@ -10,13 +10,14 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from indexer import Embedder
 from memory_service.budget import ContextBudget
 from memory_service.compaction.audit import Audit, audited, problems, record, without_ungrounded
 from memory_service.compaction.calls import Spent
 from memory_service.compaction.extractive import extract
+from memory_service.compaction.fences import escaped
 from memory_service.compaction.ledger import entries_of, merged
 from memory_service.compaction.note import noted
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
@@ -25,6 +26,7 @@ from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.summarize import summarize
 from memory_service.compaction.summary import IdentifierPolicy, Reading, Summary, SummaryRequest
 from memory_service.errors import Incompressible, UpstreamFailed
+from memory_service.hooks import Provided
 from memory_service.llm.base import ChatModel, never
 from memory_service.messages import Numbered
 from memory_service.sessions.deltas import delta
@@ -41,6 +43,7 @@ class CompactionWish:
     Attributes:
         trigger: Why it is asked for.
         instructions: What the summary should look at, beside the settings'.
+        provided: What hooks put in the place of the prompt or the summary.
         target_tokens: What the view should come to; None for the preset's target.
         force: Compact although nothing asks for it, and although the last tries failed.
         fallback: What stands in for a model's summary when the model fails; see `Preset.fallback`.
@@ -48,6 +51,7 @@ class CompactionWish:
 
     trigger: CompactionTrigger = "manual"
     instructions: str = ""
+    provided: Provided = field(default_factory=Provided)
     identifier_policy: IdentifierPolicy = "preserve"
     target_tokens: int | None = None
     force: bool = False
@@ -141,13 +145,19 @@ class Compactor:
         audit: Audit | None = None
         ledger = state.head.ledger
         if plan.stage != "prune":
-            said = _as_said(state, (*plan.covered, *plan.prefix))
+            said = as_said(state, (*plan.covered, *plan.prefix))
             covered, prefix = said[: len(plan.covered)], said[len(plan.covered) :]
             ledger = merged(ledger, entries_of((*covered, *prefix)))
             request = _request(state, plan, covered, prefix, ledger, wish)
             preset = _for_window(preset, budget.window.tokens)
             pins = [text for text, _ in pinned(state)]
-            summary, audit = self._summary(request, preset, pins, wish.fallback, cancelled, spent or Spent())
+            if wish.provided.prompt:
+                # Its own words may ask for other sections, or for none.
+                preset = replace(preset, summary=replace(preset.summary, headings=()))
+            if wish.provided.summary:
+                summary = _by_hook(wish.provided.summary)
+            else:
+                summary, audit = self._summary(request, preset, pins, wish.fallback, cancelled, spent or Spent())
         made = _record(state, plan, preset, wish, summary, audit)
         head = built_on(state.head, made, state.last_seq + 1, ledger)
         after = project(with_head(state, head), shape, originals=originals)
@@ -232,7 +242,12 @@ def _for_window(preset: Preset, window_tokens: int) -> Preset:
     return replace(preset, summariser_window_tokens=max(preset.summariser_window_tokens, window_tokens))
 
 
-def _as_said(state: SessionState, shown: tuple[Numbered, ...]) -> tuple[Numbered, ...]:
+def _by_hook(text: str) -> Summary:
+    note = "A hook supplied the summary; it stands as it was given and was not checked."
+    return Summary(text=escaped(text), method="hook", prompt_version="hook", notes=(note,))
+
+
+def as_said(state: SessionState, shown: tuple[Numbered, ...]) -> tuple[Numbered, ...]:
     """What was said, where the view showed a stub."""
     if not shown:
         return ()
@@ -269,6 +284,7 @@ def _request(
         instructions=wish.instructions,
         identifier_policy=wish.identifier_policy,
         identifier_instructions=wish.instructions if wish.identifier_policy == "custom" else "",
+        prompt=wish.provided.prompt,
     )
 
 

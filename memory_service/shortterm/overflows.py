@@ -175,7 +175,8 @@ class Overflows:
                     return None
                 if look.options.preset.recovery.replays:
                     stripped = self._stripped(self._bench.look(look.session_id), 2)
-                    note = f"{MEDIA_REMOVED_NOTE}\n\n{CONTINUE_NOTE}" if stripped else CONTINUE_NOTE
+                    notes = (MEDIA_REMOVED_NOTE if stripped else "", CONTINUE_NOTE if receipt.continue_note else "")
+                    note = "\n\n".join(filter(None, notes))
             elif decision.remedy == "truncate":
                 if not self._truncated(look):
                     return None

@@ -29,9 +29,10 @@ class CompactionReceipt:
         covered: The first and the last message that the summary stands for now.
         ratio: Tokens after by tokens before.
         summary: Its text; empty where none was written.
-        method: Who wrote it: `model`, `extractive`, `note`, `engine`, `none`.
+        method: Who wrote it: `model`, `extractive`, `note`, `hook`, `engine`, `none`.
         ledger: Exact things that are kept beside the summary.
         messages: What the view would be: of a preview alone.
+        continue_note: Whether a note to go on may stand behind the messages; a hook may switch it off.
     """
 
     compaction_id: str | None
@@ -67,6 +68,7 @@ class CompactionReceipt:
     window_source: str = ""
     degraded: tuple[str, ...] = ()
     messages: tuple[Message, ...] | None = None
+    continue_note: bool = True
 
     @property
     def ratio(self) -> float:

@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from memory_service.events import Event, EventHub
-from memory_service.hooks import HookedWork, Hooks, Instructions, Intent, Refused, Verdict
+from memory_service.hooks import HookedWork, Hooks, Instructions, Intent, Provided, Refused, Verdict
 
 SECRET = "消息的正文"
 COMPACTION = Intent(work="compaction", workspace="default", session_id="支持", fields={"tokens_before": 9000})
@@ -32,6 +32,26 @@ def test_hooks_see_what_is_about_to_be_done_and_add_instructions() -> None:
     assert hooks.ask(COMPACTION) == Verdict(instructions="保留所有名字。\n\nKeep file names.")
     assert seen == [COMPACTION, COMPACTION]
     assert hooks.ask(FLUSH) == Verdict()
+
+
+def test_of_what_hooks_provide_the_last_word_counts() -> None:
+    hooks = Hooks()
+    hooks.before_compaction(lambda intent: Provided(prompt="Sum up.", summary="一", continue_note=False))
+    hooks.before_compaction(lambda intent: Instructions("Keep file names."))
+    hooks.before_compaction(lambda intent: Provided(summary=" 二 "))
+    verdict = hooks.ask(COMPACTION)
+    assert verdict.provided == Provided(prompt="Sum up.", summary="二", continue_note=False)
+    assert verdict.instructions == "Keep file names." and verdict.failures == ()
+
+
+@pytest.mark.parametrize("wrong", [Provided(prompt=7), Provided(summary=None), Provided(continue_note="no")])  # type: ignore[arg-type]
+def test_what_cannot_be_used_is_passed_over_and_named(wrong: Provided) -> None:
+    hooks = Hooks()
+    hooks.before_compaction(lambda intent: wrong)
+    hooks.before_flush(lambda intent: Provided(prompt="Look for names."))
+    assert hooks.ask(COMPACTION).provided == Provided()
+    assert "gave a Provided that cannot be used" in hooks.ask(COMPACTION).failures[0]
+    assert "before_flush, gave a Provided" in hooks.ask(FLUSH).failures[0], "a flush has none of that"
 
 
 def test_the_first_veto_counts_and_ends_the_asking() -> None:
