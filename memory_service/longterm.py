@@ -235,6 +235,8 @@ class LongTermMemory:
         self.files = files
         self.index = index
         self._refresher = Refresher(index)
+        # Rounds of their own: a memory does not wait until what was said beside it is embedded.
+        self._session_refresher = Refresher(index)
         self._looking = threading.Lock()
         self._look_again = 0.0
         self._behind: tuple[str, ...] = ()
@@ -292,7 +294,7 @@ class LongTermMemory:
         path = session_path(session_id)
         if self._ready.get(path, 0) >= upto_seq:
             return []
-        outcome = self._refresher.refresh([path])
+        outcome = self._session_refresher.refresh([path])
         if not outcome:
             self._ready[path] = upto_seq
             while len(self._ready) > _KEPT_SESSIONS:

@@ -84,6 +84,13 @@ def settings(home: Path, **values: object) -> Settings:
 @contextmanager
 def running_process(home: Path, environment: dict[str, str]) -> Iterator[str]:
     """Run `memory-service serve` as a process of its own until the block ends; gives its URL."""
+    with own_process(home, environment) as (url, _):
+        yield url
+
+
+@contextmanager
+def own_process(home: Path, environment: dict[str, str]) -> Iterator[tuple[str, int]]:
+    """The same; gives the id of the process too."""
     with listening("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
     command = [sys.executable, "-m", "memory_service", "serve", "--home", str(home), "--port", str(port)]
@@ -91,7 +98,7 @@ def running_process(home: Path, environment: dict[str, str]) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     try:
         _wait_until_ready(url, process)
-        yield url
+        yield url, process.pid
     finally:
         process.terminate()
         process.wait(20)

@@ -19,6 +19,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from memory_service.api.allocator import limit_heaps
 from memory_service.api.app import create_app
 from memory_service.api.auth import is_loopback
 from memory_service.api.shutdown import StreamingServer
@@ -45,6 +46,7 @@ def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True)
         InvalidRequest: The address is open to others and no key is configured, or it cannot be had.
     """
     check_exposure(settings)
+    limit_heaps()
     with listening(settings.host, settings.port) as listener:
         service = MemoryService(settings)
         app = create_app(service, watch=watch)

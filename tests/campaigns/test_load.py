@@ -1,0 +1,17 @@
+"""The campaign in small: enough to see a heap for each thread, or a client that costs what it does not read."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.campaigns.load import measure
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+
+
+def test_mixed_load_stays_small() -> None:
+    found = measure(480, 8, {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"})
+    assert found["refused"] == []
+    assert int(str(found["after_mb"])) - int(str(found["before_mb"])) < 60, found
