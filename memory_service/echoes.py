@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from indexer.types import Hit
-from memory_service.messages import Message, Numbered, text_of, tool_calls_of
+from memory_service.messages import Numbered, text_of, tool_calls_of
 from memory_service.text.similarity import covers, spoken, statements_of, words_of
 
 # Of two that say the same, the longer one takes the place of a better one only up to this many times its length.
@@ -77,7 +77,7 @@ class Shown:
         known = before._known() if before is not None else {}
         texts = _Texts()
         for each in listed:
-            texts.add(known.get((each.seq, id(each.message))) or _said(each.message))
+            texts.add(known.get((each.seq, id(each.message))) or _said(each))
         return cls(listed, 0, texts)
 
     def says(self, text: str) -> bool:
@@ -102,7 +102,7 @@ class Shown:
             if len(self._texts.texts) != self._end:
                 return None  # another view has grown out of this one
             for each in listed[len(kept) :]:
-                self._texts.add(_said(each.message))
+                self._texts.add(_said(each))
             return Shown(listed, start, self._texts)
 
 
@@ -163,10 +163,13 @@ def _bits(number: int) -> Iterator[int]:
         number ^= lowest
 
 
-def _said(message: Message) -> str:
+def _said(each: Numbered) -> str:
+    """The text of a message with who wrote it and when, as a note of it would have them."""
+    message = each.message
     calls = [call["function"]["arguments"] for call in tool_calls_of(message)]
     name = message.get("name") if message["role"] in ("user", "assistant") else None
-    return spoken("\n".join((f"{name}: {text_of(message)}" if name else text_of(message), *calls)))
+    head = f"{name or ''} ({each.at[:10]})\n" if name or each.at else ""
+    return spoken("\n".join((head + text_of(message), *calls)))
 
 
 def _place(messages: Sequence[Numbered], seq: int) -> int:

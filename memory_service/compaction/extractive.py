@@ -17,7 +17,7 @@ from indexer.embeddings.base import Embedder
 from indexer.errors import EmbeddingError
 from memory_service.compaction.material import Material, gather
 from memory_service.compaction.outline import LATEST, Line, Section, write_outline
-from memory_service.compaction.selection import Basket, best_first, diverse, without_near_copies
+from memory_service.compaction.selection import Basket, best_first, diverse, each_once
 from memory_service.compaction.sentences import clip
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.tokens import count_tokens, quarters
@@ -109,7 +109,7 @@ def _choose(material: Material, facts: Sequence[Line], request: SummaryRequest) 
         basket.take(Line(section=Section.CONTEXT, text=str(material.coverage)))
     lines = {section: best_first(_of(material, section)) for section in Section}
     lines[Section.FACTS] = list(facts)
-    lines[Section.RULES] = best_first(without_near_copies(lines[Section.RULES]))
+    lines[Section.RULES] = best_first(each_once(lines[Section.RULES]))
     turn_share = _TURN_SHARE if request.messages or request.previous else 1.0
     basket.fill(lines[Section.TURN], room.share(turn_share))
     for section, share in _FIRST:

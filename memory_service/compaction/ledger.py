@@ -48,7 +48,16 @@ _MESSAGE_IDENTIFIERS = 40
 _RESULT_IDENTIFIERS = 8
 _LAST_SEQS = 5
 _DECIDED = re.compile(r"(?i)\bdeci(?:ded|sion)\b|决定")
-_CLAUSE_ENDS = "\n.,;:!?()[]{}|，。；：！？（）、\"'`*"
+# A number of few digits without a unit, and without a word that says what it measures.
+_BARE = re.compile(r"[\d.,]{1,4}")
+_MEASURE_CHARS, _MEASURE_WORDS = 40, 5
+_MEASURE_WORD = re.compile(r"\S+")
+# Where the words end that may say what a number measures: a clause, or what joins another one to it.
+_MEASURE_END = re.compile(
+    r"[\n,;:!?()\[\]{}|，。；：！？（）、\"'`*]|(?<!\d)\.|\.(?!\d)"
+    r"|\b(?:because|since|so|but|while|whereas|although|though|if|unless|when|which)\b|因为|由于|所以|但是?|如果|虽然",
+    re.IGNORECASE,
+)
 
 
 def entries_of(
@@ -110,7 +119,10 @@ def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str
     for identifier in find_identifiers(text):
         kind = _KINDS.get(identifier.kind)
         if kind and len(identifier.text) <= MAX_CHARS and (numbers or kind != "number"):
-            found.append((kind, _measured(text, identifier) if kind == "number" else identifier.text))
+            words = _measured(text, identifier) if kind == "number" else identifier.text
+            if kind == "number" and _BARE.fullmatch(words):
+                continue
+            found.append((kind, words))
             if len(found) == limit:
                 break
     return found
@@ -118,16 +130,14 @@ def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str
 
 def _measured(text: str, number: Identifier) -> str:
     """A number with the few words before it that say what it measures: "timeout of 30 s"."""
-    start = number.start
-    words = 0
-    while start > 0 and number.start - start < 40 and text[start - 1] not in _CLAUSE_ENDS:
-        words += text[start - 1] == " "
-        if words > 5:
-            break
-        start -= 1
-    if start and number.start - start == 40 and text[start - 1].isascii():
-        start = max(text.find(" ", start, number.start), start)
-    return text[start : number.end].strip()
+    before = text[max(number.start - _MEASURE_CHARS, 0) : number.start]
+    start = max((end.end() for end in _MEASURE_END.finditer(before)), default=0)
+    words = list(_MEASURE_WORD.finditer(before, start))[-_MEASURE_WORDS:]
+    # The first word may be the end of one that is cut.
+    cut = not start and number.start > _MEASURE_CHARS and len(words) > 1 and before[0].isascii() and before[0] != " "
+    if words:
+        start = words[1 if cut and words[0].start() == 0 else 0].start()
+    return (before[start:] + text[number.start : number.end]).strip()
 
 
 def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:

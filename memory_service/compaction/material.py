@@ -92,7 +92,8 @@ def gather(request: SummaryRequest) -> Material:
         *(line for _, kinds in said for sentence, kind in kinds if (line := _fresh(sentence, kind, scene))),
     ]
     since = coverage.since[:10] if coverage else ""
-    kept = unique((_key(line), _focused(_dated(line, since), focus)) for line in lines if _may_stand(line, request))
+    lines = _last_of_binding(line for line in lines if _may_stand(line, request))
+    kept = unique((_key(line), _focused(_dated(line, since), focus)) for line in lines)
     return Material(lines=tuple(kept), coverage=coverage)
 
 
@@ -119,6 +120,13 @@ def _coverage(earlier: Iterable[Line], messages: Sequence[Numbered]) -> Coverage
     )
     now = coverage_of(messages)
     return before + now if before and now else before or now
+
+
+def _last_of_binding(lines: Iterable[Line]) -> list[Line]:
+    """The lines, of rules and decisions that were said again the last: it may take back what was said between."""
+    listed = list(lines)
+    last = {_key(line): at for at, line in enumerate(listed) if line.purpose == "binding"}
+    return [line for at, line in enumerate(listed) if line.purpose != "binding" or last[_key(line)] == at]
 
 
 def _key(line: Line) -> tuple[str, str]:

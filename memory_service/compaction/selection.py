@@ -7,12 +7,13 @@ asked once, for a bounded number of texts, and never needed.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from indexer.analysis import index_terms, query_terms
+from indexer.analysis import query_terms
 from indexer.embeddings.base import Embedder
 from memory_service.compaction.outline import Line, Section, heading_size
+from memory_service.text.similarity import groups_of, read_fact
 from memory_service.tokens import quarters
 
 MAX_CANDIDATES = 200
@@ -124,28 +125,8 @@ def _by_meaning(lines: Sequence[Line], embedder: Embedder) -> Novelty:
     return novelty
 
 
-def without_near_copies(lines: Sequence[Line]) -> list[Line]:
-    """Of lines that say the same in nearly the same words, the last; looks at the `MAX_CANDIDATES` best."""
-    kept: dict[int, frozenset[str]] = {}
-    by_term: dict[str, list[int]] = {}
+def each_once(lines: Sequence[Line]) -> list[Line]:
+    """Of lines that say the same, the last, in order; looks at the `MAX_CANDIDATES` best."""
     ordered = sorted(best_first(lines)[:MAX_CANDIDATES], key=lambda line: (line.seq, line.place))
-    for index in reversed(range(len(ordered))):
-        # With the words of grammar: a "not" makes another rule.
-        terms = frozenset(index_terms(ordered[index].text))
-        if not _has_copy(terms, kept, by_term):
-            kept[index] = terms
-            for term in terms:
-                by_term.setdefault(term, []).append(index)
-    return [ordered[index] for index in sorted(kept)]
-
-
-def _has_copy(terms: frozenset[str], kept: Mapping[int, frozenset[str]], by_term: Mapping[str, Sequence[int]]) -> bool:
-    # A copy shares nearly all terms, so it shares one of the two that the fewest others have.
-    rare = sorted(terms, key=lambda term: (len(by_term.get(term, ())), term))[:2]
-    return any(_alike(terms, kept[index]) for term in rare for index in by_term.get(term, ()))
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether terms are nearly the same, and none that has a digit differs."""
-    differing = one ^ other
-    return len(differing) <= 0.15 * len(one | other) and not any(any(map(str.isdigit, term)) for term in differing)
+    groups = groups_of([read_fact(line.text) for line in ordered])
+    return [ordered[at] for at in sorted(group[-1] for group in groups)]

@@ -78,7 +78,9 @@ _FRAME_HAN = re.compile(
     "|(?:注意|备注|提醒|备忘)[:：，,]\\s?(?=\\S)|(?:好的?|嗯|对了?|另外|还有|那个|是的|行)[，,]\\s?(?=\\S)"
 )
 # A report by somebody with a name: "Anna said that …", "张伟说：…".
-_NAMED = re.compile(rf"(?P<name>[A-Z][\w'’-]{{1,23}}(?: [A-Z][\w'’-]{{1,23}})?) (?:{_SAID}) that (?=\S)")
+_NAMED = re.compile(
+    rf"(?P<name>[A-Z][\w'’-]{{1,23}}(?: [A-Z][\w'’-]{{1,23}})?) (?:(?:{_SAID}) that|(?:said|says|wrote)[:,]) (?=\S)"
+)
 _NO_NAMES = frozenset("he she they it we you who nobody someone somebody everyone this that user the".split())
 _NAMED_HAN = re.compile("(?:说|說|表示|提到)$")
 # In a longer text, what was decided is said by what it decides.
@@ -97,7 +99,7 @@ _LETTER = rf"[^\W_{UNSPACED}]"
 # Numbers, words, single characters of an unspaced script, signs that say something, and ends of sentences.
 _TOKEN = re.compile(
     rf"\d{{1,3}}(?:,\d{{3}})++(?!{_LETTER})|{_LETTER}++(?:[_./:@&'\\]++{_LETTER}++|(?<=\d)-{_LETTER}++|-(?=\d){_LETTER}++)*+"
-    rf"|(?<!\w)\.\d++|[{UNSPACED}]|(?<![\w.,)])[-+](?=[\d.])|~~|\[[ x]\]|[.!?;。；\n]++"
+    rf"|(?<!\w)\.\d++|[{UNSPACED}]|(?<!{_LETTER})(?<![.,)])[-+](?=[\d.])|~~|\[[ x]\]|[.!?;。；\n]++"
     r"|[^\w\s.,:;!?'’\"`*_()\[\]{}…—–/\-·、。・「」『』《》【】“”‘’\u200b-\u200f\ufe0f\u20e3]"
 )
 _DASHES = str.maketrans("−–—‐‑’`´", "-----'''")

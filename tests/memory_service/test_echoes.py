@@ -235,3 +235,18 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
     begun = time.perf_counter()
     without_echoes([hit(text), hit(text[1:], 1)], Shown.of(said(text)))
     assert time.perf_counter() - begun < 25
+
+
+@pytest.mark.parametrize(
+    ("note", "text"),
+    [
+        ("Ingrid (2026-03-01): I went to the gym yesterday.", "I went to the gym yesterday!"),
+        ("英格丽（2026-03-01）：我昨天去了健身房。", "我昨天去了健身房"),
+    ],
+)
+def test_a_note_with_a_day_repeats_what_was_said_on_that_day(note: str, text: str) -> None:
+    name = note[: note.index("2026") - 1].strip()
+    message: Message = {"role": "user", "content": text, "name": name}
+    for day, is_echo in (("2026-03-01", True), ("2026-03-02", False)):
+        shown = Shown.of([numbered(message, 1, f"{day}T09:00:00+00:00")])
+        assert (without_echoes([hit(note)], shown) == ()) is is_echo

@@ -47,6 +47,9 @@ def user(text: str) -> Json:
     return {"role": "user", "content": text}
 
 
+LONG = [user("Tell me about seedlings. " + "word " * 300), {"role": "assistant", "content": "Water them. " * 90}]
+
+
 def conversation(older: str, newer: str, messages: int, *more: str) -> list[Json]:
     """A talk of so many messages, in which facts are told one after the other."""
     told = [older, newer, *more]
@@ -115,8 +118,7 @@ def test_what_the_view_says_does_not_hide_the_newer_one(server: RunningServer, o
 
 @pytest.mark.parametrize(("older", "newer"), PAIRS)
 def test_a_summary_by_rules_keeps_the_newer_one(server: RunningServer, older: str, newer: str) -> None:
-    long = [user("Tell me about seedlings. " + "word " * 300), {"role": "assistant", "content": "Water them. " * 90}]
-    _, session = begun(server, conversation(older, newer, 4) + long * 8)
+    _, session = begun(server, conversation(older, newer, 4) + LONG * 8)
     summary = ok(server.http.post(f"{session}/compact", json={"preset": "turns", "force": True}))["summary"]
     assert bare(newer) in summary
     assert bare(older) not in summary or summary.index(bare(older)) < summary.index(bare(newer))
@@ -128,6 +130,13 @@ def test_what_is_said_again_stands_behind_what_it_takes_back(server: RunningServ
     made = ok(server.http.post(f"{session}/flush"))
     page = stored(server, workspace, made["path"])
     assert page.rindex(bare(older)) > page.index(bare(newer)) and made["duplicates"] == 0
+
+
+@pytest.mark.parametrize(("older", "newer"), [PAIRS[0], PAIRS[2], PAIRS[6]])
+def test_a_summary_by_rules_ends_with_what_holds(server: RunningServer, older: str, newer: str) -> None:
+    _, session = begun(server, conversation(older, newer, 6, older + " ") + LONG * 8)
+    summary = ok(server.http.post(f"{session}/compact", json={"preset": "turns", "force": True}))["summary"]
+    assert summary.rindex(bare(older)) > summary.find(bare(newer))
 
 
 @pytest.mark.parametrize(("older", "newer"), PAIRS)

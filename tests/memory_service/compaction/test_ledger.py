@@ -59,6 +59,11 @@ def texts(entries: tuple[LedgerEntry, ...], kind: str) -> list[str]:
         ("在/tmp/a.txt里", "path", ["/tmp/a.txt"]),
         ("at https://ex.org/x.", "url", ["https://ex.org/x"]),
         ("由2026年11月20日开始", "date", ["2026年11月20日"]),
+        ("We stay on 3.0 because 2.2 leaks memory.", "number", ["We stay on 3.0"]),
+        ("It rose to 4.5 since 2.2 s was too short.", "number", ["It rose to 4.5", "2.2 s"]),
+        ("我们留在3.0因为2.2有漏洞", "number", ["我们留在3.0"]),
+        ("延迟改成 3.5 秒，因为 2.2 秒太短", "number", ["延迟改成 3.5 秒", "2.2 秒"]),
+        ("The timeout of 30 s, then 9443.", "number", ["The timeout of 30 s", "then 9443"]),
     ],
 )
 def test_what_is_said_is_quoted(said: str, kind: str, found: list[str]) -> None:
