@@ -318,6 +318,16 @@ class Index:
         with self._store.reading():
             return measures.recall(self._seen(), limit, samples, kept)
 
+    def neighbours(self, samples: int = 5) -> tuple[int, int]:
+        """Of how many stored vectors the store was asked for the nearest, and how many it answered rightly.
+
+        Raises:
+            StoreError: The index cannot be read.
+        """
+        with self._store.reading():
+            view = self._seen()
+            return measures.neighbours(view, samples) if self._fitting.dimensions() else (0, 0)
+
     def pack(self) -> tuple[str, ...]:
         """Pack the index if it is large and that is due; what kept it from it."""
         with self._store.reading(), self._loading:

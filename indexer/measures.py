@@ -38,6 +38,13 @@ def recall(view: View, limit: int, samples: int, kept: SearchFilter) -> float | 
     return float(np.mean(shares)) if shares else None
 
 
+def neighbours(view: View, samples: int) -> tuple[int, int]:
+    """Of how many stored vectors sqlite-vec was asked for the nearest, and how many it answered with an equal."""
+    _, vectors = view.store.vectors(_sampled(view, samples).tolist())
+    found = [view.store.nearest(vector, 1, SearchFilter())[1] for vector in vectors]
+    return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)
+
+
 def _sampled(view: View, count: int) -> Ints:
     packed = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
     keys = np.concatenate([view.corpus.keys, packed])

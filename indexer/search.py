@@ -139,7 +139,9 @@ def _recency_unit(scores: Floats, fusion: Fusion) -> float:
 def _found(view: View, query: Query, words: Words, vector: Vectors | None) -> list[Candidates]:
     """The candidates of each part of the index."""
     parts = []
-    if view.packed:
+    if view.packed and query.mode == "vector" and vector is not None:
+        parts.append(_exact(view.store, view.packed, query, vector))
+    elif view.packed:
         packed = _packed(view.packed, query, words, vector)
         parts.append(packed if vector is None else _measured(view.store, packed, vector))
     if len(view.corpus) or not parts:
@@ -156,6 +158,21 @@ def _unpacked(view: View, query: Query, words: Words, vector: Vectors | None) ->
     near = _vector_evidence(view, query, vector, allowed, lexical) if vector is not None else None
     rows = candidates([*lexical, *([near.own, near.triple] if near else [])], allowed)
     return gathered(corpus, rows, text, near)
+
+
+def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> Candidates:
+    """The nearest of the packed passages as sqlite-vec finds them: by the stored float32, not by codes of them."""
+    segment = packed.segment
+    nearest, cosines = store.nearest(vector, CANDIDATES, query.kept)
+    allowed = np.isin(segment.keys(np.arange(len(segment))), nearest)
+    if packed.standing is not None:
+        allowed &= packed.standing
+    found = look(segment, Look(found=None, known=TextStatistics(), vector=vector, allowed=allowed))
+    if found.vector is None:
+        return found
+    order = np.argsort(nearest)
+    own = cosines[order][np.searchsorted(nearest[order], found.keys)] if len(found) else found.vector.own
+    return replace(found, vector=replace(found.vector, own=own))
 
 
 def _packed(packed: Packed, query: Query, words: Words, vector: Vectors | None) -> Candidates:

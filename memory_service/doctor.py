@@ -16,6 +16,7 @@ import numpy as np
 
 from indexer import Embedder, Index, IndexerError, IndexStatus, Reranker, SearchResults
 from indexer.embeddings.vectors import empty_rows, unit_rows
+from indexer.files.sources import is_memory_path
 from indexer.rebuild import needed_bytes
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
@@ -27,6 +28,7 @@ from memory_service.workspaces import extra_folders
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
 # Of a long line, enough to find it by; the index refuses a whole page as a question.
 _QUERY_CHARS = 500
+_LONG_CHARS = 40
 _ENGINE_TOKENS = 2_000
 _READ_BYTES = 64 * 1024
 _MODEL_REMEDY = "Ask its maker, or choose another embedding_model."
@@ -225,6 +227,11 @@ def _index(index: Index) -> str:
             f"{status.unembedded} of {counts.passages} passages have no vector",
             "They get one when the model answers: mend that, then search, or run `memory-service reindex`.",
         )
+    asked, right = index.neighbours()
+    if right < asked:
+        raise _Failed(
+            f"sqlite-vec finds {right} of {asked} passages by their own vectors", "Run `memory-service reindex --full`."
+        )
     packed = f", {status.packed} packed" if status.packed else ""
     return f"{counts.passages} passages of {counts.files} files{packed}, undamaged"
 
@@ -273,19 +280,29 @@ def _retrieval(folder: Path, index: Index) -> str:
     """Ask for what stands in the files, in their own words: each has to come back among the first."""
     asked = found = 0
     failed = {failure.path for failure in index.status().failed}
-    named = [path for path in folder.glob("memory/**/*.md") if path.relative_to(folder).as_posix() not in failed]
-    for name in sorted(named)[-10:]:
-        lines = [line.strip("-* ") for line in _beginning(name).splitlines()]
-        lines = [line for line in lines if len(line) > 40 and not line.startswith(("#", "<!--", "|", "```", ">"))]
-        if lines:
+    named = (*folder.glob("*.md"), *folder.glob("memory/**/*.md"))
+    for name in sorted(path for path in named if is_memory_path(path.relative_to(folder).as_posix()))[-10:]:
+        path, line = name.relative_to(folder).as_posix(), _telling_line(name)
+        if line and path not in failed:
             asked += 1
-            hits = index.search(lines[0][:_QUERY_CHARS], limit=5).hits
-            found += any(hit.path == name.relative_to(folder).as_posix() for hit in hits)
+            hits = index.search(line, limit=5).hits
+            # The same line may stand in many files, and each of them is as good.
+            found += any(hit.path == path or line in hit.passage.text for hit in hits)
+    if not asked:
+        return "no memory file has a line to ask for, so finding was tried on the sample of the round trip alone"
     if found < asked * 0.8:
         raise _Failed(
             f"only {found} of {asked} files are found by a line of theirs", "Run `memory-service reindex --full`."
         )
     return f"{found} of {asked} files are found by a line of theirs"
+
+
+def _telling_line(file: Path) -> str:
+    """A line of a file to ask for: the first long one, else the longest; empty where none says anything."""
+    lines = [line.strip("-* ") for line in _beginning(file).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("#", "<!--", "|", "```", ">", "---"))]
+    long = next((line for line in lines if len(line) > _LONG_CHARS), "")
+    return (long or max(lines, key=len, default=""))[:_QUERY_CHARS]
 
 
 def _beginning(file: Path) -> str:

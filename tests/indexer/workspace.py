@@ -6,9 +6,11 @@ import datetime as dt
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import apsw
 import numpy as np
 
 from indexer import Embedder, EmbeddingError, Index, RankingSettings, SearchFilter
@@ -93,6 +95,25 @@ def texts(index: Index, query: str, *, limit: int = 6, kept: SearchFilter | None
 def make_old(file: Path) -> None:
     """Set a file's time to one that no clock's grain makes doubtful; its ctime is now."""
     os.utime(file, ns=(LONG_AGO_NS, LONG_AGO_NS))
+
+
+@contextmanager
+def watched_statements() -> Iterator[list[str]]:
+    """Every SQL statement of the connections that are opened within the block."""
+    seen: list[str] = []
+
+    def watch(connection: apsw.Connection) -> None:
+        def note(_: apsw.Cursor, statement: str, __: object) -> bool:
+            seen.append(statement)
+            return True
+
+        connection.exec_trace = note
+
+    apsw.connection_hooks.append(watch)
+    try:
+        yield seen
+    finally:
+        apsw.connection_hooks.remove(watch)
 
 
 def run_python(code: str, *arguments: object, timeout: float = 60) -> str:

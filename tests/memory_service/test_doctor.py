@@ -17,7 +17,7 @@ from indexer.types import Vectors
 from memory_service.doctor import Finding
 from memory_service.memories import NewMemory
 from memory_service.service import MemoryService
-from tests.indexer.workspace import FailingEmbedder, run_unprivileged
+from tests.indexer.workspace import FailingEmbedder, run_unprivileged, watched_statements
 from tests.serving import settings
 
 W = "default"
@@ -285,3 +285,30 @@ def test_a_home_that_cannot_even_be_looked_at(tmp_path: Path) -> None:
     findings = examined(tmp_path / ("a" * 300))
     assert set(wrong(findings)) >= {"home", "workspace"}
     assert "model" in findings
+
+
+@pytest.mark.parametrize("note", ["- Bins out Monday.", "备用钥匙在花盆下。", "# Day\n\n- tea\n- milk"])
+def test_retrieval_is_tried_in_a_workspace_of_one_short_note(tmp_path: Path, note: str) -> None:
+    folder = tmp_path / "home" / W / "memory"
+    folder.mkdir(parents=True)
+    (folder / "2026-11-20.md").write_text(f"{note}\n")
+    with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
+        service.reindex(W)
+    (found,) = [each for each in examined(tmp_path / "home").values() if each.name == "retrieval"]
+    assert (found.ok, found.detail) == (True, "1 of 1 files are found by a line of theirs")
+
+
+def test_a_workspace_with_nothing_to_ask_for_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "home" / W / "memory"
+    folder.mkdir(parents=True)
+    (folder / "2026-11-20.md").write_text("# Day\n")
+    with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
+        service.reindex(W)
+    found = examined(tmp_path / "home")["retrieval"]
+    assert found.ok and "no memory file has a line to ask for" in found.detail
+
+
+def test_the_doctor_asks_sqlite_vec(home: Path) -> None:
+    with watched_statements() as statements:
+        assert examined(home)["index"].ok
+    assert sum("embedding MATCH" in statement for statement in statements) == 5

@@ -1,0 +1,56 @@
+"""`mode=vector` in a packed index: sqlite-vec answers, by the stored float32."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from indexer import Index, SearchFilter
+from indexer.testing import HashEmbedder
+from tests.indexer.workspace import TODAY, Workspace, watched_statements
+
+EMBEDDER = HashEmbedder(32)
+ANIMALS = ("quokka", "wombat", "numbat", "袋鼠", "袋熊")
+
+
+@pytest.fixture
+def packed(workspace: Workspace) -> Index:
+    for day in range(1, 21):
+        items = [f"{ANIMALS[(day + n) % 5]} number {n % 17} digs hole {day * 100 + n}" for n in range(100)]
+        workspace.write_items(f"memory/2026-11-{day:02}.md", items)
+    index = Index(workspace.root, EMBEDDER, pack_passages=100, today=lambda: TODAY)
+    index.sync()
+    index.pack()
+    assert index.status().packed == 2000
+    return index
+
+
+@pytest.mark.parametrize("prefix", ["", "memory/2026-11-07"])
+def test_the_exact_nearest_are_found_and_told_exactly(packed: Index, workspace: Workspace, prefix: str) -> None:
+    files = [path for path in workspace.memories() if path.startswith(prefix)]
+    texts = [line[2:] for path in files for line in workspace.memories()[path].decode().splitlines()]
+    cosines = EMBEDDER.embed_documents(texts) @ np.stack([EMBEDDER.embed_query(query) for query in QUERIES]).T
+    for number, query in enumerate(QUERIES):
+        with watched_statements() as statements:
+            found = packed.search(query, mode="vector", limit=60, kept=SearchFilter(path_prefix=prefix))
+        assert (found.mode, found.degraded) == ("vector", ())
+        exact = sorted(zip(cosines[:, number].tolist(), texts, strict=True), reverse=True)
+        told = {hit.passage.text: hit.vector_score for hit in found.hits}
+        by_text = dict(zip(texts, cosines[:, number].tolist(), strict=True))
+        assert all(told[text] == pytest.approx(by_text[text], abs=1e-5) for text in told)
+        assert {text for _, text in exact[:5]} <= told.keys()
+        assert not statements or any("embedding MATCH" in statement for statement in statements)
+
+
+QUERIES = ("quokka number 3 digs hole 1203", "袋鼠 digs", "numbat 16 hole 705", "wombat number 9")
+
+
+def test_match_runs_for_vectors_alone(packed: Index, workspace: Workspace) -> None:
+    packed.close()
+    with watched_statements() as statements:
+        other = Index(workspace.root, EMBEDDER, pack_passages=100, today=lambda: TODAY)
+        other.search(QUERIES[0], mode="vector")
+        assert sum("embedding MATCH" in statement for statement in statements) == 1
+        other.search(QUERIES[0])
+        assert sum("embedding MATCH" in statement for statement in statements) == 1, "codes are faster, and near enough"
+        other.close()
