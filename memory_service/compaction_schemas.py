@@ -32,7 +32,7 @@ from memory_service.session_schemas import (
 Mode = Literal["plan", "preview", "apply"]
 Trigger = Literal["manual", "threshold", "overflow"]
 RecallMode = Literal["auto", "always", "never"]
-IdentifierPolicy = Literal["preserve", "anonymize", "off", "custom"]
+IdentifierPolicy = Literal["preserve", "strict", "anonymize", "off", "custom"]
 Stage = Literal["none", "prune", "summary", "hard", "engine"]
 
 MAX_PROMPT_CHARS = 4_000_000

@@ -68,8 +68,10 @@ class CompactionTable(_Table):
         'keeps those alone, "none" changes nothing and is an error.',
     )
     instructions: str = Field(default="", max_length=2_000, description="What summaries should look at.")
-    identifier_policy: Literal["preserve", "anonymize", "off", "custom"] = Field(
-        default="preserve", description='What summaries do with ids and paths; "custom" is as the instructions say.'
+    identifier_policy: Literal["preserve", "strict", "anonymize", "off", "custom"] = Field(
+        default="preserve",
+        description='What summaries do with ids and paths: "preserve" (or "strict") copies them, "anonymize" puts '
+        'labels in their place, "custom" is as the instructions say.',
     )
     max_concurrent: int = Field(default=2, ge=1, le=64, description="Compactions at the same time, of all sessions.")
     refuse_below_tokens: int | None = Field(

@@ -213,6 +213,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.workspaces",
     ),
     (
+        "memory_service.compaction.anonymous",
         "memory_service.compaction.duplicates",
         "memory_service.compaction.media",
         "memory_service.compaction.pruning",

@@ -13,7 +13,7 @@ from memory_service.compaction.fences import escaped, fenced
 from memory_service.compaction.summary import IdentifierPolicy
 from memory_service.llm.base import ChatMessage
 
-PROMPT_VERSION = "summary-1"
+PROMPT_VERSION = "summary-2"
 
 # Source: OpenClaw takes as much of what a user wants a compaction to look at.
 INSTRUCTION_CHARS = 800
@@ -50,11 +50,16 @@ _HINTS = {
     "relevant files": "each path, and why it matters",
 }
 
+_PRESERVE = (
+    "Copy paths, URLs, ids, hashes, commands, versions, numbers with their units and error messages "
+    "character by character. Never shorten, complete or guess one: a value that is not written down is lost."
+)
 _IDENTIFIERS = {
-    "preserve": "Copy paths, URLs, ids, hashes, commands, versions, numbers with their units and error messages "
-    "character by character. Never shorten, complete or guess one: a value that is not written down is lost.",
+    "preserve": _PRESERVE,
+    "strict": _PRESERVE,
     "anonymize": "Write no path, URL, id, hash, host, account or personal name as it is. Put a neutral name in its "
-    "place, such as [file 1] or [person 2], and the same name for the same thing each time.",
+    "place, such as [file 1] or [person 2], and the same name for the same thing each time. Where the material has "
+    "such a name already, copy it.",
     "off": "",
     "custom": "Treat paths, ids, numbers and the like as <identifier-rules> says.",
 }

@@ -50,6 +50,7 @@ def summarize(
     *,
     window_tokens: int,
     check: Check = accepted,
+    amend: Callable[[str], str] = str,
     fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
     cancelled: Callable[[], bool] = never,
@@ -64,6 +65,7 @@ def summarize(
         window_tokens: What the model takes, prompt and answer together.
         check: Says what is wrong with the whole text, a sentence each; empty for nothing. What it says goes into the
             prompt of the next try. It is also given how the prompts differed from the messages.
+        amend: Changes the whole text before it is checked.
         fallbacks: Who writes if the model, and those before, cannot be used at all.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
@@ -85,7 +87,7 @@ def summarize(
         cancelled=cancelled,
         spent=spent,
     )
-    run = _Run(request, rules, Writer(calls, rules))
+    run = _Run(request, rules, Writer(calls, rules), amend)
     try:
         return run.summary(run.text(check))
     except ContextOverflow as error:
@@ -96,8 +98,10 @@ def summarize(
 class _Run:
     """One summary: its entries, its tasks, its pieces."""
 
-    def __init__(self, request: SummaryRequest, rules: SummaryRules, writer: Writer) -> None:
-        self._request, self._rules, self._writer = request, rules, writer
+    def __init__(
+        self, request: SummaryRequest, rules: SummaryRules, writer: Writer, amend: Callable[[str], str]
+    ) -> None:
+        self._request, self._rules, self._writer, self._amend = request, rules, writer, amend
         self._entries = _spoken(entries_of(request.messages, tool_output_chars=rules.tool_output_chars))
         self._prefix = _spoken(entries_of(request.prefix, tool_output_chars=rules.tool_output_chars))
         # Summaries of other presets, and what people wrote into a log, were never redacted.
@@ -210,7 +214,7 @@ class _Run:
             notes = [*notes[:_SHOWN_OMISSIONS], f"[Omitted: {len(notes) - _SHOWN_OMISSIONS} more large messages.]"]
         if notes and pieces:
             pieces.append("\n".join(notes))
-        return self._writer.cut("\n\n".join(pieces), self._request.target_tokens)
+        return self._writer.cut(self._amend("\n\n".join(pieces)), self._request.target_tokens)
 
 
 def _spoken(entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -12,7 +12,7 @@ from memory_service.messages import Numbered
 from memory_service.sessions.records import LedgerEntry
 
 Method = Literal["model", "extractive", "note", "hook"]
-IdentifierPolicy = Literal["preserve", "anonymize", "off", "custom"]
+IdentifierPolicy = Literal["preserve", "strict", "anonymize", "off", "custom"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class SummaryRequest:
         ledger: What code keeps word for word beside the summary.
         target_tokens: The longest summary wanted.
         instructions: What the caller wants it to look at.
-        identifier_policy: What becomes of ids, paths and the like.
+        identifier_policy: What becomes of ids, paths and the like; `strict` is another name for `preserve`.
         identifier_instructions: The caller's own words for that, with the policy `custom`.
         prompt: What a model is asked in the place of the preset's words; empty for those.
     """

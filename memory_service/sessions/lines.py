@@ -307,6 +307,8 @@ def _compaction(fields: Fields) -> Compaction:
         output_tokens=fields.integer_or_none("output_tokens") or 0,
         duration_ms=fields.integer_or_none("duration_ms") or 0,
         audit=fields.mapping("audit"),
+        identifier_policy=fields.text_or("identifier_policy", "preserve"),
+        labels={original: str(label) for original, label in fields.mapping("labels").items()},
         notes=fields.texts("notes"),
         reason=fields.text_or("reason", ""),
     )

@@ -117,6 +117,8 @@ class Compaction:
         input_tokens: What the provider counted for them together.
         output_tokens: The same for its answers.
         audit: What was checked, and what was found.
+        identifier_policy: What became of identifiers; with `anonymize` summary and ledger hold labels.
+        labels: Originals and their labels, as far as this summary and its ledger hold them.
         notes: What went differently than asked.
     """
 
@@ -140,6 +142,8 @@ class Compaction:
     output_tokens: int = 0
     duration_ms: int = 0
     audit: Mapping[str, Json] = field(default_factory=dict)
+    identifier_policy: str = "preserve"
+    labels: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     reason: str = ""
 

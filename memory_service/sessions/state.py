@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from memory_service.compaction.anonymous import Labels
 from memory_service.compaction.ledger import entries_of, merged
 from memory_service.errors import InvalidRequest, TooLarge
 from memory_service.messages import Numbered, compact_command, is_system, numbered, read_messages, was_cut
@@ -49,6 +50,7 @@ class Head:
         ledger: Exact things that its messages held, found anew whenever the log is read.
         cleared: The text that stands for a tool result, by message.
         stripped: Messages whose media are labels.
+        labels: Originals and what stands for them, where identifiers are not to be shown.
         rounds: How many compactions of the chain made a summary.
     """
 
@@ -60,6 +62,7 @@ class Head:
     ledger: tuple[LedgerEntry, ...] = ()
     cleared: Mapping[int, str] = field(default_factory=dict)
     stripped: frozenset[int] = frozenset()
+    labels: Mapping[str, str] = field(default_factory=dict)
     role: str = "user"
     rounds: int = 0
 
@@ -304,7 +307,8 @@ def ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[Le
     if made.stage == "prune":
         return below.ledger
     covered = state.between(below.tail_start, made.tail_start - 1)
-    return merged(below.ledger, entries_of([each for each in covered if not is_system(each.message)]))
+    ledger = merged(below.ledger, entries_of([each for each in covered if not is_system(each.message)]))
+    return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
 
 
 def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry, ...]) -> Head:
@@ -324,6 +328,7 @@ def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry,
         tail_start=made.tail_start,
         summary=applied(below.summary, made.summary),
         ledger=ledger,
+        labels={**below.labels, **made.labels} if made.labels else below.labels,
         role=made.role,
         rounds=below.rounds + 1,
     )

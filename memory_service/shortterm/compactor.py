@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from indexer import Embedder
 from memory_service.budget import ContextBudget
+from memory_service.compaction.anonymous import Labels
 from memory_service.compaction.audit import Audit, audited, problems, record, without_ungrounded
 from memory_service.compaction.calls import Spent
 from memory_service.compaction.extractive import extract
@@ -34,6 +35,11 @@ from memory_service.sessions.records import Compaction, Json, LedgerEntry
 from memory_service.sessions.state import Head, SessionState, built_on
 from memory_service.sessions.view import Originals, View, ViewShape, pinned, project, with_head
 from memory_service.shortterm.snapshot import snapshot_of
+
+_ANONYMOUS = (
+    "Labels such as [email 1] stand for identifiers in summary and ledger; handles such as log:12 lead to the "
+    "originals. Pins, the current request and the newest messages stand as they were said."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,22 +149,31 @@ class Compactor:
             return Draft(plan=plan, made=None, view=view, head=state.head)
         summary: Summary | None = None
         audit: Audit | None = None
+        labels: Labels | None = None
         ledger = state.head.ledger
         if plan.stage != "prune":
             said = as_said(state, (*plan.covered, *plan.prefix))
             covered, prefix = said[: len(plan.covered)], said[len(plan.covered) :]
             ledger = merged(ledger, entries_of((*covered, *prefix)))
             request = _request(state, plan, covered, prefix, ledger, wish)
+            labels = Labels(state.head.labels) if wish.identifier_policy == "anonymize" else None
+            if labels is not None:
+                request = _anonymous(request, labels)
+                ledger = request.ledger
             preset = _for_window(preset, budget.window.tokens)
             pins = [text for text, _ in pinned(state)]
             if wish.provided.prompt:
                 # Its own words may ask for other sections, or for none.
                 preset = replace(preset, summary=replace(preset.summary, headings=()))
             if wish.provided.summary:
-                summary = _by_hook(wish.provided.summary)
+                summary = _by_hook(labels.text(wish.provided.summary) if labels else wish.provided.summary)
             else:
-                summary, audit = self._summary(request, preset, pins, wish.fallback, cancelled, spent or Spent())
+                spending = spent or Spent()
+                summary, audit = self._summary(request, preset, pins, wish.fallback, cancelled, spending, labels)
         made = _record(state, plan, preset, wish, summary, audit)
+        if summary is not None and labels is not None:
+            used = labels.used_in([summary.text, *(entry["text"] for entry in ledger)])
+            made = replace(made, identifier_policy=wish.identifier_policy, labels=used)
         head = built_on(state.head, made, state.last_seq + 1, ledger)
         after = project(with_head(state, head), shape, originals=originals)
         duration_ms = int((time.monotonic() - started) * 1000)
@@ -177,11 +192,30 @@ class Compactor:
         fallback: Fallback,
         cancelled: Callable[[], bool],
         spent: Spent,
+        labels: Labels | None = None,
+    ) -> tuple[Summary, Audit]:
+        written, audit = self._written(request, preset, pins, fallback, cancelled, spent, labels)
+        if labels is None:
+            return written, audit
+        notes = [_ANONYMOUS]
+        if labels.corrected:
+            notes.append(f"The model wrote {labels.corrected} identifiers as they are; they were replaced by labels.")
+        return replace(written, text=labels.text(written.text), notes=(*written.notes, *notes)), audit
+
+    def _written(
+        self,
+        request: SummaryRequest,
+        preset: Preset,
+        pins: list[str],
+        fallback: Fallback,
+        cancelled: Callable[[], bool],
+        spent: Spent,
+        labels: Labels | None,
     ) -> tuple[Summary, Audit]:
         if self.model is None:
             return self._by_rules(request, pins, ())
         try:
-            return self._by_model(self.model, request, preset, pins, cancelled, spent)
+            return self._by_model(self.model, request, preset, pins, cancelled, spent, labels)
         except UpstreamFailed as error:
             if fallback == "none":
                 raise
@@ -207,6 +241,7 @@ class Compactor:
         pins: list[str],
         cancelled: Callable[[], bool],
         spent: Spent,
+        labels: Labels | None,
     ) -> tuple[Summary, Audit]:
         audits: list[Audit] = []
 
@@ -220,6 +255,7 @@ class Compactor:
             model,
             window_tokens=model.context_window() or preset.summariser_window_tokens,
             check=faults,
+            amend=labels.known_text if labels else str,
             fallbacks=self._fallbacks,
             timeout_seconds=self._timeout_seconds,
             cancelled=cancelled,
@@ -229,6 +265,9 @@ class Compactor:
         return written, audits[-1]
 
     def _by_rules(self, request: SummaryRequest, pins: list[str], notes: tuple[str, ...]) -> tuple[Summary, Audit]:
+        if request.identifier_policy == "anonymize":
+            # Done before: nothing has to be left out for it.
+            request = replace(request, identifier_policy="preserve")
         written = extract(request, embedder=self._embedder)
         audit = audited(written.text, request=request, pins=pins)
         text = without_ungrounded(written.text, audit)
@@ -285,6 +324,17 @@ def _request(
         identifier_policy=wish.identifier_policy,
         identifier_instructions=wish.instructions if wish.identifier_policy == "custom" else "",
         prompt=wish.provided.prompt,
+    )
+
+
+def _anonymous(request: SummaryRequest, labels: Labels) -> SummaryRequest:
+    """The request without identifiers: no model is sent one, so that none can write one."""
+    return replace(
+        request,
+        previous=labels.text(request.previous),
+        ledger=labels.entries(request.ledger),
+        messages=tuple(map(labels.message, request.messages)),
+        prefix=tuple(map(labels.message, request.prefix)),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from memory_service.compaction.anonymous import Labels
 from memory_service.compaction.audit import Audit
 from memory_service.compaction.calls import Spent
 from memory_service.compaction.presets import PRESETS, Fallback, Preset
@@ -59,9 +60,10 @@ class Recording(Compactor):
         fallback: Fallback,
         cancelled: Callable[[], bool],
         spent: Spent,
+        labels: Labels | None = None,
     ) -> tuple[Summary, Audit]:
         self.requests.append(request)
-        return super()._summary(request, preset, pins, fallback, cancelled, spent)
+        return super()._summary(request, preset, pins, fallback, cancelled, spent, labels)
 
 
 @dataclass(slots=True)
