@@ -212,8 +212,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.testing",
         "memory_service.workspaces",
     ),
+    ("memory_service.compaction.anonymous",),
     (
-        "memory_service.compaction.anonymous",
         "memory_service.compaction.duplicates",
         "memory_service.compaction.media",
         "memory_service.compaction.pruning",
