@@ -5,7 +5,7 @@ Invariants: one registry per app; labels come from small fixed sets: no path, no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import get_args
 
 from prometheus_client import (
@@ -27,6 +27,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 _TOKENS = (0, 100, 250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000)
 _COMPACTION_SECONDS = (0.01, 0.05, 0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _VIEW_TOKENS = (0, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 1_000_000)
+_RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _PARTS = frozenset({"vector", "index", "receipt", "compaction", "flush", "memory", "recall", "window", "hooks", "log"})
 _TRIGGERS = frozenset({"manual", "threshold", "overflow", "cache_ttl", "safeguard"})
 _WRITERS = frozenset({"model", "extractive", "note", "none", "agent", "engine", "hook"})
@@ -84,6 +85,15 @@ class Metrics:
         self._tokens_after = Histogram(
             "memory_service_compaction_tokens_after", "The same after it.", buckets=_VIEW_TOKENS, registry=registry
         )
+        self._ratio = Histogram(
+            "memory_service_compaction_ratio", "Tokens after by tokens before.", buckets=_RATIOS, registry=registry
+        )
+        self._model_calls = Counter(
+            "memory_service_model_calls",
+            "Requests to a model, further tries included, by what for and by whether they were answered.",
+            ("purpose", "outcome"),
+            registry=registry,
+        )
         self._pruned = Counter(
             "memory_service_pruned", "Tool results and media that gave way to a line.", registry=registry
         )
@@ -128,13 +138,22 @@ class Metrics:
         ).inc()
         self._compaction_seconds.observe(_number(fields.get("duration_ms")) / 1000)
         self._pruned.inc(_number(fields.get("pruned")))
+        self._called("summary", fields)
         if fields.get("compaction_id"):
-            self._tokens_before.observe(_number(fields.get("tokens_before")))
-            self._tokens_after.observe(_number(fields.get("tokens_after")))
+            before, after = _number(fields.get("tokens_before")), _number(fields.get("tokens_after"))
+            self._tokens_before.observe(before)
+            self._tokens_after.observe(after)
+            self._ratio.observe(after / before if before else 1.0)
 
     def flushed(self, event: Event) -> None:
         """Count what a flush wrote, by its event."""
         self._flushed.labels(_known(event.fields.get("method"), _WRITERS)).inc(_number(event.fields.get("written")))
+        self._called("memories", event.fields)
+
+    def _called(self, purpose: str, fields: Mapping[str, EventField]) -> None:
+        calls, failed = _number(fields.get("calls")), _number(fields.get("failed_calls"))
+        self._model_calls.labels(purpose, "answered").inc(max(calls - failed, 0))
+        self._model_calls.labels(purpose, "failed").inc(failed)
 
     def recovered(self, remedy: str) -> None:
         """Count what was done after a provider had refused a prompt."""
