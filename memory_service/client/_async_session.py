@@ -126,6 +126,7 @@ class AsyncSession:
         format: shapes.Wire = "openai",
         max_retries: int = _completion.DEFAULT_MAX_RETRIES,
         max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
+        larger_model: tuple[str, Callable[..., object]] | None = None,
     ) -> Reply:
         """Play a turn: append what the user says, fit the prompt, call the model, append its answer.
 
@@ -148,6 +149,8 @@ class AsyncSession:
             format: The shape of the messages.
             max_retries: How often the model is called again at most.
             max_wait_seconds: The longest wait that a provider may ask for.
+            larger_model: The name of a model with a larger window and the call for it: where the session's own window
+                cannot take the prompt, the session goes on with that model, and stays with it.
         """
         prompt = _session_wire.prompt_options(
             query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, format
@@ -159,6 +162,7 @@ class AsyncSession:
             wire=format,
             max_retries=max_retries,
             max_wait_seconds=max_wait_seconds,
+            larger_model=larger_model,
         )
         if self._wanted or user is None:
             await self._begin()

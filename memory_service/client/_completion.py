@@ -12,7 +12,7 @@ up on; an answer that came is returned, whatever happens to the memory; retries 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -24,7 +24,7 @@ from memory_service.client._reply import Reply
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
 from memory_service.compaction_schemas import CompactionReceipt, Flush, Recovery, SessionContext
-from memory_service.errors import Conflict, MemoryServiceError
+from memory_service.errors import Conflict, Incompressible, MemoryServiceError
 from memory_service.session_schemas import AppendedMessages, Wire
 
 T = TypeVar("T")
@@ -92,6 +92,7 @@ class Turn:
         user: What the user says, as messages; None if it was appended before.
         prompt: How the prompt is made, by the names of `PromptOptions`, `format` too.
         wire: The shape of the messages.
+        larger_model: The name and the callable of a model that goes on where the session's window is too small.
     """
 
     call: Callable[..., object]
@@ -100,6 +101,7 @@ class Turn:
     wire: Wire = "openai"
     max_retries: int = DEFAULT_MAX_RETRIES
     max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS
+    larger_model: tuple[str, Callable[..., object]] | None = None
 
 
 def completing(calls: SessionCalls, turn: Turn) -> Steps[Reply]:
@@ -127,7 +129,7 @@ class _Completion:
         if user is not None:
             said = {"role": "user", "content": user} if isinstance(user, str) else user
             yield from send(self.calls.append(said, None, None))
-        context = yield from send(self.calls.context(**self.turn.prompt))
+        context = yield from self._context()
         self._note(context)
         if context.flush is not None and context.flush.prompt is not None:
             yield from self._flushed(context.flush)
@@ -146,6 +148,33 @@ class _Completion:
             appended=appended,
             degraded=tuple(self.degraded),
         )
+
+    def _context(self) -> Steps[SessionContext]:
+        """The prompt; that of the larger model, if the window of the session's own cannot take it."""
+        try:
+            return (yield from send(self.calls.context(**self.turn.prompt)))
+        except MemoryServiceError as error:
+            if not (yield from self._is_too_small(error)):
+                raise
+            return (yield from self._with_larger(_reason(error)))
+
+    def _is_too_small(self, error: MemoryServiceError) -> Steps[bool]:
+        """Whether a prompt was refused for the window, and a larger model is there."""
+        if self.turn.larger_model is None or error.status != 422:
+            return False
+        if isinstance(error, Incompressible):
+            return True
+        return (yield from send(self.calls.status())).context_window.problem == "refuse"
+
+    def _with_larger(self, reason: str) -> Steps[SessionContext]:
+        """The prompt, once the session is with the larger model; it stays with it."""
+        assert self.turn.larger_model is not None
+        name, call = self.turn.larger_model
+        self.turn = replace(self.turn, call=call, larger_model=None)
+        self.degraded.append(f"model: the session goes on with {name}. {reason}")
+        # A window that was set for the other model does not hold for this one.
+        yield from send(self.calls.update({"model": name, "context_window": None}))
+        return (yield from send(self.calls.context(**self.turn.prompt)))
 
     def _commanded(self, context: SessionContext) -> Reply:
         """What was done of a command; no model is called for it, and nothing is appended."""
@@ -195,7 +224,11 @@ class _Completion:
         except MemoryServiceError as failure:
             raise _noted(error, f"Not tried again: the recovery failed. {failure}") from failure
         if recovery.action == "give_up":
-            raise _noted(error, recovery.reason)
+            if recovery.kind != "token_overflow" or self.turn.larger_model is None:
+                raise _noted(error, recovery.reason)
+            context = yield from self._with_larger(recovery.reason)
+            self._note(context)
+            return self._ask(context)
         asked = refusal_of(error).retry_after_seconds
         pause = self._pause(recovery, recovery.retry_after_seconds if asked is None else asked)
         if pause > self.turn.max_wait_seconds:

@@ -12,6 +12,7 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service import AsyncMemoryClient, InvalidRequest, MemoryClient, Reply
+from memory_service.errors import Incompressible
 from memory_service.service import MemoryService
 from memory_service.testing import Failure
 from tests.memory_service.api.talking import talk
@@ -55,6 +56,38 @@ class Model:
 
 def contents(session: Any) -> list[Any]:
     return [message["content"] for message in session.messages("log").messages]
+
+
+TOO_LONG = Failure(
+    status=400, body="This model's maximum context length is 8000 tokens. Your messages have 9000 tokens."
+)
+
+
+@pytest.mark.parametrize("window", [900, 4_000])
+def test_a_window_that_is_too_small_makes_a_larger_model_go_on(memory: Any, window: int) -> None:
+    small, larger = Model(), Model(answered("Large."), answered("Still large."))
+    # 900 are refused by the guard of the window; 4,000 do not take a system prompt of this size.
+    system = SYSTEM if window == 900 else SYSTEM * 1_200
+    session = memory.session(f"grows-{window}", context_window=window)
+    session.append(talk(2))
+    with pytest.raises((InvalidRequest, Incompressible)):
+        session.complete(small, user="哪天部署？", system_prompt=system)
+    reply = session.complete(small, system_prompt=system, larger_model=("gpt-4o", larger))
+    assert reply.text == "Large." and small.sent == [] and larger.sent[0][-1]["content"] == "哪天部署？"
+    assert reply.degraded[0].startswith("model: the session goes on with gpt-4o. ")
+    assert session.status().model == "gpt-4o" and session.status().context_window.tokens == 128_000
+    again = session.complete(larger, user="And?", system_prompt=system, larger_model=("gpt-4o", small))
+    assert again.text == "Still large." and again.degraded == ()
+
+
+def test_an_overflow_that_nothing_helps_makes_a_larger_model_go_on(memory: Any) -> None:
+    small, larger = Model(*[ProviderError(TOO_LONG)] * 9), Model(answered("Large."))
+    session = memory.session("overflows", context_window=8_000)
+    reply = session.complete(small, user="哪天部署？", larger_model=("gpt-4o", larger))
+    assert reply.text == "Large." and "model: the session goes on with gpt-4o." in reply.degraded[0]
+    assert [each["content"] for each in larger.sent[0]] == ["哪天部署？"]
+    with pytest.raises(ProviderError):
+        memory.session("no-larger", context_window=8_000).complete(Model(*[ProviderError(TOO_LONG)] * 9), user="q")
 
 
 def test_a_turn_is_appended_and_sent_with_its_memories(memory: Any) -> None:
