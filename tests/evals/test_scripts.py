@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from indexer import MiniLM
-from tests.evals.chinese import HALVES, reference
+from indexer import Index, MiniLM
+from tests.evals.chinese import HALVES, TODAY, reference, score, write_workspace
 from tests.evals.scripts import ALL, SCRIPTS, load, measure
 
 
@@ -28,6 +29,18 @@ def test_hybrid_finds_what_words_find(script: str, tmp_path: Path) -> None:
     for half in HALVES:
         assert by_both[half].hit5 >= by_words[half].hit5 >= 0.96
         assert by_both[half].hit1 >= by_words[half].hit1 >= 0.9
+
+
+def test_a_packed_index_finds_the_same(tmp_path: Path) -> None:
+    """Measured 1.00 of five, by words and with vectors."""
+    collection = load(ALL)
+    for embedder in (None, MiniLM()):
+        folder = tmp_path / ("both" if embedder else "words")
+        write_workspace(collection, folder)
+        with closing(Index(folder, embedder, today=lambda: TODAY, pack_passages=100)) as index:
+            index.sync()
+            assert index.status().packed
+            assert score(index, collection.pairs).hit5 >= 0.98
 
 
 def test_stems_find_more_than_forms(tmp_path: Path) -> None:
