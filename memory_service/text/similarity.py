@@ -28,8 +28,6 @@ _LEAST_WORDS: Final = 4
 _PROBES: Final = 2
 # Facts of the same words by different speakers or of different days that one is compared with.
 _LOOKED_BACK: Final = 60
-# Two facts with so much of the longer one's words in common speak of the same thing.
-_NEAR_SHARE: Final = 0.6
 
 _MARKER = re.compile(r"(?:[-*+•]|\d{1,3}[.)、]) ")
 _HANDLE = re.compile(r"\s{0,4}[(\[（【]\s{0,2}log:\d{1,12}[^()\[\]（）【】\n]{0,80}[)\]）】]")
@@ -73,9 +71,9 @@ _FRAME = re.compile(
 )
 _FRAME_HAN = re.compile(
     "(?:用户|用戶|助手|我)(?:刚才|之前|还|也)?(?:(?:说|說|表示|提到)(?:了|过|道)?(?:[:：，,]|(?![明明话話服法的]))"
-    "|(?:指出|称|反馈|反映|补充|强调|告诉(?:我们?|助手|你))(?:说|道)?[:：，,])\\s?(?=\\S)"
+    "|(?:指出|称|反馈|反映|补充|强调|告诉(?:我们?|助手|你))(?:说|道)?[:：，,]|告诉(?:我们|我|助手)(?![的们说]))\\s?(?=\\S)"
     "|(?:请|請|麻烦)?(?:你|您)?(?:帮我)?(?:记住|記住|记一下|记得|记下来?)(?:了)?[:：，,]?\\s?(?=\\S)"
-    "|(?:注意|备注|提醒|备忘)[:：，,]\\s?(?=\\S)|(?:好的?|嗯|对了?|另外|还有|那个|是的|行)[，,]\\s?(?=\\S)"
+    "|(?:根?据)(?:用户|用戶)(?:的?说法|所说|称)?[，,]|(?:注意|备注|提醒|备忘)[:：，,]\\s?(?=\\S)|(?:好的?|嗯|对了?|另外|还有|那个|是的|行)[，,]\\s?(?=\\S)"
 )
 # A report by somebody with a name: "Anna said that …", "张伟说：…".
 _NAMED = re.compile(
@@ -211,26 +209,15 @@ def read_fact(text: str) -> Fact:
     return Fact(plain=plain, tokens=tokens, speaker=speaker, day=day, keys=frozenset(_keys(plain, tokens)))
 
 
-def same_fact(a: str, b: str) -> bool:
-    """Whether two texts state the same fact.
+def same(a: Fact, b: Fact) -> bool:
+    """Whether two facts are one.
 
-    They do if they have the same words in the same order, but for a phrase of time or place that stands elsewhere in
+    They are if they have the same words in the same order, but for a phrase of time or place that stands elsewhere in
     the sentence. Two days are two facts, and so are two speakers who may speak of themselves.
     """
-    return same(read_fact(a), read_fact(b))
-
-
-def same(a: Fact, b: Fact) -> bool:
-    """See `same_fact`."""
     if a.day and b.day and a.day != b.day:
         return False
     return not a.keys.isdisjoint(b.keys) and (a.speaker == b.speaker or not _depends_on_speaker(a, b))
-
-
-def near(a: Fact, b: Fact) -> bool:
-    """Whether two facts that are not the same speak of the same thing, so that the later one may correct the other."""
-    common = len(set(a.tokens) & set(b.tokens))
-    return common >= _NEAR_SHARE * max(len(set(a.tokens)), len(set(b.tokens))) and not same(a, b)
 
 
 def stands_in(fact: Fact, passage: str) -> bool:

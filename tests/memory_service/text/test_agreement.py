@@ -1,4 +1,4 @@
-"""The agreement matrix of `same_fact`: sentences, and what changed in them makes another fact or does not."""
+"""The agreement matrix of `same`: sentences, and what changed in them makes another fact or does not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from indexer.analysis import simplified
-from memory_service.text.similarity import same_fact
+from memory_service.text.similarity import read_fact, same
 
 
 class Base(NamedTuple):
@@ -193,7 +193,7 @@ def test_it_agrees_in_99_of_100_pairs() -> None:
     missed = [
         f"{kind}: {'the same' if is_same else 'two facts'}: {one!r} / {other!r}\n"
         for kind, one, other, is_same in judged
-        if not (same_fact(one, other) is same_fact(other, one) is is_same)
+        if not (same(read_fact(one), read_fact(other)) is same(read_fact(other), read_fact(one)) is is_same)
     ]
     sys.stdout.writelines(missed)
     chinese = sum(not simplified(one).isascii() for _, one, _, _ in judged)
