@@ -139,7 +139,7 @@ def _repeats(hits: Sequence[Hit]) -> dict[int, int]:
     """Which hits say what another one says, and which one that is; none goes in a circle."""
     texts = _Texts()
     for hit in hits:
-        texts.add(spoken(hit.passage.text))
+        texts.add(spoken(f"({hit.passage.date})\n{hit.passage.text}" if hit.passage.date else hit.passage.text))
     everything = (1 << len(hits)) - 1
     sizes = [len(hit.passage.text) for hit in hits]
     # What says more comes first.

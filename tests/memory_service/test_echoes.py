@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -250,3 +251,16 @@ def test_a_note_with_a_day_repeats_what_was_said_on_that_day(note: str, text: st
     for day, is_echo in (("2026-03-01", True), ("2026-03-02", False)):
         shown = Shown.of([numbered(message, 1, f"{day}T09:00:00+00:00")])
         assert (without_echoes([hit(note)], shown) == ()) is is_echo
+
+
+def test_a_note_with_a_day_repeats_a_passage_of_that_day() -> None:
+    note, said = (
+        hit("Ingrid (2026-03-01): I went to the gym yesterday."),
+        hit("Ingrid: I went to the gym yesterday!", 1),
+    )
+    for day, left in ((1, 1), (2, 2)):
+        dated = replace(
+            said,
+            passage=replace(said.passage, date=dt.date(2026, 3, day), text=f"Hm. {said.passage.text} Yes, really."),
+        )
+        assert len(without_echoes([note, dated], Shown.of(()))) == left
