@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from memory_service.compaction.bounds import Share, Switch, Tokens
 from memory_service.errors import Incompressible
 
 WindowSource = Literal["session", "learned", "settings", "model", "preset", "default"]
@@ -142,27 +143,27 @@ class Thresholds:
         reserve_follows_output: Whether a model with shorter answers needs no more than their length.
         base: What the other shares are of: the whole window, or what can be used of it. Where a share of the
             window would not leave the reserve and the overhead, all of them shrink together.
-        hard_share: Compaction begins here; None is the whole of what can be used.
-        soft_share: Flush begins here.
-        soft_margin_tokens: In place of `soft_share`: so far below what can be used, or half of it, if that is less.
+        trigger_share: Compaction begins here; None is the whole of what can be used.
+        flush_share: Flush begins here.
+        flush_margin_tokens: In place of `flush_share`: so far below what can be used, or half of it, if that is less.
         target_share: A compaction ends below this.
         emergency_target_share: The same for one after the provider refused the prompt.
-        absolute_soft_tokens: Flush begins here at the latest, and the targets come down with it.
+        flush_most_tokens: Flush begins here at the latest, and the targets come down with it.
         window_tokens: The window that the preset assumes where nothing is known of the model.
         refuse_below: A smaller window, in tokens, is refused.
         warn_below: One smaller than this is warned of.
     """
 
-    reserve_tokens: int = 20_000
-    reserve_share: float = 0.25
-    reserve_follows_output: bool = True
+    reserve_tokens: Tokens = 20_000
+    reserve_share: Share = 0.25
+    reserve_follows_output: Switch = True
     base: Literal["window", "usable"] = "usable"
-    hard_share: float | None = 0.90
-    soft_share: float | None = 0.75
-    soft_margin_tokens: int | None = None
-    target_share: float = 0.50
-    emergency_target_share: float = 0.35
-    absolute_soft_tokens: int | None = 150_000
+    trigger_share: Share | None = 0.90
+    flush_share: Share | None = 0.75
+    flush_margin_tokens: int | None = None
+    target_share: Share = 0.50
+    emergency_target_share: Share = 0.35
+    flush_most_tokens: Tokens | None = 150_000
     window_tokens: int | None = None
     refuse_below: int = 1_024
     warn_below: int = 8_000
@@ -179,10 +180,10 @@ DEFAULT = Thresholds()
 # gives 176,000 / 180,000 and 32,768 gives 20,576 / 24,576. The emergency target is ours.
 OPENCLAW = Thresholds(
     reserve_follows_output=False,
-    hard_share=None,
-    soft_share=None,
-    soft_margin_tokens=4_000,
-    absolute_soft_tokens=None,
+    trigger_share=None,
+    flush_share=None,
+    flush_margin_tokens=4_000,
+    flush_most_tokens=None,
     refuse_below=16_000,
     warn_below=32_000,
 )
@@ -192,9 +193,9 @@ OPENCLAW = Thresholds(
 TURNS = Thresholds(
     reserve_follows_output=False,
     base="window",
-    hard_share=0.75,
-    soft_share=0.65,
-    absolute_soft_tokens=None,
+    trigger_share=0.75,
+    flush_share=0.65,
+    flush_most_tokens=None,
     window_tokens=64_000,
 )
 
@@ -204,11 +205,11 @@ PONYBUNNY = Thresholds(
     reserve_share=0.20,
     reserve_follows_output=False,
     base="window",
-    hard_share=0.80,
-    soft_share=0.70,
+    trigger_share=0.80,
+    flush_share=0.70,
     target_share=0.30,
     emergency_target_share=0.20,
-    absolute_soft_tokens=None,
+    flush_most_tokens=None,
     refuse_below=16_000,
     warn_below=32_000,
 )
@@ -218,10 +219,10 @@ PONYBUNNY = Thresholds(
 # where a model's longest answer is not known.
 OPENCODE = Thresholds(
     reserve_share=0.50,
-    hard_share=None,
-    soft_share=0.85,
+    trigger_share=None,
+    flush_share=0.85,
     emergency_target_share=0.25,
-    absolute_soft_tokens=None,
+    flush_most_tokens=None,
 )
 
 
@@ -291,9 +292,9 @@ def budget_for(
     if usable < 1:
         raise _nothing_left(window.tokens, reserve, overhead, min(max(tools_tokens, 0), overhead))
     base = _base(window.tokens, usable, thresholds)
-    hard = _within(usable if thresholds.hard_share is None else _part(thresholds.hard_share, base), 1, usable)
+    hard = _within(usable if thresholds.trigger_share is None else _part(thresholds.trigger_share, base), 1, usable)
     uncapped = _within(_soft(base, usable, thresholds), 1, hard)
-    soft = _within(uncapped, 1, thresholds.absolute_soft_tokens or uncapped)
+    soft = _within(uncapped, 1, thresholds.flush_most_tokens or uncapped)
     # What a cap takes from the flush, it takes from the targets too.
     lowered = soft / uncapped
     highest = soft - 1 - _part(MIN_GAP_SHARE * lowered, usable)
@@ -320,13 +321,13 @@ def _reserve(window: int, thresholds: Thresholds, max_output_tokens: int | None)
 def _base(window: int, usable: int, thresholds: Thresholds) -> float:
     if thresholds.base == "usable":
         return usable
-    return min(window, usable / (thresholds.hard_share or 1.0))
+    return min(window, usable / (thresholds.trigger_share or 1.0))
 
 
 def _soft(base: float, usable: int, thresholds: Thresholds) -> int:
-    if thresholds.soft_margin_tokens is not None:
-        return usable - min(thresholds.soft_margin_tokens, usable // 2)
-    return usable if thresholds.soft_share is None else _part(thresholds.soft_share, base)
+    if thresholds.flush_margin_tokens is not None:
+        return usable - min(thresholds.flush_margin_tokens, usable // 2)
+    return usable if thresholds.flush_share is None else _part(thresholds.flush_share, base)
 
 
 def _part(share: float, whole: float) -> int:

@@ -50,6 +50,13 @@ Preset = Annotated[
         examples=["default"],
     ),
 ]
+Overrides = Annotated[
+    dict[str, Any] | None,
+    Field(
+        description="Numbers of the preset for this compaction alone, by the names in the README.",
+        examples=[{"keep_turns": 3}],
+    ),
+]
 Instructions = Annotated[
     str | None,
     Field(
@@ -155,6 +162,7 @@ class CompactRequest(Request):
         "nothing; `apply` does it.",
     )
     preset: Preset = None
+    overrides: Overrides = None
     trigger: Trigger = "manual"
     instructions: Instructions = None
     identifier_policy: Identifiers = None
@@ -197,6 +205,7 @@ class CompactionReceipt(Answer):
     ledger: list[LedgerEntry]
     audit: dict[str, Any] | None = Field(description="What was checked in the summary, and what was found.")
     notes: list[str] = Field(description="What went differently than asked.")
+    overrides: dict[str, Any] = Field(description="What of the preset's numbers was overridden.")
     created_at: str
     window_tokens: int
     window_source: str
@@ -320,6 +329,7 @@ class StatelessRequest(Request):
     )
     model: ModelName = None
     preset: Preset = None
+    overrides: Overrides = None
     trigger: Trigger = "threshold"
     target_tokens: TargetTokens = None
     force: bool = Field(default=False, description="Compact although there is room.")

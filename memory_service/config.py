@@ -7,14 +7,17 @@ defaults; a name that nobody knows is an error, wherever it stands; nothing here
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from memory_service.compaction.overrides import overridden
+from memory_service.compaction.presets import PRESETS
 from memory_service.errors import InvalidRequest
 from memory_service.extra_paths import by_workspace, read_extra_paths
 
@@ -74,12 +77,33 @@ class CompactionTable(_Table):
         'labels in their place, "custom" is as the instructions say.',
     )
     max_concurrent: int = Field(default=2, ge=1, le=64, description="Compactions at the same time, of all sessions.")
+    overrides: dict[str, Any] = Field(
+        default={}, description='Numbers of the preset, by name: {"keep_turns": 3}; the README lists them.'
+    )
     refuse_below_tokens: int | None = Field(
         default=None, ge=0, description="Smaller windows are refused; unset is the preset's number."
     )
     warn_below_tokens: int | None = Field(
         default=None, ge=0, description="Smaller windows are warned about; unset is the preset's number."
     )
+
+    @field_validator("overrides", mode="before")
+    @classmethod
+    def _read_json(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError:
+            raise ValueError('write it as JSON, {"keep_turns": 3}') from None
+
+    @field_validator("overrides")
+    @classmethod
+    def _fit_the_preset(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        # A preset that does not exist has its own error.
+        if preset := PRESETS.get(info.data.get("preset", "")):
+            overridden(preset, value)
+        return value
 
 
 class PruningTable(_Table):
@@ -279,4 +303,4 @@ def _explained(error: ValidationError) -> str:
     name = ".".join(str(part) for part in first["loc"][: 1 if first["loc"][0] == "api_keys" else None])
     if first["type"] == "extra_forbidden":
         return f"There is no setting {name!r}. The README lists all of them."
-    return f"The setting {name!r} cannot be used: {first['msg'].removeprefix('Value error, ')}."
+    return f"The setting {name!r} cannot be used: {first['msg'].removeprefix('Value error, ').removesuffix('.')}."

@@ -56,6 +56,7 @@ def session(found: told.SessionSummary) -> Session:
             message=window.message,
         ),
         preset=found.preset,
+        numbers=dict(found.numbers),
         compactions=found.compactions,
         flushed_to=found.flushed_to,
         pins=found.pins,

@@ -103,6 +103,9 @@ class Session(Answer):
     pressure: Pressure = Field(description="`soft`: memories should be flushed; `hard`: it has to be compacted.")
     context_window: ContextWindow
     preset: str = Field(description="How it is compacted.")
+    numbers: dict[str, bool | int | float | None] = Field(
+        description="The numbers of the preset as they hold for this session, overrides included."
+    )
     compactions: int = Field(description="How many compactions count now.")
     flushed_to: int = Field(description="The last message that was searched for memories; 0 for none.")
     pins: int

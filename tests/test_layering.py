@@ -119,6 +119,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("indexer",),
     (
         "memory_service._version",
+        "memory_service.compaction.bounds",
         "memory_service.compaction",
         "memory_service.compaction.values",
         "memory_service.compaction.worth",
@@ -166,7 +167,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.compaction.snapshot",
         "memory_service.compaction.summary",
         "memory_service.compaction.sentences",
-        "memory_service.config",
         "memory_service.files",
         "memory_service.flush.outcomes",
         "memory_service.flush.speech",
@@ -240,9 +240,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.sessions.mending",
         "memory_service.sessions.view",
     ),
+    ("memory_service.compaction.presets",),
+    ("memory_service.compaction.overrides",),
+    ("memory_service.config",),
     (
         "memory_service.answers",
-        "memory_service.compaction.presets",
         "memory_service.compaction.rolls",
         "memory_service.compaction.extractive",
         "memory_service.benchmark",

@@ -119,6 +119,7 @@ def compaction_call(body: CompactRequest) -> CompactionCall:
     return CompactionCall(
         mode=body.mode,
         preset=body.preset,
+        overrides=body.overrides,
         trigger=body.trigger,
         instructions=body.instructions,
         identifier_policy=body.identifier_policy,
@@ -135,6 +136,7 @@ def stateless_call(body: StatelessRequest) -> StatelessCall:
         context_window=body.context_window,
         model=body.model,
         preset=body.preset,
+        overrides=body.overrides,
         trigger=body.trigger,
         target_tokens=body.target_tokens,
         force=body.force,

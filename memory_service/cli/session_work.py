@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,24 @@ from memory_service.cli.output import emit_json, emit_value, warn, working
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
+    from memory_service.sessions.records import Json
     from memory_service.shortterm.flushes import FlushReport
     from memory_service.shortterm.memory import ShortTermMemory
     from memory_service.shortterm.receipts import CompactionMode, CompactionReceipt
+
+
+def _numbers(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Json]:
+    """The overrides of a command line: numbers, true, false and null as JSON has them, else a text."""
+    found: dict[str, Json] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{each!r} has no value. Write NAME=VALUE, such as keep_turns=3.")
+        try:
+            found[name.strip()] = json.loads(value)
+        except ValueError:
+            found[name.strip()] = value
+    return found
 
 
 @click.command(
@@ -22,6 +38,7 @@ if TYPE_CHECKING:
         "sessions compact support-42 --plan",
         "sessions compact support-42 --preview",
         'sessions compact support-42 --instructions "Keep every order number."',
+        "sessions compact support-42 --plan --override keep_most_tokens=4000",
         "sessions compact support-42 --preset openclaw --target-tokens 8000",
     )
 )
@@ -33,6 +50,14 @@ if TYPE_CHECKING:
 @click.option(
     "--target-tokens", type=click.IntRange(min=1), help="What the view should come to.  [default: the preset's]"
 )
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_numbers,
+    help="Another number than the preset's, such as keep_turns=3; may be repeated.",
+)
 @click.option("--force", is_flag=True, help="Compact although there is room, or although it gains little.")
 @placed
 def compact(
@@ -42,6 +67,7 @@ def compact(
     preset: str | None,
     instructions: str | None,
     target_tokens: int | None,
+    overrides: dict[str, Json],
     force: bool,
 ) -> None:
     """Put a summary in the place of old messages. How much stays is as the preset wants.
@@ -52,7 +78,12 @@ def compact(
     from memory_service.shortterm.receipts import CompactionCall
 
     call = CompactionCall(
-        mode=mode or "apply", preset=preset, instructions=instructions, target_tokens=target_tokens, force=force
+        mode=mode or "apply",
+        preset=preset,
+        overrides=overrides,
+        instructions=instructions,
+        target_tokens=target_tokens,
+        force=force,
     )
     working("compacting")
     with place.sessions() as sessions:

@@ -278,6 +278,7 @@ class AsyncMemoryClient:
         pins: Collection[str] = (),
         system_prompt: str = "",
         tools: Collection[object] = (),
+        overrides: Mapping[str, Any] | None = None,
         format: session_schemas.Wire = "openai",
     ) -> compaction_schemas.CompactedMessages:
         """Messages in, fewer messages out, without a session; they come back as they are if they fit.
@@ -295,6 +296,7 @@ class AsyncMemoryClient:
             pins: Texts that stay word for word.
             system_prompt: Sent beside the messages: counted, and not sent back.
             tools: Schemas of tools, counted likewise.
+            overrides: Numbers of the preset, by name.
             format: The shape of the messages in the answer.
         """
         return await self._connection.send(
@@ -311,6 +313,7 @@ class AsyncMemoryClient:
                 pins=pins,
                 system_prompt=system_prompt,
                 tools=tools,
+                overrides=overrides,
                 format=format,
             )
         )

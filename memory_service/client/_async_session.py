@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from typing import Any, TypeVar, Unpack
 
 from memory_service import compaction_schemas as work
@@ -190,6 +190,7 @@ class AsyncSession:
         force: bool = False,
         trigger: work.Trigger = "manual",
         identifier_policy: work.IdentifierPolicy | None = None,
+        overrides: Mapping[str, Any] | None = None,
     ) -> work.CompactionReceipt:
         """Let a summary stand for the old messages of the view; the log keeps every one of them.
 
@@ -201,6 +202,7 @@ class AsyncSession:
             force: Compact although there is room.
             trigger: Why.
             identifier_policy: What the summary does with ids and paths.
+            overrides: Numbers of the preset for this compaction alone, by name.
         """
         return await self._connection.send(
             self._calls.compact(
@@ -211,6 +213,7 @@ class AsyncSession:
                 force=force,
                 trigger=trigger,
                 identifier_policy=identifier_policy,
+                overrides=overrides,
             )
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from memory_service.compaction.bounds import Count, Share, Tokens
 from memory_service.messages import Numbered, is_system, is_tool_result, tool_calls_of
 from memory_service.sessions.units import Unit, units_of
 
@@ -24,31 +25,35 @@ class KeepRules:
     Attributes:
         share: Of the usable window.
         least_tokens: At least this, whatever the share comes to.
-        most_tokens: At most this.
+        most_tokens: At most this; None where tokens are not counted.
         turns: The last turns, each from a user's message on; None for any number.
-        messages: The last messages, by the size of the window: (window, count), smallest first; empty for any.
+        messages: The last messages; None for as many as `messages_by_window` says.
+        messages_by_window: The same by the size of the window: (window, count), smallest first; empty for any.
         emergency_messages: The last messages after an overflow; None for the same as else.
-        whole_turns: Whether turns that fit are never split, even if the tokens are over.
     """
 
-    share: float = 0.25
-    least_tokens: int = 2_000
-    most_tokens: int = 20_000
-    turns: int | None = None
-    messages: tuple[tuple[int, int], ...] = ()
-    emergency_messages: int | None = None
-    whole_turns: bool = False
+    share: Share = 0.25
+    least_tokens: Tokens = 2_000
+    most_tokens: Tokens | None = 20_000
+    turns: Count | None = None
+    messages: Count | None = None
+    messages_by_window: tuple[tuple[int, int], ...] = ()
+    emergency_messages: Count | None = None
 
     def tokens(self, usable_tokens: int) -> int:
         """Tokens that stay, for a window of which this many can be used."""
+        if self.most_tokens is None:
+            return usable_tokens
         return min(usable_tokens, max(self.least_tokens, min(self.most_tokens, int(usable_tokens * self.share))))
 
     def last_messages(self, window_tokens: int, *, emergency: bool) -> int | None:
         """Messages that stay; None for any number."""
         if emergency and self.emergency_messages is not None:
             return self.emergency_messages
-        fitting = [count for window, count in self.messages if window <= window_tokens]
-        return fitting[-1] if fitting else self.messages[0][1] if self.messages else None
+        if self.messages is not None:
+            return self.messages
+        counts = [count for window, count in self.messages_by_window if window <= window_tokens]
+        return counts[-1] if counts else self.messages_by_window[0][1] if self.messages_by_window else None
 
 
 def turns_of(messages: Sequence[Numbered]) -> list[int]:

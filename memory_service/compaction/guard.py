@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from memory_service.compaction.bounds import Chars, Share
 from memory_service.compaction.stubs import COMPACTED, guarded, placeholder_text
 from memory_service.messages import Numbered, is_tool_result, numbered, with_text
 from memory_service.messages.sizes import MESSAGE_TOKENS
@@ -31,9 +32,9 @@ class GuardRules:
         placeholder: What stands for a result that was taken out whole; the handle is put behind it.
     """
 
-    share: float = SHARE
-    max_chars: int = MAX_CHARS
-    clear_share: float | None = None
+    share: Share = SHARE
+    max_chars: Chars = MAX_CHARS
+    clear_share: Share | None = None
     notice: str = ""
     placeholder: str = COMPACTED
 

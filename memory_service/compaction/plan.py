@@ -215,11 +215,10 @@ class _Planner:
         """Where the preset cuts."""
         keep, live = self._preset.keep, self._snapshot.live
         count = keep.last_messages(self._budget.window.tokens, emergency=self._trigger == "overflow")
-        if count is not None:
-            return cut_by_count(tail, count, live=live)
+        by_count = cut_by_count(tail, count, live=live) if count is not None else 0
         by_turns = cut_by_turns(tail, keep.turns, live=live) if keep.turns is not None else 0
-        # Turns that are kept whole are kept whatever they take.
-        return by_turns if keep.whole_turns else max(by_turns, cut_by_tokens(tail, keep_tokens, live=live))
+        by_tokens = cut_by_tokens(tail, keep_tokens, live=live) if keep.most_tokens is not None else 0
+        return max(by_count, by_turns, by_tokens)
 
     def _cut_plan(self, pruned: Cheap, at: int) -> Plan:
         covered, prefix = covered_by(pruned.tail, at)

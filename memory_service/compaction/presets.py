@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from memory_service.budget import DEFAULT, OPENCLAW, OPENCODE, PONYBUNNY, TURNS, Thresholds
+from memory_service.compaction.bounds import CountFromZero, Share, Switch, Tokens
 from memory_service.compaction.cheap import PruningMode
 from memory_service.compaction.cut import KeepRules
 from memory_service.compaction.guard import GuardRules
@@ -36,14 +37,14 @@ class RecoveryRules:
     """What is tried when a provider refuses a prompt for its size.
 
     Attributes:
-        compactions: Compactions in a row, before anything else is tried.
+        attempts: Compactions in a row, before anything else is tried.
         truncates: Whether oversized results are cut after that, once.
         on_length: Whether an answer that was cut at its end is a reason to compact before the next prompt.
         replays: Whether the last request is put again behind the summary, its media as labels, with a note to go on.
     """
 
-    compactions: int = 3
-    truncates: bool = True
+    attempts: CountFromZero = 3
+    truncates: Switch = True
     on_length: bool = False
     replays: bool = False
 
@@ -57,7 +58,7 @@ class RecallRules:
         order: Whether memories go before what was said in sessions, where a request does not say.
     """
 
-    most_tokens: int | None = None
+    most_tokens: Tokens | None = None
     order: Order = "score"
 
 
@@ -73,6 +74,8 @@ class Preset:
             last turns alone, or nothing: the session stays as it was, and the caller gets the error.
         pruning_mode: What is pruned before anything is summarised.
         role: Whose message the summary is shown as.
+        auto: Whether a context compacts by itself where that is due; else only who asks for it does. Source: seed 004,
+            `compaction.auto`.
         checkpoint_share: Of the target, what summary and ledger may take together.
         least_summary_tokens: A summary may be so long, however little it stands for.
         most_summary_tokens: And no longer than this.
@@ -92,12 +95,13 @@ class Preset:
     recovery: RecoveryRules = field(default_factory=RecoveryRules)
     recall: RecallRules = field(default_factory=RecallRules)
     role: Literal["user", "assistant"] = "user"
-    checkpoint_share: float = 0.35
-    least_summary_tokens: int = 200
-    most_summary_tokens: int = 4_000
-    ledger_share: float = 0.6
-    request_share: float = 0.25
-    summariser_window_tokens: int = 32_000
+    auto: Switch = True
+    checkpoint_share: Share = 0.35
+    least_summary_tokens: Tokens = 200
+    most_summary_tokens: Tokens = 4_000
+    ledger_share: Share = 0.6
+    request_share: Share = 0.25
+    summariser_window_tokens: Tokens = 32_000
 
     def ledger_tokens(self, summary_tokens: int) -> int:
         """The longest ledger beside a summary of a size."""
@@ -116,18 +120,18 @@ _OPENCLAW = Preset(
     summary=SummaryRules(style="rolling", headings=(), keep_partial=True),
     fallback="note",
     pruning_mode="cache_ttl",
-    recovery=RecoveryRules(compactions=3, truncates=True),
+    recovery=RecoveryRules(attempts=3, truncates=True),
 )
 
 # Source: seed 001: the last 6 turns stay, the summary is the assistant's, what else is missing are the last turns.
 _TURNS = Preset(
     name="turns",
     thresholds=TURNS,
-    keep=KeepRules(share=1.0, least_tokens=0, most_tokens=1 << 40, turns=6, whole_turns=True),
+    keep=KeepRules(share=1.0, least_tokens=0, most_tokens=None, turns=6),
     summary=SummaryRules(style="plain", headings=()),
     fallback="last_turns",
     pruning_mode="off",
-    recovery=RecoveryRules(compactions=2, truncates=False, on_length=True),
+    recovery=RecoveryRules(attempts=2, truncates=False, on_length=True),
     role="assistant",
 )
 
@@ -136,7 +140,11 @@ _PONYBUNNY = Preset(
     name="ponybunny",
     thresholds=PONYBUNNY,
     keep=KeepRules(
-        messages=((16_000, 5), (32_000, 10), (64_000, 20), (128_000, 50), (200_000, 100)), emergency_messages=2
+        share=1.0,
+        least_tokens=0,
+        most_tokens=None,
+        messages_by_window=((16_000, 5), (32_000, 10), (64_000, 20), (128_000, 50), (200_000, 100)),
+        emergency_messages=2,
     ),
     summary=SummaryRules(
         style="parts",
@@ -148,7 +156,7 @@ _PONYBUNNY = Preset(
     ),
     fallback="note",
     pruning_mode="off",
-    recovery=RecoveryRules(compactions=3, truncates=False),
+    recovery=RecoveryRules(attempts=3, truncates=False),
     recall=RecallRules(most_tokens=10_000, order="memory_first"),
 )
 
@@ -162,7 +170,7 @@ _OPENCODE = Preset(
     fallback="none",
     pruning=PruningRules(placeholder=OLD_CLEARED),
     pruning_mode="budget",
-    recovery=RecoveryRules(compactions=1, truncates=False, replays=True),
+    recovery=RecoveryRules(attempts=1, truncates=False, replays=True),
 )
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(

@@ -50,13 +50,12 @@ def cache_ttl(
     """
     draft = Draft(rules, given, tokens)
     latest = now - timedelta(seconds=rules.ttl_seconds)
-    by_result = rules.measure == "result"
-    if not by_result and last_used_at is not None and last_used_at > latest:
+    if not rules.by_result and last_used_at is not None and last_used_at > latest:
         return draft.dropped("The provider's prompt cache is still warm.")
-    if not by_result and tokens < rules.soft_trim_ratio * window_tokens:
+    if not rules.by_result and tokens < rules.soft_trim_ratio * window_tokens:
         return draft.dropped(f"{tokens:,} tokens are too few to prune in a window of {window_tokens:,}.")
     found = _between_first_user_and_last_replies(messages, rules, results_of(messages, rules, given))
-    if by_result:
+    if rules.by_result:
         expired = [result for result in found if _since(result.numbered, last_used_at) <= latest]
         return _each_by_itself(draft, expired, rules, window_tokens)
     trims = sum(draft.trim(result) for result in found if not media_parts_of(result.numbered.message))

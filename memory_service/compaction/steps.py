@@ -10,8 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from memory_service.compaction.bounds import Chars, CountFromZero, Share, Switch, Tokens
 from memory_service.compaction.stubs import placeholder_text, stub_text, trimmed, without_media
 from memory_service.messages import (
     Function,
@@ -50,8 +51,8 @@ class PruningRules:
         hard_clear_ratio: Use of the window from which results are cleared. Source: OpenClaw, `hardClearRatio`.
         min_prunable_chars: Less than this is not worth a cold cache. Source: OpenClaw, `minPrunableToolChars`.
         keep_image_results: So many of the newest results with images stay. Source: OpenClaw.
-        measure: What `soft_trim_ratio` and `hard_clear_ratio` are of: the whole view, or each result by itself as in
-            seed 002, 13.6, where each has its own age too.
+        by_result: Whether each result is judged by itself, by its own age and its own share of the window, and not the
+            whole view. Source: seed 002, 13.6.
         protect_turns: The user's turns that `budget` leaves alone. Source: seed 004, strategy 2.
         protect_tokens: Newest tokens that stay. Source: seed 004, `PRUNE_PROTECT`.
         budget_gain_tokens: What `budget` must gain. Source: seed 004, `PRUNE_MINIMUM`.
@@ -66,25 +67,25 @@ class PruningRules:
     placeholder: str = ""
     allow_tools: tuple[str, ...] = ()
     deny_tools: tuple[str, ...] = ("skill",)
-    min_result_chars: int = 400
+    min_result_chars: Chars = 400
     ttl_seconds: float = 300
-    keep_last_assistants: int = 3
-    soft_trim_ratio: float = 0.30
-    soft_trim_chars: int = 4_000
-    head_chars: int = 1_500
-    tail_chars: int = 1_500
-    hard_clear: bool = True
-    hard_clear_ratio: float = 0.50
-    min_prunable_chars: int = 50_000
-    keep_image_results: int = 3
-    measure: Literal["view", "result"] = "view"
-    protect_turns: int = 2
-    protect_tokens: int = 40_000
-    budget_gain_tokens: int = 20_000
-    protect_share: float = 0.20
-    min_gain_tokens: int = 4_096
-    min_gain_share: float = 0.05
-    stale_after: int = 5
+    keep_last_assistants: CountFromZero = 3
+    soft_trim_ratio: Share = 0.30
+    soft_trim_chars: Chars = 4_000
+    head_chars: Chars = 1_500
+    tail_chars: Chars = 1_500
+    hard_clear: Switch = True
+    hard_clear_ratio: Share = 0.50
+    min_prunable_chars: Chars = 50_000
+    keep_image_results: CountFromZero = 3
+    by_result: Switch = False
+    protect_turns: CountFromZero = 2
+    protect_tokens: Tokens = 40_000
+    budget_gain_tokens: Tokens = 20_000
+    protect_share: Share = 0.20
+    min_gain_tokens: Tokens = 4_096
+    min_gain_share: Share = 0.05
+    stale_after: CountFromZero = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

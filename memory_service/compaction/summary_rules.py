@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from memory_service.compaction.bounds import Chars, Count, CountFromZero, Factor, Seconds, Share, Tokens
 from memory_service.compaction.calls import ATTEMPTS, BACKOFF_SECONDS
 from memory_service.compaction.chunks import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
@@ -43,22 +44,22 @@ class SummaryRules:
 
     style: Style = "anchored"
     headings: tuple[str, ...] = ANCHORED_HEADINGS
-    tool_output_chars: int = TOOL_OUTPUT_CHARS
-    chunk_ratio: float = CHUNK_RATIO
-    min_chunk_ratio: float = MIN_CHUNK_RATIO
-    safety: float = SAFETY
-    overhead_tokens: int = OVERHEAD_TOKENS
+    tool_output_chars: Chars = TOOL_OUTPUT_CHARS
+    chunk_ratio: Share = CHUNK_RATIO
+    min_chunk_ratio: Share = MIN_CHUNK_RATIO
+    safety: Factor = SAFETY
+    overhead_tokens: Tokens = OVERHEAD_TOKENS
     single_pass: bool = False
-    parts: int = 2
-    min_messages_for_parts: int = 4
+    parts: Count = 2
+    min_messages_for_parts: Count = 4
     concurrent: bool = False
     merge_by_model: bool = True
     without_oversized: bool = True
     condense: bool = False
-    retries: int = 1
-    attempts: int = ATTEMPTS
-    backoff_seconds: float = BACKOFF_SECONDS
-    max_calls: int = 24
+    retries: CountFromZero = 1
+    attempts: Count = ATTEMPTS
+    backoff_seconds: Seconds = BACKOFF_SECONDS
+    max_calls: Count = 24
     keep_partial: bool = False
 
     @property

@@ -309,6 +309,7 @@ def _compaction(fields: Fields) -> Compaction:
         audit=fields.mapping("audit"),
         identifier_policy=fields.text_or("identifier_policy", "preserve"),
         labels={original: str(label) for original, label in fields.mapping("labels").items()},
+        overrides=fields.mapping("overrides"),
         notes=fields.texts("notes"),
         reason=fields.text_or("reason", ""),
     )

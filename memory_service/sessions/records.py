@@ -120,6 +120,7 @@ class Compaction:
         identifier_policy: What became of identifiers; with `anonymize` summary and ledger hold labels.
         labels: Originals and their labels, as far as this summary and its ledger hold them.
         notes: What went differently than asked.
+        overrides: What of the preset's numbers was overridden.
     """
 
     base: int | None
@@ -145,6 +146,7 @@ class Compaction:
     identifier_policy: str = "preserve"
     labels: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    overrides: Mapping[str, Json] = field(default_factory=dict)
     reason: str = ""
 
 

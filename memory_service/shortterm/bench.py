@@ -169,11 +169,18 @@ class Bench:
         with self._opening:
             self._sessions.pop(session_id, None)
 
-    def look(self, session_id: str, *, preset: str | None = None, session: Session | None = None) -> Look:
-        """A session as it is now."""
+    def look(
+        self,
+        session_id: str,
+        *,
+        preset: str | None = None,
+        overrides: Mapping[str, Json] | None = None,
+        session: Session | None = None,
+    ) -> Look:
+        """A session as it is now; with another preset or other numbers than its settings have, if they are given."""
         session = session or self.session(session_id)
         state = session.state()
-        options = options_of(self.shared.settings, state, preset=preset)
+        options = options_of(self.shared.settings, state, preset=preset, overrides=overrides)
         return Look(session_id=session_id, session=session, state=state, options=options, shape=shape_of(options))
 
     @contextmanager

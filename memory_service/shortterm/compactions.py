@@ -75,10 +75,10 @@ class Compactions:
             Conflict: Another process compacted or undid meanwhile; nothing was changed.
         """
         if call.mode == "plan":
-            look = self._bench.look(session_id, preset=call.preset)
+            look = self._bench.look(session_id, preset=call.preset, overrides=call.overrides)
             return self._unlike_engine(session_id, self._planned(look, call))
         with self._bench.alone(session_id, compacting=True):
-            look = self._bench.look(session_id, preset=call.preset)
+            look = self._bench.look(session_id, preset=call.preset, overrides=call.overrides)
             if call.mode == "preview":
                 draft = self._draft(look, call, cancelled, Spent())
                 shown = replace(self._shown(look, call, draft, applied=None), messages=draft.view.messages)
@@ -271,6 +271,7 @@ def _wish(look: Look, call: CompactionCall, told: Verdict) -> CompactionWish:
         provided=told.provided,
         identifier_policy=call.identifier_policy or look.options.identifier_policy,
         target_tokens=call.target_tokens,
+        overrides=look.options.overrides,
         force=call.force,
         fallback=look.options.fallback,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from indexer import Embedder
@@ -51,6 +51,7 @@ class CompactionWish:
         instructions: What the summary should look at, beside the settings'.
         provided: What hooks put in the place of the prompt or the summary.
         target_tokens: What the view should come to; None for the preset's target.
+        overrides: What of the preset's numbers was overridden; for the record alone.
         force: Compact although nothing asks for it, and although the last tries failed.
         fallback: What stands in for a model's summary when the model fails; see `Preset.fallback`.
     """
@@ -60,6 +61,7 @@ class CompactionWish:
     provided: Provided = field(default_factory=Provided)
     identifier_policy: IdentifierPolicy = "preserve"
     target_tokens: int | None = None
+    overrides: Mapping[str, Json] = field(default_factory=dict)
     force: bool = False
     fallback: Fallback = "extractive"
 
@@ -367,6 +369,7 @@ def _record(
         output_tokens=summary.output_tokens if summary else 0,
         audit=_audit_record(audit),
         notes=summary.notes if summary else (),
+        overrides=wish.overrides,
         reason=plan.reason,
     )
 

@@ -145,9 +145,11 @@ class Contexts:
         """Flush, prune and compact as the budget asks for it."""
         bench, session_id = self._bench, work.session_id
         flush = self._flushes.due(work.look, work.tokens(), work.budget)
-        prunes = compacts and work.look.options.preset.pruning_mode in ("cache_ttl", "budget")
+        preset = work.look.options.preset
+        prunes = compacts and preset.pruning_mode in ("cache_ttl", "budget")
         asked = work.asked(compacts=compacts) is not None
-        if not (flush or (work.is_hard() and compacts) or prunes or asked):
+        due = compacts and preset.auto
+        if not (flush or (work.is_hard() and due) or prunes or asked):
             return
         with bench.alone(session_id):
             # Who was here before may have compacted, or undone it.
@@ -161,7 +163,7 @@ class Contexts:
             if prunes:
                 self._compact(work, CompactionCall(trigger="cache_ttl"), cancelled)
             last_seq = work.look.state.last_seq
-            if compacts and work.is_hard() and self._compactions.worth_trying(session_id, last_seq, work.tokens()):
+            if due and work.is_hard() and self._compactions.worth_trying(session_id, last_seq, work.tokens()):
                 self._compact(work, CompactionCall(trigger="threshold"), cancelled)
 
     def _compact(self, work: _Work, wish: CompactionCall, cancelled: Callable[[], bool]) -> None:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from memory_service.budget import ContextBudget, ContextWindow, budget_for, resolve_window
 from memory_service.compaction.cheap import PruningMode
+from memory_service.compaction.overrides import overridden
 from memory_service.compaction.presets import PRESETS, Fallback, Preset
 from memory_service.compaction.summary import IdentifierPolicy
 from memory_service.config import CompactionTable, FlushTable, PruningTable, Settings
@@ -34,12 +35,15 @@ class SessionOptions:
     """How a session is treated.
 
     Attributes:
+        preset: How it is compacted, what was overridden included.
+        overrides: What of its numbers was overridden.
         fallback: What stands in for a model's summary when the model fails.
         model_name: The model that the session's agent uses; None if it is not known.
         max_output_tokens: The longest answer of that model; None if it is not known.
     """
 
     preset: Preset
+    overrides: Mapping[str, Json]
     flush: FlushTable
     window: ContextWindow
     instructions: str
@@ -58,15 +62,29 @@ def check_settings(settings: Settings, given: Mapping[str, Json]) -> None:
     _tables(settings, given)
 
 
-def options_of(settings: Settings, state: SessionState, *, preset: str | None = None) -> SessionOptions:
+def options_of(
+    settings: Settings,
+    state: SessionState,
+    *,
+    preset: str | None = None,
+    overrides: Mapping[str, Json] | None = None,
+) -> SessionOptions:
     """How a session is treated.
 
+    Args:
+        settings: Those of the service.
+        state: The session, with its own settings.
+        preset: Another preset than these have; it comes with its own numbers.
+        overrides: Numbers of it, above those of the settings.
+
     Raises:
-        InvalidRequest: There is no such preset, or the session's settings cannot be used.
+        InvalidRequest: There is no such preset or number, or the session's settings cannot be used.
     """
     header = state.header
     compaction, pruning, flush = _tables(settings, header.settings if header else {})
-    chosen = _pruning(preset_named(preset or compaction.preset), pruning)
+    named = preset_named(preset or compaction.preset)
+    wanted = {**(compaction.overrides if named.name == compaction.preset else {}), **(overrides or {})}
+    chosen = _pruning(_overridden(named, wanted), pruning)
     model = header.model if header else None
     limits = model_limits(model) if model else None
     learned = state.learned
@@ -81,6 +99,7 @@ def options_of(settings: Settings, state: SessionState, *, preset: str | None = 
     )
     return SessionOptions(
         preset=chosen,
+        overrides=wanted,
         flush=flush,
         window=window,
         instructions=compaction.instructions,
@@ -127,7 +146,7 @@ def budget_of(
         raise InvalidRequest(options.window.message)
     thresholds = options.preset.thresholds
     if options.flush.soft_tokens is not None:
-        thresholds = replace(thresholds, soft_margin_tokens=options.flush.soft_tokens)
+        thresholds = replace(thresholds, flush_margin_tokens=options.flush.soft_tokens)
     window = options.window
     if most_tokens is not None and most_tokens < window.tokens:
         # The reserve is for an answer, which the longest prompt does not include.
@@ -173,12 +192,27 @@ def _merged(table: Table, name: str, given: Mapping[str, Json]) -> Table:
         return table
     if not isinstance(own, dict):
         raise InvalidRequest(f"The setting {name} of a session is no object. Send its settings by name.")
+    values = table.model_dump()
+    # Numbers belong to the preset beside which they stand.
+    if own.get("preset", values.get("preset")) != values.get("preset"):
+        values["overrides"] = {}
+    for key, value in own.items():
+        below = values.get(key)
+        values[key] = {**below, **value} if isinstance(below, dict) and isinstance(value, dict) else value
     try:
-        return type(table)(**{**table.model_dump(), **own})
+        return type(table)(**values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in (name, *first["loc"]))
-        raise InvalidRequest(f"The session's setting {place[:120]} cannot be used: {first['msg']}.") from None
+        why = first["msg"].removeprefix("Value error, ").removesuffix(".")
+        raise InvalidRequest(f"The session's setting {place[:120]} cannot be used: {why}.") from None
+
+
+def _overridden(preset: Preset, overrides: Mapping[str, Json]) -> Preset:
+    try:
+        return overridden(preset, overrides)
+    except ValueError as error:
+        raise InvalidRequest(f"The preset {preset.name} cannot be overridden so: overrides.{error}") from None
 
 
 def _pruning(preset: Preset, table: PruningTable) -> Preset:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from memory_service.compaction.plan import CompactionTrigger, Plan, Step
 from memory_service.compaction.summary import IdentifierPolicy, Summary
 from memory_service.engines import Compacted
 from memory_service.messages import Message
-from memory_service.sessions.records import Compaction, LedgerEntry
+from memory_service.sessions.records import Compaction, Json, LedgerEntry
 from memory_service.sessions.state import PastCompaction
 from memory_service.shortterm.bench import Look
 from memory_service.shortterm.options import SessionOptions
@@ -31,6 +32,7 @@ class CompactionReceipt:
         summary: Its text; empty where none was written.
         method: Who wrote it: `model`, `extractive`, `note`, `hook`, `engine`, `none`.
         ledger: Exact things that are kept beside the summary.
+        overrides: What of the preset's numbers was overridden.
         messages: What the view would be: of a preview alone.
         continue_note: Whether a note to go on may stand behind the messages; a hook may switch it off.
     """
@@ -63,6 +65,7 @@ class CompactionReceipt:
     ledger: tuple[LedgerEntry, ...] = ()
     audit: dict[str, object] | None = None
     notes: tuple[str, ...] = ()
+    overrides: Mapping[str, Json] = field(default_factory=dict)
     created_at: str = ""
     window_tokens: int = 0
     window_source: str = ""
@@ -86,6 +89,7 @@ class CompactionCall:
 
     mode: CompactionMode = "apply"
     preset: str | None = None
+    overrides: Mapping[str, Json] | None = None
     trigger: CompactionTrigger = "manual"
     instructions: str | None = None
     identifier_policy: IdentifierPolicy | None = None
@@ -124,6 +128,7 @@ def receipt_of(past: PastCompaction) -> CompactionReceipt:
         ledger=past.head.ledger if made.stage != "prune" else (),
         audit=dict(made.audit),
         notes=made.notes,
+        overrides=made.overrides,
         created_at=past.at,
     )
 
@@ -198,6 +203,7 @@ def receipt_of_plan(
         input_tokens=summary.input_tokens if summary else 0,
         output_tokens=summary.output_tokens if summary else 0,
         notes=summary.notes if summary else (),
+        overrides=options.overrides,
         window_tokens=options.window.tokens,
         window_source=options.window.source,
     )

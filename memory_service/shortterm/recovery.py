@@ -107,11 +107,11 @@ def decide(
 
 
 def _too_many_tokens(tried: Tried, rules: RecoveryRules, compactible: bool, oversized: bool) -> Decision:
-    if compactible and tried.compactions < rules.compactions:
+    if compactible and tried.compactions < rules.attempts:
         count = tried.compactions + 1
         return Decision(
             remedy="compact",
-            reason=f"The prompt was too long; it was compacted ({count} of {rules.compactions}).",
+            reason=f"The prompt was too long; it was compacted ({count} of {rules.attempts}).",
             tried=replace(tried, compactions=count),
         )
     if rules.truncates and oversized and tried.truncations == 0:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_service.compaction.plan import CompactionTrigger
@@ -16,7 +16,7 @@ from memory_service.config import Settings
 from memory_service.errors import InvalidRequest
 from memory_service.llm.base import never
 from memory_service.messages import Message, read_messages
-from memory_service.sessions.records import Body, Pin, Record, SessionHeader
+from memory_service.sessions.records import Body, Json, Pin, Record, SessionHeader
 from memory_service.sessions.records import Message as LoggedMessage
 from memory_service.sessions.state import PastCompaction, SessionState, extended
 from memory_service.sessions.view import project
@@ -43,6 +43,7 @@ class StatelessCall:
     context_window: int | None = None
     model: str | None = None
     preset: str | None = None
+    overrides: Mapping[str, Json] | None = None
     trigger: CompactionTrigger = "threshold"
     target_tokens: int | None = None
     force: bool = False
@@ -78,7 +79,7 @@ def compacted(
     if not 0 < len(call.messages) <= MAX_MESSAGES:
         raise InvalidRequest(f"{len(call.messages)} messages cannot be compacted. Send 1 to {MAX_MESSAGES:,}.")
     state = _state(call)
-    options = options_of(settings, state, preset=call.preset)
+    options = options_of(settings, state, preset=call.preset, overrides=call.overrides)
     shape = shape_of(options)
     view = project(state, shape)
     scale, _ = scale_of(state, lambda: view, options.model_name)
@@ -88,6 +89,7 @@ def compacted(
         instructions="\n".join(filter(None, (options.instructions, call.instructions))),
         identifier_policy=call.identifier_policy or options.identifier_policy,
         target_tokens=call.target_tokens,
+        overrides=options.overrides,
         force=call.force,
         fallback=options.fallback,
     )

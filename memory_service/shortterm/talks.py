@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from memory_service.block import is_block
 from memory_service.compaction.checkpoint import is_checkpoint
+from memory_service.compaction.overrides import numbers_of
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.messages import Message, read_messages, text_of, to_anthropic, to_mistral, to_openai
 from memory_service.session_schemas import SessionChanges
@@ -116,6 +117,7 @@ class Talks:
             pressure=look.budget().pressure(reading.tokens) if look.options.window.problem != "refuse" else "hard",
             window=look.options.window,
             preset=look.options.preset.name,
+            numbers=numbers_of(look.options.preset),
             compactions=sum(past.active for past in state.compactions),
             flushed_to=state.flushed_to,
             pins=len(state.pins),

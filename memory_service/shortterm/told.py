@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from memory_service.budget import ContextWindow, Pressure
+from memory_service.compaction.overrides import Value
 from memory_service.sessions.records import (
     Json,
 )
@@ -23,6 +24,7 @@ class SessionSummary:
         messages: How many were ever said.
         tokens: What its view takes.
         window: The context window, and where that is from.
+        numbers: Those of the preset as they hold, by name.
         compactions: How many count.
         flushed_to: The last message that was searched for memories; 0 for none.
         repairs: What was wrong with its log and was mended.
@@ -37,6 +39,7 @@ class SessionSummary:
     pressure: Pressure
     window: ContextWindow
     preset: str
+    numbers: Mapping[str, Value]
     compactions: int
     flushed_to: int
     pins: int

@@ -192,7 +192,7 @@ def test_shares_of_the_window_shrink_together_where_the_overhead_leaves_less() -
 
 def test_a_share_is_not_a_token_short() -> None:
     assert int(0.29 * 100) == 28
-    assert budget(100, Thresholds(reserve_tokens=0, hard_share=0.29)).hard_tokens == 29
+    assert budget(100, Thresholds(reserve_tokens=0, trigger_share=0.29)).hard_tokens == 29
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_numbers_are_in_order(thresholds: Thresholds, more: int, share: float, o
         window(tokens), thresholds, max_output_tokens=output, overhead_tokens=min(int(share * free), free - 1)
     )
     check(made)
-    capped = thresholds.absolute_soft_tokens is not None and made.soft_tokens == thresholds.absolute_soft_tokens
+    capped = thresholds.flush_most_tokens is not None and made.soft_tokens == thresholds.flush_most_tokens
     if made.usable_tokens > 20 and not capped:
         assert made.soft_tokens - made.target_tokens >= MIN_GAP_SHARE * made.usable_tokens
     if capped:
@@ -269,12 +269,12 @@ def test_numbers_are_in_order(thresholds: Thresholds, more: int, share: float, o
         reserve_share=st.floats(0, 1),
         reserve_follows_output=st.booleans(),
         base=st.sampled_from(["window", "usable"]),
-        hard_share=st.none() | st.floats(0.001, 2),
-        soft_share=st.none() | st.floats(0.001, 2),
-        soft_margin_tokens=st.none() | st.integers(0, 50_000),
+        trigger_share=st.none() | st.floats(0.001, 2),
+        flush_share=st.none() | st.floats(0.001, 2),
+        flush_margin_tokens=st.none() | st.integers(0, 50_000),
         target_share=st.floats(0, 2),
         emergency_target_share=st.floats(0, 2),
-        absolute_soft_tokens=st.none() | st.integers(1, 300_000),
+        flush_most_tokens=st.none() | st.integers(1, 300_000),
     ),
     st.integers(1, 300_000),
     st.integers(0, 300_000),

@@ -135,3 +135,15 @@ def test_compactions_and_appends_at_once_lose_nothing(cli: CommandLine) -> None:
     assert said[:81] == talk() and sorted(map(str, said[81:])) == sorted(map(str, late))
     shown = [str(message["content"]) for message in view(cli)]
     assert all(any(str(message["content"]) in text for text in shown) for message in late)
+
+
+def test_numbers_of_the_preset_are_overridden_for_one_call(cli: CommandLine) -> None:
+    begun(cli)
+    numbers = ("--override", "keep_messages=4", "--override", "keep_most_tokens=null")
+    made = json.loads(cli.ok("sessions", "compact", "support-42", "--plan", "--force", "--json", *numbers))
+    assert made["overrides"] == {"keep_messages": 4, "keep_most_tokens": None}
+    as_it_is = json.loads(cli.ok("sessions", "compact", "support-42", "--plan", "--force", "--json"))
+    assert made["first_kept"] > as_it_is["first_kept"] and as_it_is["overrides"] == {}
+    cli.run("sessions", "compact", "support-42", "--override", "keep_turns=none").failed_with("keep_turns", "'none'")
+    run = cli.run("sessions", "compact", "support-42", "--override", "keep_turns")
+    assert run.code == 2 and "NAME=VALUE" in run.err

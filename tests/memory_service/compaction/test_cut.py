@@ -40,7 +40,8 @@ def test_a_quarter_stays_within_its_bounds(usable: int, tokens: int) -> None:
 )
 def test_messages_by_the_window(window: int, count: int) -> None:
     rules = KeepRules(
-        messages=((16_000, 5), (32_000, 10), (64_000, 20), (128_000, 50), (200_000, 100)), emergency_messages=2
+        messages_by_window=((16_000, 5), (32_000, 10), (64_000, 20), (128_000, 50), (200_000, 100)),
+        emergency_messages=2,
     )
     assert rules.last_messages(window, emergency=False) == count
     assert rules.last_messages(window, emergency=True) == 2

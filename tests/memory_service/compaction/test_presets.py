@@ -38,7 +38,7 @@ def test_the_numbers_of_each(name: str, window: int, soft: int, hard: int, targe
 
 
 @pytest.mark.parametrize(
-    ("name", "compactions", "truncates", "replays", "fallback", "role"),
+    ("name", "attempts", "truncates", "replays", "fallback", "role"),
     [
         ("default", 3, True, False, "extractive", "user"),
         ("openclaw", 3, True, False, "note", "user"),
@@ -48,11 +48,11 @@ def test_the_numbers_of_each(name: str, window: int, soft: int, hard: int, targe
     ],
 )
 def test_what_each_does_when_something_fails(
-    name: str, compactions: int, truncates: bool, replays: bool, fallback: str, role: str
+    name: str, attempts: int, truncates: bool, replays: bool, fallback: str, role: str
 ) -> None:
     preset = PRESETS[name]
     rules = preset.recovery
-    assert (rules.compactions, rules.truncates, rules.replays) == (compactions, truncates, replays)
+    assert (rules.attempts, rules.truncates, rules.replays) == (attempts, truncates, replays)
     assert (preset.fallback, preset.role) == (fallback, role)
 
 

@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(seconds=301)
 OPENCLAW = PruningRules(placeholder=OLD_CLEARED)
 OPENCODE = PruningRules(placeholder=OLD_CLEARED)
-SEED_002 = PruningRules(placeholder=COMPACTED, measure="result")
+SEED_002 = PruningRules(placeholder=COMPACTED, by_result=True)
 
 
 def step(call_id: str, text: str, *, tool: str = "bash", image: bool = False, **keys: Any) -> list[Message]:

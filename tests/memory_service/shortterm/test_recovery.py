@@ -31,7 +31,7 @@ def test_too_many_tokens() -> None:
     assert ladder(TOKENS) == ["compact"] * 3 + ["truncate"] + ["compact"] * 3 + ["give_up"]
     assert ladder(TOKENS, oversized=False) == ["compact"] * 3 + ["give_up"]
     assert ladder(TOKENS, compactible=False) == ["truncate", "give_up"]
-    assert ladder(TOKENS, replace(RULES, compactions=1, truncates=False)) == ["compact", "give_up"]
+    assert ladder(TOKENS, replace(RULES, attempts=1, truncates=False)) == ["compact", "give_up"]
 
 
 def test_too_many_bytes_are_no_matter_of_tokens_at_first() -> None:
