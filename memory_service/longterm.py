@@ -21,6 +21,7 @@ from indexer import (
     Mode,
     SearchFilter,
     SearchResults,
+    StoreOutdated,
     SyncPlan,
     SyncProgress,
     SyncReport,
@@ -385,11 +386,22 @@ class LongTermMemory:
                 found = self._waiting(self.index.plan(paths, missing_ok=True))
                 looked_seconds = time.monotonic() - started
                 failed = self._index_all(found, cancelled) if found.paths else ()
+            except StoreOutdated as error:
+                # It cannot be read at all: who works in the background makes it anew, and nobody has to ask for it.
+                looked_seconds, failed = time.monotonic() - started, self._made_anew(error, cancelled)
             except IndexerError as error:
                 looked_seconds, failed = time.monotonic() - started, (f"index: {error}",)
             if failed or not paths:
                 self._behind = (*failed, *self._heal(None, cancelled))
         return looked_seconds
+
+    def _made_anew(self, outdated: StoreOutdated, cancelled: Callable[[], bool]) -> tuple[str, ...]:
+        """Make an index of another schema anew, beside it; why that could not be done."""
+        _log.warning("%s It is being made anew now.", outdated)
+        try:
+            return self.index.sync(full=True, cancelled=cancelled).degraded
+        except IndexerError as error:
+            return (f"index: {error}",)
 
     def _index_all(self, found: _Waiting, cancelled: Callable[[], bool]) -> tuple[str, ...]:
         if found.is_small:

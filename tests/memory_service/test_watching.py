@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.memories import NewMemory
@@ -100,3 +101,18 @@ def test_a_defect_is_told_and_does_not_end_the_watching(tmp_path: Path, monkeypa
             service.status("one")
             assert eventually(lambda: "defect (TypeError)" in service.watch_state("one").reason)
             assert service.watch_state("one").mode == "off"
+
+
+def test_an_index_of_another_schema_is_made_anew_in_the_background(tmp_path: Path) -> None:
+    with opened(tmp_path) as service:
+        service.remember("one", NewMemory(text="备用钥匙 the spare key"))
+    store = SqliteStore(tmp_path / "one" / "index.sqlite")
+    with store.writing():
+        store._database.run("UPDATE meta SET value = json_set(value, '$.schema', 99) WHERE name = 'fingerprint'")
+    store.close()
+    with opened(tmp_path) as service:
+        assert "another version" in service.status("one").outdated
+        service.watch()
+        assert eventually(lambda: service.status("one").outdated == "")
+        found = service.search("one", "spare key")
+        assert (found.mode, found.hits[0].passage.text) == ("hybrid", "备用钥匙 the spare key")
