@@ -33,13 +33,13 @@ from indexer.reranking import RERANKED_HITS, Reranker, Reranking
 from indexer.shelf import Shelf
 from indexer.status import IndexStatus, outdated
 from indexer.stopwatch import Stopwatch
-from indexer.stores.base import IndexStore
+from indexer.stores.base import IndexStore, KnownPassage
 from indexer.stores.sqlite import SqliteStore
 from indexer.stores.tables import SCHEMA
 from indexer.survey import Survey, failures
 from indexer.sync import Progress, Sync, SyncRun
 from indexer.traffic import TRAFFIC
-from indexer.types import Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
+from indexer.types import ErasedPassages, Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
 from indexer.upkeep import Following, Planned, Upkeep, never
 
 INDEX_NAME = "index.sqlite"
@@ -356,6 +356,21 @@ class Index:
         views.scrub()
         self._store.scrub()
         scrub_others(self.root / INDEX_NAME, self._beside(Following()), self.fingerprint)
+
+    def passages_of(self, paths: Collection[str]) -> tuple[KnownPassage, ...]:
+        """What the index holds of some files."""
+        with self._store.reading():
+            return tuple(known for path in paths for known in self._store.known_passages(path))
+
+    def erased(self, before: Collection[KnownPassage], paths: Collection[str]) -> ErasedPassages:
+        """Look everywhere in the index for passages that some files held before, and hold no more.
+
+        Raises:
+            StoreError: The index cannot be read.
+        """
+        with self._store.reading():
+            after = {known.key for path in paths for known in self._store.known_passages(path)}
+            return measures.erased(self._seen(), tuple(before), after)
 
     def close(self) -> None:
         """Give back files and memory."""

@@ -6,13 +6,16 @@ Invariants: reading only; the same index gives the same sample.
 from __future__ import annotations
 
 import random
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from indexer.engine.corpus import Ints
 from indexer.engine.view import View
+from indexer.plan import passage_terms
 from indexer.search import nearest
-from indexer.types import SearchFilter
+from indexer.stores.base import KnownPassage
+from indexer.types import ErasedPassages, SearchFilter
 
 
 def sampled_texts(view: View, count: int) -> list[str]:
@@ -43,6 +46,30 @@ def neighbours(view: View, samples: int) -> tuple[int, int]:
     _, vectors = view.store.vectors(_sampled(view, samples).tolist())
     found = [view.store.nearest(vector, 1, SearchFilter())[1] for vector in vectors]
     return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)
+
+
+def erased(view: View, before: Sequence[KnownPassage], after: Collection[int]) -> ErasedPassages:
+    """Look for passages that were erased.
+
+    Args:
+        view: The index as it is now.
+        before: The passages of some files before the erasure.
+        after: Keys of those that stay.
+    """
+    gone = [known for known in before if known.key not in after]
+    keys = np.array([known.key for known in gone], np.int64)
+    terms = sorted({term for known in gone for term in passage_terms(known.passage)})
+    found = {
+        "rows": bool(view.store.passages(keys.tolist())),
+        "full text": any(np.isin(posting.keys, keys).any() for posting in view.store.postings(terms)),
+    }
+    if view.matrix is not None:
+        found["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
+    if view.packed:
+        segment = view.packed.segment
+        found["pack"] = bool(np.isin(segment.keys(np.arange(len(segment))), keys).any())
+    left = tuple(place for place, is_there in found.items() if is_there)
+    return ErasedPassages(passages=len(gone), checked=tuple(found), left=left)
 
 
 def _sampled(view: View, count: int) -> Ints:

@@ -185,6 +185,21 @@ class SyncReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedPassages:
+    """What an erasure took out of an index, as a look for it afterwards shows.
+
+    Attributes:
+        passages: How many passages are gone.
+        checked: Where they were looked for.
+        left: Where some were found all the same.
+    """
+
+    passages: int
+    checked: tuple[str, ...]
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MissingVectors:
     """What became of passages that were stored without a vector.
 

@@ -14,7 +14,7 @@ from indexer.files.watch import WatchState
 from memory_service import schemas
 from memory_service.config import Settings
 from memory_service.context import Context, Receipt, ReceiptItem
-from memory_service.memories import AppendedMemory, FileRange, MemoryFile
+from memory_service.memories import AppendedMemory, FileRange, ForgottenMemory, MemoryFile
 from memory_service.operations import Operation
 
 
@@ -79,6 +79,18 @@ def context(made: Context, *, system_prompt: str, fusion: str) -> schemas.Contex
         tokens=made.receipt.tokens,
         receipt=receipt(made.receipt, fusion=fusion),
         degraded=list(made.receipt.degraded),
+    )
+
+
+def forgotten(gone: ForgottenMemory, degraded: Iterable[str]) -> schemas.ForgottenMemory:
+    """An entry that was erased, and where it was looked for afterwards."""
+    erased = gone.erased
+    checked = [place for place in erased.checked if place not in erased.left] if erased else []
+    return schemas.ForgottenMemory(
+        memory_id=gone.memory_id,
+        path=gone.path,
+        erased=schemas.Erased(passages=erased.passages, checked=checked) if erased else None,
+        degraded=list(degraded),
     )
 
 

@@ -284,7 +284,19 @@ class LongTermMemory:
     def forget(self, memory_id: str) -> tuple[ForgottenMemory, list[str]]:
         """Erase an entry from all files that hold it and from the index."""
         gone = self.files.forget(memory_id)
-        return gone, self._erase(gone.paths)
+        try:
+            before = self.index.passages_of(gone.paths)
+            missing = self._erase(gone.paths)
+            erased = self.index.erased(before, gone.paths)
+            left = (*(["files"] if self.files.has_entry(memory_id, gone.paths) else ()), *erased.left)
+            erased = replace(erased, checked=("files", *erased.checked), left=left)
+        except IndexerError as error:
+            return gone, [f"index: {error}"]
+        if left:
+            missing.append(
+                f"index: what was erased is still in {' and '.join(left)}. Run `memory-service reindex --full`."
+            )
+        return replace(gone, erased=erased), missing
 
     def note_session(self, session_id: str) -> None:
         """Take note that a session's log has grown; it is indexed in the background, a moment later."""

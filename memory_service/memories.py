@@ -16,7 +16,7 @@ from pathlib import Path
 
 from indexer.errors import SourceMissing
 from indexer.files.sources import MEMORY_FOLDER, Scan, scan_memories
-from indexer.types import EVERGREEN
+from indexer.types import EVERGREEN, ErasedPassages
 from memory_service import files
 from memory_service.daybook import AppendedMemory, Daybook
 from memory_service.entries import day_of, is_blank_page, remove_entry
@@ -71,10 +71,12 @@ class ForgottenMemory:
 
     Attributes:
         paths: The files that held it, at least one; a file that was left empty is gone.
+        erased: What a look at the index shows afterwards; None where it could not be read.
     """
 
     memory_id: str
     paths: tuple[str, ...]
+    erased: ErasedPassages | None = None
 
     @property
     def path(self) -> str:
@@ -224,6 +226,10 @@ class MemoryFiles:
         except (NotFound, InvalidName):
             return None
         return MemoryFile(path=path, bytes=reader.size_bytes, lines=lines, modified_at=modified_at, etag=reader.etag)
+
+    def has_entry(self, memory_id: str, paths: Iterable[str]) -> bool:
+        """Whether one of some files has the comment of an entry."""
+        return any(self._holds(path, f"memory id={memory_id}".encode()) for path in paths)
 
     def _holds(self, path: str, word: bytes) -> bool:
         try:

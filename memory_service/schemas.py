@@ -142,11 +142,19 @@ class WrittenFile(Answer):
     degraded: Degraded = []
 
 
+class Erased(Answer):
+    """What a look at the index shows after an erasure."""
+
+    passages: int = Field(description="How many passages are gone.")
+    checked: list[str] = Field(description="Where they were looked for and not found.")
+
+
 class ForgottenMemory(Answer):
     """An entry that was erased from its file and from the index."""
 
     memory_id: str
     path: str
+    erased: Erased | None = Field(default=None, description="None where the index could not be read.")
     degraded: Degraded = []
 
 

@@ -26,7 +26,11 @@ TEXT = schemas.FileText(
 )
 WRITTEN = schemas.WrittenFile(path=_PATH, etag=_ETAG)
 ERASED = schemas.WrittenFile(path=_PATH)
-FORGOTTEN = schemas.ForgottenMemory(memory_id="m0123456789ab", path=_PATH)
+FORGOTTEN = schemas.ForgottenMemory(
+    memory_id="m0123456789ab",
+    path=_PATH,
+    erased=schemas.Erased(passages=1, checked=["files", "rows", "full text", "vectors"]),
+)
 RESULTS = schemas.SearchResults(
     results=[
         schemas.SearchResult(

@@ -63,12 +63,12 @@ def _standard_input() -> str:
 @placed
 def forget(place: Place, memory_id: str) -> None:
     """Erase a memory from its file and from the index. MEMORY_ID stands in the comment above it."""
-    from memory_service import schemas
+    from memory_service import answers
 
     with place.service() as service:
         done = service.forget(place.workspace, memory_id)
     if place.as_json:
-        emit_json(schemas.ForgottenMemory(memory_id=memory_id, path=done.value.path, degraded=list(done.degraded)))
+        emit_json(answers.forgotten(done.value, done.degraded))
     else:
         click.echo(f"forgotten  {memory_id}  {done.value.path}")
     warn(done.degraded)

@@ -144,4 +144,4 @@ def forget(
     """Erase an entry from its file and from the index."""
     done = shared.service.forget(workspace, memory_id)
     shared.metrics.missed(done.degraded)
-    return schemas.ForgottenMemory(memory_id=done.value.memory_id, path=done.value.path, degraded=list(done.degraded))
+    return answers.forgotten(done.value, done.degraded)

@@ -84,3 +84,11 @@ def test_what_another_process_appended_is_found(tmp_path: Path) -> None:
         said(server, "The wombat digs.")
         with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as other:
             assert other.search("default", "wombat").hits[0].passage.text == "The wombat digs."
+
+
+def test_forgetting_tells_where_it_looked(running_server: RunningServer) -> None:
+    made = running_server.http.post(f"{W}/memories", json={"text": "备用钥匙 the spare key is under the pot."}).json()
+    running_server.http.post(f"{W}/memories", json={"text": "Bins go out on Mondays."})
+    gone = running_server.http.delete(f"{W}/entries/{made['memory_id']}").json()
+    assert gone["erased"] == {"passages": 1, "checked": ["files", "rows", "full text", "vectors"]}
+    assert gone["degraded"] == [] and asked(running_server, "spare key pot")["results"][0]["text"].startswith("Bins")
