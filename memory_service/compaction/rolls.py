@@ -19,6 +19,7 @@ from memory_service.compaction.chunks import (
     grouped,
     is_oversized,
 )
+from memory_service.compaction.prompts import Brief
 from memory_service.compaction.stubs import handle
 from memory_service.compaction.transcript import Entry
 from memory_service.compaction.writer import Task, Writer, too_large
@@ -47,6 +48,7 @@ class Roll:
         self._groups: list[Group] = grouped(entries)
         self._entries = entries
         self._at = self._chunks_read = 0
+        self.failure: UpstreamFailed | None = None
         self._ratio: dict[int, float] = {}
 
     def finish(self, reasons: Sequence[str] = ()) -> str:
@@ -63,6 +65,7 @@ class Roll:
         except UpstreamFailed as error:
             if not (self._rules.keep_partial and self._chunks_read):
                 raise
+            self.failure = error
             return self._partial(error)
 
     def fits_one_chunk(self) -> bool:
@@ -162,14 +165,18 @@ class Roll:
                 )
         return found
 
-    def _partial(self, error: UpstreamFailed) -> str:
-        """The text so far, with a mark that says what is not in it."""
+    def missing(self, error: UpstreamFailed) -> str:
+        """The mark for the messages that were not read, which the receipt tells of, too."""
         first, last = self._groups[self._at][0].seq, self._groups[-1][-1].seq
         missing = f"{handle(first)} to {handle(last)}"
         self._writer.notes.append(
             f"The summary is partial: the messages {missing} are not in it, since a call failed ({error.kind})."
         )
-        mark = f"[Partial: the messages {missing} are not in this record.]"
+        return f"[Partial: the messages {missing} are not in this record.]"
+
+    def _partial(self, error: UpstreamFailed) -> str:
+        """The text so far, with a mark that says what is not in it."""
+        mark = self.missing(error)
         room = self._task.brief.target_tokens - count_tokens(mark) - 1
         return f"{self._writer.cut(self._text, room)}\n\n{mark}"
 
@@ -201,6 +208,17 @@ class Stages:
         fits = count_tokens(joined) <= brief.target_tokens
         if not reasons and (joined in self._partials or (fits and not self._writer.rules.merge_by_model)):
             return joined
+        try:
+            return self._merged(brief, reasons)
+        except UpstreamFailed as error:
+            if not self._writer.rules.keep_partial or reasons:
+                raise
+            self._writer.notes.append(
+                f"The parts of the summary were put together by code; a call failed ({error.kind})."
+            )
+            return joined
+
+    def _merged(self, brief: Brief, reasons: Sequence[str]) -> str:
         window_tokens = self._writer.calls.window_tokens
         while True:
             try:
@@ -209,9 +227,27 @@ class Stages:
                 self._writer.calls.learn(error, window_tokens)
                 window_tokens = self._writer.calls.window_tokens
 
+    def _read_in_turn(self) -> list[str]:
+        """The parts one after the other; once one fails, those before it are kept where the rules say so."""
+        texts: list[str] = []
+        failure: UpstreamFailed | None = None
+        for roll in self._rolls:
+            if failure is not None:
+                texts.append(roll.missing(failure))
+                continue
+            try:
+                texts.append(roll.finish())
+                failure = roll.failure
+            except UpstreamFailed as error:
+                if not (self._writer.rules.keep_partial and texts):
+                    raise
+                failure = error
+                texts.append(roll.missing(error))
+        return texts
+
     def _read(self) -> list[str]:
         if not self._writer.rules.concurrent:
-            return [roll.finish() for roll in self._rolls]
+            return self._read_in_turn()
         with ThreadPoolExecutor(max_workers=min(len(self._rolls), _PARALLEL), thread_name_prefix="summary") as pool:
             futures = [pool.submit(roll.finish) for roll in self._rolls]
             try:

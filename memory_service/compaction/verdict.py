@@ -21,6 +21,7 @@ from memory_service.tokens import count_tokens, quarters
 CLIP_SHARE = 1.5
 LEFT_OUT = "- (left out for its length)"
 
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？\n]")
 _FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)")
 _HEADING = re.compile(r"[ \t]{0,3}(?:(#{1,6})[ \t]*+([^\n]*+)|\*\*([^*\n]{1,100})\*\*[ \t]*+[:：]?[ \t]*+$)")
 
@@ -34,12 +35,14 @@ class Verdict:
         kind: Why it is refused, see `SummaryFailed`; empty if it is taken.
         reason: The same as a sentence for the model.
         clipped: Whether lines were left out for the length.
+        too_long: The text, if its length is all that is wrong with it.
     """
 
     text: str = ""
     kind: str = ""
     reason: str = ""
     clipped: bool = False
+    too_long: str = ""
 
 
 def verdict_on(completion: Completion, *, headings: Sequence[str] = (), cap_tokens: int | None = None) -> Verdict:
@@ -104,14 +107,15 @@ def clipped(text: str, cap_tokens: int) -> str:
 
 
 def beginning(text: str, cap_tokens: int) -> str:
-    """As much of a text as fits a size, wherever that ends."""
+    """As much of a text as fits a size, to the end of a sentence if one ends in its second half."""
     if count_tokens(text) <= cap_tokens:
         return text
     low, high = 0, min(len(text), 4 * cap_tokens)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if count_tokens(text[:middle]) <= cap_tokens else (low, middle - 1)
-    return text[:low]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, low // 2, low)]
+    return text[: ends[-1]].rstrip() if ends else text[:low]
 
 
 def _within_cap(text: str, cap_tokens: int | None) -> Verdict:
@@ -121,7 +125,8 @@ def _within_cap(text: str, cap_tokens: int | None) -> Verdict:
     if size <= CLIP_SHARE * cap_tokens and (short := clipped(text, cap_tokens)):
         return Verdict(text=short, clipped=True)
     share = max(2, round(size / cap_tokens))
-    return Verdict(kind="too_long", reason=f"It was about {share} times as long as it may be. Write a shorter one.")
+    reason = f"It was about {share} times as long as it may be. Write a shorter one."
+    return Verdict(kind="too_long", reason=reason, too_long=text)
 
 
 def _with_headings(text: str, headings: Sequence[str]) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from memory_service.compaction.calls import Calls, failure
 from memory_service.compaction.prompts import Brief, condense_prompt, merge_prompt, with_reasons
 from memory_service.compaction.summary_rules import SummaryRules
 from memory_service.compaction.transcript import Entry, omitted, omitted_note, transcript
-from memory_service.compaction.verdict import beginning, clipped, verdict_on
+from memory_service.compaction.verdict import Verdict, beginning, clipped, verdict_on
 from memory_service.errors import SummaryFailed
 from memory_service.llm.base import ChatMessage
 from memory_service.tokens import count_tokens
@@ -85,11 +85,7 @@ class Writer:
         return self.merged(halves, brief, previous, reasons)
 
     def condensed(self, text: str, brief: Brief) -> str:
-        """A text within its target: summarised again where the rules say so, else cut where little is over.
-
-        Raises:
-            SummaryFailed: It stays too long.
-        """
+        """A text within its target: summarised again where the rules say so, and cut where it stays too long."""
         for _ in range(CONDENSE_TRIES if self.rules.condense else 0):
             if count_tokens(text) <= brief.target_tokens:
                 break
@@ -97,8 +93,6 @@ class Writer:
             if count_tokens(shorter) >= count_tokens(text):
                 break
             text = shorter
-        if count_tokens(text) > _ANSWER_MARGIN * brief.target_tokens:
-            raise refused("too_long")
         return self.cut(text, brief.target_tokens)
 
     def cut(self, text: str, cap_tokens: int) -> str:
@@ -115,7 +109,7 @@ class Writer:
 
     def _written(self, prompt: list[ChatMessage], brief: Brief, reasons: Sequence[str]) -> str:
         told = tuple(reasons)
-        kind = ""
+        kind, verdict = "", Verdict()
         for _ in range(self.rules.retries + 1):
             asked = with_reasons(prompt, told)
             if not self._fits(asked, brief):
@@ -130,6 +124,9 @@ class Writer:
             if kind == "content_filter":
                 break
             told = (*reasons, verdict.reason)
+        if kind == "too_long":
+            # The history is not lost for the length of what stands for it.
+            return self.cut(verdict.too_long, brief.target_tokens)
         raise refused(kind)
 
     def _fits(self, prompt: Sequence[ChatMessage], brief: Brief) -> bool:

@@ -156,6 +156,11 @@ class Overflows:
                 del self._tried[next(iter(self._tried))]
         return decision
 
+    def _count_compacted(self, session_id: str) -> None:
+        with self._changing:
+            tried = self._tried.get(session_id, Tried())
+            self._tried[session_id] = replace(tried, compacted=tried.compacted + 1)
+
     def _taken(
         self,
         look: Look,
@@ -173,6 +178,8 @@ class Overflows:
                 # An engine may have sent more than the view that there is nothing left to compact of.
                 if not receipt.applied and not (_by_engine(decision) and self._seat.limited(look.session_id)):
                     return None
+                if receipt.applied:
+                    self._count_compacted(look.session_id)
                 if look.options.preset.recovery.replays:
                     stripped = self._stripped(self._bench.look(look.session_id), 2)
                     notes = (MEDIA_REMOVED_NOTE if stripped else "", CONTINUE_NOTE if receipt.continue_note else "")

@@ -33,10 +33,13 @@ class Tried:
 
     Attributes:
         last_message: The last message of the prompt.
+        compactions: Tries to compact since anything else was done.
+        compacted: How many compactions were made in all.
     """
 
     last_message: int = 0
     compactions: int = 0
+    compacted: int = 0
     truncations: int = 0
     strips: int = 0
     repairs: int = 0
@@ -121,8 +124,9 @@ def _too_many_tokens(tried: Tried, rules: RecoveryRules, compactible: bool, over
             # What follows may be compacted again.
             tried=replace(tried, truncations=1, compactions=0),
         )
+    times = f"{tried.compacted} compaction{'' if tried.compacted == 1 else 's'}"
     return _given_up(
-        f"Context overflow: the prompt is too long after {tried.compactions} compactions"
+        f"Context overflow: the prompt is too long after {times}"
         f"{' and a cut of its tool results' if tried.truncations else ''}. {_WAY_OUT}",
         tried,
     )

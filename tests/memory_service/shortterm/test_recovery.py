@@ -68,3 +68,13 @@ def test_a_failed_compaction_is_no_overflow(failure: ProviderFailure) -> None:
 def test_a_new_message_begins_anew() -> None:
     tried = Tried(last_message=4, compactions=3, truncations=1)
     assert tried.at(4) is tried and tried.at(5) == Tried(last_message=5)
+
+
+@pytest.mark.parametrize(
+    ("made", "told"), [(0, "after 0 compactions"), (1, "after 1 compaction."), (3, "after 3 compactions")]
+)
+def test_it_tells_how_many_compactions_were_made(made: int, told: str) -> None:
+    tried = Tried(compactions=3, compacted=made)
+    failure = ProviderFailure(kind="token_overflow")
+    rules = RecoveryRules(truncates=False)
+    assert told in decide(failure, failed_compaction=False, tried=tried, rules=rules).reason
