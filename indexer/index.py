@@ -20,7 +20,7 @@ from indexer.documents.splitter import Splitter
 from indexer.embeddings.base import Embedder
 from indexer.engine.view import View
 from indexer.engine.views import PACK_PASSAGES
-from indexer.engine.words import NO_WORDS, find_words, vector_text
+from indexer.engine.words import NO_WORDS, find_named, find_words, vector_text
 from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced, SyncCancelled
 from indexer.files.folders import Folders
 from indexer.files.sources import require_folder
@@ -250,15 +250,16 @@ class Index:
                 view = self._shelf.views().view(self.fingerprint.dimensions if embedder else None)
             watch.lap("view")
             words = find_words(view, text) if mode != "vector" or embedder is None else NO_WORDS
+            named = find_named(view, text, words)
         watch.lap("words")
         vector, heard = None, ""
         if embedder is not None and len(view):
-            heard = vector_text(text, words, view, embedder.reads)
+            heard = vector_text(text, words, view, embedder.reads, named)
             made = searching.embed_question(embedder, heard, degraded) if heard else None
             vector = self._fitting.measured(made, degraded)
         trust = searching.trust_in(embedder if vector is not None else None, text)
         done: Mode = "text" if vector is None and (heard or embedder is None) else mode
-        asked = replace(asked, mode=done)
+        asked = replace(asked, mode=done, named=named)
         watch.lap("embed")
         with self._store.reading():
             if self._store.generation() != view.corpus.generation:

@@ -160,18 +160,11 @@ def reciprocal_ranks(text: TextEvidence | None, vector: VectorEvidence | None) -
     return parts
 
 
-def speaker_bonus(labels: Ints, speakers: Mapping[int, str], question: str) -> Floats:
-    """+1.5 for what the named speaker says, -1.5 for what others say, when some but not all are named."""
-    named = named_labels(speakers, question)
+def speaker_bonus(labels: Ints, speakers: Mapping[int, str], named: frozenset[int]) -> Floats:
+    """+1.5 for what the named speakers say, -1.5 for what others say, when some but not all are named."""
     if not named or len(named) == len(speakers):
         return np.zeros(len(labels))
     return np.where(labels == 0, 0.0, np.where(np.isin(labels, list(named)), 1.5, -1.5))
-
-
-def named_labels(speakers: Mapping[int, str], question: str) -> set[int]:
-    """Numbers of the labels that a question names."""
-    folded = f" {''.join(c if c.isalnum() else ' ' for c in question.casefold())} "
-    return {label for label, name in speakers.items() if _occurs(name.casefold(), folded)}
 
 
 def cue_bonus(cues: Ints, asks_when: bool) -> Floats:
@@ -225,8 +218,3 @@ def _ranks(values: Floats) -> Floats:
     ranks = np.empty(len(values))
     ranks[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
     return ranks
-
-
-def _occurs(name: str, folded_question: str) -> bool:
-    # A name in an unspaced script has no spaces around it in a sentence.
-    return name in folded_question if not name.isascii() else f" {name} " in folded_question

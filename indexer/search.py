@@ -17,6 +17,7 @@ import numpy as np
 from indexer import analysis
 from indexer.dates import asked_days
 from indexer.documents.cues import asks_when
+from indexer.documents.names import NOBODY, Named
 from indexer.embeddings.base import Embedder
 from indexer.engine.bm25 import TextStatistics, text_evidence
 from indexer.engine.candidates import Candidates, gathered, joined
@@ -62,6 +63,7 @@ class Query:
         today: The day that "yesterday" and recency count from.
         explain: Whether each hit says what every signal added to its score.
         snippets: Whether the part of a long passage that is nearest to the question is looked for.
+        named: Who of the speakers is named in it.
     """
 
     text: str
@@ -71,6 +73,7 @@ class Query:
     today: dt.date
     explain: bool = False
     snippets: bool = True
+    named: Named = NOBODY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +232,7 @@ def _parts(found: Candidates, trust: float, settings: RankingSettings, *, charac
 
 def _question_parts(found: Candidates, view: View, query: Query) -> dict[str, Floats]:
     parts = {
-        "speaker": speaker_bonus(found.labels, view.speakers, query.text),
+        "speaker": speaker_bonus(found.labels, view.speakers, query.named.labels),
         "cues": cue_bonus(found.cues, asks_when(query.text)),
     }
     asked = asked_days(query.text, query.today)

@@ -63,6 +63,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.embeddings.identity",
         "indexer.embeddings.provider",
         "indexer.embeddings.vectors",
+        "indexer.documents.names",
         "indexer.engine.bm25",
         "indexer.engine.codes",
         "indexer.engine.pack",

@@ -7,7 +7,7 @@ becomes a workspace with one dated Markdown file a day; a real server is asked f
 question of categories 1 to 4, and an evidence turn counts when its text stands in the block. The baseline,
 rank-bm25 over windows of six turns, fills the same budget in the same run. `--crowd FOLDER` asks again after
 passages of the text and source files below a folder, which have nothing to do with the talk, have joined the
-workspace.
+workspace. `--labels` asks for the speakers by other names than their labels: see `relabelled`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from rank_bm25 import BM25Okapi
 
@@ -35,6 +35,9 @@ from tests.serving import running_process
 
 _WINDOW, _STEP = 6, 5
 _EVIDENCE = re.compile(r"D(\d+):(\d+)")
+
+
+Labels = Literal["plain", "full", "misspelled", "greeted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,70 @@ def _question(asked: dict[str, Any], turns: dict[str, str]) -> Question | None:
     return Question(text=asked["question"], category=asked["category"], evidence=evidence)
 
 
+_SURNAMES = ("Lund", "Reyes", "Okafor", "Weiss", "Tanaka", "Novak", "Silva", "Haas", "Moreau", "Kaya")
+_NICKNAMES = ("Kit", "Bibi", "Lulu", "Zed", "Pip", "Coco", "Gus", "Dodo", "Fifi", "Yaya")
+
+
+def relabelled(conversation: Conversation, how: Labels) -> Conversation:
+    """A conversation in which the names of the speakers are not those that are asked for.
+
+    Args:
+        conversation: As it was published: first names as labels, in the talk and in the questions.
+        how: "full" gives the labels a surname that nobody asks with; "misspelled" changes one letter of the names in
+            the questions; "greeted" has a nickname wherever a name is said or asked, so that only the labels have the
+            name, and the greetings tell whose the nickname is.
+    """
+    names = list(dict.fromkeys(speaker for day in conversation.days for speaker, _ in day.turns))
+    shift = sum(map(ord, "".join(names)))
+    surnames = {name: f"{name} {_SURNAMES[(shift + at) % 10]}" for at, name in enumerate(names)}
+    nicknames = {name: _NICKNAMES[(shift + at) % 10] for at, name in enumerate(names)}
+    if how == "full":
+        return _renamed(conversation, labels=surnames)
+    if how == "greeted":
+        # Shortened forms are said, too: "Mel" for Melanie.
+        said = {short: nicknames[name] for name in names for short in (name, name[:2], name[:3]) if len(short) > 1}
+        return _renamed(conversation, said=said, asked=nicknames)
+    return _renamed(conversation, asked={name: _misspelled(name) for name in names})
+
+
+def _misspelled(name: str) -> str:
+    at = len(name) // 2
+    return name[:at] + ("o" if name[at] in "aeiy" else "e" if name[at] == "o" else "x") + name[at + 1 :]
+
+
+def _renamed(
+    conversation: Conversation,
+    *,
+    labels: dict[str, str] | None = None,
+    said: dict[str, str] | None = None,
+    asked: dict[str, str] | None = None,
+) -> Conversation:
+    """The same with other names in front of the turns, in what is said, and in the questions."""
+
+    def line(text: str) -> str:
+        if not text.startswith("- "):
+            return text
+        speaker, _, words = text[2:].partition(": ")
+        return f"- {(labels or {}).get(speaker, speaker)}: {_replaced(words, said or {})}"
+
+    return replace(
+        conversation,
+        files={path: "\n".join(map(line, text.split("\n"))) for path, text in conversation.files.items()},
+        questions=tuple(
+            replace(
+                question,
+                text=_replaced(question.text, asked or {}),
+                evidence=tuple(_replaced(text, said or {}) for text in question.evidence),
+            )
+            for question in conversation.questions
+        ),
+    )
+
+
+def _replaced(text: str, names: dict[str, str]) -> str:
+    return re.sub(rf"\b({'|'.join(names)})(?=s?\b)", lambda found: names[found[1]], text) if names else text
+
+
 def share_found(question: Question, block: str) -> float:
     """Share of the evidence turns whose text stands in a block; of a long one a long part is enough."""
     seen = squashed(block)
@@ -157,8 +224,11 @@ def main() -> None:
     parser.add_argument("--pooled", action="store_true", help="all conversations in one workspace")
     parser.add_argument("--crowd", type=Path, help="folder of text and source files; implies --pooled")
     parser.add_argument("--crowd-passages", type=int, default=100_000)
+    parser.add_argument("--labels", choices=get_args(Labels), default="plain", help="see `relabelled`")
     arguments = parser.parse_args()
     conversations = list(load(arguments.data))[: arguments.conversations]
+    if arguments.labels != "plain":
+        conversations = [relabelled(conversation, arguments.labels) for conversation in conversations]
     environment = {"MEMORY_SERVICE_EMBEDDING_MODEL": arguments.embedding_model}
     with tempfile.TemporaryDirectory() as home, running_process(Path(home), environment) as url:
         pooled = arguments.pooled or arguments.crowd is not None

@@ -20,7 +20,7 @@ from indexer import (
 )
 from indexer.engine.matrix import load_matrix
 from indexer.engine.view import View
-from indexer.engine.words import NO_WORDS, find_words, vector_text
+from indexer.engine.words import NO_WORDS, find_named, find_words, vector_text
 from indexer.search import MAX_QUERY_CHARS, Query, rank, to_hits
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
@@ -506,7 +506,8 @@ def test_common_words_and_speakers_are_left_out_of_the_vector(workspace: Workspa
     index.search("Anna project")
     assert embedder.questions[-2:] == ["wombat", "Anna project"]
     view = view_of(workspace.root, in_memory=False)
-    assert vector_text("Bob wombat", NO_WORDS, view, embedder.reads) == "wombat"
+    named = find_named(view, "Bob wombat", NO_WORDS)
+    assert vector_text("Bob wombat", NO_WORDS, view, embedder.reads, named) == "wombat"
 
 
 class LatinEmbedder(CountingEmbedder):
