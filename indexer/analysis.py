@@ -138,6 +138,11 @@ def _word_count(word: str) -> float:
     return max(1.0, len(word) / 2) if has_unspaced(word) else 1.0
 
 
+def is_unlatin(text: str) -> bool:
+    """Whether a text has letters, and no Latin ones."""
+    return not text.isascii() and _LETTER.search(text) is not None and _LATIN.search(text) is None
+
+
 def is_spaced(text: str) -> bool:
     """Whether a text is all in scripts that are written with spaces between words."""
     return not has_unspaced(text)

@@ -266,7 +266,8 @@ class Index:
                 raise StoreReplaced(f"The index of {self.root} is replaced again and again. Try again in a moment.")
             if done == "text" and mode == "vector" and embedder is not None:
                 words = find_words(view, text)
-            ranked = searching.rank(view, asked, words, vector, trust, self._ranking)
+            reads_all = searching.reads_all(embedder if vector is not None else None)
+            ranked = searching.rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_all)
             watch.lap("rank")
             hits = searching.to_hits(view, asked, ranked, self._ranking)
         watch.lap("fetch")

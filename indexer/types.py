@@ -30,6 +30,7 @@ class Cue(IntFlag):
     TIME = 1  # it has words of time: "yesterday", "last week", "5 May", "昨天"
     QUESTION = 2  # it asks something
     ANSWER = 4  # it follows a passage that asks something
+    UNLATIN = 8  # it has letters, and no Latin ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

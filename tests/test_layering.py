@@ -18,9 +18,8 @@ PACKAGES = ("indexer", "memory_service")
 # From the bottom up. A module imports only from layers below its own; "x.*" is a package whose modules
 # also import each other, though never in a circle.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("indexer.dates",),
+    ("indexer.analysis", "indexer.dates"),
     (
-        "indexer.analysis",
         "indexer.documents",
         "indexer.documents.comments",
         "indexer.documents.cues",

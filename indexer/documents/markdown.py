@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from indexer.analysis import is_unlatin
 from indexer.documents.blocks import read_blocks
 from indexer.documents.cues import asks, has_time_words
 from indexer.documents.pieces import end_of_part
@@ -20,7 +21,7 @@ from indexer.documents.sections import Block, Kind, Line, Outline, Section
 from indexer.types import Cue, Passage
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.
-RULES = "passages-2"
+RULES = "passages-3"
 MAX_CHARS = 1200
 
 _DATE = re.compile(
@@ -41,10 +42,13 @@ _NO_SPEAKERS = frozenset(
 
 # Flags are looked up: to combine them costs more than to find them.
 CUES = {
-    (time, asked, answers): Cue(Cue.TIME * time | Cue.QUESTION * asked | Cue.ANSWER * answers)
+    (time, asked, answers, unlatin): Cue(
+        Cue.TIME * time | Cue.QUESTION * asked | Cue.ANSWER * answers | Cue.UNLATIN * unlatin
+    )
     for time in (False, True)
     for asked in (False, True)
     for answers in (False, True)
+    for unlatin in (False, True)
 }
 
 
@@ -147,7 +151,7 @@ def _passages(outline: Outline, names: list[str | None], days: _Days, max_chars:
                 opens_section=opens,
                 date=day,
                 label=label,
-                cues=CUES[has_time_words(words), asked, answers],
+                cues=CUES[has_time_words(words), asked, answers, is_unlatin(words)],
             )
             opens = False
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from indexer.analysis import is_unlatin
 from indexer.documents.cues import asks, has_time_words
 from indexer.documents.markdown import CUES, MAX_CHARS, speaker
 from indexer.documents.openclaw import is_openclaw, openclaw_messages, usual_shape
@@ -31,7 +32,7 @@ from indexer.documents.stamps import leading_stamp
 from indexer.types import Passage
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
-RULES = "transcripts-3"
+RULES = "transcripts-4"
 
 # Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
 RESULT_HEAD_CHARS = 5_000
@@ -227,7 +228,7 @@ class _Reading:
                     opens_section=opens,
                     date=day,
                     label=label,
-                    cues=CUES[timely, asked, said.speaks and self._asked and not opens],
+                    cues=CUES[timely, asked, said.speaks and self._asked and not opens, is_unlatin(words)],
                 )
             )
             opens = False

@@ -64,7 +64,7 @@ def _titles(heading: tuple[str, ...]) -> str:
 
 
 # Flags are looked up: to make one costs a tenth of what a row does.
-_CUES = {flags: Cue(flags) for flags in range((Cue.TIME | Cue.QUESTION | Cue.ANSWER) + 1)}
+_CUES = {flags: Cue(flags) for flags in range((Cue.TIME | Cue.QUESTION | Cue.ANSWER | Cue.UNLATIN) + 1)}
 
 
 @lru_cache(maxsize=4096)

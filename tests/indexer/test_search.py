@@ -579,3 +579,17 @@ def test_lines_and_neighbours_are_told(workspace: Workspace) -> None:
     assert (hit.passage.start_line, hit.passage.end_line) == (7, 8)
     assert hit.passage.heading == ("Notes", "Plans")
     assert hit.passage.date == dt.date(2026, 11, 20)
+
+
+def test_passages_that_the_model_does_not_read_change_nothing_for_a_question_that_it_reads(
+    workspace: Workspace,
+) -> None:
+    workspace.write_items(
+        "memory/a.md", ["The spare key hangs behind the door", "Bins go out on Mondays", "Redis: 6380"]
+    )
+    embedder = LatinEmbedder()
+    alone = workspace.synced(embedder).search("where is the spare key", explain=True).hits
+    workspace.write_items("memory/b.md", [f"Ключ номер {n} лежит у соседки" for n in range(20)])
+    beside = workspace.synced(embedder).search("where is the spare key", limit=30, explain=True).hits
+    assert [hit.passage.text for hit in beside] == [hit.passage.text for hit in alone]
+    assert [hit.signals["vector"] for hit in beside] == pytest.approx([hit.signals["vector"] for hit in alone])
