@@ -180,7 +180,11 @@ class _Planner:
             hard=self._is_hard(),
         )
         given = Given(
-            protected=snapshot.protected, already=snapshot.cleared, stripped=snapshot.stripped, pending=snapshot.live
+            protected=snapshot.protected,
+            already=snapshot.cleared,
+            stripped=snapshot.stripped,
+            pending=snapshot.live,
+            said_tokens=snapshot.said_tokens,
         )
         return cheapened(snapshot.tail, preset.pruning, wish, given)
 

@@ -25,7 +25,7 @@ from memory_service.compaction.cut import KeepRules
 from memory_service.compaction.guard import GuardRules
 from memory_service.compaction.prompts import OPENCODE_HEADINGS
 from memory_service.compaction.steps import PruningRules
-from memory_service.compaction.stubs import OLD_CLEARED
+from memory_service.compaction.stubs import OLD_CLEARED, TRUNCATED
 from memory_service.compaction.summary_rules import SummaryRules
 from memory_service.schemas import Order
 
@@ -119,6 +119,8 @@ _OPENCLAW = Preset(
     keep=KeepRules(share=0.5, least_tokens=0, most_tokens=20_000),
     summary=SummaryRules(style="rolling", headings=(), keep_partial=True),
     fallback="note",
+    # Source: seed 002, 13.4: cut with a notice, or taken out whole; it names no number for the second.
+    guard=GuardRules(clear_share=0.5, notice=TRUNCATED),
     pruning_mode="cache_ttl",
     recovery=RecoveryRules(attempts=3, truncates=True),
 )
@@ -160,7 +162,7 @@ _PONYBUNNY = Preset(
     recall=RecallRules(most_tokens=10_000, order="memory_first"),
 )
 
-# Source: seed 004: two turns within 2,000 to 8,000 tokens stay; no fallback: an error with the reason.
+# Source: seed 004: two turns within 2,000 to 8,000 tokens stay, tools say 2,000 characters; no fallback: an error.
 _OPENCODE = Preset(
     name="opencode",
     thresholds=OPENCODE,
@@ -168,6 +170,7 @@ _OPENCODE = Preset(
     # No margin: the model of the session reads all that it was just sent, and says so itself if that is too much.
     summary=SummaryRules(style="sections", headings=OPENCODE_HEADINGS, safety=1.0),
     fallback="none",
+    guard=GuardRules(max_chars=2_000),
     pruning=PruningRules(placeholder=OLD_CLEARED),
     pruning_mode="budget",
     recovery=RecoveryRules(attempts=1, truncates=False, replays=True),

@@ -24,6 +24,7 @@ class Snapshot:
         protected: Messages whose results and media stay: those that are pinned.
         cleared: What was cleared before, by message; the tail shows it so.
         stripped: Messages whose media were stripped before.
+        said_tokens: What each result of a tool took when it came, by message.
         last_used_at: When a model last saw the view, for the age of a provider's cache; None if that is not known.
     """
 
@@ -39,6 +40,7 @@ class Snapshot:
     cleared: Mapping[int, str] = field(default_factory=dict)
     stripped: frozenset[int] = frozenset()
     last_used_at: dt.datetime | None = None
+    said_tokens: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def tokens(self) -> int:

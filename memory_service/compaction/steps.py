@@ -121,12 +121,14 @@ class Given:
         already: What stands for results by earlier steps.
         stripped: Numbers of messages whose media are gone by earlier steps.
         pending: Ids of calls that still run.
+        said_tokens: What each result took when it came, by message, where the view shows less of it.
     """
 
     protected: Collection[int] = frozenset()
     already: Mapping[int, str] = field(default_factory=dict)
     stripped: Collection[int] = frozenset()
     pending: Collection[str] = frozenset()
+    said_tokens: Mapping[int, int] = field(default_factory=dict)
 
     def after(self, step: Pruned) -> Given:
         """What is settled after a step."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from memory_service.compaction.snapshot import Snapshot
-from memory_service.messages import is_system
+from memory_service.messages import is_system, is_tool_result
 from memory_service.sessions.state import SessionState
 from memory_service.sessions.view import View, ViewShape, checkpoint_of, pinned, tail_of
 from memory_service.tokens import count_tokens
@@ -39,6 +39,9 @@ def snapshot_of(
         cleared=state.head.cleared,
         stripped=state.head.stripped,
         last_used_at=last_used_at,
+        said_tokens={
+            each.seq: each.tokens for each in state.since(state.head.tail_start) if is_tool_result(each.message)
+        },
     )
 
 

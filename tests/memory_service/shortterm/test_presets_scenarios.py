@@ -161,6 +161,17 @@ def test_openclaw_truncates_oversized_results_once(rooms: Rooms) -> None:
     assert room.raw_log()[-1]["content"] == words(3_500)
 
 
+def test_openclaw_cuts_a_large_result_with_its_notice_and_takes_out_a_larger_one(rooms: Rooms) -> None:
+    room = rooms(context_window=32_000, compaction=preset("openclaw"), flush=OFF)
+    room.say(
+        user("读"), calls("c1"), result("c1", words(12_000)), calls("c2"), result("c2", words(20_000)), says("Read.")
+    )
+    cut, gone = (text_of(message) for message in room.view() if message["role"] == "tool")
+    assert "[truncated: output exceeded context limit]" in cut and len(cut) <= 0.3 * 4 * 32_000
+    assert gone == "[compacted: tool output removed to free context] log:6"
+    assert room.raw_log()[4]["content"] == words(20_000)
+
+
 # -- turns ------------------------------------------------------------------------------------------------------------
 
 
@@ -318,7 +329,7 @@ def test_opencode_splits_a_turn_that_is_over_8_000_tokens(rooms: Rooms) -> None:
     room = rooms(context_window=64_000, model=model, compaction=preset("opencode"), flush=OFF)
     room.talk(4, 500)
     room.say(user("读完所有模块，然后告诉我备份在哪里。"))
-    for number in range(10):
+    for number in range(30):
         room.say(calls(f"c{number}"), result(f"c{number}", words(1_500)))
     made = room.compact(force=True)
     assert tail_tokens(room) <= 8_000 and made.covered_messages > 8
@@ -342,6 +353,27 @@ def test_opencode_updates_its_record_from_cut_outputs_without_media(rooms: Rooms
     room.compact(force=True)
     again = prompts(model)[1]
     assert "<previous-summary>" in again and "The backup is at /srv/backup." in again and "first line" not in again
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_opencode_shows_2_000_characters_of_a_tool_in_every_view(rooms: Rooms, chinese: bool) -> None:
+    room = rooms(context_window=128_000, compaction=preset("opencode"), flush=OFF)
+    output = words(5_000, chinese=chinese)
+    room.say(user("读文件"), calls("c1"), result("c1", output), says("Read."), user("next"), calls("c2"))
+    room.say(result("c2", output))
+    shown = [text_of(message) for message in room.context().prompt.messages if message["role"] == "tool"]
+    assert len(shown) == 2 and all(len(text) <= 2_000 and "left out; log:" in text for text in shown)
+    assert room.raw_log()[2]["content"] == output, "the log has all of it"
+
+
+def test_opencode_prunes_by_what_tools_said_before_it_was_cut(rooms: Rooms) -> None:
+    room = rooms(context_window=400_000, compaction=preset("opencode"), flush=OFF)
+    for number in range(16):
+        room.say(user(f"q{number}"), calls(f"c{number}"), result(f"c{number}", words(5_000)), says("Read."))
+    made = room.context().compaction
+    assert made is not None and made.stage == "prune" and len(made.cleared) == 16 - 2 - 7
+    stub = "[Old tool result content cleared]"
+    assert room.view_text().count(stub) == 7
 
 
 def test_opencode_fails_with_the_reason_and_changes_nothing(rooms: Rooms) -> None:
