@@ -18,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from memory_service.api import create_app
+from memory_service.api.connections import TimedProtocol
 from memory_service.api.server import listening
 from memory_service.api.shutdown import StreamingServer
 from memory_service.config import Settings
@@ -56,11 +57,11 @@ class RunningServer:
 
 
 @contextmanager
-def serving(service: MemoryService) -> Iterator[RunningServer]:
+def serving(service: MemoryService, protocol: type[TimedProtocol] = TimedProtocol) -> Iterator[RunningServer]:
     """Run a server for a service until the block ends."""
     app = create_app(service)
     server = StreamingServer(
-        uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=2),
+        uvicorn.Config(app, log_config=None, access_log=False, http=protocol, ws="none", timeout_graceful_shutdown=2),
         end_streams=app.state.shared.end,
     )
     with listening("127.0.0.1", 0) as listener:

@@ -22,6 +22,7 @@ from fastapi import FastAPI
 from memory_service.api.allocator import limit_heaps
 from memory_service.api.app import create_app
 from memory_service.api.auth import is_loopback
+from memory_service.api.connections import TimedProtocol
 from memory_service.api.shutdown import StreamingServer
 from memory_service.api.state import AppState
 from memory_service.config import Settings
@@ -87,6 +88,7 @@ def _config(app: FastAPI, log_requests: bool) -> uvicorn.Config:
         app,
         log_config=None,
         access_log=False,
+        http=TimedProtocol,
         ws="none",
         lifespan="on",
         proxy_headers=False,

@@ -1,4 +1,4 @@
-"""Owns how the events of a session go over the wire: server-sent events, for as long as the client listens.
+"""Owns what goes over the wire in pieces: the messages of a long log, and the events of a session as they come.
 
 Invariants: a stream that waits holds no thread, however many there are; it is closed when its client has gone, when
 the hub closes, and when the response is never sent; a client that reads slowly slows nobody but itself.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from fastapi.responses import StreamingResponse
@@ -45,6 +46,7 @@ EVENT_SCHEMA: dict[str, Any] = {
         },
     },
 }
+_PIECE_CHARS = 64 * 1024
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _MAX_ID_DIGITS = 18
 
@@ -101,6 +103,27 @@ def frame(event: Event) -> str:
     }
     # All in ASCII: no character in it can be taken for the end of a line.
     return f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(content, allow_nan=False)}\n\n"
+
+
+def log_pieces(said: Iterator[tuple[int, str]], degraded: Sequence[str]) -> Iterator[bytes]:
+    """The messages of a log as one JSON answer, in pieces: who reads them slowly takes the memory of one.
+
+    The first message is read before this returns, so that a log that cannot be read is answered as such.
+    """
+    first = next(said, None)
+    return _log_pieces(said if first is None else chain((first,), said), degraded)
+
+
+def _log_pieces(said: Iterator[tuple[int, str]], degraded: Sequence[str]) -> Iterator[bytes]:
+    seqs, piece = list[int](), '{"messages":['
+    for seq, text in said:
+        piece += f",{text}" if seqs else text
+        seqs.append(seq)
+        if len(piece) >= _PIECE_CHARS:
+            yield piece.encode()
+            piece = ""
+    rest = {"seqs": seqs, "system": None, "degraded": list(degraded)}
+    yield f"{piece}],{json.dumps(rest)[1:]}".encode()
 
 
 class _EventStream(StreamingResponse):

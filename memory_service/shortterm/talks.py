@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 
 from memory_service.block import is_block
 from memory_service.compaction.checkpoint import is_checkpoint
@@ -193,20 +194,26 @@ class Talks:
         self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
     ) -> Transcript:
         """Everything ever said, as it was given; of a log that OpenClaw wrote, too."""
+        said, degraded = self.said(session_id, since_seq=since_seq, limit=limit, media=media)
+        found = [(seq, json.loads(text)) for seq, text in said]
+        return Transcript(
+            messages=tuple(message for _, message in found), seqs=tuple(seq for seq, _ in found), degraded=degraded
+        )
+
+    def said(
+        self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
+    ) -> tuple[Iterator[tuple[int, str]], tuple[str, ...]]:
+        """The same one by one, so that a long log takes no memory: number and JSON of each; and what is degraded."""
         log = self._bench.session(session_id).log
         others = foreign_messages(log, since_seq, limit)
         if others is not None:
-            numbers, told = zip(*others, strict=True) if others else ((), ())
-            return Transcript(messages=told, seqs=numbers, degraded=unreadable(log))
-        found = list[Mapping[str, object]]()
-        seqs = list[int]()
-        for record in log.read(since_seq, media=media):
-            if isinstance(record.body, LoggedMessage):
-                found.append(json.loads(record.body.text))
-                seqs.append(record.seq)
-                if limit is not None and len(found) >= limit:
-                    break
-        return Transcript(messages=tuple(found), seqs=tuple(seqs))
+            return ((seq, json.dumps(message)) for seq, message in others), unreadable(log)
+        logged = (
+            (record.seq, record.body.text)
+            for record in log.read(since_seq, media=media)
+            if isinstance(record.body, LoggedMessage)
+        )
+        return islice(logged, limit), ()
 
     def message(self, session_id: str, seq: int) -> str:
         """The JSON of one message, byte for byte as it was given.

@@ -65,13 +65,14 @@ class Connection:
         mark = f"c{self._number}x{self._count}"
         session = f"sessions/{self._session}-{self._count // 400}"
         messages = [{"role": "user", "content": f"{mark}: {said}?"}, {"role": "assistant", "content": f"{said}. " * 6}]
-        return {
+        kinds: dict[str, tuple[str, dict[str, object]]] = {
             "search": ("search", {"query": said}),
             "remember": ("memories", {"text": f"Client {self._number} keeps {mark}: {said}."}),
             "append": (f"{session}/messages", {"messages": messages}),
             "context": ("context", {"query": said, "budget_tokens": 1000}),
             "session": (f"{session}/context", {"system_prompt": "Be brief."}),
-        }[kind]
+        }
+        return kinds[kind]
 
 
 def measure(requests: int, connections: int, environment: dict[str, str]) -> dict[str, object]:

@@ -6,12 +6,17 @@ import sys
 
 import pytest
 
-from tests.campaigns.load import measure
+from tests.campaigns import load, unread
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 
 
 def test_mixed_load_stays_small() -> None:
-    found = measure(480, 8, {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"})
+    found = load.measure(480, 8, {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"})
     assert found["refused"] == []
     assert int(str(found["after_mb"])) - int(str(found["before_mb"])) < 60, found
+
+
+def test_who_never_reads_costs_little() -> None:
+    found = unread.measure(12, 4)
+    assert int(str(found["each_kb"])) <= 2048, found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi.responses import StreamingResponse
 
 from memory_service import session_answers, session_schemas
 from memory_service.api import session_examples as examples
@@ -15,6 +16,7 @@ from memory_service.api.jobs import REPLAYED, json_of
 from memory_service.api.requests import IdempotencyKey
 from memory_service.api.session_requests import SessionId, begun, usage_of
 from memory_service.api.state import Shared
+from memory_service.api.streams import log_pieces
 from memory_service.messages import read_messages
 
 router = APIRouter(
@@ -94,10 +96,9 @@ def read(
     talks = shared.service.sessions(workspace).talks
     if view == "model":
         answer = session_answers.messages(talks.model_view(session_id, wire=wire), wire)
-    else:
-        found = talks.log_view(session_id, since_seq=since_seq, limit=limit)
-        answer = session_answers.messages(found, "openai", numbered=True)
-    return Response(json_of(answer), media_type="application/json")
+        return Response(json_of(answer), media_type="application/json")
+    said, degraded = talks.said(session_id, since_seq=since_seq, limit=limit)
+    return StreamingResponse(log_pieces(said, degraded), media_type="application/json")
 
 
 @router.get("/{seq}", response_class=Response, summary="Read one message", responses=_MESSAGE)
