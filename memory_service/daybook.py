@@ -1,14 +1,18 @@
 """Owns appending to the dated files: one text once a day, on the disk when it is answered.
 
-Invariants: the write lock is held from the look at a page to the entry on it; a remembered page is used only
-while its file has the same stat; a person may save the file at any moment, and neither side loses anything
-that was there when it looked.
+Those who wait at the same time are written together, with one wait for the disk.
+
+Invariants: the write lock is held from the look at a page to the entry on it; nobody is answered before the disk has
+what he asked for; a remembered page is used only while its file has the same stat; a person may save the file at any
+moment, and neither side loses anything that was there when it looked.
 """
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +20,7 @@ from pathlib import Path
 
 from memory_service import files
 from memory_service.entries import Entry
-from memory_service.errors import NotFound
+from memory_service.errors import MemoryServiceError, NotFound, StorageFailed
 from memory_service.files import opened, storage_errors
 from memory_service.pages import Addition, Draft, NewMemory, Page, draft
 from memory_service.workspaces import resolve
@@ -43,6 +47,22 @@ class AppendedMemory:
     replayed: bool
 
 
+@dataclass(eq=False, slots=True)
+class _Asked:
+    """A memory that somebody waits for: its text, its day if that is given, and what became of it."""
+
+    draft: Draft
+    date: dt.date | None
+    outcome: AppendedMemory | MemoryServiceError | None = None
+
+    def result(self) -> AppendedMemory:
+        """What became of it, or the error in the thread that asked."""
+        if isinstance(self.outcome, MemoryServiceError):
+            raise copy.copy(self.outcome) from self.outcome
+        assert self.outcome is not None
+        return self.outcome
+
+
 class Daybook:
     """The dated files of one workspace, as far as the service writes into them.
 
@@ -57,6 +77,9 @@ class Daybook:
         self._lock = lock
         self._now = now
         self._pages: dict[dt.date, tuple[files.Signature, Page]] = {}
+        self._turn = threading.Condition()
+        self._asked: list[_Asked] = []
+        self._is_writing = False
 
     def append(self, new: NewMemory) -> AppendedMemory:
         """Writes a memory into the file of its day, unless its text stands there already.
@@ -67,17 +90,74 @@ class Daybook:
             Conflict: The idempotency key belongs to another text.
             StorageFailed: The disk did not take it; the file is as it was.
         """
-        checked = draft(new)
-        with self._lock.held():
-            now = self._now()
-            day = new.date or now.date()
-            # A retry may come after midnight.
-            days = (day, now.date(), now.date() - dt.timedelta(days=1)) if checked.key else ()
-            for earlier in dict.fromkeys(days):
-                entry = self._replayed(checked, earlier)
+        asked = _Asked(draft(new), new.date)
+        with self._turn:
+            self._asked.append(asked)
+            self._turn.wait_for(lambda: asked.outcome is not None or not self._is_writing)
+            self._is_writing = self._is_writing or asked.outcome is None
+            if asked.outcome is not None:
+                return asked.result()
+        # Nobody writes: this one does, for all who wait by then.
+        try:
+            with self._lock.held():
+                while asked.outcome is None:
+                    self._write_down(self._next_round())
+        finally:
+            with self._turn:
+                self._is_writing = False
+                if asked in self._asked:
+                    self._asked.remove(asked)
+                self._turn.notify_all()
+        return asked.result()
+
+    def _next_round(self) -> list[_Asked]:
+        """Those who wait; of several with one text or one key the first, as the others are judged by what it wrote."""
+        texts, keys = set[str](), set[str | None]()
+        chosen, others = list[_Asked](), list[_Asked]()
+        with self._turn:
+            for asked in self._asked:
+                is_first = asked.draft.folded not in texts and (asked.draft.key is None or asked.draft.key not in keys)
+                (chosen if is_first else others).append(asked)
+                texts.add(asked.draft.folded)
+                keys.add(asked.draft.key)
+            self._asked = others
+        return chosen
+
+    def _write_down(self, asked: Sequence[_Asked]) -> None:
+        """Writes what was asked for, with one wait for the disk for each day; each hears of its own."""
+        now = self._now()
+        try:
+            new = [each for each in asked if not self._is_replayed(each, now.date())]
+            for day in dict.fromkeys(each.date or now.date() for each in new):
+                self._write_day([each for each in new if (each.date or now.date()) == day], day, f"{now:%H:%M}")
+        finally:
+            for each in asked:
+                each.outcome = each.outcome or StorageFailed("The memory was not written. See the log, then try again.")
+
+    def _write_day(self, asked: Sequence[_Asked], day: dt.date, clock: str) -> None:
+        try:
+            entries = self._append_drafts([each.draft for each in asked], day, clock, headings=True)
+        except MemoryServiceError as error:
+            for each in asked:
+                each.outcome = error
+        else:
+            for each, entry in zip(asked, entries, strict=True):
+                each.outcome = entry
+
+    def _is_replayed(self, asked: _Asked, today: dt.date) -> bool:
+        """Whether an earlier request with its key is its answer, or forbids it."""
+        # A retry may come after midnight.
+        days = (asked.date or today, today, today - dt.timedelta(days=1)) if asked.draft.key else ()
+        try:
+            for day in dict.fromkeys(days):
+                entry = self._replayed(asked.draft, day)
                 if entry is not None:
-                    return _appended(entry, earlier, duplicate=True, replayed=True)
-            return self._append(checked, day, f"{now:%H:%M}")
+                    asked.outcome = _appended(entry, day, duplicate=True, replayed=True)
+                    return True
+        except MemoryServiceError as error:
+            asked.outcome = error
+            return True
+        return False
 
     def append_all(self, news: Sequence[NewMemory]) -> list[AppendedMemory]:
         """Writes memories of one moment into the file of today, below one heading and with one wait for the disk.
@@ -93,9 +173,12 @@ class Daybook:
             return []
         with self._lock.held():
             now = self._now()
-            return self._append_drafts(drafts, now.date(), f"{now:%H:%M}")
+            return self._append_drafts(drafts, now.date(), f"{now:%H:%M}", headings=False)
 
-    def _append_drafts(self, drafts: Sequence[Draft], day: dt.date, clock: str) -> list[AppendedMemory]:
+    def _append_drafts(
+        self, drafts: Sequence[Draft], day: dt.date, clock: str, *, headings: bool
+    ) -> list[AppendedMemory]:
+        """Writes drafts on a page, each below a heading of its own or all below one."""
         path = _path_of(day)
         target = resolve(self._folder, path)
         written = set[int]()
@@ -107,7 +190,7 @@ class Daybook:
                     known = [page.find(each) for each in drafts]
                     missing = [each for each, entry in zip(drafts, known, strict=True) if entry is None]
                     if missing:
-                        self._add(descriptor, page, missing, clock, target)
+                        self._add(descriptor, page, missing, clock, target, headings=headings)
                         written |= {at for at, entry in enumerate(known) if entry is None}
                     else:
                         # Who wrote them may have died before the disk had them.
@@ -129,35 +212,16 @@ class Daybook:
         except NotFound:
             return None
 
-    def _append(self, checked: Draft, day: dt.date, clock: str) -> AppendedMemory:
-        path = _path_of(day)
-        target = resolve(self._folder, path)
-        written = False
-        with storage_errors(path):
-            files.make_folder(target.parent)
-            for _ in range(files.ATTEMPTS):
-                with opened(target, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
-                    page = self._writable_page(descriptor, day)
-                    entry = page.find(checked)
-                    duplicate = entry is not None and not written
-                    if entry is None:
-                        entry, written = self._add(descriptor, page, [checked], clock, target)[0], True
-                    else:
-                        # Who wrote it may have died before the disk had it.
-                        os.fsync(descriptor)
-                    # An editor that saves by renaming may have put another file in this one's place.
-                    if files.current_signature(target) == files.signature(os.fstat(descriptor)):
-                        return _appended(entry, day, duplicate=duplicate, replayed=False)
-        raise files.restless(path)
-
-    def _add(self, descriptor: int, page: Page, drafts: Sequence[Draft], clock: str, target: Path) -> list[Entry]:
+    def _add(
+        self, descriptor: int, page: Page, drafts: Sequence[Draft], clock: str, target: Path, *, headings: bool
+    ) -> None:
         is_new, day = page.is_new, page.day
         additions = list[Addition]()
         try:
             for each in drafts:
                 # The same text twice among them is one entry.
                 if page.find(each) is None:
-                    additions.append(page.plan(each, None if additions else clock))
+                    additions.append(page.plan(each, clock if headings or not additions else None))
                     page.add(additions[-1])
             files.append_durably(descriptor, "".join(addition.text for addition in additions).encode())
             if is_new:
@@ -171,7 +235,6 @@ class Daybook:
                     files.drop_empty(target, descriptor)
             raise
         self._keep(descriptor, page)
-        return [addition.entry for addition in additions]
 
     def _writable_page(self, descriptor: int, day: dt.date) -> Page:
         """The page of a day, in UTF-8."""

@@ -298,6 +298,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "anyio": ("memory_service.api.*",),
     "fastapi": ("memory_service.api.*",),
     "starlette": ("memory_service.api.*",),
+    "h11": ("memory_service.api.connections",),
     "uvicorn": ("memory_service.api.*",),
     "prometheus_client": ("memory_service.api.*",),
     "httpx": ("memory_service.client.*",),

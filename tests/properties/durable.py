@@ -6,6 +6,7 @@ import datetime as dt
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 from indexer.testing import HashEmbedder
-from memory_service.errors import MemoryServiceError, StorageFailed
+from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
+from memory_service.files import WriteLock
 from memory_service.memories import NewMemory
 from memory_service.service import MemoryService
 from memory_service.sessions.blobs import Blobs
@@ -368,6 +370,47 @@ def check_an_unconfirmed_write_is_told_as_it_is(home: Path) -> None:
                 assert stands and "has its new content" in str(error), str(error)
 
 
+def check_those_who_wait_together_share_a_sync(home: Path) -> None:
+    """Twenty appends that wait for the lock are written with one wait for the disk; none is answered before it."""
+    answered, outcomes = list[str](), dict[int, str]()
+    with opened(home) as service:
+        remembered(service)
+        others = WriteLock(home / W / ".locks" / "memory.lock")
+
+        def ask(n: int) -> None:
+            # Two of each text, of which the second is a duplicate; and one key for two texts.
+            text, key = (f"fact {n}", "k") if n >= 18 else (f"fact {n // 2}", None)
+            new = NewMemory(text=text, date=DAY, key=key)
+            try:
+                made = service.remember(W, new).value
+                outcomes[n] = "duplicate" if made.duplicate else "new"
+            except Conflict:
+                outcomes[n] = "conflict"
+            answered.append("answer")
+
+        def synced(call: Call) -> None:
+            if call.name == "fsync" and call.path.endswith(".md") and answered and not syncs:
+                raise NotDurable("somebody was answered before the disk had it")
+            if call.name == "fsync" and call.path.endswith(".md"):
+                syncs.append(call)
+
+        syncs = list[Call]()
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(20)]
+        with recorded(home, synced):
+            with others.held():
+                for thread in threads:
+                    thread.start()
+                time.sleep(0.5)
+            for thread in threads:
+                thread.join()
+        page = (home / W / PAGE).read_text()
+    assert sorted(outcomes.values()) == ["conflict"] + ["duplicate"] * 9 + ["new"] * 10, outcomes
+    assert all(page.count(f"- fact {n}\n") == 1 for n in range(9)), page
+    # One round for the first of each, one for the duplicates, one for whom came late.
+    if len(syncs) > 5:
+        raise NotDurable(f"{len(syncs)} waits for the disk where a few are enough")
+
+
 CHECKS: tuple[Callable[[Path], None], ...] = (
     check_a_change_during_the_write_stays,
     check_an_append_waits_for_a_forget,
@@ -381,4 +424,5 @@ CHECKS: tuple[Callable[[Path], None], ...] = (
     check_a_content_that_is_there_is_synced,
     check_an_unconfirmed_trim_keeps_the_log,
     check_an_unconfirmed_write_is_told_as_it_is,
+    check_those_who_wait_together_share_a_sync,
 )

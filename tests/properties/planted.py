@@ -229,9 +229,21 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "an editor that renames swallows a memory": _mutant(
             daybook,
-            "                    if files.current_signature(target) == files.signature(os.fstat(descriptor)):\n                        return _appended(",
-            "                    if True:\n                        return _appended(",
+            "                    if files.current_signature(target) == files.signature(os.fstat(descriptor)):\n",
+            "                    if True:\n",
             durable.check_an_editor_that_renames_swallows_nothing,
+        ),
+        "each waits for the disk alone": _mutant(
+            daybook,
+            "            self._asked = others\n",
+            "            self._asked = chosen[1:] + others\n            del chosen[1:]\n",
+            durable.check_those_who_wait_together_share_a_sync,
+        ),
+        "two of one text are written together": _mutant(
+            daybook,
+            "is_first = asked.draft.folded not in texts and (",
+            "is_first = True or (",
+            durable.check_those_who_wait_together_share_a_sync,
         ),
         "an entry is erased without the lock": _mutant(
             memories,
