@@ -32,9 +32,9 @@ from memory_service.session_schemas import (
     Session,
     Sessions,
 )
-from memory_service.sessions.lexical import LiveHit
 from memory_service.shortterm import contexts, flushes, overflows, receipts, told
 from memory_service.shortterm.prompt import PromptTokens as Sizes
+from memory_service.shortterm.recalls import FoundTalk
 
 
 def session(found: told.SessionSummary) -> Session:
@@ -110,10 +110,13 @@ def pins(found: Iterable[told.PinnedItem]) -> Pins:
     return Pins(pins=[pin(each) for each in found])
 
 
-def found_messages(hits: Iterable[LiveHit]) -> FoundMessages:
+def found_messages(found: FoundTalk) -> FoundMessages:
     """What was said about something."""
     return FoundMessages(
-        results=[FoundMessage(seq=hit.seq, role=hit.role, text=hit.text, score=round(hit.score, 6)) for hit in hits]
+        results=[
+            FoundMessage(seq=hit.seq, role=hit.role, text=hit.text, score=round(hit.score, 6)) for hit in found.hits
+        ],
+        degraded=list(found.degraded),
     )
 
 

@@ -78,7 +78,7 @@ class SqliteStore:
 
     def fingerprint(self) -> Fingerprint | None:
         """See `IndexStore`."""
-        stored = self._noted("SELECT value FROM meta WHERE name = 'fingerprint'")
+        stored = self._meta_rows("SELECT value FROM meta WHERE name = 'fingerprint'")
         return Fingerprint(**json.loads(stored[0][0])) if stored else None
 
     def reset(self, fingerprint: Fingerprint, *, after: SqliteStore | None = None, only_missing: bool = False) -> None:
@@ -104,7 +104,11 @@ class SqliteStore:
                 self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
             self._database.run_many(
                 "INSERT INTO meta VALUES (?, ?)",
-                [("fingerprint", _noted(fingerprint)), ("revision", revision), ("generation", secrets.token_hex(8))],
+                [
+                    ("fingerprint", _fingerprint_json(fingerprint)),
+                    ("revision", revision),
+                    ("generation", secrets.token_hex(8)),
+                ],
             )
             self._database.run("INSERT INTO sqlite_sequence VALUES ('passages', ?)", (highest,))
 
@@ -184,7 +188,9 @@ class SqliteStore:
             if stored != made:
                 return stored or made
             self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
-            self._database.run("UPDATE meta SET value = ? WHERE name = 'fingerprint'", (_noted(fingerprint),))
+            self._database.run(
+                "UPDATE meta SET value = ? WHERE name = 'fingerprint'", (_fingerprint_json(fingerprint),)
+            )
         return fingerprint
 
     def add_vectors(self, vectors: Sequence[tuple[int, bytes]], *, made_with: Fingerprint) -> None:
@@ -400,11 +406,11 @@ class SqliteStore:
         """The revision and the generation."""
         # One statement: a reset between two would give a pair that never was.
         noted: dict[str, Any] = dict(
-            self._noted("SELECT name, value FROM meta WHERE name IN ('generation', 'revision')")
+            self._meta_rows("SELECT name, value FROM meta WHERE name IN ('generation', 'revision')")
         )
         return int(noted.get("revision", 0)), str(noted.get("generation", ""))
 
-    def _noted(self, query: str) -> list[Row]:
+    def _meta_rows(self, query: str) -> list[Row]:
         """What a query of `meta` gives; nothing where nothing is stored."""
         # Looking for the tables first costs as much as the question itself: only before they were seen.
         if not self._seen and not self._has_tables():
@@ -433,6 +439,6 @@ class SqliteStore:
         return int(self._database.value("SELECT seq FROM sqlite_sequence WHERE name = 'passages'") or 0)
 
 
-def _noted(fingerprint: Fingerprint) -> str:
+def _fingerprint_json(fingerprint: Fingerprint) -> str:
     """A fingerprint as it is stored."""
     return json.dumps({name: getattr(fingerprint, name) for name in ("model", "dimensions", "rules", "schema")})

@@ -7,7 +7,7 @@ import shutil
 import click
 
 from memory_service.cli.options import Place, examples, placed
-from memory_service.cli.output import emit_json
+from memory_service.cli.output import emit_json, warn
 
 
 @click.command(
@@ -26,14 +26,15 @@ def search(place: Place, session_id: str, query: str, limit: int) -> None:
     from memory_service.cli.session_output import found_lines
 
     with place.sessions() as sessions:
-        hits = sessions.search(session_id, query, limit=limit)
+        found = sessions.search(session_id, query, limit=limit)
         first_shown = sessions.look(session_id).view().first_seq
     if place.as_json:
-        emit_json(session_answers.found_messages(hits))
-    elif hits:
-        click.echo("\n".join(found_lines(hits, first_shown)))
+        emit_json(session_answers.found_messages(found))
+    elif found.hits:
+        click.echo("\n".join(found_lines(found.hits, first_shown)))
     else:
         click.echo("nothing found", err=True)
+    warn(found.degraded)
 
 
 @click.command(

@@ -19,7 +19,6 @@ from memory_service.longterm import LongTermMemory
 from memory_service.messages import Message
 from memory_service.receipts import Receipts
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.lexical import LiveHit
 from memory_service.sessions.records import Usage
 from memory_service.shortterm.bench import Bench, Look, Shared
 from memory_service.shortterm.compactions import Compactions
@@ -27,7 +26,7 @@ from memory_service.shortterm.compactor import Compactor
 from memory_service.shortterm.contexts import ContextCall, Contexts, SessionContext
 from memory_service.shortterm.flushes import Flushes
 from memory_service.shortterm.overflows import OverflowCall, Overflows, Recovery
-from memory_service.shortterm.recalls import Recalls
+from memory_service.shortterm.recalls import FoundTalk, Recalls
 from memory_service.shortterm.seat import Seat
 from memory_service.shortterm.subagents import Subagents
 from memory_service.shortterm.talks import Talks, on_wire
@@ -122,7 +121,7 @@ class ShortTermMemory:
         """
         return self._bench.look(session_id)
 
-    def search(self, session_id: str, query: str, *, limit: int = 10) -> Sequence[LiveHit]:
+    def search(self, session_id: str, query: str, *, limit: int = 10) -> FoundTalk:
         """What was said in a session about something; see `Recalls.search`."""
         return self.recalls.search(self._bench.look(session_id), query, limit=limit)
 

@@ -20,6 +20,7 @@ from memory_service.packing import candidates_for
 from memory_service.recall import decided
 from memory_service.receipts import Receipts, new_receipt_id
 from memory_service.schemas import Order
+from memory_service.sessions.foreign import unreadable
 from memory_service.sessions.lexical import LiveHit, LiveSearch
 from memory_service.shortterm.bench import Bench, Look
 
@@ -31,6 +32,14 @@ class Recalled:
     """What was found; no context if nothing was searched or could be."""
 
     context: Context | None = None
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTalk:
+    """The messages of one session that were found, best first."""
+
+    hits: Sequence[LiveHit]
     degraded: tuple[str, ...] = ()
 
 
@@ -111,7 +120,7 @@ class Recalls:
             degraded.append(f"receipt: {error}")
         return Recalled(context=context, degraded=(*found.degraded, *degraded))
 
-    def search(self, look: Look, query: str, *, limit: int = 10) -> Sequence[LiveHit]:
+    def search(self, look: Look, query: str, *, limit: int = 10) -> FoundTalk:
         """What was said in a session about something, in view or not, by words alone."""
         live = self._live.get(look.session_id)
         if live is None or live.upto != look.state.last_seq:
@@ -120,7 +129,7 @@ class Recalls:
             )
             while len(self._live) > 32:
                 del self._live[next(iter(self._live))]
-        return live.search(query, limit=limit)
+        return FoundTalk(hits=live.search(query, limit=limit), degraded=unreadable(look.session.log))
 
     def _shown_of(self, look: Look) -> Shown:
         """What the view shows, as it is compared with what is found."""

@@ -216,7 +216,7 @@ def measured(sessions: ShortTermMemory, language: Language, *, seed: int, rounds
 
 def is_reachable(sessions: ShortTermMemory, session_id: str, needle: Needle) -> bool:
     """Whether one search of the session, or one context, shows the fact."""
-    hits = sessions.search(session_id, needle.question, limit=SEARCH_LIMIT)
+    hits = sessions.search(session_id, needle.question, limit=SEARCH_LIMIT).hits
     if any(needle.text in hit.text for hit in hits):
         return True
     made = sessions.context(session_id, ContextCall(query=needle.question, auto=False, memory_budget_tokens=1_000))

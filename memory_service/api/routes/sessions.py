@@ -91,6 +91,7 @@ def search(
 ) -> session_schemas.FoundMessages:
     """What was said in it about something, by words alone, whether the view still shows it or not."""
     found = shared.service.sessions(workspace).search(session_id, query, limit=limit)
+    shared.metrics.missed(found.degraded)
     return session_answers.found_messages(found)
 
 

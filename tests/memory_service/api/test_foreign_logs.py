@@ -84,6 +84,8 @@ def test_a_log_in_an_unknown_format_is_named_everywhere(tmp_path: Path) -> None:
         assert "sessions/odd.jsonl" in made["degraded"][0]
         for path in ("sessions/odd/messages", "sessions/odd/messages?view=log"):
             assert "a format that is not known here" in got(server, path)["degraded"][0]
+        found = got(server, "sessions/odd/search?q=wombat")
+        assert found["results"] == [] and "a format that is not known here" in found["degraded"][0]
         assert "odd" in got(server, "sessions")["degraded"][0]
         context = server.http.post(f"{W}/sessions/odd/context", json={"query": "wombat"}).json()
         assert any("a format that is not known here" in line for line in context["degraded"]), context

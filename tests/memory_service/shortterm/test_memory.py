@@ -78,7 +78,7 @@ def test_two_workspaces_know_nothing_of_each_other(room: Room) -> None:
     with pytest.raises(NotFound):
         other.look(S)
     other.append(S, [user("else")])
-    assert len(room.raw_log()) == 1 and not list(other.search(S, "枇杷膏"))
+    assert len(room.raw_log()) == 1 and not other.search(S, "枇杷膏").hits
 
 
 def test_a_flush_prompt_tells_the_day(room: Room) -> None:
