@@ -52,6 +52,8 @@ _QUERY_CHARS = 1_000
 _ORDERED = 100
 # A search waits so long for what was just said; a chat's few messages take some milliseconds.
 _PATIENCE_SECONDS = 2.0
+# The writer of a large file waits so long for its index; clients give up after 30 s.
+_WRITE_SECONDS = 10.0
 # A search gives so many passages the vector that they lack, the background all: a request to a provider, .1 s of the
 # bundled model.
 _HEALED_PASSAGES = 64
@@ -243,6 +245,7 @@ class LongTermMemory:
         self._behind: tuple[str, ...] = ()
         self._was_filled = False
         self._sessions = Later(self._index_sessions)
+        self._large = Later(self._index_large)
         self._vectors = Later(lambda _: "; ".join(self._heal(None)))
         self._healing = threading.Lock()
         self._heal_again = 0.0
@@ -274,7 +277,14 @@ class LongTermMemory:
     def write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> tuple[str, list[str]]:
         """Replace or make a file and index it. Returns its etag, and what of that failed after it was on disk."""
         etag = self.files.write(path, text, if_match=if_match, if_none_match=if_none_match)
-        return etag, self._refresh([path])
+        if len(text) <= _INLINE_BYTES:
+            return etag, self._refresh([path])
+        # However long it takes, the answer comes in time, and a small memory beside it does not wait.
+        self._large.note(path)
+        outcome = self._large.hurry(_WRITE_SECONDS)
+        if outcome is None:
+            return etag, [f"index: {path} is being indexed ({len(text):,} characters). Ask again in a moment."]
+        return etag, [outcome] if outcome else []
 
     def delete(self, path: str) -> list[str]:
         """Erase a file from disk and index. Returns what of that failed after it was gone from disk."""
@@ -431,6 +441,7 @@ class LongTermMemory:
     def close(self) -> None:
         """Give back what the index holds; what still waits is indexed by the next search."""
         self._sessions.close()
+        self._large.close()
         self._vectors.close()
         self.index.close()
 
@@ -440,6 +451,15 @@ class LongTermMemory:
             # The model answers, if there is one: whatever else lacks a vector need not wait.
             self._heal_again = 0.0
         return [outcome] if outcome else []
+
+    def _index_large(self, paths: Collection[str]) -> str:
+        """Index large files in the background; ends with the service."""
+        try:
+            report = self.index.sync(paths, missing_ok=True, cancelled=lambda: self._large.is_closed)
+        except IndexerError as error:
+            return f"index: {error}"
+        failures = [f"index: {failure.path}: {failure.reason}" for failure in report.failed if failure.path in paths]
+        return "; ".join([*failures, *report.degraded])
 
     def _index_sessions(self, paths: Collection[str]) -> str:
         """Index logs in the background; a long one holds up no write, and ends with the service."""

@@ -28,6 +28,8 @@ from memory_service.workspaces import memory_path, resolve
 __all__ = ["AppendedMemory", "FileRange", "ForgottenMemory", "MemoryFile", "MemoryFiles", "NewMemory"]
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
+# Each may be a passage of its own, which is embedded by itself.
+MAX_FILE_LINES = 100_000
 MAX_LINES = 2_000
 _LOCK = Path(".locks", "memory.lock")
 _MEMORY_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -149,7 +151,7 @@ class MemoryFiles:
             InvalidName: The path is not that of a memory file.
             InvalidRequest: Not exactly one condition is given, or the text cannot be stored.
             PreconditionFailed: The file is not what the caller last saw; it stays as it is.
-            TooLarge: The text has more than 8 MiB.
+            TooLarge: The text has more than 8 MiB, or too many lines.
             StorageFailed: The disk did not take it; the file is as it was.
         """
         raw = _encoded(path, text)
@@ -337,6 +339,8 @@ def _check_complete(scan: Scan) -> None:
 def _encoded(path: str, text: str) -> bytes:
     if _UNWRITABLE.search(text):
         raise InvalidRequest(f"The text for {path} holds a NUL or half a surrogate pair. Leave such characters out.")
+    if (lines := text.count("\n")) > MAX_FILE_LINES:
+        raise TooLarge(f"The text for {path} has {lines:,} lines, more than {MAX_FILE_LINES:,}. Split the file.")
     raw = text.encode()
     if len(raw) > MAX_FILE_BYTES:
         raise TooLarge(f"The text for {path} has {len(raw):,} bytes, more than {MAX_FILE_BYTES:,}. Split the file.")

@@ -9,7 +9,7 @@ is made valid only when it goes out.
 
 from memory_service.messages.calls import arguments_object, wire_arguments
 from memory_service.messages.parts import Part, Role, text_part
-from memory_service.messages.reading import read_messages
+from memory_service.messages.reading import read_messages, read_sent
 from memory_service.messages.shapes import (
     Function,
     Message,
@@ -49,6 +49,7 @@ __all__ = [
     "numbered",
     "parts_of",
     "read_messages",
+    "read_sent",
     "text_of",
     "text_part",
     "to_anthropic",

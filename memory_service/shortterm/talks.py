@@ -19,7 +19,7 @@ from memory_service.block import is_block
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.overrides import numbers_of
 from memory_service.errors import Conflict, InvalidRequest, NotFound
-from memory_service.messages import Message, read_messages, text_of, to_anthropic, to_mistral, to_openai
+from memory_service.messages import Message, read_sent, text_of, to_anthropic, to_mistral, to_openai
 from memory_service.session_schemas import SessionChanges
 from memory_service.sessions.foreign import foreign_messages, unreadable
 from memory_service.sessions.records import (
@@ -164,7 +164,7 @@ class Talks:
         if not 0 < len(messages) <= MAX_BATCH:
             raise InvalidRequest(f"{len(messages)} messages cannot be appended. Send 1 to {MAX_BATCH:,}.")
         said = [message for message in messages if not _is_ours(message)]
-        read_messages(said)
+        read_sent(said)
         session = self._bench.ensured(session_id, model=model)
         texts = [_json(message) for message in said]
         appended, replayed = _appended(session, texts, usage, key)

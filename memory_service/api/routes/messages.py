@@ -17,7 +17,7 @@ from memory_service.api.requests import IdempotencyKey
 from memory_service.api.session_requests import SessionId, begun, usage_of
 from memory_service.api.state import Shared
 from memory_service.api.streams import log_pieces
-from memory_service.messages import read_messages
+from memory_service.messages import read_sent
 
 router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions/{session_id}/messages",
@@ -69,7 +69,7 @@ def append(
     recognised and left out, so the whole list that was sent to the model may come back. With an idempotency key the
     same messages are appended once, whatever happens to client or server between.
     """
-    memory = begun(shared.service, workspace, session_id, lambda: read_messages(body.messages))
+    memory = begun(shared.service, workspace, session_id, lambda: read_sent(body.messages))
     usage = usage_of(body.usage, body.model, body.finish_reason)
     made = memory.append(session_id, body.messages, usage=usage, model=body.model, key=key)
     response.headers.update(REPLAYED if made.replayed else {})

@@ -356,3 +356,26 @@ def test_a_storage_failure_is_503(running_server: RunningServer) -> None:
     (running_server.home / "broken").mkdir()
     (running_server.home / "broken" / "index.sqlite").mkdir()
     refused(running_server.http.post("/v1/workspaces/broken/search", json={"query": "x"}), 503, "storage_failed")
+
+
+def test_one_request_does_not_take_all_time(running_server: RunningServer) -> None:
+    http, said = running_server.http, "周二 deploy " * 400_001
+    huge = {"role": "user", "content": said}
+    told = refused(http.post(f"{W}/sessions/s/messages", json={"messages": [huge]}), 413, "too_large")
+    assert f"{len(said):,} characters" in told
+    assert not running_server.home.exists(), "what is refused makes no workspace"
+    half = {"role": "user", "content": said[: len(said) // 2]}
+    assert http.post(f"{W}/sessions/s/messages", json={"messages": [half]}).status_code == 200
+    refused(http.post("/v1/compact", json={"context_window": 9_000_000, "messages": [half, half]}), 413, "too_large")
+    lines = http.put(f"{W}/memories/memory/a.md", json={"text": "- \n" * 100_001}, headers={"If-None-Match": "*"})
+    assert "100,001 lines" in refused(lines, 413, "too_large")
+    assert not (running_server.home / "default/memory").exists()
+
+
+def test_a_large_file_is_searchable_or_says_that_it_waits(running_server: RunningServer) -> None:
+    text = "".join(f"- The box numbered{n} holds quokka{n}. 盒子\n" for n in range(3_000))
+    put = running_server.http.put(f"{W}/memories/memory/large.md", json={"text": text}, headers={"If-None-Match": "*"})
+    assert put.status_code == 200
+    found = running_server.http.post(f"{W}/search", json={"query": "quokka2999", "mode": "text"}).json()
+    waits = any("memory/large.md is being indexed" in told for told in put.json()["degraded"])
+    assert waits or found["results"][0]["text"].startswith("The box numbered2999")
