@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from indexer.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
+from indexer.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly, shown
 
 _LOCK_NAME = ".rebuild.lock"
 # Whoever asks whether a rebuild runs holds the lock for a moment.
@@ -180,16 +180,17 @@ class Generations:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StoreFull(
-                    f"The disk that holds the index {self.path} is full. "
+                    f"The disk that holds the index {shown(self.path)} is full. "
                     "Free some space and run `memory-service reindex --full`."
                 ) from error
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise StoreReadOnly(
-                    f"The folder of the index {self.path} cannot be written. "
+                    f"The folder of the index {shown(self.path)} cannot be written. "
                     "Make it writable, or choose another --home."
                 ) from error
             raise StoreError(
-                f"The files of the index {self.path} cannot be changed ({error.strerror}). Run `memory-service doctor`."
+                f"The files of the index {shown(self.path)} cannot be changed ({error.strerror}). "
+                "Run `memory-service doctor`."
             ) from error
 
 
@@ -206,7 +207,7 @@ def real_path(path: Path) -> str:
     found = _name_of(path).fullmatch(target)
     if found is None or found[2]:
         raise StoreError(
-            f"The index {path} is a link to {target!r}, which was not made for it. "
+            f"The index {shown(path)} is a link to a file that was not made for it. "
             "Remove the link and run `memory-service reindex`."
         )
     return os.path.join(path.parent, target)

@@ -36,6 +36,7 @@ class Receipts:
 
     def __init__(self, folder: Path, *, keep_days: int) -> None:
         self._folder = folder
+        self._shown = f"{folder.parent.name}/{folder.name}"
         self._keep_days = keep_days
 
     def put(self, receipt: Receipt) -> None:
@@ -58,7 +59,7 @@ class Receipts:
                 os.close(descriptor)
         except OSError as error:
             raise StorageFailed(
-                f"The receipt could not be stored in {self._folder} ({error.strerror}). Make the folder writable."
+                f"The receipt could not be stored in {self._shown} ({error.strerror}). Make the folder writable."
             ) from error
         if fresh:
             self._prune(receipt.created_at.date())
@@ -96,7 +97,7 @@ class Receipts:
                     path.unlink(missing_ok=True)
         except OSError as error:
             raise StorageFailed(
-                f"Receipts of more than {self._keep_days} days stay in {self._folder} ({error.strerror}). "
+                f"Receipts of more than {self._keep_days} days stay in {self._shown} ({error.strerror}). "
                 "Check its permissions, and delete them by hand."
             ) from error
 

@@ -24,7 +24,7 @@ from indexer.engine.corpus import Corpus, Ints, Mask
 from indexer.engine.pack import Array, Pack, drafts, open_pack, sweep, write_pack
 from indexer.engine.postings import Entries, Postings
 from indexer.engine.segment import Reach, Segment
-from indexer.errors import StoreError, StoreLocked, StoreReadOnly
+from indexer.errors import StoreError, StoreLocked, StoreReadOnly, shown
 from indexer.stores.base import IndexStore
 from indexer.traffic import TRAFFIC
 from indexer.types import Source
@@ -97,7 +97,8 @@ def scrub_pack(store: IndexStore, path: Path) -> None:
                 write_pack(path, *_standing(pack, segment, standing))
     except Timeout:
         raise StoreLocked(
-            f"Another process packs the index, so what was removed may still be in {path}. Wait for it and try again."
+            f"Another process packs the index, so what was removed may still be in {shown(path)}. "
+            "Wait for it and try again."
         ) from None
 
 
@@ -106,7 +107,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
-            f"The file {path} cannot be removed ({error.strerror}), and may hold what was erased. Remove it."
+            f"The file {shown(path)} cannot be removed ({error.strerror}), and may hold what was erased. Remove it."
         ) from error
 
 
@@ -125,7 +126,8 @@ def _alone(path: Path, *, seconds: float = 0.0) -> Iterator[None]:
         if isinstance(error, Timeout):
             raise
         raise StoreReadOnly(
-            f"The file {path} cannot be made ({error.strerror}). Make its folder writable, or choose another --home."
+            f"The file {shown(path)} cannot be made ({error.strerror}). "
+            "Make its folder writable, or choose another --home."
         ) from error
     try:
         yield

@@ -24,7 +24,7 @@ import apsw
 import numpy as np
 
 from indexer.engine.corpus import Ints
-from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
+from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly, shown
 from indexer.generations import real_path
 
 Row = tuple[Any, ...]
@@ -73,7 +73,7 @@ class Database:
             return False
         except OSError as error:
             raise StoreError(
-                f"The index {self.path} cannot be opened ({error.strerror}). "
+                f"The index {shown(self.path)} cannot be opened ({error.strerror}). "
                 "Check that its folder is there and is yours."
             ) from error
         return True
@@ -236,7 +236,7 @@ class Database:
             if place == now:
                 return connection, place
             connection.close()
-        raise StoreLocked(f"The index {self.path} is replaced again and again. Wait a moment, and try again.")
+        raise StoreLocked(f"The index {shown(self.path)} is replaced again and again. Wait a moment, and try again.")
 
     def _opened(self, *, create: bool) -> apsw.Connection:
         import sqlite_vec
@@ -328,20 +328,25 @@ def _log_bytes(path: str) -> int:
 def _meaning(error: apsw.Error, path: Path, read_only: bool) -> StoreError:
     if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.FormatError):
         return StoreCorrupt(
-            f"The index {path} is damaged ({error}). Delete it and run `memory-service reindex`; no memory is lost."
+            f"The index {shown(path)} is damaged ({error}). "
+            "Delete it and run `memory-service reindex`; no memory is lost."
         )
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreLocked(
-            f"Another process keeps the index {path} locked. Wait for it to end, or stop it, and try again."
+            f"Another process keeps the index {shown(path)} locked. Wait for it to end, or stop it, and try again."
         )
     if isinstance(error, apsw.FullError):
         return StoreFull(
-            f"The disk that holds the index {path} is full. Free some space and run `memory-service reindex`."
+            f"The disk that holds the index {shown(path)} is full. Free some space and run `memory-service reindex`."
         )
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError) or (
         read_only and isinstance(error, apsw.CantOpenError)
     ):
-        return StoreReadOnly(f"The index {path} cannot be written. Make its folder writable, or choose another --home.")
+        return StoreReadOnly(
+            f"The index {shown(path)} cannot be written. Make its folder writable, or choose another --home."
+        )
     if isinstance(error, apsw.CantOpenError):
-        return StoreError(f"The index {path} cannot be opened ({error}). Check that its folder is there and is yours.")
-    return StoreError(f"The index {path} failed ({type(error).__name__}: {error}). Run `memory-service doctor`.")
+        return StoreError(
+            f"The index {shown(path)} cannot be opened ({error}). Check that its folder is there and is yours."
+        )
+    return StoreError(f"The index {shown(path)} failed ({type(error).__name__}: {error}). Run `memory-service doctor`.")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexer.engine.corpus import Corpus, Floats, Ints
-from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced
+from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced, shown
 from indexer.stores import bulk
 from indexer.stores.base import (
     Changes,
@@ -350,7 +350,7 @@ class SqliteStore:
         answers = [row[0] for row in self._database.rows("PRAGMA quick_check(1)")]
         if answers != ["ok"]:
             raise StoreCorrupt(
-                f"The index {self.path} is damaged ({answers[0]}). Delete it and run `memory-service reindex`; "
+                f"The index {shown(self.path)} is damaged ({answers[0]}). Delete it and run `memory-service reindex`; "
                 "no memory is lost."
             )
 
@@ -359,7 +359,7 @@ class SqliteStore:
         # The log still holds pages from before the removal until it is written back and cut.
         if self._database.exists() and not self._database.cut_log():
             raise StoreLocked(
-                f"Another process reads the index {self.path}, so what was removed is still in its log. "
+                f"Another process reads the index {shown(self.path)}, so what was removed is still in its log. "
                 "Wait for it to end, or stop it, and try again."
             )
 
@@ -384,7 +384,7 @@ class SqliteStore:
     def _require(self, made_with: Fingerprint) -> None:
         if self.fingerprint() != made_with:
             raise StoreReplaced(
-                f"The index {self.path} was made anew by another process. Run `memory-service reindex` again."
+                f"The index {shown(self.path)} was made anew by another process. Run `memory-service reindex` again."
             )
 
     def _next_revision(self) -> int:
@@ -399,7 +399,8 @@ class SqliteStore:
         tables = self._database.value("SELECT count(*) FROM sqlite_schema WHERE type = 'table'")
         if tables and not self._has_tables():
             raise StoreCorrupt(
-                f"{self.path} is an SQLite file of something else. Move it away and run `memory-service reindex`."
+                f"{shown(self.path)} is an SQLite file of something else. "
+                "Move it away and run `memory-service reindex`."
             )
 
     def _now(self) -> tuple[int, str]:

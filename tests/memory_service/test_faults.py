@@ -401,3 +401,38 @@ def test_a_home_that_takes_nothing_is_not_ready(tmp_path: Path) -> None:
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         status, told = health(disk / "home")
         assert (status, "cannot be written" in told, str(disk) in told) == (503, True, False)
+
+
+def _damaged(index: Path, elsewhere: Path) -> None:
+    index.write_bytes(b"SQLite format 3\0" + b"no index " * 2_000)
+
+
+def _of_something_else(index: Path, elsewhere: Path) -> None:
+    index.unlink()
+    index.mkdir()
+
+
+def _link(index: Path, elsewhere: Path) -> None:
+    index.rename(elsewhere / "index-elsewhere.sqlite")
+    index.symlink_to(elsewhere / "index-elsewhere.sqlite")
+
+
+@pytest.mark.parametrize("spoil", [_damaged, _of_something_else, _link], ids=lambda each: each.__name__.strip("_"))
+def test_no_answer_names_where_the_home_lies(home: Path, tmp_path: Path, spoil: Callable[[Path, Path], None]) -> None:
+    for beside in (home / NAME).glob("index.sqlite*"):
+        if beside.name != "index.sqlite":
+            beside.unlink()
+    spoil(home / NAME / "index.sqlite", tmp_path)
+    answers = list[str]()
+    with serving(opened(home)) as server:
+        for method, path, body in (
+            ("POST", "search", {"query": "wombat"}),
+            ("POST", "context", {"query": "wombat"}),
+            ("POST", "memories", {"text": "The bandicoot hides."}),
+            ("GET", "status", None),
+            ("POST", "sessions/s/messages", {"messages": [{"role": "user", "content": "hi"}]}),
+            ("DELETE", "sessions/s", None),
+        ):
+            answers.append(server.http.request(method, f"{ROUTE}/{path}", json=body).text)
+    assert any("index" in answer for answer in answers)
+    assert not [answer for answer in answers if str(tmp_path) in answer]
