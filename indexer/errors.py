@@ -23,15 +23,8 @@ the text of a memory.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
-
-
-def shown(path: str | Path) -> str:
-    """A file of the index as messages name it: below its folder alone, since they go to people elsewhere too."""
-    return "/".join(Path(path).parts[-2:])
 
 
 class IndexerError(Exception):

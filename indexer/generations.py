@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from indexer.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly, shown
+from indexer.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
+from indexer.types import shown
 
 _LOCK_NAME = ".rebuild.lock"
 # Whoever asks whether a rebuild runs holds the lock for a moment.

@@ -10,6 +10,7 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -215,3 +216,8 @@ class MissingVectors:
     problems: tuple[str, ...] = ()
     left: bool = False
     away: bool = False
+
+
+def shown(path: str | Path) -> str:
+    """A file of the index as messages name it: below its folder alone, since they go to people elsewhere too."""
+    return "/".join(Path(path).parts[-2:])

@@ -24,10 +24,10 @@ from indexer.engine.corpus import Corpus, Ints, Mask
 from indexer.engine.pack import Array, Pack, drafts, open_pack, sweep, write_pack
 from indexer.engine.postings import Entries, Postings
 from indexer.engine.segment import Reach, Segment
-from indexer.errors import StoreError, StoreLocked, StoreReadOnly, shown
+from indexer.errors import StoreError, StoreLocked, StoreReadOnly
 from indexer.stores.base import IndexStore
 from indexer.traffic import TRAFFIC
-from indexer.types import Source
+from indexer.types import Source, shown
 
 SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")
 _FORMAT = "2"

@@ -24,8 +24,9 @@ import apsw
 import numpy as np
 
 from indexer.engine.corpus import Ints
-from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly, shown
+from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
 from indexer.generations import real_path
+from indexer.types import shown
 
 Row = tuple[Any, ...]
 _Place = tuple[int | bool, ...]

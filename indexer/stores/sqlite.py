@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexer.engine.corpus import Corpus, Floats, Ints
-from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced, shown
+from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced
 from indexer.stores import bulk
 from indexer.stores.base import (
     Changes,
@@ -45,7 +45,7 @@ from indexer.stores.tables import (
     vector_filter,
 )
 from indexer.stores.writes import apply, drop_tables, fill
-from indexer.types import Fingerprint, LineRange, SearchFilter, Vectors
+from indexer.types import Fingerprint, LineRange, SearchFilter, Vectors, shown
 
 if TYPE_CHECKING:
     from indexer.stores.database import Row
