@@ -123,7 +123,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.compaction",
         "memory_service.compaction.values",
         "memory_service.compaction.worth",
-        "memory_service.compaction.fences",
+        "memory_service.text.frames",
         "memory_service.compaction.thoughts",
         "memory_service.entries",
         "memory_service.errors",

@@ -1,17 +1,17 @@
 """Owns how a ledger looks in a prompt, and which of it fits.
 
-Invariants: pure; one line for each entry, so that none can open a section of its own; the same ledger gives the same
-bytes; what fits is counted exactly as `count_tokens` counts the text.
+Invariants: pure; one line for each entry, so that none can open a section of its own or close a frame; the same
+ledger gives the same bytes; what fits is counted exactly as `count_tokens` counts the text.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_service.compaction.statements import is_standing
 from memory_service.sessions.records import LedgerEntry
+from memory_service.text.frames import escaped
 from memory_service.tokens import quarters
 
 
@@ -42,7 +42,6 @@ _SECTIONS = (
     ),
     _Section(opening="<read-files>", kinds=("file_read",), closing="</read-files>", handles=False),
 )
-_TAGS = re.compile(r"<(?=/?(?:modified-files|exact-identifiers|read-files|summary|pinned-verbatim)\b)")
 
 
 def rendered(ledger: Sequence[LedgerEntry]) -> str:
@@ -93,7 +92,7 @@ def _section_text(section: _Section, ledger: Sequence[LedgerEntry]) -> str:
 
 
 def _line(section: _Section, entry: LedgerEntry) -> str:
-    text = _TAGS.sub("&lt;", " ".join(entry["text"].split()))
+    text = " ".join(escaped(entry["text"]).split())
     if not section.handles or not entry["seqs"]:
         return f"- {text}"
     return f"- {text} (log:{entry['seqs'][-1]})"

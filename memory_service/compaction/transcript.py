@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from memory_service.compaction.fences import escaped
 from memory_service.compaction.stubs import ends_in_error, handle, is_inline, media_label, trimmed
 from memory_service.compaction.thoughts import without_thoughts
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
 from memory_service.messages.parts import MEDIA, THINKING, text_of_part
 from memory_service.secrets import redacted
+from memory_service.text.frames import escaped, visible
 from memory_service.tokens import count_tokens, quarters
 
 # Source: OpenClaw, OpenCode and pi cut results for their summaries at this length; OpenClaw keeps such an end.
@@ -173,7 +173,7 @@ def _label(name: str) -> str:
 def _clean(text: str) -> str:
     """A text without secrets and encoded bytes, unable to close its fence or to begin another message."""
     text = _ENCODED.sub(_encoded, text)
-    return _FALSE_HEAD.sub(r"\1\\", escaped(redacted(text)))
+    return _FALSE_HEAD.sub(r"\1\\", escaped(redacted(visible(text))))
 
 
 def _encoded(found: re.Match[str]) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
-from memory_service.compaction.fences import fenced
 from memory_service.llm.base import ChatMessage
+from memory_service.text.frames import fenced
 
 PROMPT_VERSION = "flush-1"
 SILENT = "NO_REPLY"

@@ -20,6 +20,7 @@ from memory_service.messages import Message, Numbered, is_system, message_tokens
 from memory_service.messages import without_thinking as stripped_of_thinking
 from memory_service.sessions.repair import PORTABLE, Repair, Rules, repaired
 from memory_service.sessions.state import Head, SessionState
+from memory_service.text.frames import escaped
 
 # What messages of the log were read as, with their media, by number.
 Originals: TypeAlias = Mapping[int, Sequence[Message]]
@@ -168,11 +169,12 @@ def checkpoint_of(state: SessionState, shape: ViewShape) -> Checkpoint:
     """What the checkpoint of a view says."""
     head = state.head
     request = _request(state)
+    asked = escaped(text_of(request.message)) if request else ""
     return Checkpoint(
         summary=head.summary,
         ledger=rendered(fitted(head.ledger, shape.ledger_tokens)) if head.ledger else "",
         pins=pinned_texts([(text, seq) for text, seq in pinned(state) if seq is None or seq < head.tail_start]),
-        request=shortened(text_of(request.message), shape.request_chars, f"log:{request.seq}") if request else "",
+        request=shortened(asked, shape.request_chars, f"log:{request.seq}") if request else "",
         request_seq=request.seq if request else 0,
         role=cast(Literal["user", "assistant"], head.role),
     )

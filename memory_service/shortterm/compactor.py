@@ -18,7 +18,6 @@ from memory_service.compaction.anonymous import Labels
 from memory_service.compaction.audit import Audit, audited, problems, record, without_ungrounded
 from memory_service.compaction.calls import Spent
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.fences import escaped
 from memory_service.compaction.ledger import entries_of, merged
 from memory_service.compaction.note import noted
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
@@ -26,6 +25,7 @@ from memory_service.compaction.presets import Fallback, Preset
 from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.summarize import summarize
 from memory_service.compaction.summary import IdentifierPolicy, Reading, Summary, SummaryRequest
+from memory_service.compaction.verdict import clipped
 from memory_service.errors import Incompressible, UpstreamFailed
 from memory_service.hooks import Provided
 from memory_service.llm.base import ChatModel, never
@@ -35,6 +35,8 @@ from memory_service.sessions.records import Compaction, Json, LedgerEntry
 from memory_service.sessions.state import Head, SessionState, built_on
 from memory_service.sessions.view import Originals, View, ViewShape, pinned, project, with_head
 from memory_service.shortterm.snapshot import snapshot_of
+from memory_service.text.frames import escaped
+from memory_service.tokens import count_tokens
 
 _ANONYMOUS = (
     "Labels such as [email 1] stand for identifiers in summary and ledger; handles such as log:12 lead to the "
@@ -172,6 +174,7 @@ class Compactor:
             else:
                 spending = spent or Spent()
                 summary, audit = self._summary(request, preset, pins, wish.fallback, cancelled, spending, labels)
+            summary = _framed(summary, request.target_tokens)
         made = _record(state, plan, preset, wish, summary, audit)
         if summary is not None and labels is not None:
             used = labels.used_in([summary.text, *(entry["text"] for entry in ledger)])
@@ -283,9 +286,17 @@ def _for_window(preset: Preset, window_tokens: int) -> Preset:
     return replace(preset, summariser_window_tokens=max(preset.summariser_window_tokens, window_tokens))
 
 
+def _framed(summary: Summary, target_tokens: int) -> Summary:
+    """The summary as it may stand in a checkpoint; what escaping adds to it does not make it longer than asked for."""
+    text = escaped(summary.text)
+    if text == summary.text or summary.method == "hook" or count_tokens(text) <= target_tokens:
+        return replace(summary, text=text)
+    return replace(summary, text=clipped(text, target_tokens))
+
+
 def _by_hook(text: str) -> Summary:
     note = "A hook supplied the summary; it stands as it was given and was not checked."
-    return Summary(text=escaped(text), method="hook", prompt_version="hook", notes=(note,))
+    return Summary(text=text, method="hook", prompt_version="hook", notes=(note,))
 
 
 def as_said(state: SessionState, shown: tuple[Numbered, ...]) -> tuple[Numbered, ...]:

@@ -17,10 +17,14 @@ from memory_service.tokens import quarters
 BLOCK = re.compile(rf"<relevant_context>\n{re.escape(NOTE)}\n(?P<files>.*)</relevant_context>", re.DOTALL)
 FILE = re.compile(r'<file path="(?P<path>[^"<>\n]*)" lines="(?P<lines>[0-9,-]*)">\n(?P<body>[^<>]*)</file>\n')
 # Said once more, in other words than in the code: C0 but tab and line feed, DEL, C1, what turns the order of
-# writing, marks of the byte order, halves of pairs.
+# writing, marks of the byte order, halves of pairs, what has no width, the letters of tags; but not the flags that are
+# spelled in them, nor what changes the character beside it.
 UNSEEN = {
     *map(chr, [*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]),
     *map(chr, [0x200E, 0x200F, 0xFEFF, *range(0xD800, 0xE000)]),
+    *map(chr, [0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x200B, 0x3164, 0xFFA0]),
+    *map(chr, [*range(0x2060, 0x2070), *range(0xFFF0, 0xFFFC), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B)]),
+    *map(chr, [*range(0xE0000, 0xE0100), *range(0xE01F0, 0xE1000)]),
 }
 
 NASTY = st.sampled_from(
@@ -46,6 +50,9 @@ NASTY = st.sampled_from(
         "\u2028",
         "\u2029",
         "\x85",
+        "\u200b",
+        "\u00ad",
+        "\U000e003c\U000e002f",
         "\ud800",
         "\udfff",
         "🪴",
@@ -80,7 +87,7 @@ def read_back(block: str) -> list[ReadFile]:
 
 
 def seen(text: str) -> str:
-    return "".join(char for char in text.replace("\r", "\n") if char not in UNSEEN)
+    return "".join(char for char in re.sub("[\r\u2028\u2029]", "\n", text) if char not in UNSEEN)
 
 
 def shown_path(path: str) -> str:

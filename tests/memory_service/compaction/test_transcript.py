@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.compaction.fences import escaped, fenced
 from memory_service.compaction.thoughts import without_thoughts
 from memory_service.compaction.transcript import Entry, entries_of, omitted, transcript
 from memory_service.messages import Message, numbered
+from memory_service.text.frames import escaped, fenced
 from memory_service.tokens import count_tokens
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 

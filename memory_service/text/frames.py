@@ -1,0 +1,107 @@
+"""The frames that the service puts around texts in prompts, checkpoints and blocks, and the escaping of what is inside.
+
+Invariants: pure; linear; a text that went through `escaped` opens and closes no frame, however its signs are spelled,
+and holds no character that a model reads and nobody sees; escaping twice changes nothing more; all other signs stay.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# What a prompt for a summary or for memories is made of.
+PROMPT_TAGS = (
+    "conversation", "previous-summary", "partial-summary", "draft", "instructions", "identifier-rules",
+)  # fmt: skip
+# What a view holds: the checkpoint with its ledger, and the block of memories.
+VIEW_TAGS = (
+    "summary", "ledger", "pinned", "current-request", "modified-files", "exact-identifiers", "read-files",
+    "relevant_context",
+)  # fmt: skip
+CHECKPOINT_BEGIN = "[Checkpoint:"
+CHECKPOINT_END = "[End of checkpoint]"
+PINS_BEGIN = "[Pinned:"
+# Another system's name for a checkpoint, which its prompts rely on.
+COMPACTED = "[COMPACTED_CONTEXT]"
+
+# Control characters, and what no screen shows: zero-width marks, soft hyphens, marks that reorder a line, halves of
+# characters, and the letters of tags, in which whole sentences can be spelled unseen.
+UNSEEN = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+)
+# These change the character beside them, which has one selector, or a selector and a joiner.
+_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_JOINERS = "\u200c\u200d"
+# The flags of England, Scotland and Wales are spelled in letters of tags.
+_FLAG = "\U0001f3f4\U000e0067\U000e0062(?:{})\U000e007f".format(
+    "|".join("".join(chr(0xE0000 + ord(char)) for char in land) for land in ("eng", "sct", "wls"))
+)
+_HINT = re.compile(f"[{UNSEEN}{_SELECTORS}{_JOINERS}\u2028\u2029]")
+_LINE_END = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_HIDDEN = re.compile(
+    f"({_FLAG})|[{UNSEEN}]+|(?<=[{_SELECTORS}])[{_SELECTORS}]+"
+    f"|(?<=[{_SELECTORS}{_JOINERS}][{_SELECTORS}{_JOINERS}])[{_SELECTORS}{_JOINERS}]+"
+)
+
+# A sign that is, or decodes to, the first one of a tag or of a line in brackets; and what may follow up to the next.
+_FIRST = re.compile(
+    r"(?P<tag>[<＜﹤]|&(?:lt|#0{0,8}60(?!\d)|#x0{0,8}3c(?![\da-f]));?)"
+    r"|(?P<line>[\[［【]|&(?:lbrack|lsqb|#0{0,8}91(?!\d)|#x0{0,8}5b(?![\da-f]));?)",
+    re.IGNORECASE,
+)
+_REST = re.compile(r"[\s/／\\!！?？]*+([^<＜﹤\[［【&]{0,400})")
+_ENTITIES = {"tag": "&lt;", "line": "&#91;"}
+# Letters of other alphabets that look like ours.
+_LOOKALIKES = str.maketrans("аеіјорсутхԁһԛԝѕոαεικνορυ", "aeijopcytxdhqwsnaeikvopu")
+
+
+def _spelled(*names: str) -> str:
+    """A pattern for names that may have blanks between their letters, and `-` for `_`."""
+    return "|".join(r"\s*".join("[-_]*" if char in "-_ " else re.escape(char) for char in name) for name in names)
+
+
+_NAMES = {
+    "tag": re.compile(
+        rf"(?:{_spelled(*PROMPT_TAGS, *VIEW_TAGS)})(?![\w-])|{_spelled('file')}(?:\s+path|\s*>)|--\s*memory\s+id"
+    ),
+    "line": re.compile(
+        _spelled(*(line.strip("[]").lower() for line in (CHECKPOINT_BEGIN, CHECKPOINT_END, PINS_BEGIN, COMPACTED)))
+    ),
+}
+
+
+def visible(text: str) -> str:
+    """A text without the characters that nobody sees; what ends a line is a line feed."""
+    return _HIDDEN.sub(r"\1", _LINE_END.sub("\n", text)) if _HINT.search(text) else text
+
+
+def escaped(text: str) -> str:
+    """A text as it may stand within our frames: what would open or close one begins with an entity instead."""
+    return _FIRST.sub(_as_entity, visible(text))
+
+
+def fenced(name: str, text: str, **attributes: str) -> str:
+    """A text between the tags of a name.
+
+    Args:
+        name: One of `PROMPT_TAGS` or `VIEW_TAGS`.
+        text: Anything.
+        attributes: Values without quotation marks, written into the opening tag.
+    """
+    written = "".join(f' {key}="{value}"' for key, value in attributes.items())
+    return f"<{name}{written}>\n{escaped(text)}\n</{name}>"
+
+
+def _as_entity(found: re.Match[str]) -> str:
+    kind, rest = str(found.lastgroup), _REST.match(found.string, found.end())
+    return _ENTITIES[kind] if rest and _NAMES[kind].match(_folded(rest[1])) else found[0]
+
+
+def _folded(text: str) -> str:
+    """A text as it reads: wide, styled and foreign letters that look like ours are ours, marks on them are gone."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKD", text).casefold().translate(_LOOKALIKES)
+    return "".join(char for char in plain if unicodedata.category(char) not in ("Mn", "Me", "Cf"))
