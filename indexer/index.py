@@ -424,7 +424,7 @@ class Index:
     def _seen(self) -> View:
         dimensions = self._fitting.dimensions()
         with self._loading:
-            return self._shelf.views().view(dimensions)
+            return self._shelf.views().view(dimensions, loaded=True)
 
     def _beside(self, following: Following) -> Upkeep:
         """What fills the next generation, without disturbing what is remembered of the files."""

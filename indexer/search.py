@@ -19,6 +19,7 @@ from indexer.dates import asked_days
 from indexer.documents.cues import asks_when
 from indexer.documents.names import NOBODY, Named
 from indexer.embeddings.base import Embedder
+from indexer.engine.asked import asked
 from indexer.engine.bm25 import TextStatistics, text_evidence
 from indexer.engine.candidates import Candidates, gathered, joined
 from indexer.engine.corpus import Corpus, Floats, Ints, Mask
@@ -30,7 +31,6 @@ from indexer.ranking import (
     CANDIDATES,
     Fusion,
     RankingSettings,
-    VectorEvidence,
     age_share,
     blend,
     candidates,
@@ -182,9 +182,14 @@ def _unpacked(view: View, query: Query, words: Words, vector: Vectors | None) ->
     allowed = _allowed(corpus, query.kept)
     text = text_evidence(words.postings, corpus, words.known) if query.mode != "vector" else None
     lexical = [text.pair, text.window] if text else []
-    near = _vector_evidence(view, query, vector, allowed, lexical) if vector is not None else None
-    rows = candidates([*lexical, *([near.own, near.triple] if near else [])], allowed)
-    return gathered(corpus, rows, text, near)
+    if vector is not None and view.matrix is None:
+        rows, near = asked(view.store, corpus, vector, query.kept, allowed, lexical)
+        return gathered(corpus, rows, text, near)
+    if vector is None or view.matrix is None:
+        return gathered(corpus, candidates(lexical, allowed), text, None)
+    own, triple = view.matrix.cosines(vector)
+    rows = candidates([*lexical, own, triple], allowed)
+    return gathered(corpus, rows, text, vector_evidence(own, triple, corpus))
 
 
 def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> Candidates:
@@ -294,32 +299,6 @@ def _leave_out(corpus: Corpus, ranges: Sequence[LineRange], allowed: Mask) -> No
             rows = slice(*np.searchsorted(corpus.file, [number, number + 1]))
             within = (corpus.start_lines[rows] >= lines.start_line) & (corpus.end_lines[rows] <= lines.end_line)
             allowed[rows] &= ~within
-
-
-def _vector_evidence(view: View, query: Query, vector: Vectors, allowed: Mask, lexical: list[Floats]) -> VectorEvidence:
-    if view.matrix is not None:
-        own, triple = view.matrix.cosines(vector)
-        return vector_evidence(own, triple, view.corpus)
-    keys, cosines = view.store.nearest(vector, CANDIDATES, query.kept)
-    nearest, known = view.corpus.rows(keys)
-    wanted = candidates(lexical, allowed) if lexical else np.empty(0, np.int64)
-    return _looked_up(view, vector, nearest, cosines[known], wanted)
-
-
-def _looked_up(view: View, vector: Vectors, nearest: Ints, cosines: Floats, lexical: Ints) -> VectorEvidence:
-    """Vector signals of the store's nearest and of the lexical candidates; all others count as no nearer."""
-    corpus = view.corpus
-    floor = float(cosines.min()) if len(cosines) else 0.0
-    own = np.full(len(corpus), floor)
-    own[nearest] = cosines
-    missing = np.setdiff1d(lexical, nearest)
-    stored_keys, stored = view.store.vectors(corpus.keys[missing].tolist())
-    rows, known = corpus.rows(stored_keys)
-    if len(rows):
-        own[rows] = stored[known] @ vector
-    low, high = corpus.triples
-    running = np.r_[0.0, np.cumsum(own)]
-    return vector_evidence(own, (running[high + 1] - running[low]) / (high - low + 1), corpus)
 
 
 def to_hits(view: View, query: Query, ranked: Ranked, settings: RankingSettings) -> tuple[Hit, ...]:

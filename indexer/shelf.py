@@ -63,7 +63,7 @@ class Shelf:
         if due:
             loaded.pack()
         with store.reading():
-            loaded.view(dimensions)
+            loaded.view(dimensions, loaded=True)
             generation = store.generation()
         views = Views(self._store, pack_passages=self._pack_passages)
         views.take_over(loaded)

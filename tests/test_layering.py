@@ -88,6 +88,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.embeddings.cross_encoder",
         "indexer.embeddings.litellm_reranker",
         "indexer.engine.candidates",
+        "indexer.engine.asked",
         "indexer.engine.matrix",
         "indexer.engine.shortlist",
         "indexer.files.sources",

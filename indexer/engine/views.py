@@ -25,6 +25,10 @@ from indexer.traffic import TRAFFIC
 
 # Up to here all passages are looked at for every question: as fast as by codes, and exact.
 PACK_PASSAGES = 6_000
+# The first question that a process asks of a larger index is answered by sqlite-vec. Source: python -m
+# tests.benchmarks.nearest: reading all vectors takes 1.4 times as long at 5,000 passages and 2.5 times at 20,000, at
+# 2,000 less, for the neighbours of what is near are read too. Once read, a pass takes a twentieth of sqlite-vec's time.
+_COLD_PASSAGES = 4_000
 # What is not packed may be so many passages, and this share of the packed ones, before it is packed anew.
 _RECENT_PASSAGES = 4_000
 _RECENT_SHARE = 0.02
@@ -54,36 +58,52 @@ class Views:
         self._mapped: tuple[int, ...] = ()
         self._place_of: tuple[str, Path | None] = ("", None)
         self._view: View | None = None
+        self._asked = False
         self._shown: tuple[object, ...] = ()
         self._packing = threading.Lock()
         self._retry_at = 0.0
         self._closed = False
         self.trouble = ""
 
-    def view(self, dimensions: int | None) -> View:
+    def view(self, dimensions: int | None, *, loaded: bool = False) -> View:
         """What a search of this moment reads; to be called within a read, by one thread at a time.
 
         Args:
             dimensions: Length of the vectors; None where none are searched.
+            loaded: Have the vectors in memory for the first question too.
         """
         now = self._store.changed_since(self._view.corpus.revision if self._view else 0)
         path = self._path(now.generation)
         seen = (now.generation, now.revision, _place(path), dimensions)
         if self._view is None or seen != self._shown:
-            self._view, self._shown = self._made(now, path, dimensions), seen
+            first = dimensions is not None and not (loaded or self._asked)
+            self._view = self._made(now, path, dimensions, first=first)
+            # The next question has the vectors read.
+            self._shown = () if first and self._view.matrix is None else seen
+            self._asked = self._asked or dimensions is not None
         return self._view
 
-    def _made(self, now: Changes, path: Path | None, dimensions: int | None) -> View:
+    def _made(self, now: Changes, path: Path | None, dimensions: int | None, *, first: bool) -> View:
         segment = self._current_segment(now, path)
         corpus = self._corpus = self._store.corpus(self._corpus, since=segment.revision if segment is not None else 0)
-        if dimensions is None or (segment is None and len(corpus) > MATRIX_PASSAGES):
-            self._matrix = None
-        elif self._matrix is None or self._matrix.corpus is not corpus:
-            self._matrix = load_matrix(self._store, corpus, dimensions, self._matrix)
+        matrix = self._current_matrix(corpus, dimensions, packed=segment is not None, first=first)
         packed = self._packed(segment, corpus) if segment is not None else None
         if self._is_due(corpus, packed) and time.monotonic() > self._retry_at:
             self._pack_later()
-        return View(store=self._store, corpus=corpus, matrix=self._matrix, packed=packed)
+        return View(store=self._store, corpus=corpus, matrix=matrix, packed=packed)
+
+    def _current_matrix(self, corpus: Corpus, dimensions: int | None, *, packed: bool, first: bool) -> Matrix | None:
+        """The vectors of a corpus; None where none are searched, or sqlite-vec answers."""
+        if dimensions is None:
+            # A search by words between two by vectors: they need not be read again.
+            return None
+        if not packed and len(corpus) > (_COLD_PASSAGES if first else MATRIX_PASSAGES):
+            self._matrix = None
+            return None
+        known = self._matrix if self._matrix and self._matrix.vectors.shape[1] == dimensions else None
+        if known is None or known.corpus is not corpus:
+            self._matrix = load_matrix(self._store, corpus, dimensions, known)
+        return self._matrix
 
     def is_due(self) -> bool:
         """Whether the index should be packed; to be called as `view` is."""
@@ -186,6 +206,7 @@ class Views:
         self._corpus, self._matrix = ready._corpus, ready._matrix
         self._segment, self._recent = ready._segment, ready._recent
         self._standing, self._seen, self._mapped = ready._standing, ready._seen, ready._mapped
+        self._asked = ready._asked
 
     def close(self) -> None:
         """Give back memory; a packing that runs ends with the process."""

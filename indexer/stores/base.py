@@ -25,6 +25,8 @@ from indexer.types import Fingerprint, Passage, SearchFilter, Source, Vectors
 packed_stat = Struct("<qqqQ").pack
 # That of no file.
 NO_STAT = b""
+# A store is asked for at most so many neighbours at once: sqlite-vec tells no more.
+NEAREST_LIMIT = 4096
 # A change that comes within the grain of the file system's clock leaves the stat as it was.
 _GRAIN_NS = 50_000_000
 _COARSE_GRAIN_NS = 2_000_000_000
@@ -307,7 +309,7 @@ class IndexStore(Protocol):
         ...
 
     def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
-        """Exact nearest neighbours: keys and cosines, nearest first."""
+        """Exact nearest neighbours, at most `NEAREST_LIMIT`: keys and cosines, nearest first."""
         ...
 
     def vectors(self, keys: Sequence[int] | None) -> tuple[Ints, Vectors]:

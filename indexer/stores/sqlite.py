@@ -24,6 +24,7 @@ from indexer.engine.corpus import Corpus, Floats, Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced
 from indexer.stores import bulk
 from indexer.stores.base import (
+    NEAREST_LIMIT,
     Changes,
     FileState,
     FileWrite,
@@ -50,8 +51,6 @@ from indexer.types import Fingerprint, LineRange, SearchFilter, Vectors, shown
 if TYPE_CHECKING:
     from indexer.stores.database import Row
 
-# sqlite-vec takes at most this many neighbours in one query.
-NEAREST_LIMIT = 4096
 # While a generation is made, the one in use takes fewer revisions and keys than this.
 _AHEAD = 1 << 32
 _BATCH = 500

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
-from indexer import Index, SearchFilter
+from indexer import Index, Mode, SearchFilter
 from indexer.testing import HashEmbedder
 from tests.indexer.workspace import TODAY, Workspace, watched_statements
 
@@ -54,3 +56,36 @@ def test_match_runs_for_vectors_alone(packed: Index, workspace: Workspace) -> No
         other.search(QUERIES[0])
         assert sum("embedding MATCH" in statement for statement in statements) == 1, "codes are faster, and near enough"
         other.close()
+
+
+def matches(statements: list[str]) -> int:
+    return sum("embedding MATCH" in statement for statement in statements)
+
+
+def test_the_first_question_of_a_process_is_answered_by_sqlite_vec(workspace: Workspace) -> None:
+    for day in range(1, 43):
+        items = [f"{ANIMALS[(day + n) % 5]} number {n % 17} digs hole {day * 100 + n}" for n in range(100)]
+        workspace.write_items(f"memory/{2000 + day}-11-01.md", items)
+    workspace.index(EMBEDDER).sync()
+    modes: tuple[Mode, Mode] = ("hybrid", "vector")
+    for mode, kept in product(modes, (SearchFilter(), FEW)):
+        with watched_statements() as statements:
+            index = workspace.index(EMBEDDER)
+            first = index.search(QUERIES[1], mode=mode, limit=30, kept=kept).hits
+            assert matches(statements) == 1
+            for other in ("wombat", QUERIES[1]):
+                again = index.search(other, mode=mode, limit=30, kept=kept).hits
+            assert matches(statements) == 1, "once they are in memory, a pass over all vectors is faster"
+            index.search("quokka", mode="text")
+            read = len(statements)
+            index.search("numbat", mode=mode)
+            assert not any("FROM vectors" in statement for statement in statements[read:]), (
+                "a search by words keeps them"
+            )
+            index.close()
+        assert [hit.passage.text for hit in first] == [hit.passage.text for hit in again]
+        assert [hit.score for hit in first] == pytest.approx([hit.score for hit in again], abs=0.1)
+        assert first and all(hit.path.startswith(kept.path_prefix) for hit in first)
+
+
+FEW = SearchFilter(path_prefix="memory/2007")

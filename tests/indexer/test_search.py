@@ -397,12 +397,13 @@ def test_a_store_too_large_for_memory_finds_the_same(workspace: Workspace, mode:
             words = find_words(view, question) if mode == "hybrid" else NO_WORDS
             found.append(to_hits(view, query, rank(view, query, words, vector, 1.0, PLAIN), PLAIN))
         inside, beside = found
-        assert inside[0].passage == beside[0].passage
-        assert len({hit.passage.text for hit in inside} & {hit.passage.text for hit in beside}) >= 6
-        near = {hit.passage.text: hit.vector_score for hit in inside}
-        for hit in beside:
-            if hit.passage.text in near:
-                assert hit.vector_score == pytest.approx(near[hit.passage.text], abs=1e-5)
+        assert [hit.passage for hit in inside[:5]] == [hit.passage for hit in beside[:5]]
+        near = {hit.passage.text: hit for hit in inside}
+        both = [(hit, near[hit.passage.text]) for hit in beside if hit.passage.text in near]
+        assert len(both) >= 9
+        for one, other in both:
+            assert one.vector_score == pytest.approx(other.vector_score, abs=1e-5)
+            assert one.score == pytest.approx(other.score, abs=0.1)
 
 
 def naive_blend(index: Index, question: str) -> list[str]:
