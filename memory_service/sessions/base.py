@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
-from memory_service.sessions.records import Appended, Body, Record, Repair, SessionHeader
+from memory_service.sessions.records import Appended, Body, Followed, Record, Repair, SessionHeader
 
 
 class SessionLog(Protocol):
@@ -30,18 +31,34 @@ class SessionLog(Protocol):
     def foreign(self) -> bytes | None:
         """The whole file, if it holds lines and none is a record of ours; None for a log of ours."""
 
-    def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None) -> Appended:
+    def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None, edition: int = 0) -> Appended:
         """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
 
         Args:
             bodies: The records, at least one.
             expected_last_seq: The last record that the caller has seen, if that matters.
+            edition: That of the log that the records were made from, if that matters: no log is begun then.
 
         Raises:
             InvalidRequest: A record cannot be written.
-            Conflict: The last record is another one.
+            Conflict: The last record is another one, or the log is.
             StorageFailed: The disk did not take them; the log is as it was.
         """
+
+    def held(self, edition: int) -> AbstractContextManager[None]:
+        """Keeps a log from being deleted, trimmed or written to by others; for moments.
+
+        Whoever stores elsewhere what was made from it does so within: it is not stored after the log was erased.
+
+        Args:
+            edition: That of the log that was read.
+
+        Raises:
+            Conflict: The log is another one now, or there is none.
+        """
+
+    def follow(self, edition: int = 0, since_seq: int = 0) -> Followed:
+        """The records after `since_seq`, as `read` gives them without media; all, if the log is another edition."""
 
     def read(self, since_seq: int = 0, *, media: bool = True) -> Iterator[Record]:
         """The records after `since_seq`, in order, one at a time; what is damaged is skipped.

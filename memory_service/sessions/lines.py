@@ -102,7 +102,10 @@ def draft(body: Body) -> Draft:
 def _told(body: Body) -> dict[str, Json]:
     """The fields of a record; of those that come often, what is nothing is left out."""
     whole = not isinstance(body, Usage | Compaction)
-    return {name: value for name, value in asdict(body).items() if value or whole or name == "input_tokens"}
+    told = {name: value for name, value in asdict(body).items() if value or whole or name == "input_tokens"}
+    if isinstance(body, SessionHeader) and not body.log_id:
+        del told["log_id"]
+    return told
 
 
 def encode(made: Draft, *, seq: int, ts: str, batch: int = 1) -> bytes:
@@ -256,6 +259,7 @@ def _part(fields: Fields) -> Part:
 def _header(fields: Fields) -> SessionHeader:
     return SessionHeader(
         session_id=fields.text("session_id"),
+        log_id=fields.text_or("log_id", ""),
         model=fields.text_or_none("model"),
         context_window=fields.integer_or_none("context_window"),
         settings=fields.mapping("settings"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import os
+import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from memory_service import files
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
@@ -28,7 +30,7 @@ from memory_service.sessions.lines import Draft, Line, draft, encode
 from memory_service.sessions.media import Part, attach, describe, media_of
 from memory_service.sessions.mending import Mending, save_beside
 from memory_service.sessions.offsets import Offsets, line_of
-from memory_service.sessions.records import Appended, Body, Message, Record, Repair, SessionHeader, Trimmed
+from memory_service.sessions.records import Appended, Body, Followed, Message, Record, Repair, SessionHeader, Trimmed
 
 __all__ = ["JsonlLog", "SessionLog"]
 
@@ -41,6 +43,15 @@ BLOBS_LOCK = "blobs.lock"
 def utc_now() -> dt.datetime:
     """The present moment in UTC."""
     return dt.datetime.now(dt.UTC)
+
+
+class _Opened(NamedTuple):
+    """A log that was opened to be read: which edition of it, and where the records begin that are wanted."""
+
+    descriptor: int | None
+    edition: int
+    seqs: Sequence[int]
+    starts: Sequence[int]
 
 
 class JsonlLog:
@@ -105,35 +116,51 @@ class JsonlLog:
                 return None
             return b"".join(files.pieces(descriptor))
 
-    def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None) -> Appended:
+    def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None, edition: int = 0) -> Appended:
         """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
 
         Args:
             bodies: The records, at least one.
             expected_last_seq: The last record that the caller has seen, if that matters.
+            edition: That of the log that the records were made from, if that matters: no log is begun then.
 
         Raises:
             InvalidRequest: A record cannot be written.
             InvalidName: A link or something else than a file stands in the place of the log.
-            Conflict: The last record is another one.
+            Conflict: The last record is another one, or the log is.
             StorageFailed: The disk did not take them; the log is as it was.
         """
         if not bodies:
             raise InvalidRequest("There is nothing to append. Send at least one record.")
         drafts = [draft(body) for body in bodies]
-        with self.writing() as descriptor:
+        with self._held(edition) if edition else self.writing() as descriptor:
             last_seq = self._offsets.last_seq
             if expected_last_seq not in (None, last_seq):
                 raise Conflict(
                     f"The log of {self._session_id} ends with record {last_seq}, not {expected_last_seq}. "
                     "Read what was added, then try again."
                 )
-            if not last_seq and not isinstance(bodies[0], SessionHeader):
-                drafts.insert(0, draft(SessionHeader(session_id=self._session_id)))
+            if not last_seq:
+                drafts = self._begun(bodies[0], drafts)
             with self._kept_media(drafts):
                 self._write(descriptor, drafts)
             appended = self._offsets.last_seq
         return Appended(first_seq=appended - len(bodies) + 1, last_seq=appended)
+
+    @contextmanager
+    def held(self, edition: int) -> Iterator[None]:
+        """Keeps a log from being deleted, trimmed or written to by others; for moments.
+
+        Whoever stores elsewhere what was made from it does so within: it is not stored after the log was erased.
+
+        Args:
+            edition: That of the log that was read.
+
+        Raises:
+            Conflict: The log is another one now, or there is none.
+        """
+        with self._held(edition):
+            yield
 
     def read(self, since_seq: int = 0, *, media: bool = True) -> Iterator[Record]:
         """The records after `since_seq`, in order, one at a time; what is damaged is skipped.
@@ -146,23 +173,39 @@ class JsonlLog:
             StorageFailed: The log cannot be read.
         """
         with ExitStack() as stack:
-            with self._reading() as descriptor:
-                if descriptor is None:
-                    return
-                seqs, starts = self._offsets.after(since_seq)
-                own = os.dup(descriptor)
+            yield from self._records(self._opened(stack, since_seq), media)
+
+    def follow(self, edition: int = 0, since_seq: int = 0) -> Followed:
+        """The records after `since_seq`, as `read` gives them without media; all, if the log is another edition."""
+        with ExitStack() as stack:
+            found = self._opened(stack, since_seq, edition)
+            return Followed(
+                edition=found.edition, is_same=found.edition == edition, records=tuple(self._records(found, False))
+            )
+
+    def _opened(self, stack: ExitStack, since_seq: int, edition: int | None = None) -> _Opened:
+        """The log, opened to be read from a record on; from its beginning, if it is not of the edition given."""
+        with self._reading() as descriptor:
+            now = self._offsets.edition
+            seqs, starts = self._offsets.after(since_seq if edition in (None, now) else 0)
+            own = None if descriptor is None else os.dup(descriptor)
+        if own is not None:
             stack.callback(os.close, own)
-            stack.enter_context(storage_errors(self._path.name))
-            with open(own, "rb", closefd=False) as stream:
-                at = -1
-                for seq, start in zip(seqs, starts, strict=True):
-                    if at != start:
-                        stream.seek(start)
-                    raw = stream.readline()
-                    at = start + len(raw)
-                    line = line_of(raw, seq) or self._second_look(seq)
-                    if line is not None:
-                        yield self._with_media(line, media)
+        return _Opened(own, now, seqs, starts)
+
+    def _records(self, found: _Opened, media: bool) -> Iterator[Record]:
+        if found.descriptor is None:
+            return
+        with storage_errors(self._path.name), open(found.descriptor, "rb", closefd=False) as stream:
+            at = -1
+            for seq, start in zip(found.seqs, found.starts, strict=True):
+                if at != start:
+                    stream.seek(start)
+                raw = stream.readline()
+                at = start + len(raw)
+                line = line_of(raw, seq) or self._second_look(seq, found.edition)
+                if line is not None:
+                    yield self._with_media(line, media)
 
     def message(self, seq: int, *, media: bool = True) -> str:
         """The JSON text of one message, as it was given.
@@ -265,6 +308,30 @@ class JsonlLog:
                         files.drop_empty(self._path, descriptor)
 
     @contextmanager
+    def _held(self, edition: int) -> Iterator[int]:
+        """Gives the file to who changes it, if it is still the log that was read."""
+        with ExitStack() as stack:
+            try:
+                descriptor = stack.enter_context(self.writing(must_exist=True))
+            except NotFound:
+                raise Conflict(
+                    f"The session {self._session_id} was deleted meanwhile, so nothing was written. "
+                    "Begin a new one, if there shall be one."
+                ) from None
+            if self._offsets.edition != edition:
+                raise Conflict(
+                    f"The log of {self._session_id} was deleted and begun anew, trimmed or restored meanwhile, "
+                    "so nothing was written. Look at the session again."
+                )
+            yield descriptor
+
+    def _begun(self, first: Body, drafts: Sequence[Draft]) -> list[Draft]:
+        """A first batch: it begins with a header that no other log has."""
+        is_header = isinstance(first, SessionHeader)
+        header = first if isinstance(first, SessionHeader) else SessionHeader(session_id=self._session_id)
+        return [draft(replace(header, log_id=secrets.token_hex(8))), *drafts[is_header:]]
+
+    @contextmanager
     def _reading(self) -> Iterator[int | None]:
         """Gives the file, with its offsets up to date; None if there is none."""
         self._open()
@@ -360,13 +427,12 @@ class JsonlLog:
                         self._blobs.remove(sha256)
                 raise
 
-    def _second_look(self, seq: int) -> Line | None:
-        """A record that was not where it should be: it is damaged, or was moved or taken back meanwhile."""
+    def _second_look(self, seq: int, edition: int) -> Line | None:
+        """A record that was not where it should be: it is damaged, or was taken back meanwhile, or the log is gone."""
         with self._reading() as descriptor:
-            if descriptor is None:
+            if descriptor is None or self._offsets.edition != edition:
                 return None
-            self._offsets.clear()
-            self._offsets.refresh(descriptor)
+            self._offsets.refresh(descriptor, again=True)
             line = self._offsets.line(descriptor, seq)
             if line is None and self._offsets.start_of(seq) is not None:
                 self._mending.drop(seq)
@@ -376,7 +442,7 @@ class JsonlLog:
         with self._reading() as descriptor:
             line = None
             if descriptor is not None and self._offsets.start_of(seq) is not None:
-                line = self._offsets.line(descriptor, seq) or self._second_look(seq)
+                line = self._offsets.line(descriptor, seq) or self._second_look(seq, self._offsets.edition)
         if line is None or not isinstance(line.record.body, Message):
             raise NotFound(f"The log of {self._session_id} has no message {seq}. Read the log to see what it has.")
         return line.record.body, line.parts

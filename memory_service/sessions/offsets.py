@@ -1,11 +1,13 @@
 """Owns where each record begins in the file of a log, in 16 bytes a record.
 
 Invariants: only records of whole batches are known, in the order of their numbers; what was known is looked
-at again when the file is another one, is shorter, or ends differently; a lookup reads nothing but its line.
+at again when the file is another one, is shorter, or begins or ends differently, and that gives it another
+edition; a lookup reads nothing but its line.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from array import array
 from bisect import bisect_left, bisect_right
@@ -17,6 +19,9 @@ from memory_service.sessions.lines import Line, Stamp, decode, is_object, stamp
 
 # A line begins with its place in the log; this much of it tells whether it is still the same one.
 _GLANCE_BYTES = 160
+# The first line holds the identity of the log.
+_FIRST_BYTES = 512
+_EDITIONS = itertools.count(1)
 
 
 @dataclass(slots=True)
@@ -48,6 +53,8 @@ class Offsets:
     """Where each record of one file begins.
 
     Attributes:
+        edition: Another number, never given before, once what was known of the file does not hold any more: it was
+            deleted, trimmed, restored or edited. 0 as long as there is no file.
         end: Where the last whole line ends.
         size_bytes: That of the file; what lies beyond `end` is torn, or being written.
         damaged: How many lines are skipped, and where the first of them begins.
@@ -57,11 +64,15 @@ class Offsets:
         self.clear()
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Forgets everything: there is no file."""
+        self.edition = 0
+        self._reset()
+
+    def _reset(self) -> None:
         self._seqs = array("Q")
         self._starts = array("Q")
         self._signature: Signature | None = None
-        self._glance = b""
+        self._glances = b"", b""
         self.end = 0
         self.size_bytes = 0
         self.damaged = (0, 0)
@@ -114,33 +125,43 @@ class Offsets:
         self._dropped.add(seq)
         self._headers = [header for header in self._headers if header != seq]
 
-    def refresh(self, descriptor: int) -> None:
-        """Reads what was added to the open file, or all of it if it is not the same any more."""
+    def refresh(self, descriptor: int, *, again: bool = False) -> None:
+        """Reads what was added to the open file, or all of it if it is not the same any more, or `again`."""
         now = signature(os.fstat(descriptor))
-        if now == self._signature:
+        if now == self._signature and not again:
             return
-        known = self._signature
-        fresh = known is None or now[2] != known[2] or now[0] < self.end or not self._ends_alike(descriptor)
+        is_same = self._is_same(descriptor, now)
+        fresh = again or not is_same
         if fresh:
-            self.clear()
+            self._reset()
+        if not is_same:
+            self.edition = next(_EDITIONS)
         with open(descriptor, "rb", closefd=False) as stream:
             batch = self._scan(stream)
             # Everything before the last batch was on the disk before that was begun.
             if fresh and batch is not None and not self._is_sound(stream, batch):
                 self._take_back(batch)
-            self._glance = self._last_glance(stream)
+            self._glances = self._glimpsed(stream)
         self.size_bytes = max(now[0], self.end)
         self._signature = now
 
-    def _ends_alike(self, descriptor: int) -> bool:
+    def _is_same(self, descriptor: int, now: Signature) -> bool:
+        """Whether an open file is the one that is known, with more at its end or not."""
+        known = self._signature
+        if known is None or now[2] != known[2] or now[0] < self.end:
+            return False
+        # The number of a file that was deleted may be given again at once.
         with open(descriptor, "rb", closefd=False) as stream:
-            return self._last_glance(stream) == self._glance
+            return self._glimpsed(stream) == self._glances
 
-    def _last_glance(self, stream: BinaryIO) -> bytes:
+    def _glimpsed(self, stream: BinaryIO) -> tuple[bytes, bytes]:
+        """The beginnings of the first line and of the last record."""
         if not self._starts:
-            return b""
+            return b"", b""
+        stream.seek(0)
+        first = stream.readline(min(_FIRST_BYTES, self.end))
         stream.seek(self._starts[-1])
-        return stream.read(min(_GLANCE_BYTES, self.end - self._starts[-1]))
+        return first, stream.read(min(_GLANCE_BYTES, self.end - self._starts[-1]))
 
     def _scan(self, stream: BinaryIO) -> _Batch | None:
         """Goes on from the end; returns the last batch, if there is a whole one."""

@@ -24,12 +24,14 @@ class SessionHeader:
     """What a session is; the last header of a log counts.
 
     Attributes:
+        log_id: Of the header that a log begins with: tells it from a log that was deleted, under the same name.
         version: That of the format of the log.
         context_window: In tokens; None if it is not known.
         rebuilt: Whether the service wrote it because the first one was lost.
     """
 
     session_id: str
+    log_id: str = field(default="", compare=False)
     model: str | None = None
     context_window: int | None = None
     settings: Mapping[str, Json] = field(default_factory=dict)
@@ -271,6 +273,20 @@ class Appended:
 
     first_seq: int
     last_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """What a log says beyond what was read of it.
+
+    Attributes:
+        edition: Of the log that this was read from; 0 if there is none.
+        is_same: Whether that is the one that was read before: these records follow. Else these are all that it has.
+    """
+
+    edition: int
+    is_same: bool
+    records: tuple[Record, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

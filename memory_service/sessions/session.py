@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from memory_service.compaction.stubs import without_media
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
 from memory_service.messages import Message, is_system, read_messages
 from memory_service.sessions.base import SessionLog
-from memory_service.sessions.records import Appended, Body, Compaction, Trimmed
+from memory_service.sessions.records import Appended, Body, Compaction
 from memory_service.sessions.state import SessionState, extended
 from memory_service.sessions.view import Gauge, View, ViewShape, grown, project
 
@@ -46,18 +47,15 @@ class Session:
             StorageFailed: The log cannot be read.
         """
         with self._reading:
-            records = list(self.log.read(self._state.last_seq, media=False))
-            if any(isinstance(record.body, Trimmed) for record in records) or self.log.last_seq < self._state.last_seq:
-                # Lines are gone, or came back: what was folded before may be another log.
-                records, self._state = list(self.log.read(media=False)), SessionState()
-            if records:
-                self._state = extended(self._state, records)
+            read = self.log.follow(self._state.edition, self._state.last_seq)
+            if not read.is_same:
+                # Deleted and begun anew, trimmed or restored, here or by another process: nothing of before holds.
+                self._state = SessionState(edition=read.edition)
+                self._view = self._gauge = None
+                self._originals = {}
+            if read.records:
+                self._state = extended(self._state, read.records)
             return self._state
-
-    def forget(self) -> None:
-        """Read the log from its beginning next time: lines were put back into it."""
-        with self._reading:
-            self._state, self._view, self._gauge = SessionState(), None, None
 
     def view(self, shape: ViewShape, state: SessionState | None = None) -> View:
         """What a model sees, with its media."""
@@ -86,27 +84,45 @@ class Session:
         return gauge
 
     def append(self, bodies: Sequence[Body]) -> Appended:
-        """Write records; durable when this returns."""
+        """Write what was said; durable when this returns. A session that was deleted meanwhile begins anew."""
         return self.log.append(bodies)
 
-    def commit(self, made: Compaction) -> int:
-        """Write a compaction if the head is still the one that it was planned on; gives its number.
+    def note(self, bodies: Sequence[Body], on: SessionState) -> Appended:
+        """Write what was made from a state; durable when this returns.
 
         Raises:
-            Conflict: Another compaction, or an undo, came first; nothing was written.
+            Conflict: The session was deleted, trimmed or restored since; nothing was written.
+        """
+        return self.log.append(bodies, edition=_there(on))
+
+    def held(self, on: SessionState) -> AbstractContextManager[None]:
+        """Keep the session from being deleted while something made from a state of it is stored; see `SessionLog`."""
+        return self.log.held(_there(on))
+
+    def commit(self, made: Compaction, on: SessionState) -> int:
+        """Write a compaction if the head is still the one that it was planned on; gives its number.
+
+        Args:
+            made: The compaction.
+            on: The state that it was planned on.
+
+        Raises:
+            Conflict: Another compaction, or an undo, came first, or the session was deleted; nothing was written.
             StorageFailed: The disk did not take it.
         """
+        edition = _there(on)
         for _ in range(_COMMIT_ATTEMPTS):
             state = self.state()
-            if state.head.seq != made.base:
+            if state.edition == edition and state.head.seq != made.base:
                 raise Conflict(
                     f"The session was compacted or undone meanwhile (now {state.head.seq}, planned on {made.base}). "
                     "Look at the view again."
                 )
             try:
-                return self.log.append([made], expected_last_seq=state.last_seq).last_seq
+                return self.log.append([made], expected_last_seq=state.last_seq, edition=edition).last_seq
             except Conflict:
-                continue
+                if state.edition != edition:
+                    raise
         raise Conflict("The session is written to all the time. Try again.")
 
     def originals(self, state: SessionState) -> Mapping[int, tuple[Message, ...]]:
@@ -128,6 +144,13 @@ class Session:
             return tuple(read_messages([json.loads(self.log.message(seq))]))
         except (NotFound, StorageFailed, InvalidRequest):
             return ()
+
+
+def _there(on: SessionState) -> int:
+    """The edition of a log that was read."""
+    if not on.edition:
+        raise Conflict("The session was deleted meanwhile, so nothing was written. Begin a new one, if there shall be.")
+    return on.edition
 
 
 def _only_grown(before: SessionState, now: SessionState) -> bool:

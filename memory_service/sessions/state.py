@@ -118,6 +118,7 @@ class SessionState:
         cut_seq: Where it stands that the last answer was cut at its end; 0 if it was not.
         keys: Of the last idempotency keys, by their hash: first and last message, and the hash of what they say.
         last_at: When the last record was appended; empty if there is none.
+        edition: That of the log which tells this, see `SessionLog.append`; 0 if there is none.
     """
 
     header: SessionHeader | None = None
@@ -140,6 +141,7 @@ class SessionState:
     keys: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
     last_seq: int = 0
     last_at: str = ""
+    edition: int = 0
 
     @property
     def is_commanded(self) -> bool:

@@ -99,7 +99,7 @@ class Compactions:
                 raise Conflict(
                     f"The compaction {compaction_id} was undone before. List the compactions to see which count."
                 )
-            look.session.append([Undo(compaction=past.seq)])
+            look.session.note([Undo(compaction=past.seq)], look.state)
             now = self._bench.look(session_id)
         view = now.view()
         self._bench.tell("undo", session_id, compaction_id=compaction_id, tokens_after=view.tokens)
@@ -184,7 +184,7 @@ class Compactions:
                 outcome = receipt.stage
                 return receipt
             draft = self._draft(look, call, cancelled, spent, verdict)
-            seq = look.session.commit(draft.made) if draft.made is not None else None
+            seq = look.session.commit(draft.made, look.state) if draft.made is not None else None
             receipt = self._shown(look, call, draft, applied=seq)
             receipt = replace(
                 receipt,

@@ -129,8 +129,9 @@ class Overflows:
         window = failure.window_tokens if failure.kind == "token_overflow" else None
         if window is None or window >= look.options.window.tokens:
             return None
-        look.session.append(
-            [Learned(context_window=window, model=look.options.model_name, reason="the provider's error told it")]
+        look.session.note(
+            [Learned(context_window=window, model=look.options.model_name, reason="the provider's error told it")],
+            look.state,
         )
         return window
 
@@ -257,7 +258,7 @@ class Overflows:
         head = built_on(state.head, made, state.last_seq + 1, state.head.ledger)
         after = project(with_head(state, head), look.shape).tokens
         try:
-            look.session.commit(replace(made, tokens_after=after))
+            look.session.commit(replace(made, tokens_after=after), state)
         except Conflict:
             return False
         self._bench.tell("prune", look.session_id, tokens_before=before, tokens_after=after, reason=reason)

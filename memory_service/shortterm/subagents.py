@@ -76,7 +76,8 @@ class Subagents:
         )
         until = f":{int(time.time() + ttl_seconds)}" if ttl_seconds is not None else ""
         session = self._bench.session(begun.session_id)
-        session.append([Pin(pin_id=f"{_PARENT}:{parent}{until}", text=f"This session works for the session {parent}.")])
+        link = Pin(pin_id=f"{_PARENT}:{parent}{until}", text=f"This session works for the session {parent}.")
+        session.note([link], session.state())
         for pin in self._talks.pins(parent):
             if not pin.pin_id.startswith(f"{_PARENT}:"):
                 self._talks.pin(begun.session_id, text=pin.text)
@@ -100,7 +101,7 @@ class Subagents:
         if link is None:
             return SubagentEnd(parent=None)
         written, degraded = self._flushed(child)
-        self._bench.session(child).append([Unpin(pin_id=link.pin_id)])
+        self._bench.session(child).note([Unpin(pin_id=link.pin_id)], state)
         self._seat.ended(child, reason)
         _, parent, until = f"{link.pin_id}:".split(":", 2)
         if (until := until.rstrip(":")) and time.time() > int(until):

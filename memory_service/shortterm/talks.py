@@ -77,7 +77,9 @@ class Talks:
 
     def update(self, session_id: str, changes: SessionChanges) -> SessionSummary:
         """Change what is set for a session: what is not named stays, None sets nothing of its own any more."""
-        header = self._bench.session(session_id).state().header or SessionHeader(session_id=session_id)
+        session = self._bench.session(session_id)
+        state = session.state()
+        header = state.header or SessionHeader(session_id=session_id)
         new = SessionHeader(
             session_id=session_id,
             model=changes.get("model", header.model),
@@ -85,7 +87,7 @@ class Talks:
             settings=changes.get("settings", header.settings) or {},
         )
         check_settings(self._bench.shared.settings, new.settings)
-        self._bench.session(session_id).append([new])
+        session.note([new], state)
         return self.summary(session_id)
 
     def listed(self) -> list[ListedSession]:
@@ -253,7 +255,7 @@ class Talks:
         same = next((pin for pin in state.pins if (pin.text, pin.target) == (text, seq)), None)
         pin = same or Pin(pin_id=f"p{uuid.uuid4().hex[:12]}", text=text, target=seq)
         if same is None:
-            session.append([pin])
+            session.note([pin], state)
         return PinnedItem(pin_id=pin.pin_id, text=words, seq=seq)
 
     def unpin(self, session_id: str, pin_id: str) -> None:
@@ -263,9 +265,10 @@ class Talks:
             NotFound: There is no such pin.
         """
         session = self._bench.session(session_id)
-        if all(pin.pin_id != pin_id for pin in session.state().pins):
+        state = session.state()
+        if all(pin.pin_id != pin_id for pin in state.pins):
             raise NotFound(f"There is no pin {pin_id[:80]!a}. List the pins to see their ids.")
-        session.append([Unpin(pin_id=pin_id)])
+        session.note([Unpin(pin_id=pin_id)], state)
 
     def pins(self, session_id: str) -> list[PinnedItem]:
         """All pins, oldest first."""
@@ -283,20 +286,17 @@ class Talks:
         """Note that tool calls run for long, so that they are not taken for dead."""
         if not call_ids:
             raise InvalidRequest("No id of a tool call was given. Send at least one.")
-        self._bench.session(session_id).append([Pending(call_ids=tuple(call_ids))])
+        session = self._bench.session(session_id)
+        session.note([Pending(call_ids=tuple(call_ids))], session.state())
 
     def trim(self, session_id: str, keep_last: int = TRIM_KEEP_LAST) -> str:
         """Move all but the last lines out of the log, into a file beside it; gives its name."""
         session = self._bench.session(session_id)
-        backup = session.log.trim(keep_last)
-        session.forget()
-        return backup
+        return session.log.trim(keep_last)
 
     def restore(self, session_id: str) -> None:
         """Take the last trim back."""
-        session = self._bench.session(session_id)
-        session.log.restore_trim()
-        session.forget()
+        self._bench.session(session_id).log.restore_trim()
 
 
 def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> Transcript:
@@ -353,7 +353,9 @@ def _appended(
             return known, True
         with suppress(Conflict):
             # Who sends the same at the same time must not come between the look and the append.
-            return _numbers(session.log.append(bodies, expected_last_seq=state.last_seq), len(texts)), False
+            return _numbers(
+                session.log.append(bodies, expected_last_seq=state.last_seq, edition=state.edition), len(texts)
+            ), False
     return _numbers(session.append(bodies), len(texts)), False
 
 

@@ -153,8 +153,9 @@ def _window_at_the_record(patch: Patch) -> None:
 def _meanwhile_dropped(patch: Patch) -> None:
     made = Session.commit
 
-    def over_all(self: Session, compaction: Compaction) -> int:
-        return made(self, replace(compaction, tail_start=self.state().last_seq + 1, upto=self.state().last_seq))
+    def over_all(self: Session, compaction: Compaction, on: SessionState) -> int:
+        last = self.state().last_seq
+        return made(self, replace(compaction, tail_start=last + 1, upto=last), on)
 
     patch.setattr(Session, "commit", over_all)
 
@@ -198,8 +199,8 @@ def _last_tokens_alone(patch: Patch) -> None:
 def _log_rewritten(patch: Patch) -> None:
     made = Session.commit
 
-    def replaced(self: Session, compaction: Compaction) -> int:
-        seq = made(self, compaction)
+    def replaced(self: Session, compaction: Compaction, on: SessionState) -> int:
+        seq = made(self, compaction, on)
         self.log.trim(1)
         return seq
 
@@ -230,12 +231,12 @@ def _dead_blocks(patch: Patch) -> None:
 
 
 def _media_to_the_model(patch: Patch) -> None:
-    made = JsonlLog.read
+    made = JsonlLog._records
 
-    def with_media(self: JsonlLog, since_seq: int = 0, *, media: bool = True) -> Iterator[Record]:
-        return made(self, since_seq, media=True)
+    def with_media(self: JsonlLog, found: Any, media: bool) -> Iterator[Record]:
+        return made(self, found, True)
 
-    patch.setattr(JsonlLog, "read", with_media)
+    patch.setattr(JsonlLog, "_records", with_media)
     patch.setattr(transcript, "media_label", lambda part, seq, number: json.dumps(part))
     patch.setattr(transcript, "_clean", lambda text: text)
 
@@ -386,7 +387,7 @@ MUTANTS: Mapping[str, Mutant] = MappingProxyType(
         "the view is no function of the log": _mutant(_impure, "I9", "1.9, adk #3487", "rounds"),
         "summaries nest": _mutant(_summary_grows, "I6", "section 3, opencrabs #1649", also=(_rounds,)),
         "whoever commits last wins": _mutant(
-            _set(Session, "commit", lambda self, made: self.log.append([made]).last_seq),
+            _set(Session, "commit", lambda self, made, on: self.log.append([made]).last_seq),
             "I10",
             "4.4, pi #7253",
             "rivals",

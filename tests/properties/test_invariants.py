@@ -218,10 +218,10 @@ def i10_two_commits(homes: Homes) -> None:
     )
     assert draft.made is not None
     other = Session(JsonlLog(world.home / "sessions" / f"{SESSION}.jsonl"))
-    other.commit(draft.made)
+    other.commit(draft.made, other.state())
     before = world.log_bytes
     try:
-        look.session.commit(draft.made)
+        look.session.commit(draft.made, look.state)
     except Conflict:
         hold(world.log_bytes == before, "I10", "a commit was refused, and written")
     else:

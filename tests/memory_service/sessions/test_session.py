@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,9 @@ import pytest
 from memory_service.errors import Conflict
 from memory_service.messages import message_tokens
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.records import Body, Compaction, Message, Pin, Undo
+from memory_service.sessions.records import Body, Compaction, Flush, Message, Pin, Undo
 from memory_service.sessions.session import Session
+from memory_service.sessions.state import SessionState
 from memory_service.sessions.view import ViewShape
 from tests.memory_service.shortterm.rooms import image, says, user
 
@@ -78,31 +81,95 @@ def test_the_gauge_goes_with_the_view_whatever_comes(logs: SessionLogs) -> None:
 
 def test_a_commit_counts_only_on_the_head_it_was_planned_on(logs: SessionLogs) -> None:
     session = opened(logs)
-    seq = session.commit(compaction(None, 4, 4))
+    planned_on = session.state()
+    seq = session.commit(compaction(None, 4, 4), planned_on)
     assert session.state().head.seq == seq
     with pytest.raises(Conflict, match="compacted or undone meanwhile"):
-        session.commit(compaction(None, 4, 3))
+        session.commit(compaction(None, 4, 3), planned_on)
     assert session.state().last_seq == seq
-    assert session.commit(compaction(seq, 4, 4)) == seq + 1
+    assert session.commit(compaction(seq, 4, 4), session.state()) == seq + 1
 
 
 def test_what_was_said_between_plan_and_commit_stays(logs: SessionLogs) -> None:
     session = opened(logs)
-    planned = compaction(None, session.state().last_seq, 4)
+    planned_on = session.state()
     session.append(said(says("四"), user("five")))
-    session.commit(planned)
+    session.commit(compaction(None, planned_on.last_seq, 4), planned_on)
     assert session.view(SHAPE).seqs == (4, 5, 6)
 
 
 def test_a_trim_and_its_end_are_seen(logs: SessionLogs) -> None:
     session = opened(logs)
     session.view(SHAPE)
-    other = logs.get("s")
+    other = SessionLogs(logs._folder).get("s")
     other.trim(1)
-    assert [each.message["content"] for each in session.state().messages] == ["three"]
+    assert words(session) == ["three"]
     other.restore_trim()
-    session.forget()
-    assert [each.message["content"] for each in session.state().messages] == ["一", "two", "three"]
+    assert words(session) == ["一", "two", "three"]
+    other.append(said(says("four")))
+    assert words(session) == ["一", "two", "three", "four"]
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_a_session_begun_anew_elsewhere_is_read_as_the_new_one_alone(logs: SessionLogs, count: int) -> None:
+    session = opened(logs)
+    session.append(said(image("看这张图", payload=PICTURE)))
+    session.view(SHAPE)
+    elsewhere = SessionLogs(logs._folder)
+    for round in range(20):
+        elsewhere.delete("s")
+        new = [f"新 {round} {at}" for at in range(count)]
+        elsewhere.create("s").append(said(*map(user, new)))
+        assert words(session) == new
+        assert all(str(each["content"]).startswith("新") for each in session.view(SHAPE).messages)
+
+
+def test_nothing_made_from_a_session_goes_into_another_log(logs: SessionLogs) -> None:
+    session = opened(logs)
+    path = logs._folder / "s.jsonl"
+    writes: list[Callable[[SessionState], object]] = [
+        lambda on: session.commit(compaction(None, 4, 4), on),
+        lambda on: session.note([Flush(from_seq=1, to_seq=4)], on),
+        lambda on: session.held(on).__enter__(),
+    ]
+    for write in writes:
+        for others in ("deleted", "begun anew", "trimmed", "restored"):
+            if not path.exists():
+                opened(logs)
+            on = session.state()
+            elsewhere = SessionLogs(logs._folder)
+            if others in ("trimmed", "restored"):
+                elsewhere.get("s").trim(1)
+            if others == "restored":
+                elsewhere.get("s").restore_trim()
+            if others in ("deleted", "begun anew"):
+                elsewhere.delete("s")
+            if others == "begun anew":
+                elsewhere.create("s").append(said(user("一"), says("two"), user("three")))
+            before = path.read_bytes() if path.exists() else None
+            with pytest.raises(Conflict, match="meanwhile"):
+                write(on)
+            assert (path.read_bytes() if path.exists() else None) == before, others
+    with pytest.raises(Conflict, match="deleted meanwhile"):
+        session.note([Flush(from_seq=1, to_seq=4)], SessionState())
+
+
+def test_a_log_without_an_identity_is_told_from_another_by_its_file(logs: SessionLogs) -> None:
+    """Logs of an earlier version have none: the time and the number of the file stand for it."""
+    session = opened(logs)
+    path = logs._folder / "s.jsonl"
+    old = re.sub(rb',"log_id":"[0-9a-f]{16}"', b"", path.read_bytes())
+    path.write_bytes(old)
+    assert words(session) == ["一", "two", "three"]
+    # Another file with the same beginning, the same end and the same size.
+    other = path.with_name("other")
+    other.write_bytes(old.replace(b'"two"', b'"TWO"'))
+    other.replace(path)
+    assert words(session) == ["一", "TWO", "three"]
+
+
+def words(session: Session) -> list[object]:
+    return [each.message["content"] for each in session.state().messages]
 
 
 def test_media_come_back_for_the_view_and_are_labels_once_they_are_gone(logs: SessionLogs, tmp_path: Path) -> None:
