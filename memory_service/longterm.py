@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -250,15 +251,21 @@ class LongTermMemory:
         self._healing = threading.Lock()
         self._heal_again = 0.0
         self._unhealed: tuple[str, ...] = ()
-        self._ready: dict[str, int] = {}
+        self._ready: dict[str, tuple[int, int]] = {}
 
     def remember(self, new: NewMemory) -> tuple[AppendedMemory, list[str]]:
         """Append an entry and index it. Returns the entry, and what of that failed after it was on disk."""
         entry = self.files.append(new)
         return entry, self._refresh([entry.path])
 
-    def remember_all(self, news: Sequence[NewMemory]) -> tuple[list[AppendedMemory | None], list[str]]:
+    def remember_all(
+        self, news: Sequence[NewMemory], *, during: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> tuple[list[AppendedMemory | None], list[str]]:
         """Append those facts to the file of today that no memory states yet, and index them.
+
+        Args:
+            news: The facts.
+            during: What is held while they are written to the disk.
 
         Returns:
             Where each stands, None for one that was known and was not written; and what failed after they were on
@@ -269,7 +276,8 @@ class LongTermMemory:
         fresh = [group[0] for group in groups_of(facts) if known.isdisjoint(group)]
         if not fresh:
             return [None] * len(news), missing
-        entries = self.files.append_all([news[at] for at in fresh])
+        with during():
+            entries = self.files.append_all([news[at] for at in fresh])
         # Another process may have written the same meanwhile.
         written = {at: entry for at, entry in zip(fresh, entries, strict=True) if not entry.duplicate}
         return [written.get(at) for at in range(len(news))], [*missing, *self._refresh([entries[0].path])]
@@ -312,14 +320,15 @@ class LongTermMemory:
         """Take note that a session's log has grown; it is indexed in the background, a moment later."""
         self._sessions.note(session_path(session_id))
 
-    def session_ready(self, session_id: str, *, upto_seq: int) -> list[str]:
-        """Make sure that a session's messages are searchable up to a number; gives why not."""
+    def session_ready(self, session_id: str, *, edition: int, upto_seq: int) -> list[str]:
+        """Make sure that the messages of an edition of a session are searchable up to a number; gives why not."""
         path = session_path(session_id)
-        if self._ready.get(path, 0) >= upto_seq:
+        known, ready = self._ready.get(path, (0, 0))
+        if known == edition and ready >= upto_seq:
             return []
         outcome = self._session_refresher.refresh([path])
         if not outcome:
-            self._ready[path] = upto_seq
+            self._ready[path] = edition, upto_seq
             while len(self._ready) > _KEPT_SESSIONS:
                 del self._ready[next(iter(self._ready))]
         return [outcome] if outcome else []

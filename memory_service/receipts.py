@@ -1,7 +1,7 @@
 """Owns the receipts of a workspace: one JSON line each, in a file per day.
 
-Invariants: a receipt is written once and never changed; it holds no memory's text, only where it stands;
-one line is one write, so processes that append at once do not mix theirs.
+Invariants: a receipt is written once and never changed, but blanked when its session is erased; it holds no memory's
+text, only where it stands; one line is one write, so processes that append at once do not mix theirs.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 import datetime as dt
 import errno
 import json
+import mmap
 import os
 import re
 import secrets
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from memory_service.context import Receipt, ReceiptItem
 from memory_service.errors import NotFound, StorageFailed
 
+_OF_SESSION = "session_id"
 _ID = re.compile(r"r(\d{4})(\d{2})(\d{2})-[0-9a-f]{16}")
 
 
@@ -39,13 +42,18 @@ class Receipts:
         self._shown = f"{folder.parent.name}/{folder.name}"
         self._keep_days = keep_days
 
-    def put(self, receipt: Receipt) -> None:
+    def put(self, receipt: Receipt, *, session_id: str = "") -> None:
         """Store a receipt.
+
+        Args:
+            receipt: What is stored.
+            session_id: The session whose prompt it is of: erased with it, as its words may be the query.
 
         Raises:
             StorageFailed: The folder cannot be written, or old receipts in it cannot be deleted.
         """
-        line = json.dumps(receipt.record(), ensure_ascii=False, default=_iso) + "\n"
+        record = {**receipt.record(), _OF_SESSION: session_id} if session_id else receipt.record()
+        line = json.dumps(record, ensure_ascii=False, default=_iso) + "\n"
         path = self._path(receipt.created_at.date())
         try:
             fresh = not path.exists()
@@ -86,6 +94,22 @@ class Receipts:
         except (OSError, ValueError):
             raise missing from None
 
+    def erase(self, session_id: str) -> None:
+        """Blank every receipt of a session, where it stands: what others append meanwhile is not touched.
+
+        Raises:
+            StorageFailed: A file of receipts cannot be written.
+        """
+        try:
+            for path in sorted(self._folder.glob("????-??-??.jsonl")):
+                with suppress(FileNotFoundError), path.open("r+b") as stream:
+                    _blank(stream, f'"{_OF_SESSION}": "{session_id}"}}\n'.encode())
+        except OSError as error:
+            raise StorageFailed(
+                f"Receipts of the session {session_id} stay in {self._folder.name} ({error.strerror}). "
+                "Make the folder writable, then delete the session again."
+            ) from error
+
     def _path(self, day: dt.date) -> Path:
         return self._folder / f"{day.isoformat()}.jsonl"
 
@@ -102,6 +126,22 @@ class Receipts:
             ) from error
 
 
+def _blank(stream: BinaryIO, ending: bytes) -> None:
+    """Write spaces over the lines of a file that end so."""
+    if not os.fstat(stream.fileno()).st_size:
+        return
+    with mmap.mmap(stream.fileno(), 0) as lines:
+        at = lines.find(ending)
+        if at < 0:
+            return
+        while at >= 0:
+            start, end = lines.rfind(b"\n", 0, at) + 1, at + len(ending) - 1
+            lines[start:end] = b" " * (end - start)
+            at = lines.find(ending, end)
+        lines.flush()
+    os.fsync(stream.fileno())
+
+
 def _iso(value: object) -> str:
     if isinstance(value, dt.datetime):
         return value.isoformat()
@@ -111,4 +151,5 @@ def _iso(value: object) -> str:
 def _receipt(stored: dict[str, Any]) -> Receipt:
     items = {name: tuple(ReceiptItem(**item) for item in stored[name]) for name in ("included", "omitted")}
     created_at = dt.datetime.fromisoformat(stored["created_at"])
+    stored.pop(_OF_SESSION, None)
     return Receipt(**{**stored, **items, "created_at": created_at, "degraded": tuple(stored["degraded"])})

@@ -110,8 +110,12 @@ class SessionLogs:
         found = (self._measured(name.removesuffix(SUFFIX)) for name in self._names() if _is_log(name))
         return sorted((file for file in found if file), key=lambda file: file.last_activity, reverse=True)
 
-    def delete(self, session_id: str) -> None:
+    def delete(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
         """Removes a session: its log, what trims and repairs left, and what no other session keeps beside its own.
+
+        Args:
+            session_id: The session.
+            first: Erases what else was made of it; nobody writes to the log meanwhile.
 
         Raises:
             InvalidName: The id is not one of a session.
@@ -122,6 +126,7 @@ class SessionLogs:
         name = f"{session_id}{SUFFIX}"
         # To be removed, a log need not be sound, nor the disk have room to mend it.
         with log.writing(must_exist=True, mend=False):
+            first()
             own = [name, *(file for file in self._names() if trims.is_aside(file, name))]
             # The log goes last: as long as it is there, a delete that was broken off can be repeated.
             if any(map(self._named_in, own)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -163,9 +163,9 @@ class Bench:
         self.logs.create(session_id, model=model, context_window=context_window, settings=settings)
         return self.session(session_id)
 
-    def deleted(self, session_id: str) -> None:
-        """A session is no more."""
-        self.logs.delete(session_id)
+    def deleted(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
+        """A session is no more, nor what is beside its log, which goes first."""
+        self.logs.delete(session_id, first=first)
         with self._opening:
             self._sessions.pop(session_id, None)
 

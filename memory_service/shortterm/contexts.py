@@ -124,8 +124,7 @@ class Contexts:
         """
         if call.memory_budget_tokens < 0 or (call.max_tokens is not None and call.max_tokens < 1):
             raise InvalidRequest("A number of tokens is negative. Give memory_budget_tokens and max_tokens from 0 on.")
-        work = _Work(self._bench, session_id, call)
-        work.decide(self._recalls)
+        work = _Work(self._bench, self._recalls, session_id, call)
         owned = by_engine and self._seat.owns_compaction(session_id)
         if call.auto:
             self._prepare(work, cancelled, compacts=not owned)
@@ -235,8 +234,9 @@ class Contexts:
 class _Work:
     """One context while it is made."""
 
-    def __init__(self, bench: Bench, session_id: str, call: ContextCall) -> None:
+    def __init__(self, bench: Bench, recalls: Recalls, session_id: str, call: ContextCall) -> None:
         self._bench = bench
+        self._recalls = recalls
         self.session_id, self.call = session_id, call
         self.look: Look = bench.look(session_id)
         self.decision = RecallDecision(searched=False, query="", reason="")
@@ -248,11 +248,12 @@ class _Work:
         self.memory_tokens = 0
         self.overhead_tokens = 0
         self.budget: ContextBudget = self.look.budget(most_tokens=call.max_tokens)
+        self._decide()
 
-    def decide(self, recalls: Recalls) -> None:
+    def _decide(self) -> None:
         """Whether to search, and what room is kept for what is found."""
         call = self.call
-        searched, query, reason = recalls.decide(self.look, call.query, call.recall, call.memory_budget_tokens)
+        searched, query, reason = self._recalls.decide(self.look, call.query, call.recall, call.memory_budget_tokens)
         preset = self.look.options.preset
         limit = preset.recall.most_tokens
         if searched and limit is not None and call.memory_budget_tokens > limit:
@@ -268,7 +269,11 @@ class _Work:
 
     def again(self) -> None:
         """Look at the session anew."""
+        before = self.look.state.edition
         self.look = self._bench.look(self.session_id)
+        if self.look.state.edition != before:
+            # Deleted and begun anew, or trimmed: what was said in another log is not asked for.
+            self._decide()
         self._measure()
 
     def asked(self, *, compacts: bool) -> CompactionCall | None:

@@ -228,7 +228,8 @@ class Flushes:
             )
             for candidate in found.candidates
         ]
-        kept, missing = self._bench.longterm.remember_all(new)
+        # Of a session that was deleted meanwhile nothing is written any more.
+        kept, missing = self._bench.longterm.remember_all(new, during=lambda: look.session.held(look.state))
         written = tuple(
             FlushedMemory(memory_id=entry.memory_id, text=memory.text, path=entry.path)
             for entry, memory in zip(kept, new, strict=True)
@@ -236,17 +237,14 @@ class Flushes:
         )
         messages = (stretch[0].seq, stretch[-1].seq) if stretch else None
         if messages is not None:
-            look.session.append(
-                [
-                    Flush(
-                        from_seq=messages[0],
-                        to_seq=messages[1],
-                        method=found.method,
-                        written=len(written),
-                        reason=found.reason,
-                    )
-                ]
+            mark = Flush(
+                from_seq=messages[0],
+                to_seq=messages[1],
+                method=found.method,
+                written=len(written),
+                reason=found.reason,
             )
+            look.session.note([mark], look.state)
         return FlushReport(
             path=written[-1].path if written else None,
             written=written,

@@ -61,7 +61,7 @@ class ShortTermMemory:
         self.longterm = longterm
         self._bench = Bench(workspace, logs, longterm, shared, engine)
         self._seat = Seat(self._bench)
-        self.talks = Talks(self._bench)
+        self.talks = Talks(self._bench, receipts)
         self.compactions = Compactions(self._bench, compactor, self._seat)
         self.flushes = Flushes(self._bench)
         self.recalls = Recalls(self._bench, receipts)

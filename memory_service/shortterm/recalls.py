@@ -14,7 +14,7 @@ from typing import Literal
 from indexer import LineRange, SearchFilter, Source
 from memory_service.context import Context, build_context
 from memory_service.echoes import Shown, without_echoes
-from memory_service.errors import MemoryServiceError, StorageFailed
+from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.messages import text_of
 from memory_service.packing import candidates_for
 from memory_service.recall import decided
@@ -54,7 +54,7 @@ class Recalls:
     def __init__(self, bench: Bench, receipts: Receipts) -> None:
         self._bench = bench
         self._receipts = receipts
-        self._live: dict[str, LiveSearch] = {}
+        self._live: dict[str, tuple[int, LiveSearch]] = {}
         self._shown: dict[str, Shown] = {}
 
     def decide(
@@ -91,7 +91,9 @@ class Recalls:
         degraded = list[str]()
         path, shown = f"sessions/{look.session_id}.jsonl", look.view().first_seq
         if shown > 1:
-            degraded += self._bench.longterm.session_ready(look.session_id, upto_seq=shown - 1)
+            degraded += self._bench.longterm.session_ready(
+                look.session_id, edition=look.state.edition, upto_seq=shown - 1
+            )
         kept = SearchFilter(sources=sources, without=(LineRange(path=path, start_line=shown, end_line=_EVERYTHING),))
         try:
             found = self._bench.longterm.search(
@@ -115,18 +117,18 @@ class Recalls:
             order=order,
         )
         try:
-            self._receipts.put(context.receipt)
-        except StorageFailed as error:
+            with look.session.held(look.state):
+                self._receipts.put(context.receipt, session_id=look.session_id)
+        except (StorageFailed, Conflict) as error:
             degraded.append(f"receipt: {error}")
         return Recalled(context=context, degraded=(*found.degraded, *degraded))
 
     def search(self, look: Look, query: str, *, limit: int = 10) -> FoundTalk:
         """What was said in a session about something, in view or not, by words alone."""
-        live = self._live.get(look.session_id)
-        if live is None or live.upto != look.state.last_seq:
-            live = self._live[look.session_id] = LiveSearch.of(
-                look.state.messages, upto=look.state.last_seq, before=live
-            )
+        edition, live = self._live.get(look.session_id, (0, None))
+        if live is None or (edition, live.upto) != (look.state.edition, look.state.last_seq):
+            live = LiveSearch.of(look.state.messages, upto=look.state.last_seq, before=live)
+            self._live[look.session_id] = look.state.edition, live
             while len(self._live) > 32:
                 del self._live[next(iter(self._live))]
         return FoundTalk(hits=live.search(query, limit=limit), degraded=unreadable(look.session.log))

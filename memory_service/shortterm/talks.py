@@ -20,6 +20,7 @@ from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.overrides import numbers_of
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.messages import Message, read_sent, text_of, to_anthropic, to_mistral, to_openai
+from memory_service.receipts import Receipts
 from memory_service.session_schemas import SessionChanges
 from memory_service.sessions.foreign import foreign_messages, unreadable
 from memory_service.sessions.records import (
@@ -52,8 +53,9 @@ _KEYED_ATTEMPTS = 16
 class Talks:
     """What is said in the sessions of one workspace."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, receipts: Receipts) -> None:
         self._bench = bench
+        self._receipts = receipts
 
     def create(
         self,
@@ -135,7 +137,8 @@ class Talks:
         Raises:
             NotFound: There is no such session.
         """
-        self._bench.deleted(session_id)
+        # What it was asked for last stands in its receipts.
+        self._bench.deleted(session_id, first=lambda: self._receipts.erase(session_id))
         engine = self._bench.engine
         kept = engine.forget(session_id) if engine else ()
         return (*self._bench.longterm.forget_session(session_id), *kept)
