@@ -24,6 +24,7 @@ from memory_service.compaction.summary import Reading, SummaryRequest
 from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
 from memory_service.secrets import redacted
 from memory_service.sessions.records import Json
+from memory_service.text.frames import escaped, visible
 
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)
 _HANDLE = re.compile(r"log:\d+(?:[-–#]\d+)*")
@@ -94,8 +95,9 @@ def audited(
     # The numbers of messages ground no number of the summary.
     inserted = [_HANDLE.sub("", text) for text in reading.inserted]
     beside = [entry["text"] for entry in request.ledger]
-    carried = SourceText(summary_text, *beside)
-    source = SourceText(*_source_texts(messages, request), *pins, *inserted, days=_days(messages))
+    # Whoever wrote the summary read the messages without what nobody sees, and quotes frames of ours as entities.
+    carried = SourceText(*map(escaped, (summary_text, *beside)))
+    source = SourceText(*map(visible, _source_texts(messages, request)), *pins, *inserted, days=_days(messages))
     missing_headings, empty_headings = _checked_headings(summary_text, headings)
     return Audit(
         missing=tuple(found.text for found in _important(read, top) if not carried.holds(found)),
@@ -103,7 +105,7 @@ def audited(
         missing_headings=missing_headings,
         empty_headings=empty_headings,
         flagged=tuple(claim for claim in claims_of(summary_text) if not is_granted(claim, request)),
-        unquoted=tuple(rule for rule in _rules(read) if not carried.holds(_as_quote(rule))),
+        unquoted=tuple(rule for rule in _rules(read) if not carried.holds(_as_quote(escaped(rule)))),
         unpinned=tuple(pin for pin in pins if pin.strip() not in summary_text),
     )
 
@@ -206,7 +208,7 @@ def _important(messages: Sequence[Numbered], top: int) -> list[Identifier]:
     first: dict[str, Identifier] = {}
     for at, message in enumerate(messages, 1):
         weight = {"user": 3.0, "assistant": 1.0}.get(message.message["role"], 0.25)
-        for found in _distinct(redacted(text_of(message.message)[:12_000])):
+        for found in _distinct(redacted(visible(text_of(message.message)[:12_000]))):
             scores[found.text] = scores.get(found.text, 0.0) + weight * (1 + at / len(messages))
             first.setdefault(found.text, found)
     best = sorted(scores, key=lambda text: -scores[text])[: max(top, 0)]

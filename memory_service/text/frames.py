@@ -52,7 +52,7 @@ _FIRST = re.compile(
     re.IGNORECASE,
 )
 _REST = re.compile(r"[\s/／\\!！?？]*+([^<＜﹤\[［【&]{0,400})")
-_ENTITIES = {"tag": "&lt;", "line": "&#91;"}
+_ENTITIES = {"tag": "&lt;", "line": "&lsqb;"}
 # Letters of other alphabets that look like ours.
 _LOOKALIKES = str.maketrans("аеіјорсутхԁһԛԝѕոαεικνορυ", "aeijopcytxdhqwsnaeikvopu")
 
