@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from indexer.documents.greetings import greeted_name
 from indexer.documents.logs import Logs
 from indexer.documents.splitter import Splitter
 from indexer.documents.transcripts import is_known_log
@@ -322,8 +323,14 @@ def _batches(portions: Iterator[_Portion], batch_texts: int) -> Iterator[list[_P
 
 def _new_passage(ordinal: int, passage: Passage, vectors: dict[bytes, bytes]) -> NewPassage:
     hashed = text_hash(passage.text)
-    terms = passage_terms(passage)
-    return NewPassage(ordinal=ordinal, passage=passage, text_hash=hashed, terms=terms, vector=vectors.get(hashed))
+    return NewPassage(
+        ordinal=ordinal,
+        passage=passage,
+        text_hash=hashed,
+        terms=passage_terms(passage),
+        vector=vectors.get(hashed),
+        greeted=greeted_name(passage.text),
+    )
 
 
 def _state(content: Content, before: FileState | None) -> FileState:

@@ -36,6 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.embeddings.provider_errors",
         "indexer.embeddings.vocabulary",
         "indexer.engine",
+        "indexer.engine.greetings",
         "indexer.errors",
         "indexer.files",
         "indexer.files.events",
@@ -48,6 +49,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     (
         "indexer.documents.blocks",
+        "indexer.documents.greetings",
         "indexer.embeddings.base",
         "indexer.embeddings.model_folder",
         "indexer.engine.corpus",

@@ -63,7 +63,12 @@ NOBODY = Named()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Word:
-    """A word of a question; `marked` where a capital shows that it is a name, and not how a sentence begins."""
+    """A word of a question.
+
+    Attributes:
+        capital: Whether it has one, or no word of the question has: many write all in lower case.
+        marked: Whether its capital shows that it is a name, and not how a sentence begins.
+    """
 
     folded: str
     capital: bool
@@ -91,25 +96,27 @@ def named_speakers(
     whole = _whole(speakers, question, words)
     taken = {part for label in whole for part in _WORD.findall(fold(speakers[label]))}
     found, used = set(whole), set(taken)
-    parts = _parts(speakers)
+    parts, greeted = _parts(speakers), greeted or {}
     for word in words:
         if word.folded in taken:
             continue
-        meant = _meant(word, parts, occurs, greeted or {})
+        meant = _meant(word, parts, occurs, greeted)
         if meant:
             found |= meant
             used.add(word.folded)
     if has_unspaced(question):
         found |= _han_parts(speakers, question, whole)
+        found |= _han_greeted(greeted, question)
     return Named(labels=frozenset(found), words=frozenset(used))
 
 
 def _words(question: str) -> Iterator[_Word]:
+    plain = question.islower()
     for match in _WORD.finditer(question):
         capital = match[0][0].isupper()
         opening = _OPENING.search(question, 0, match.start()) is not None
         genitive = _GENITIVE.match(question, match.end()) is not None
-        yield _Word(folded=fold(match[0]), capital=capital, marked=capital and (genitive or not opening))
+        yield _Word(folded=fold(match[0]), capital=capital or plain, marked=capital and (genitive or not opening))
 
 
 def _whole(speakers: Mapping[int, str], question: str, words: list[_Word]) -> set[int]:
@@ -151,7 +158,7 @@ def _meant(
     occurs: Callable[[str], bool],
     greeted: Mapping[str, frozenset[int]],
 ) -> frozenset[int]:
-    exact = parts.get(word.folded) or greeted.get(word.folded)
+    exact = parts.get(word.folded) or (greeted.get(word.folded) if word.capital else None)
     if exact:
         return exact if word.folded not in _WORDS or word.marked else frozenset()
     if not word.marked or word.folded in _WORDS or len(word.folded) < 3:
@@ -180,6 +187,12 @@ def _han_parts(speakers: Mapping[int, str], question: str, whole: set[int]) -> s
     return {
         label for label, name in speakers.items() if label not in whole and _is_han_name(name) and _has_part(name, rest)
     }
+
+
+def _han_greeted(greeted: Mapping[str, frozenset[int]], question: str) -> set[int]:
+    """The speakers of whom a name that they are greeted by stands in the question."""
+    names = (name for name in greeted if has_unspaced(name) and name not in _HAN_WORDS and name in question)
+    return {label for name in names for label in greeted[name]}
 
 
 def _is_han_name(name: str) -> bool:

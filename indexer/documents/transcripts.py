@@ -32,7 +32,7 @@ from indexer.documents.stamps import leading_stamp
 from indexer.types import Passage
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
-RULES = "transcripts-4"
+RULES = "transcripts-5"
 
 # Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
 RESULT_HEAD_CHARS = 5_000
@@ -64,7 +64,7 @@ class Carried:
         day: The day of the last passage.
         stated: The day that a message last began with, and when that was said.
         asked: Whether the last passage asks something.
-        speakers: How many messages begin with each name.
+        speakers: How many messages each name has, in the field `name` or at their beginning.
     """
 
     size_bytes: int = 0
@@ -113,12 +113,18 @@ def grown_transcript(raw: bytes, carried: Carried) -> Transcript | None:
 
 
 class _Said(NamedTuple):
-    """A message as its line holds it; `speaks` if it is more than calls of tools and what they answer."""
+    """A message as its line holds it.
+
+    Attributes:
+        speaks: Whether it is more than calls of tools and what they answer.
+        name: Who speaks, as the message's `name` says; empty if it has none.
+    """
 
     seq: int
     ts: str
     text: str
     speaks: bool
+    name: str = ""
 
 
 def _read(raw: bytes, carried: Carried) -> _Reading:
@@ -207,7 +213,7 @@ class _Reading:
     def _take(self, said: _Said) -> None:
         stamp = leading_stamp(said.text) if said.speaks else None
         behind = stamp.end if stamp else 0
-        label = speaker(said.text[behind : behind + _NAME_CHARS]) if said.speaks else None
+        label = (said.name or speaker(said.text[behind : behind + _NAME_CHARS])) if said.speaks else None
         if label is not None:
             self.speakers[label] += 1
         day = self._dated(_moment(said.ts), stamp.day if stamp else None)
@@ -287,11 +293,16 @@ def _said(seq: int, ts: str, fields: dict[str, object]) -> _Said:
         case "user" | "assistant":
             spoken, quiet = _spoken(message.get("content")), _results(message.get("content"))
             words = "\n".join((*quiet, *spoken, *_calls(message)))
-            return _Said(seq, ts, _cleaned(words), bool(spoken))
+            return _Said(seq, ts, _cleaned(words), bool(spoken), _name(message.get("name")))
         case "tool":
             return _Said(seq, ts, _cleaned(_answer(message.get("content"))), False)
         case _:
             return _Said(seq, ts, "", False)
+
+
+def _name(given: object) -> str:
+    """Who speaks, as the field `name` of a message says; empty if it says nothing."""
+    return " ".join(_cleaned(given).split()) if isinstance(given, str) and len(given) <= _NAME_CHARS else ""
 
 
 def _parts(content: object) -> list[Mapping[str, object]]:

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.engine.greetings import Greetings, find_greetings
 from indexer.types import EVERGREEN, Source
 
 Ints = NDArray[np.int64]
@@ -41,7 +42,7 @@ class CorpusFile:
     file: int = 0
 
 
-COLUMNS = ("key", "chars", "length", "day", "cues", "label", "opens_section", "start_line", "end_line")
+COLUMNS = ("key", "chars", "length", "day", "cues", "label", "greeted", "opens_section", "start_line", "end_line")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ class Corpus:
 
     Attributes:
         revision: The store's revision that this shows.
-        label_names: Names that `labels` counts in, by the store's number of the label.
+        label_names: Names that `labels` and `greeted` count in, by the store's number of the label.
         generation: Which making of the index this shows.
         since: Only files that were written after this revision are in it.
     """
@@ -103,6 +104,11 @@ class Corpus:
         return self._columns["label"]
 
     @cached_property
+    def greeted(self) -> Ints:
+        """Number of the name that each passage begins by greeting; 0 for none."""
+        return self._columns["greeted"]
+
+    @cached_property
     def start_lines(self) -> Ints:
         """First line of each passage."""
         return self._columns["start_line"]
@@ -131,6 +137,12 @@ class Corpus:
     def speakers(self) -> dict[int, str]:
         """Names of the labels that occur, by number."""
         return {int(label): self.label_names[int(label)] for label in np.unique(self.labels) if label}
+
+    @cached_property
+    def greetings(self) -> Greetings:
+        """Who greets whom by which name."""
+        starts = np.cumsum([0, *(len(file.table) for file in self.files)])
+        return find_greetings(starts, self.labels, self.greeted)
 
     @cached_property
     def row_of(self) -> tuple[Ints, Ints]:

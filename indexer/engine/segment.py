@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from indexer.engine.bm25 import RangeStatistics, TextStatistics
 from indexer.engine.codes import Codes
 from indexer.engine.corpus import Ints, Mask
+from indexer.engine.greetings import Greetings, find_greetings
 from indexer.engine.postings import Found, Postings
 from indexer.engine.shortlist import Surroundings
 from indexer.types import EVERGREEN, SearchFilter, Source
@@ -77,6 +78,7 @@ class Segment:
     days: NDArray[np.int32]
     cues: Small
     labels: NDArray[np.uint16] | NDArray[np.int64]
+    greeted: NDArray[np.uint16] | NDArray[np.int64]
     start_lines: NDArray[np.int32]
     end_lines: NDArray[np.int32]
     totals: Running
@@ -115,6 +117,11 @@ class Segment:
         for position in known.tolist():
             mask[self.starts[position] : self.starts[position + 1]] = False
         return mask
+
+    @cached_property
+    def greetings(self) -> Greetings:
+        """Who greets whom by which name."""
+        return find_greetings(self.starts, self.labels, self.greeted)
 
     def around(self, known: TextStatistics) -> Surroundings:
         """How its rows stand to each other, by the statistics of all parts of the index."""

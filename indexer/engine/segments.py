@@ -30,10 +30,10 @@ from indexer.traffic import TRAFFIC
 from indexer.types import Source, shown
 
 SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")
-_FORMAT = "2"
+_FORMAT = "3"
 # Where the steps of each kind of range begin among the bits of a row, and how many each side of it has.
 _REACHES = {"pairs": (0, 1), "triples": (2, 1), "windows": (4, 3)}
-_ROW_COLUMNS = ("key_offsets", "days", "cues", "labels", "start_lines", "end_lines", "sections", "steps")
+_ROW_COLUMNS = ("key_offsets", "days", "cues", "labels", "greeted", "start_lines", "end_lines", "sections", "steps")
 # What the coder is fitted to: some thousands of vectors, not all of one file.
 _FITTED_CHUNKS = 8
 # How long an erasure waits for a packing that began before it.
@@ -200,6 +200,7 @@ def _columns(corpus: Corpus) -> dict[str, Array]:
         "days": corpus.days.astype(np.int32),
         "cues": corpus.cues.astype(np.uint8),
         "labels": _small(corpus.labels, np.uint16),
+        "greeted": _small(corpus.greeted, np.uint16),
         "start_lines": corpus.start_lines.astype(np.int32),
         "end_lines": corpus.end_lines.astype(np.int32),
         "totals": _small(corpus.totals, np.int32),
@@ -302,6 +303,7 @@ def _segment(pack: Pack) -> Segment:
         days=arrays["days"],
         cues=arrays["cues"],
         labels=arrays["labels"],
+        greeted=arrays["greeted"],
         start_lines=arrays["start_lines"],
         end_lines=arrays["end_lines"],
         sections=arrays["sections"],

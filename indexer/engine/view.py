@@ -6,7 +6,10 @@ Invariants: a passage is in the corpus or stands in the packed segment, never in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 
+from indexer.documents.greetings import greeted_speakers
 from indexer.engine.corpus import Corpus, Mask
 from indexer.engine.matrix import Matrix
 from indexer.engine.recent import Recent
@@ -28,7 +31,7 @@ class Packed:
     recent: Recent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
     """What one search reads: a store within a read, and what of it is in memory.
 
@@ -54,3 +57,10 @@ class View:
             return self.corpus.speakers
         names, occurring = self.corpus.label_names, {*self.corpus.speakers, *self.packed.segment.speakers}
         return {label: names[label] for label in occurring if label in names}
+
+    @cached_property
+    def greeted(self) -> dict[str, frozenset[int]]:
+        """Names, folded, that speakers are greeted by, and the numbers of the labels of those speakers."""
+        names = self.corpus.label_names
+        packed = self.packed.segment.greetings.named(names, self.packed.standing) if self.packed else ()
+        return greeted_speakers(chain(packed, self.corpus.greetings.named(names)))

@@ -79,7 +79,7 @@ def find_named(view: View, question: str, words: Words) -> Named:
     def occurs(word: str) -> bool:
         return not known or not known.isdisjoint(analysis.index_terms(word))
 
-    return named_speakers(view.speakers, question, occurs=occurs)
+    return named_speakers(view.speakers, question, occurs=occurs, greeted=view.greeted)
 
 
 def vector_text(question: str, words: Words, view: View, reads: Callable[[str], bool], named: Named = NOBODY) -> str:

@@ -87,13 +87,14 @@ class StoredPassage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPassage:
-    """A passage to store: its place among the passages of the file, its terms and its vector."""
+    """A passage to store: its place among the passages of the file, its terms, its vector, and whom it greets."""
 
     ordinal: int
     passage: Passage
     text_hash: bytes
     terms: tuple[str, ...]
     vector: bytes | None
+    greeted: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 from indexer.engine.corpus import CorpusFile, Ints
 from indexer.types import Cue, Passage, SearchFilter
 
-SCHEMA = 3
+SCHEMA = 4
 
 # Small chunks make reading one vector cheaper (8 µs, with 64 rows a chunk 15, with 1,024 130) and a scan no slower;
 # secure-delete takes a removed term out of the full-text index at once instead of at the next merge.
@@ -35,11 +35,13 @@ TABLES = """
         key INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, ordinal INTEGER NOT NULL,
         start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, text TEXT NOT NULL, heading TEXT NOT NULL,
         opens_section INTEGER NOT NULL, day INTEGER NOT NULL, label INTEGER NOT NULL, cues INTEGER NOT NULL,
-        chars INTEGER NOT NULL, length INTEGER NOT NULL, text_hash BLOB NOT NULL, embedded INTEGER NOT NULL);
+        greeted INTEGER NOT NULL, chars INTEGER NOT NULL, length INTEGER NOT NULL, text_hash BLOB NOT NULL,
+        embedded INTEGER NOT NULL);
     CREATE INDEX passages_file ON passages (file, ordinal);
     CREATE INDEX passages_text ON passages (text_hash) WHERE embedded;
     CREATE INDEX passages_unembedded ON passages (file) WHERE NOT embedded;
     CREATE INDEX passages_label ON passages (label) WHERE label > 0;
+    CREATE INDEX passages_greeted ON passages (greeted) WHERE greeted > 0;
     CREATE VIRTUAL TABLE terms USING fts5 (body, content='', tokenize='ascii');
     INSERT INTO terms (terms, rank) VALUES ('secure-delete', 1);
     CREATE VIRTUAL TABLE postings USING fts5vocab (terms, instance);

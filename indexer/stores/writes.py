@@ -7,13 +7,12 @@ passage goes into, and out of, every table together.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from indexer.stores.base import FileState, FileWrite, NewPassage
 from indexer.stores.tables import STATE_COLUMNS, titles_of
-from indexer.types import Passage
 
 if TYPE_CHECKING:
     from indexer.stores.database import Database
@@ -23,7 +22,7 @@ _OLD_FILE = f"UPDATE files SET ({STATE_COLUMNS}, stat) = (?,?,?,?,?,?,?,?,?,?,?)
 # What is known of a file changed, and none of its passages: nobody has to look at them again.
 _SAME_FILE = f"UPDATE files SET ({STATE_COLUMNS}, stat) = (?,?,?,?,?,?,?,?,?,revision,?) WHERE file = ?"
 _NEW_PASSAGE = """INSERT INTO passages (key, file, ordinal, start_line, end_line, text, heading, opens_section, day,
-    label, cues, chars, length, text_hash, embedded) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
+    label, cues, greeted, chars, length, text_hash, embedded) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
 _MOVED_PASSAGE = """UPDATE passages SET ordinal = ?, start_line = ?, end_line = ?, heading = ?, opens_section = ?,
     cues = ?, label = ? WHERE key = ?"""
 
@@ -110,10 +109,7 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
         files,
         revision,
     )
-    passages = chain.from_iterable(
-        chain((moved[2] for moved in write.moved), (new.passage for new in write.inserted)) for write, _ in there
-    )
-    labels = _labels(database, passages)
+    labels = _labels(database, chain.from_iterable(_names(write) for write, _ in there))
     database.run_many(
         _MOVED_PASSAGE,
         [
@@ -155,7 +151,8 @@ def _insert_passages(
         passages.append(
             (
                 key, file, new.ordinal, p.start_line, p.end_line, p.text, titles_of(p), p.opens_section, day,
-                labels[p.label], int(p.cues), len(p.text), len(new.terms), new.text_hash, new.vector is not None,
+                labels[p.label], int(p.cues), labels[new.greeted or None], len(p.text), len(new.terms), new.text_hash,
+                new.vector is not None,
             )
         )  # fmt: skip
         terms.append((key, " ".join(new.terms)))
@@ -183,9 +180,17 @@ def _remove_passages(database: Database, removed: Sequence[tuple[int, tuple[str,
     database.run(f"DELETE FROM passages WHERE {among}", (keys,))
 
 
-def _labels(database: Database, passages: Iterable[Passage]) -> dict[str | None, int]:
-    """The number of each label that occurs; 0 for none. Those that are new are stored."""
-    names = list(dict.fromkeys(passage.label for passage in passages if passage.label is not None))
+def _names(write: FileWrite) -> Iterator[str | None]:
+    """Who speaks in a file's passages, and who is greeted."""
+    yield from (passage.label for _, _, passage in write.moved)
+    for new in write.inserted:
+        yield new.passage.label
+        yield new.greeted or None
+
+
+def _labels(database: Database, wanted: Iterable[str | None]) -> dict[str | None, int]:
+    """The number of each name that occurs; 0 for none. Those that are new are stored."""
+    names = [name for name in dict.fromkeys(wanted) if name is not None]
     if not names:
         return {None: 0}
     database.run_many("INSERT OR IGNORE INTO labels (name) VALUES (?)", [(name,) for name in names])
@@ -196,7 +201,8 @@ def _labels(database: Database, passages: Iterable[Passage]) -> dict[str | None,
 def _forget_labels(database: Database) -> None:
     database.run(
         """DELETE FROM labels
-           WHERE NOT EXISTS (SELECT 1 FROM passages p WHERE p.label = labels.label AND p.label > 0)"""
+           WHERE NOT EXISTS (SELECT 1 FROM passages p WHERE p.label = labels.label AND p.label > 0)
+             AND NOT EXISTS (SELECT 1 FROM passages p WHERE p.greeted = labels.label AND p.greeted > 0)"""
     )
 
 

@@ -37,6 +37,7 @@ def corpus_of(rows: list[Row], *, paths: list[str] | None = None, names: dict[in
         "day": [row.date.toordinal() if row.date else 0 for row in rows],
         "cues": [row.cues for row in rows],
         "label": [row.label for row in rows],
+        "greeted": [0] * len(rows),
         "opens_section": [int(row.opens) for row in rows],
         "start_line": list(range(1, len(rows) + 1)),
         "end_line": list(range(1, len(rows) + 1)),

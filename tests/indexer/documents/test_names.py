@@ -86,3 +86,18 @@ def test_a_name_that_somebody_is_greeted_by() -> None:
 def test_the_words_that_name_are_told() -> None:
     named = named_speakers(TALK, "Where did Fahim go with Anna?")
     assert named.words == {"fahim", "anna"}
+
+
+def test_a_name_by_greeting_is_written_as_a_name_or_all_is_small() -> None:
+    greeted = {"joy": {1}, "bear": {1}, "小鱼": {1}}
+    speakers = {1: "Emi", 2: "Elise"}
+    for question, named in (
+        ("Where does Bear work?", {1}),
+        ("where does bear work?", {1}),
+        ("Which bear did Elise see?", {2}),
+        ("Where does Joy work?", {1}),
+        ("what joy is that", set()),
+        ("小鱼在哪里上班", {1}),
+        ("Where does Baer work?", {1}),
+    ):
+        assert of(speakers, question, greeted=greeted) == named, question

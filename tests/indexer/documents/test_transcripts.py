@@ -168,6 +168,22 @@ def dates(*contents: str) -> list[str]:
     return [str(p.date) for p in split_transcript(log_of(*turns(*contents)))]
 
 
+def test_the_name_of_a_message_is_its_speaker() -> None:
+    said = [
+        ("hi", "Emi"),
+        ("Note: tea", "Elise"),
+        ("Emi: x", "Elise"),
+        ("y", " Emi\nKay "),
+        ("z", "Emi"),
+        ("a", "b" * 65),
+    ]
+    log = log_of(
+        *(message(text, name=name) for text, name in said), message("b", name=7), message("c", "tool", name="Emi")
+    )
+    assert [p.label for p in split_transcript(log)] == ["Emi", "Elise", "Elise", None, "Emi", None, None, None]
+    assert split_transcript(log)[0].text == "hi"
+
+
 def test_a_date_that_is_said_holds_until_another() -> None:
     assert dates("hi", "[Monday 8 May 2023, 13:56] Anna: hi", "Ben: hello", "2023-05-09 Anna: hm", "Ben: yes") == [
         "2026-11-20", "2023-05-08", "2023-05-08", "2023-05-09", "2023-05-09",

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from indexer.documents.greetings import greeted_name
 from indexer.errors import StoreReplaced
 from indexer.plan import passage_terms, text_hash
 from indexer.stores.base import Changes, FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written
@@ -69,7 +70,12 @@ def passage(text: str, *, date: dt.date | None = None, label: str | None = None,
 def new(at: int, made: Passage, *, embedded: bool = True) -> NewPassage:
     vector = EMBEDDER.embed_query(made.text).astype("<f4").tobytes() if embedded else None
     return NewPassage(
-        ordinal=at, passage=made, text_hash=text_hash(made.text), terms=passage_terms(made), vector=vector
+        ordinal=at,
+        passage=made,
+        text_hash=text_hash(made.text),
+        terms=passage_terms(made),
+        vector=vector,
+        greeted=greeted_name(made.text),
     )
 
 
@@ -342,8 +348,9 @@ def test_a_moved_passage_keeps_its_key_and_its_vector(store: IndexStore) -> None
 
 
 def test_a_removed_file_is_gone(store: IndexStore) -> None:
-    put(store, "memory/a.md", [passage("Ann speaks", label="Ann")])
+    put(store, "memory/a.md", [passage("Ann speaks", label="Ann"), passage("Ann: Hey Kate!", label="Ann")])
     put(store, "memory/b.md", ["other"])
+    assert sorted(store.corpus(None).label_names.values()) == ["Ann", "kate"]
     store.write([removal(store, "memory/a.md")])
     assert set(store.file_states()) == {"memory/b.md"}
     assert store.known_passages("memory/a.md") == []
