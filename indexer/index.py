@@ -361,6 +361,8 @@ class Index:
 
     def passages_of(self, paths: Collection[str]) -> tuple[KnownPassage, ...]:
         """What the index holds of some files."""
+        if self.is_missing:
+            return ()
         with self._store.reading():
             return tuple(known for path in paths for known in self._store.known_passages(path))
 

@@ -61,9 +61,10 @@ def erased(view: View, before: Sequence[KnownPassage], after: Collection[int]) -
     terms = sorted({term for known in gone for term in passage_terms(known.passage)})
     found = {
         "rows": bool(view.store.passages(keys.tolist())),
-        "full text": any(np.isin(posting.keys, keys).any() for posting in view.store.postings(terms)),
+        "full text": view.store.found_by_terms(keys.tolist(), terms),
     }
-    if view.matrix is not None:
+    made = view.store.fingerprint()
+    if made is not None and made.dimensions:
         found["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
     if view.packed:
         segment = view.packed.segment

@@ -11,6 +11,7 @@ from indexer import FileFailure as IndexFailure
 from indexer import Fingerprint, Hit, IndexStatus, RebuildState, SyncPlan, SyncReport
 from indexer import SearchResults as Found
 from indexer.files.watch import WatchState
+from indexer.types import ErasedPassages
 from memory_service import schemas
 from memory_service.config import Settings
 from memory_service.context import Context, Receipt, ReceiptItem
@@ -82,15 +83,27 @@ def context(made: Context, *, system_prompt: str, fusion: str) -> schemas.Contex
     )
 
 
+def erased(found: ErasedPassages | None) -> schemas.Erased | None:
+    """What a look for something erased shows."""
+    if found is None:
+        return None
+    checked = [place for place in found.checked if place not in found.left]
+    return schemas.Erased(passages=found.passages, checked=checked)
+
+
+def erased_line(found: ErasedPassages | None) -> str:
+    """The same for a person."""
+    proof = erased(found)
+    if proof is None:
+        return "the index could not be read, so nothing was looked for"
+    passages = f"{proof.passages} passage{'' if proof.passages == 1 else 's'}"
+    return f"erased {passages}; looked for in {', '.join(proof.checked)}: nothing left"
+
+
 def forgotten(gone: ForgottenMemory, degraded: Iterable[str]) -> schemas.ForgottenMemory:
     """An entry that was erased, and where it was looked for afterwards."""
-    erased = gone.erased
-    checked = [place for place in erased.checked if place not in erased.left] if erased else []
     return schemas.ForgottenMemory(
-        memory_id=gone.memory_id,
-        path=gone.path,
-        erased=schemas.Erased(passages=erased.passages, checked=checked) if erased else None,
-        degraded=list(degraded),
+        memory_id=gone.memory_id, path=gone.path, erased=erased(gone.erased), degraded=list(degraded)
     )
 
 

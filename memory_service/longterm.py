@@ -28,6 +28,8 @@ from indexer import (
     SyncReport,
 )
 from indexer.files.sources import is_session_path
+from indexer.stores.base import KnownPassage
+from indexer.types import ErasedPassages
 from memory_service.errors import InvalidRequest
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 from memory_service.schemas import Order
@@ -294,26 +296,17 @@ class LongTermMemory:
             return etag, [f"index: {path} is being indexed ({len(text):,} characters). Ask again in a moment."]
         return etag, [outcome] if outcome else []
 
-    def delete(self, path: str) -> list[str]:
-        """Erase a file from disk and index. Returns what of that failed after it was gone from disk."""
+    def delete(self, path: str) -> tuple[ErasedPassages | None, list[str]]:
+        """Erase a file from disk and index. Returns what a look for it shows, and what failed after it was gone."""
+        before = self._held([path])
         self.files.delete(path)
-        return self._erase([path])
+        return self._erased([path], before, lambda: self.files.exists(path))
 
     def forget(self, memory_id: str) -> tuple[ForgottenMemory, list[str]]:
         """Erase an entry from all files that hold it and from the index."""
         gone = self.files.forget(memory_id)
-        try:
-            before = self.index.passages_of(gone.paths)
-            missing = self._erase(gone.paths)
-            erased = self.index.erased(before, gone.paths)
-            left = (*(["files"] if self.files.has_entry(memory_id, gone.paths) else ()), *erased.left)
-            erased = replace(erased, checked=("files", *erased.checked), left=left)
-        except IndexerError as error:
-            return gone, [f"index: {error}"]
-        if left:
-            missing.append(
-                f"index: what was erased is still in {' and '.join(left)}. Run `memory-service reindex --full`."
-            )
+        before = self._held(gone.paths)
+        erased, missing = self._erased(gone.paths, before, lambda: self.files.has_entry(memory_id, gone.paths))
         return replace(gone, erased=erased), missing
 
     def note_session(self, session_id: str) -> None:
@@ -333,11 +326,24 @@ class LongTermMemory:
                 del self._ready[next(iter(self._ready))]
         return [outcome] if outcome else []
 
-    def forget_session(self, session_id: str) -> list[str]:
-        """Take a session that was deleted out of the index."""
+    def forget_session(
+        self, session_id: str, delete: Callable[[], None], in_files: Callable[[], bool]
+    ) -> tuple[ErasedPassages | None, list[str]]:
+        """Erase a session from disk and index.
+
+        Args:
+            session_id: The session.
+            delete: Erases its files.
+            in_files: Whether one of them is there.
+
+        Returns:
+            What a look for it shows, and what failed after it was gone from disk.
+        """
         path = session_path(session_id)
+        before = self._held([path])
+        delete()
         self._ready.pop(path, None)
-        return self._erase([path])
+        return self._erased([path], before, in_files)
 
     def search(
         self,
@@ -512,13 +518,31 @@ class LongTermMemory:
         self._heal_again = time.monotonic() + pause
         return self._unhealed
 
-    def _erase(self, paths: Collection[str]) -> list[str]:
+    def _held(self, paths: Collection[str]) -> tuple[KnownPassage, ...] | None:
+        """What the index holds of some files; None if it cannot be read."""
+        try:
+            return self.index.passages_of(paths)
+        except IndexerError:
+            # It says why when it is brought up to date.
+            return None
+
+    def _erased(
+        self, paths: Collection[str], before: Collection[KnownPassage] | None, in_files: Callable[[], bool]
+    ) -> tuple[ErasedPassages | None, list[str]]:
+        """Take what is gone from files out of the index, and look for it; what a look shows, and what failed."""
         missing = self._refresh(paths)
         try:
             self.index.scrub()
+            found = self.index.erased(before, paths) if before is not None else None
         except IndexerError as error:
-            missing.append(f"index: {error}")
-        return missing
+            return None, [*missing, f"index: {error}"]
+        if found is None:
+            return None, missing
+        left = (*(["files"] if in_files() else ()), *found.left)
+        if left:
+            where = " and ".join(left)
+            missing.append(f"index: what was erased is still in {where}. Run `memory-service reindex --full`.")
+        return replace(found, checked=("files", *found.checked), left=left), missing
 
     def _known(self, facts: Sequence[Fact]) -> tuple[set[int], list[str]]:
         """Which of some facts a memory states, by place; and what kept others from being found."""

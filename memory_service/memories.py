@@ -229,6 +229,10 @@ class MemoryFiles:
             return None
         return MemoryFile(path=path, bytes=reader.size_bytes, lines=lines, modified_at=modified_at, etag=reader.etag)
 
+    def exists(self, path: str) -> bool:
+        """Whether there is a file of this name, even one that cannot be read."""
+        return os.path.lexists(resolve(self._folder, path))
+
     def has_entry(self, memory_id: str, paths: Iterable[str]) -> bool:
         """Whether one of some files has the comment of an entry."""
         return any(self._holds(path, f"memory id={memory_id}".encode()) for path in paths)

@@ -135,7 +135,7 @@ class FileWrite(Request):
 
 
 class WrittenFile(Answer):
-    """A file that was written or erased."""
+    """A file that was written."""
 
     path: str
     etag: str | None = None
@@ -147,6 +147,14 @@ class Erased(Answer):
 
     passages: int = Field(description="How many passages are gone.")
     checked: list[str] = Field(description="Where they were looked for and not found.")
+
+
+class ErasedFile(Answer):
+    """A file that was erased, from the disk and from the index."""
+
+    path: str
+    erased: Erased | None = Field(default=None, description="None where the index could not be read.")
+    degraded: Degraded = []
 
 
 class ForgottenMemory(Answer):

@@ -28,6 +28,7 @@ from indexer import (
 )
 from indexer.files.sources import EXTRA_MARK, is_session_path
 from indexer.files.watch import WatchState
+from indexer.types import ErasedPassages
 from memory_service.benchmark import Benchmark, measure
 from memory_service.config import Settings, load_settings
 from memory_service.context import Context, Receipt, build_context
@@ -152,10 +153,10 @@ class MemoryService:
         )
         return Done(value=etag, degraded=tuple(missing))
 
-    def delete_file(self, workspace: str, path: str) -> Done[str]:
-        """Erase a file from disk and index; gives its path."""
-        checked = memory_path(path)
-        return Done(value=checked, degraded=tuple(self._workspaces.memory(workspace).delete(checked)))
+    def delete_file(self, workspace: str, path: str) -> Done[ErasedPassages | None]:
+        """Erase a file from disk and index, and look for it; None where the index could not be read."""
+        erased, missing = self._workspaces.memory(workspace).delete(memory_path(path))
+        return Done(value=erased, degraded=tuple(missing))
 
     def forget(self, workspace: str, memory_id: str) -> Done[ForgottenMemory]:
         """Erase an entry from its file and from the index."""

@@ -23,6 +23,7 @@ from memory_service.messages import to_openai
 from memory_service.session_schemas import (
     AppendedMessages,
     ContextWindow,
+    ErasedSession,
     FoundMessage,
     FoundMessages,
     ListedSession,
@@ -74,6 +75,11 @@ def sessions(found: Iterable[told.ListedSession]) -> Sessions:
         sessions=listed,
         degraded=[f"log: {name} does not end with a record of this service. Read it to see why." for name in unread],
     )
+
+
+def erased(made: told.ErasedSession) -> ErasedSession:
+    """A session that was erased."""
+    return ErasedSession(session_id=made.session_id, erased=answers.erased(made.erased), degraded=list(made.degraded))
 
 
 def appended(made: told.AppendedMessages, missing: Sequence[str] = ()) -> AppendedMessages:

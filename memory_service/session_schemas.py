@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory_service.schemas import SESSION_ID, Answer, Degraded, Request
+from memory_service.schemas import SESSION_ID, Answer, Degraded, Erased, Request
 from memory_service.sessions.records import TRIM_KEEP_LAST
 
 Wire = Literal["openai", "anthropic", "mistral"]
@@ -134,6 +134,7 @@ class ErasedSession(Answer):
     """A session that was erased, from the disk and from the index."""
 
     session_id: str
+    erased: Erased | None = Field(default=None, description="None where the index could not be read.")
     degraded: Degraded = Field(default=[])
 
 

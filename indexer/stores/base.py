@@ -309,6 +309,10 @@ class IndexStore(Protocol):
         """The passages of each term; terms without any are left out."""
         ...
 
+    def found_by_terms(self, keys: Collection[int], terms: Collection[str]) -> bool:
+        """Whether the full text still has one of some terms under one of some keys."""
+        ...
+
     def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
         """Exact nearest neighbours, at most `NEAREST_LIMIT`: keys and cosines, nearest first."""
         ...

@@ -262,6 +262,20 @@ class SqliteStore:
                 found.append(TermPosting(term=term, keys=table[:, 0], counts=table[:, 1]))
         return found
 
+    def found_by_terms(self, keys: Collection[int], terms: Collection[str]) -> bool:
+        """See `IndexStore`."""
+        if not keys or not self._has_tables():
+            return False
+        query = "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid BETWEEN ? AND ?"
+        low, high, wanted = min(keys), max(keys), set(keys)
+        # By FTS5 itself, which skips what lies outside: all postings of a common word would be most of the index.
+        rows = (
+            row
+            for term in terms
+            for row in self._database.rows(query, ('"{}"'.format(term.replace('"', '""')), low, high))
+        )
+        return any(row[0] in wanted for row in rows)
+
     def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
         """See `IndexStore`."""
         # A few more neighbours cost nothing, where a set of all other keys costs as much as half the scan.

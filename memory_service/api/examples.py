@@ -25,12 +25,9 @@ TEXT = schemas.FileText(
     path=_PATH, text=f"- {_TEXT}\n", start_line=5, end_line=5, total_lines=9, next_start_line=6, etag=_ETAG
 )
 WRITTEN = schemas.WrittenFile(path=_PATH, etag=_ETAG)
-ERASED = schemas.WrittenFile(path=_PATH)
-FORGOTTEN = schemas.ForgottenMemory(
-    memory_id="m0123456789ab",
-    path=_PATH,
-    erased=schemas.Erased(passages=1, checked=["files", "rows", "full text", "vectors"]),
-)
+_PROOF = schemas.Erased(passages=1, checked=["files", "rows", "full text", "vectors"])
+ERASED = schemas.ErasedFile(path=_PATH, erased=_PROOF)
+FORGOTTEN = schemas.ForgottenMemory(memory_id="m0123456789ab", path=_PATH, erased=_PROOF)
 RESULTS = schemas.SearchResults(
     results=[
         schemas.SearchResult(

@@ -8,6 +8,7 @@ import json
 from memory_service import compaction_schemas as work
 from memory_service import session_schemas as schemas
 from memory_service.api import examples
+from memory_service.schemas import Erased
 
 _WHEN = dt.datetime(2026, 11, 20, 14, 32, tzinfo=dt.UTC)
 _ID = "support-42"
@@ -44,7 +45,9 @@ SESSION = schemas.Session(
 SESSIONS = schemas.Sessions(
     sessions=[schemas.ListedSession(session_id=_ID, last_activity=_WHEN, last_seq=34, size_bytes=48_211)]
 )
-ERASED = schemas.ErasedSession(session_id=_ID)
+ERASED = schemas.ErasedSession(
+    session_id=_ID, erased=Erased(passages=12, checked=["files", "rows", "full text", "vectors"])
+)
 APPENDED = schemas.AppendedMessages(first_seq=35, last_seq=36, tokens=5_301, source="usage", pressure="ok")
 MESSAGES = schemas.Messages(
     messages=[{"role": "user", "content": _CHECKPOINT}, {"role": "assistant", "content": "Go on."}, MESSAGE]

@@ -71,6 +71,7 @@ def forget(place: Place, memory_id: str) -> None:
         emit_json(answers.forgotten(done.value, done.degraded))
     else:
         click.echo(f"forgotten  {memory_id}  {done.value.path}")
+        click.echo(answers.erased_line(done.value.erased))
     warn(done.degraded)
 
 

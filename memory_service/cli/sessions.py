@@ -131,18 +131,19 @@ def delete(place: Place, session_id: str, yes: bool) -> None:
 
     It asks first. This cannot be taken back.
     """
-    from memory_service.session_schemas import ErasedSession
+    from memory_service import answers, session_answers
 
     with place.sessions() as sessions:
         messages = len(sessions.look(session_id).state.messages) if not yes else 0
         if not yes:
             click.confirm(f"Erase the session {session_id} with {messages} messages?", abort=True, err=True)
-        missing = sessions.talks.delete(session_id)
+        done = sessions.talks.delete(session_id)
     if place.as_json:
-        emit_json(ErasedSession(session_id=session_id, degraded=list(missing)))
+        emit_json(session_answers.erased(done))
     else:
         click.echo(f"deleted  {session_id}")
-    warn(missing)
+        click.echo(answers.erased_line(done.erased))
+    warn(done.degraded)
 
 
 class _InOrder(click.Group):

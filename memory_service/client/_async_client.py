@@ -97,7 +97,7 @@ class AsyncMemoryClient:
         """
         return await self._connection.send(self._calls.put(path, text, etag))
 
-    async def delete(self, path: str) -> schemas.WrittenFile:
+    async def delete(self, path: str) -> schemas.ErasedFile:
         """Erase a file from disk and index."""
         return await self._connection.send(self._calls.delete(path))
 

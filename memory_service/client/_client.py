@@ -97,7 +97,7 @@ class MemoryClient:
         """
         return self._connection.send(self._calls.put(path, text, etag))
 
-    def delete(self, path: str) -> schemas.WrittenFile:
+    def delete(self, path: str) -> schemas.ErasedFile:
         """Erase a file from disk and index."""
         return self._connection.send(self._calls.delete(path))
 

@@ -293,9 +293,9 @@ class Calls(Routes):
             method="PUT", path=f"{self._root}/{_file(path)}", answer=schemas.WrittenFile, body=body, headers=headers
         )
 
-    def delete(self, path: str) -> Call[schemas.WrittenFile]:
+    def delete(self, path: str) -> Call[schemas.ErasedFile]:
         """The call that erases a file."""
-        return self._delete(f"/{_file(path)}", schemas.WrittenFile)
+        return self._delete(f"/{_file(path)}", schemas.ErasedFile)
 
     def forget(self, memory_id: str) -> Call[schemas.ForgottenMemory]:
         """The call that erases an entry."""

@@ -136,6 +136,11 @@ class SessionLogs:
         with self._guard:
             self._logs.pop(session_id, None)
 
+    def has_files(self, session_id: str) -> bool:
+        """Whether the log of a session, or what a trim or a repair put beside it, is there."""
+        name = f"{session_id}{SUFFIX}"
+        return any(file == name or trims.is_aside(file, name) for file in self._names())
+
     def _log(self, session_id: str) -> JsonlLog:
         check_session_id(session_id)
         with self._guard:

@@ -88,4 +88,4 @@ class DefaultEngine:
 
     def forget(self, session_id: str) -> tuple[str, ...]:
         """Erase a session."""
-        return self._sessions.talks.delete(session_id)
+        return self._sessions.talks.delete(session_id).degraded

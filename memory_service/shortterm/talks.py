@@ -42,7 +42,15 @@ from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState
 from memory_service.shortterm.bench import Bench
 from memory_service.shortterm.options import check_settings
-from memory_service.shortterm.told import AppendedMessages, ListedSession, PinnedItem, SessionSummary, Transcript, Wire
+from memory_service.shortterm.told import (
+    AppendedMessages,
+    ErasedSession,
+    ListedSession,
+    PinnedItem,
+    SessionSummary,
+    Transcript,
+    Wire,
+)
 
 MAX_BATCH = 10_000
 MAX_PINS = 64
@@ -131,17 +139,21 @@ class Talks:
             repairs=tuple(repair.message for repair in look.session.log.repairs),
         )
 
-    def delete(self, session_id: str) -> tuple[str, ...]:
-        """Erase a session, from the disk and from the index; gives what of that is still to be done.
+    def delete(self, session_id: str) -> ErasedSession:
+        """Erase a session, from the disk and from the index, and look for it.
 
         Raises:
             NotFound: There is no such session.
         """
-        # What it was asked for last stands in its receipts.
-        self._bench.deleted(session_id, first=lambda: self._receipts.erase(session_id))
-        engine = self._bench.engine
-        kept = engine.forget(session_id) if engine else ()
-        return (*self._bench.longterm.forget_session(session_id), *kept)
+        bench = self._bench
+
+        def delete() -> None:
+            # What it was asked for last stands in its receipts.
+            bench.deleted(session_id, first=lambda: self._receipts.erase(session_id))
+
+        erased, missing = bench.longterm.forget_session(session_id, delete, lambda: bench.logs.has_files(session_id))
+        kept = bench.engine.forget(session_id) if bench.engine else ()
+        return ErasedSession(session_id=session_id, erased=erased, degraded=(*missing, *kept))
 
     def append(
         self,

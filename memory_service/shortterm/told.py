@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from indexer.types import ErasedPassages
 from memory_service.budget import ContextWindow, Pressure
 from memory_service.compaction.overrides import Value
 from memory_service.sessions.records import (
@@ -14,6 +15,20 @@ from memory_service.sessions.records import (
 )
 
 Wire = Literal["openai", "anthropic", "mistral"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedSession:
+    """A session that was erased.
+
+    Attributes:
+        erased: What a look for it shows afterwards; None where the index could not be read.
+        degraded: What is still to be done.
+    """
+
+    session_id: str
+    erased: ErasedPassages | None
+    degraded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

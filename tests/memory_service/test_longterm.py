@@ -244,11 +244,11 @@ def test_what_is_erased_leaves_no_bytes(open_memory: OpenMemory, tmp_path: Path,
         gone, missing = memory.forget(entry.memory_id)
         assert (gone.memory_id, gone.paths) == (entry.memory_id, (entry.path,))
     elif how == "delete":
-        missing = memory.delete(entry.path)
+        _, missing = memory.delete(entry.path)
     else:
         _, missing = memory.write(entry.path, "- nothing\n", if_match="*", if_none_match=False)
         assert texts(memory, "password")[0] != "the password is xyzzyplugh"
-        missing += memory.delete(entry.path)
+        missing += memory.delete(entry.path)[1]
     assert missing == []
     assert [name for name, content in bytes_below(tmp_path).items() if b"xyzzyplugh" in content] == []
     assert not [text for text in texts(memory, "xyzzyplugh") if "xyzzy" in text]

@@ -268,7 +268,8 @@ def test_files_by_hand_and_by_the_service(home: Path) -> None:
         assert (texts(service, "quokka wombats"), done.degraded) == (["two wombats"], ())
         assert service.read_file(W, "MEMORY.md").etag == done.value
         assert [file.path for file in service.list_files(W)] == ["MEMORY.md"]
-        assert service.delete_file(W, "MEMORY.md").value == "MEMORY.md"
+        gone = service.delete_file(W, "MEMORY.md").value
+        assert gone is not None and gone.left == ()
         assert texts(service, "wombats") == []
 
 

@@ -126,11 +126,11 @@ def write_file(
 @router.delete(
     "/memories/{path:path}", summary="Erase a memory file", responses=shown(200, examples.ERASED) | documented(404)
 )
-def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> schemas.WrittenFile:
+def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> schemas.ErasedFile:
     """Erase a file from disk and from the index."""
     done = shared.service.delete_file(workspace, path)
     shared.metrics.missed(done.degraded)
-    return schemas.WrittenFile(path=done.value, degraded=list(done.degraded))
+    return schemas.ErasedFile(path=path, erased=answers.erased(done.value), degraded=list(done.degraded))
 
 
 @router.delete(

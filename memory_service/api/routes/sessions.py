@@ -80,9 +80,9 @@ def change(
 @router.delete("/{session_id}", summary="Erase a session", responses=shown(200, examples.ERASED))
 def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> session_schemas.ErasedSession:
     """Erase its log, what is kept beside it, and its part of the index. Memories that were flushed stay."""
-    missing = shared.service.sessions(workspace).talks.delete(session_id)
-    shared.metrics.missed(missing)
-    return session_schemas.ErasedSession(session_id=session_id, degraded=list(missing))
+    done = shared.service.sessions(workspace).talks.delete(session_id)
+    shared.metrics.missed(done.degraded)
+    return session_answers.erased(done)
 
 
 @router.get("/{session_id}/search", summary="Search a session", responses=shown(200, examples.FOUND))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from indexer.testing import HashEmbedder
@@ -84,6 +85,33 @@ def test_what_another_process_appended_is_found(tmp_path: Path) -> None:
         said(server, "The wombat digs.")
         with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as other:
             assert other.search("default", "wombat").hits[0].passage.text == "The wombat digs."
+
+
+def test_erasing_a_file_or_a_session_tells_where_it_looked(running_server: RunningServer) -> None:
+    http, checked = running_server.http, ["files", "rows", "full text", "vectors"]
+    http.put(
+        f"{W}/memories/memory/keys.md",
+        json={"text": "- The key hangs behind the door.\n- 备用钥匙在花盆下面。\n"},
+        headers={"If-None-Match": "*"},
+    )
+    said(running_server, "The wombat digs.")
+    said(running_server, "袋熊在挖洞。")
+    assert asked(running_server, "wombat")["results"][0]["text"] == "The wombat digs."
+    for place, passages in (("memories/memory/keys.md", 2), ("sessions/talk", 2)):
+        gone = http.delete(f"{W}/{place}").json()
+        assert (gone["erased"], gone["degraded"]) == ({"passages": passages, "checked": checked}, []), place
+    assert asked(running_server, "wombat key 袋熊 钥匙")["results"] == []
+
+
+def test_what_stays_somewhere_is_not_called_gone(running_server: RunningServer) -> None:
+    made = running_server.http.post(f"{W}/memories", json={"text": "The spare key is under the pot."}).json()
+    # As if the removal met other terms than were stored.
+    database = apsw.Connection(str(running_server.home / "default" / "index.sqlite"))
+    database.execute("INSERT INTO terms (rowid, body) SELECT key, 'pot pot spare' FROM passages")
+    database.close()
+    gone = running_server.http.delete(f"{W}/entries/{made['memory_id']}").json()
+    assert gone["erased"]["checked"] == ["files", "rows", "vectors"]
+    assert "still in full text" in gone["degraded"][0]
 
 
 def test_forgetting_tells_where_it_looked(running_server: RunningServer) -> None:

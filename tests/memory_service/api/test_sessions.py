@@ -55,7 +55,11 @@ def test_a_session_is_begun_listed_changed_and_erased(server: RunningServer) -> 
     say(server, [{"role": "user", "content": "x"}], place)
     log = server.home / "default/sessions/first.jsonl"
     assert log.is_file()
-    assert ok(server.http.delete(place)) == {"session_id": "first", "degraded": []}
+    assert ok(server.http.delete(place)) == {
+        "session_id": "first",
+        "erased": {"passages": 0, "checked": ["files", "rows", "full text", "vectors"]},
+        "degraded": [],
+    }
     assert not log.exists()
     refused(server.http.get(place), 404, "not_found")
 

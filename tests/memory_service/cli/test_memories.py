@@ -110,7 +110,10 @@ def test_get_of_a_file_that_cannot_be_had_says_why(cli: CommandLine) -> None:
 def test_forget_erases_from_file_and_index(cli: CommandLine) -> None:
     stored = remembered(cli, "The spare key hangs behind the door.")
     kept = remembered(cli, "The kettle is in the kitchen.")
-    assert cli.ok("forget", stored.memory_id) == f"forgotten  {stored.memory_id}  {stored.path}\n"
+    assert cli.ok("forget", stored.memory_id) == (
+        f"forgotten  {stored.memory_id}  {stored.path}\n"
+        "erased 1 passage; looked for in files, rows, full text: nothing left\n"
+    )
     assert "spare key" not in (cli.workspace / stored.path).read_text("utf-8")
     assert b"spare key" not in (cli.workspace / "index.sqlite").read_bytes()
     assert results(cli, "spare key") == []

@@ -190,7 +190,10 @@ def test_delete_asks_and_erases(cli: CommandLine) -> None:
         assert run.code == 1 and run.out == "" and "with 81 messages?" in run.err
         assert len(log(cli)) == 81
     run = cli.run("sessions", "delete", "support-42", stdin="y\n")
-    assert (run.code, run.out) == (0, "deleted  support-42\n")
+    assert (run.code, run.out) == (
+        0,
+        "deleted  support-42\nerased 0 passages; looked for in files, rows, full text: nothing left\n",
+    )
     assert not list((cli.workspace / "sessions").glob("support-42*"))
     begun(cli)
     erased = cli.run("sessions", "delete", "support-42", "--yes", "--json").answer(session_schemas.ErasedSession)

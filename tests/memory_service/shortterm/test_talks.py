@@ -223,7 +223,7 @@ def test_a_trim_can_be_taken_back(room: Room) -> None:
 
 def test_a_session_is_erased_from_disk_and_index(room: Room) -> None:
     room.say(user("The secret word is 枇杷膏."), says("ok"))
-    assert room.sessions.talks.delete(S) == ()
+    assert room.sessions.talks.delete(S).degraded == ()
     assert not room.log.exists() and room.sessions.talks.listed() == []
     assert not room.service.search("default", "枇杷膏").hits
     with pytest.raises(NotFound):
