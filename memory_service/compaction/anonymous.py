@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
 
 from memory_service.compaction.identifiers import find_identifiers
 from memory_service.compaction.ledger import merged
 from memory_service.compaction.statements import names_of
-from memory_service.messages import Message, Numbered
+from memory_service.messages import Numbered, with_texts
 from memory_service.sessions.records import LedgerEntry
 
 _NOUNS = {
@@ -27,8 +26,6 @@ _DIGITS = re.compile(r"(?<![\w.,/-])\+?\(?\d[\d ()\-]{5,40}\d[Xx]?(?![\w-])|(?<!
 _LEAST_DIGITS = 7
 _GROUPED = re.compile(r"\d{1,3}(?: \d{3})+", re.ASCII)
 _DATE = re.compile(r"(?:19|20)\d\d-?\d\d-?\d\d", re.ASCII)
-# What holds a message together, and bytes.
-_STRUCTURE = frozenset({"role", "type", "id", "tool_call_id", "name", "media_type", "data", "image_url", "input_audio"})
 
 Span = tuple[int, int, str]
 
@@ -65,7 +62,7 @@ class Labels:
 
     def message(self, message: Numbered) -> Numbered:
         """A message whose texts, and arguments of calls, have labels."""
-        return replace(message, message=cast(Message, self._value(dict(message.message))))
+        return replace(message, message=with_texts(message.message, self.text))
 
     def entries(self, entries: Iterable[LedgerEntry]) -> tuple[LedgerEntry, ...]:
         """Entries of a ledger with labels, each thing once; what says a person's name is nothing but one."""
@@ -82,18 +79,6 @@ class Labels:
         if entry["kind"] in ("path", "file_read", "file_modified") and not _LABEL.search(entry["text"]):
             return self._label("file", entry["text"])
         return self.text(entry["text"])
-
-    def _value(self, value: object) -> object:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, list):
-            return [self._value(item) for item in value]
-        if isinstance(value, dict):
-            return {
-                key: item if key in _STRUCTURE and isinstance(item, str | dict) else self._value(item)
-                for key, item in value.items()
-            }
-        return value
 
     def _replaced(self, text: str, spans: Iterable[Span]) -> str:
         pieces, at = list[str](), 0

@@ -21,8 +21,7 @@ from memory_service.compaction.identifiers import Identifier, find_identifiers
 from memory_service.compaction.sources import SourceText
 from memory_service.compaction.statements import rules_of
 from memory_service.compaction.summary import Reading, SummaryRequest
-from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
-from memory_service.secrets import redacted
+from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of, without_secrets
 from memory_service.sessions.records import Json
 from memory_service.text.frames import escaped, visible
 
@@ -90,7 +89,7 @@ def audited(
         top: How many identifiers of the source have to be carried.
     """
     reading = reading or Reading()
-    messages = (*request.messages, *request.prefix)
+    messages = without_secrets((*request.messages, *request.prefix))
     read = [message for message in messages if message.seq not in reading.unread]
     # The numbers of messages ground no number of the summary.
     inserted = [_HANDLE.sub("", text) for text in reading.inserted]
@@ -208,7 +207,7 @@ def _important(messages: Sequence[Numbered], top: int) -> list[Identifier]:
     first: dict[str, Identifier] = {}
     for at, message in enumerate(messages, 1):
         weight = {"user": 3.0, "assistant": 1.0}.get(message.message["role"], 0.25)
-        for found in _distinct(redacted(visible(text_of(message.message)[:12_000]))):
+        for found in _distinct(visible(text_of(message.message)[:12_000])):
             scores[found.text] = scores.get(found.text, 0.0) + weight * (1 + at / len(messages))
             first.setdefault(found.text, found)
     best = sorted(scores, key=lambda text: -scores[text])[: max(top, 0)]
@@ -221,7 +220,7 @@ def _distinct(text: str) -> Iterable[Identifier]:
 
 def _rules(messages: Sequence[Numbered]) -> list[str]:
     told = [message for message in messages if message.message["role"] == "user"]
-    rules = [rule for message in told for rule in rules_of(redacted(text_of(message.message)[:12_000]))]
+    rules = [rule for message in told for rule in rules_of(text_of(message.message)[:12_000])]
     return list(dict.fromkeys(rules))[-_MAX_RULES:]
 
 

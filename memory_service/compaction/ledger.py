@@ -28,8 +28,8 @@ from memory_service.compaction.statements import (
     rules_of,
 )
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
-from memory_service.secrets import redacted
 from memory_service.sessions.records import LedgerEntry
+from memory_service.text.secrets import redacted
 
 # How many of a kind a ledger keeps. Source: OpenClaw keeps 8 tool failures and 12 ids; a ledger of 80 entries takes
 # about 1,500 tokens.
@@ -162,14 +162,14 @@ def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
     for message in messages:
         role = message.message["role"]
         if role == "assistant":
-            text = text_of(message.message)
+            text = redacted(_scanned(text_of(message.message)))
             if text:
                 question, asked = question_of(text), message.seq
         elif role == "user":
             answer = text_of(message.message)
             if question and answer and (is_yes(answer) or is_no(answer)):
                 told = one_line(redacted(answer[:400]), 100)
-                yield _entry("confirmation", f"“{one_line(redacted(question), 130)}” → “{told}”", asked, message.seq)
+                yield _entry("confirmation", f"“{one_line(question, 130)}” → “{told}”", asked, message.seq)
             question = ""
 
 

@@ -19,8 +19,8 @@ from memory_service.compaction.statements import is_promise, is_standing
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.wording import Kind, kind_of
 from memory_service.compaction.worth import has_identifiers, is_bare_list, particulars, worth
-from memory_service.messages import Numbered
-from memory_service.secrets import has_secret
+from memory_service.messages import Numbered, without_secrets
+from memory_service.text.secrets import has_secret
 
 _SECTIONS = {
     Kind.RULE: Section.RULES,
@@ -70,10 +70,10 @@ class Material:
 
 def gather(request: SummaryRequest) -> Material:
     """What a summary could be made of."""
-    everything = (*request.messages, *request.prefix)
+    everything = without_secrets((*request.messages, *request.prefix))
     speakers = speakers_of(everything)
     said = [(item, _kinds(item, speakers)) for item in everything]
-    earlier = [line for line in read_outline(request.previous) if not has_secret(line.text)]
+    earlier = [line for line in read_outline(request.previous) if not _hides(line.text)]
     foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
     asks = asks_of(said, with_terms=foreign)
     coverage = _coverage(earlier, everything)
@@ -95,6 +95,11 @@ def gather(request: SummaryRequest) -> Material:
     lines = _last_of_binding(line for line in lines if _may_stand(line, request))
     kept = unique((_key(line), _focused(_dated(line, since), focus)) for line in lines)
     return Material(lines=tuple(kept), coverage=coverage)
+
+
+def _hides(line: str) -> bool:
+    """Whether a line of an earlier summary holds what must not be carried on: a secret, or bytes."""
+    return ";base64," in line or has_secret(line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

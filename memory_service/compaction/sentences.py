@@ -15,8 +15,8 @@ from typing import Literal
 
 from indexer.analysis import has_unspaced
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, media_parts_of, text_of
-from memory_service.secrets import has_secret, may_hold_secret
 from memory_service.sentences import others_words, split_sentences
+from memory_service.text.secrets import REDACTED
 from memory_service.tokens import quarters
 
 Voice = Literal["user", "assistant", "tool"]
@@ -121,11 +121,13 @@ def sentences_of(item: Numbered, speakers: frozenset[str] = frozenset()) -> list
             quoted=bool(others) and sentence in others,
         )
         for place, sentence in enumerate(split_text(text, wrapped=voice != "tool"))
+        # What is left of "my password is" tells nothing, and bytes do not either.
+        if REDACTED not in sentence and ";base64," not in sentence
     ]
 
 
 def split_text(text: str, *, wrapped: bool = True) -> list[str]:
-    """The sentences of a text, those with a secret left out.
+    """The sentences of a text.
 
     Args:
         text: Prose, Markdown or the output of a program.
@@ -133,8 +135,6 @@ def split_text(text: str, *, wrapped: bool = True) -> list[str]:
     """
     lines = _lines(_within(text, tool=False))
     whole = (sentence for line in (_unwrapped(lines) if wrapped else lines) for sentence in _cut(line))
-    if may_hold_secret(text):
-        whole = (sentence for sentence in whole if not has_secret(sentence))
     return [clause for sentence in whole for clause in _clauses(sentence)]
 
 

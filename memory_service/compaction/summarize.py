@@ -23,7 +23,7 @@ from memory_service.compaction.transcript import Entry, entries_of, inserted
 from memory_service.compaction.writer import Task, Writer, refused
 from memory_service.errors import ContextOverflow, SummaryFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, never
-from memory_service.secrets import redacted
+from memory_service.text.secrets import redacted
 
 __all__ = ["TURN_CONTEXT", "Check", "Style", "SummaryRules", "accepted", "summarize"]
 

@@ -14,9 +14,16 @@ from typing import cast
 
 from memory_service.compaction.stubs import ends_in_error, handle, is_inline, media_label, trimmed
 from memory_service.compaction.thoughts import without_thoughts
-from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
+from memory_service.messages import (
+    Message,
+    Numbered,
+    is_system,
+    is_tool_result,
+    parts_of,
+    tool_calls_of,
+    without_secrets,
+)
 from memory_service.messages.parts import MEDIA, THINKING, text_of_part
-from memory_service.secrets import redacted
 from memory_service.text.frames import escaped, visible
 from memory_service.tokens import count_tokens, quarters
 
@@ -72,7 +79,7 @@ def entries_of(messages: Sequence[Numbered], *, tool_output_chars: int = TOOL_OU
     names: dict[str, str] = {}
     entries = []
     day = ""
-    for each in messages:
+    for each in without_secrets(messages):
         for call in tool_calls_of(each.message):
             names[call["id"]] = call["function"]["name"]
         text = "\n".join(_pieces(each, names, tool_output_chars))
@@ -171,9 +178,9 @@ def _label(name: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """A text without secrets and encoded bytes, unable to close its fence or to begin another message."""
+    """A text without encoded bytes, unable to close its fence or to begin another message."""
     text = _ENCODED.sub(_encoded, text)
-    return _FALSE_HEAD.sub(r"\1\\", escaped(redacted(visible(text))))
+    return _FALSE_HEAD.sub(r"\1\\", escaped(visible(text)))
 
 
 def _encoded(found: re.Match[str]) -> str:

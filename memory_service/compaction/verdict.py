@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from memory_service.compaction.thoughts import without_thoughts
 from memory_service.llm.base import Completion
-from memory_service.secrets import redacted
 from memory_service.text.frames import escaped
+from memory_service.text.secrets import redacted
 from memory_service.tokens import count_tokens, quarters
 
 # An answer so much over its cap is cut; beyond that, too much of it would be lost.

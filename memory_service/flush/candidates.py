@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from memory_service.flush.notes import Note, find_notes
 from memory_service.flush.speech import read_speech
-from memory_service.messages import Numbered
+from memory_service.messages import Numbered, without_secrets
 from memory_service.text.similarity import groups_of, read_fact
 from memory_service.tokens import count_tokens, quarters
 
@@ -57,6 +57,7 @@ def find_candidates(messages: Sequence[Numbered], *, share: float = SHARE, zone:
         share: How long the candidates may be together, as a share of what was said.
         zone: Whose days count where only the moment of a message is known.
     """
+    messages = without_secrets(messages)
     said = read_speech(messages, zone)
     sizes = [quarters(item.text) for item in said if item.role != "tool"]
     chosen = _choose(find_notes(said, messages), _budget(len(sizes), sum(sizes), share))

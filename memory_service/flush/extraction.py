@@ -33,7 +33,8 @@ from memory_service.flush.prompts import extraction_prompt
 from memory_service.flush.replies import is_failure, noted
 from memory_service.flush.speech import without_inserted
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, never
-from memory_service.messages import Numbered, is_system, text_of, tool_calls_of, with_text
+from memory_service.messages import Numbered, is_system, text_of, tool_calls_of, with_text, without_secrets
+from memory_service.text.secrets import redacted
 from memory_service.tokens import count_tokens, quarters
 
 # What a model is taken to read if nothing is known of it.
@@ -90,7 +91,7 @@ def extracted(
         ModelUnavailable: No model can be used.
         UpstreamFailed: The provider failed.
     """
-    read = list(_read(stretch))
+    read = list(_read(without_secrets(stretch)))
     entries = [entry for entry in entries_of(read) if entry.text]
     if not entries:
         return []
@@ -172,7 +173,7 @@ class _Reader:
         return [candidate for candidate in noted(answer, messages) if source.says(candidate.text)]
 
     def _prompt(self, text: str) -> list[ChatMessage]:
-        return extraction_prompt(text, instructions=self.instructions)
+        return extraction_prompt(text, instructions=redacted(self.instructions))
 
     def _answer(self, prompt: Sequence[ChatMessage]) -> str:
         """An answer that is one.

@@ -29,8 +29,8 @@ from memory_service.flush.statements import clean, is_aside, split_lines
 from memory_service.flush.wording import Mark, content_of, limited, marks_of, words_of
 from memory_service.flush.worth import FACTS, chance, worth_of
 from memory_service.messages import Numbered, tool_calls_of
-from memory_service.secrets import announces_secret, has_secret, may_hold_secret, without_key_blocks
 from memory_service.sentences import introduction, others_words
+from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks
 
 MAX_NOTE_CHARS = 396
 _BODY_CHARS = 300
@@ -140,16 +140,14 @@ class _Reader:
         if not self._told.isdisjoint(_VALUE.findall(line.partition(" made ")[2])):
             # Whoever made it has told of it in words.
             return
-        if not line or line in self._outcomes or len(self._outcomes) >= _MAX_OUTCOMES or has_secret(line):
+        if not line or line in self._outcomes or len(self._outcomes) >= _MAX_OUTCOMES or REDACTED in line:
             return
         self._outcomes.add(line)
         yield self._note(item, "", line, frozenset(content_of(words_of(line))), chance(_OUTCOME_WORTH))
 
     def _message(self, item: Said) -> Iterator[Note]:
         asked, question = self._answered(item), ""
-        lines = split_lines(without_key_blocks(item.text))
-        if may_hold_secret(item.text):
-            lines = _without_secrets(lines)
+        lines = _without_secrets(split_lines(without_public_blocks(item.text)))
         others = "" if item.name else others_words(item.text)
         for line in _without_bulk(lines):
             facts, picture, last = self._statements(line, item, asked, others)
@@ -297,7 +295,7 @@ def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
         clear = []
         for statement in line:
             hidden, announced = announced, announces_secret(statement)
-            if not (hidden or announced or has_secret(statement)):
+            if not (hidden or announced or REDACTED in statement or ";base64," in statement):
                 clear.append(statement)
         kept.append(clear)
     return kept

@@ -18,7 +18,7 @@ from memory_service.flush.candidates import Candidate
 from memory_service.flush.phrases import is_narration, is_pleasantry
 from memory_service.flush.prompts import MAX_LINES
 from memory_service.messages import Numbered
-from memory_service.secrets import has_secret, may_hold_secret, redacted, without_key_blocks
+from memory_service.text.secrets import REDACTED, redacted, without_public_blocks
 
 MAX_CHARS = 500
 # What is longer is no list of memories; its beginning is.
@@ -156,14 +156,14 @@ class _Places:
 
 def _lines(reply: str) -> Iterator[str]:
     """What may be facts: items of lists with what belongs to them, and plain lines."""
-    said = _unwrapped(without_thoughts(reply[:_MAX_REPLY_CHARS]).strip())
+    said = redacted(_unwrapped(without_thoughts(reply[:_MAX_REPLY_CHARS]).strip()))
     if is_failure(said):
         return
     listed = _from_json(said)
     if listed is not None:
         yield from listed
         return
-    yield from _from_markdown(_SILENT_END.sub("", _without_ours(without_key_blocks(said)).rstrip()))
+    yield from _from_markdown(_SILENT_END.sub("", _without_ours(without_public_blocks(said)).rstrip()))
 
 
 def _unwrapped(said: str) -> str:
@@ -364,4 +364,4 @@ def _is_fact(text: str) -> bool:
         return False
     if _SILENT_START.match(text) or is_nothing(text) or _OURS.search(text):
         return False
-    return redacted(text) == text and not (may_hold_secret(text) and has_secret(text))
+    return REDACTED not in text

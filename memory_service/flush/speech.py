@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
-from memory_service.secrets import may_hold_secret
+from memory_service.text.secrets import names_secret
 
 MAX_SAID_CHARS = 20_000
 
@@ -175,7 +175,7 @@ def _label(text: str) -> tuple[str, str]:
     """The name in front of a text, if it can be one, and the text behind it."""
     match = _NAMED.match(text)
     # "Passcode: 4711" names no speaker, and must stay whole to be known as a secret.
-    if match is None or may_hold_secret(match[0]):
+    if match is None or names_secret(match[0]):
         return "", text
     name = match[1].strip()
     if name.isascii():

@@ -13,7 +13,7 @@ from memory_service.sentences import split_sentences
 _FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _MARKER = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?|\d{1,3}[.)、][ \t]+)?")
 _TABLE = re.compile(r"^[ \t]*\|")
-_ASIDE = re.compile(r"\[[^\[\]\n]{4,400}\](?!\()")
+_ASIDE = re.compile(r"\[(?!redacted\])[^\[\]\n]{4,400}\](?!\()")
 _LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{1,500})\)")
 _EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\U000e0020-\U000e007f]+")
 _BLANKS = re.compile(r"\s+")

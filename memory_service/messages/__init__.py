@@ -1,7 +1,7 @@
 """Owns the shapes of messages: one inner form, read from OpenAI's and Anthropic's, written back as either.
 
 ```
-calls, parts  ->  shapes (the inner form)  ->  reading, writing
+calls, parts  ->  shapes (the inner form)  ->  reading, writing, redaction
 ```
 Invariants: pure; no message is changed in place; what was said is kept as it came, even where no API takes it, and
 is made valid only when it goes out.
@@ -10,6 +10,7 @@ is made valid only when it goes out.
 from memory_service.messages.calls import arguments_object, wire_arguments
 from memory_service.messages.parts import Part, Role, text_part
 from memory_service.messages.reading import read_messages, read_sent
+from memory_service.messages.redaction import without_secrets
 from memory_service.messages.shapes import (
     Function,
     Message,
@@ -25,6 +26,7 @@ from memory_service.messages.shapes import (
     tool_result,
     user_message,
     with_text,
+    with_texts,
     without_thinking,
 )
 from memory_service.messages.signals import compact_command, was_cut
@@ -62,5 +64,7 @@ __all__ = [
     "was_cut",
     "wire_arguments",
     "with_text",
+    "with_texts",
+    "without_secrets",
     "without_thinking",
 ]

@@ -8,6 +8,7 @@ Invariants: pure; no message is changed in place; every function takes any messa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Required, TypedDict, cast
 
 from memory_service.messages.calls import arguments_object
@@ -53,6 +54,10 @@ class Message(TypedDict, total=False):
     interim: bool
 
 
+# What holds a message together, and bytes.
+_STRUCTURE = frozenset(
+    {"role", "type", "id", "tool_call_id", "name", "media_type", "data", "image_url", "input_audio", "file_data"}
+)
 REASONING = ("thinking_blocks", "reasoning_content")
 
 
@@ -122,6 +127,25 @@ def with_text(message: Message, text: str, *, keep_media: bool = True) -> Messag
     content: str | list[Part] = [*([text_part(text)] if text else []), *media] if media else text
     kept = {key: value for key, value in message.items() if key not in ("refusal", "block_order")}
     return cast(Message, {**kept, "content": content})
+
+
+def with_texts(message: Message, change: Callable[[str], str]) -> Message:
+    """The same message with each of its texts, and of the arguments of its calls, changed; itself if none was."""
+    changed = _changed(message, change)
+    return message if changed == message else cast(Message, changed)
+
+
+def _changed(value: object, change: Callable[[str], str]) -> object:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_changed(item, change) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: item if key in _STRUCTURE and isinstance(item, str | dict) else _changed(item, change)
+            for key, item in value.items()
+        }
+    return value
 
 
 def without_thinking(message: Message) -> Message:

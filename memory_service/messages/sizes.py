@@ -9,7 +9,7 @@ Source: providers frame a message in 3 to 4 tokens and a tool call in about 50 w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memory_service.messages.parts import MEDIA
 from memory_service.messages.shapes import Message, parts_of, text_of, tool_calls_of
@@ -28,12 +28,14 @@ class Numbered:
         seq: Its number; in a list that has no log, its place from 1.
         tokens: See `message_tokens`.
         at: When it was appended: UTC, ISO 8601; empty if that is not known.
+        redacted: Whether it went through `without_secrets`.
     """
 
     seq: int
     message: Message
     tokens: int
     at: str = ""
+    redacted: bool = field(default=False, compare=False, repr=False)
 
 
 def numbered(message: Message, seq: int, at: str = "") -> Numbered:

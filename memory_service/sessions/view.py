@@ -21,6 +21,7 @@ from memory_service.messages import without_thinking as stripped_of_thinking
 from memory_service.sessions.repair import PORTABLE, Repair, Rules, repaired
 from memory_service.sessions.state import Head, SessionState
 from memory_service.text.frames import escaped
+from memory_service.text.secrets import redacted
 
 # What messages of the log were read as, with their media, by number.
 Originals: TypeAlias = Mapping[int, Sequence[Message]]
@@ -169,7 +170,7 @@ def checkpoint_of(state: SessionState, shape: ViewShape) -> Checkpoint:
     """What the checkpoint of a view says."""
     head = state.head
     request = _request(state)
-    asked = escaped(text_of(request.message)) if request else ""
+    asked = escaped(redacted(text_of(request.message))) if request else ""
     return Checkpoint(
         summary=head.summary,
         ledger=rendered(fitted(head.ledger, shape.ledger_tokens)) if head.ledger else "",

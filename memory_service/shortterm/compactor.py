@@ -29,13 +29,14 @@ from memory_service.compaction.verdict import clipped
 from memory_service.errors import Incompressible, UpstreamFailed
 from memory_service.hooks import Provided
 from memory_service.llm.base import ChatModel, never
-from memory_service.messages import Numbered
+from memory_service.messages import Numbered, without_secrets
 from memory_service.sessions.deltas import delta
 from memory_service.sessions.records import Compaction, Json, LedgerEntry
 from memory_service.sessions.state import Head, SessionState, built_on
 from memory_service.sessions.view import Originals, View, ViewShape, pinned, project, with_head
 from memory_service.shortterm.snapshot import snapshot_of
 from memory_service.text.frames import escaped
+from memory_service.text.secrets import redacted
 from memory_service.tokens import count_tokens
 
 _ANONYMOUS = (
@@ -157,8 +158,9 @@ class Compactor:
         ledger = state.head.ledger
         if plan.stage != "prune":
             said = as_said(state, (*plan.covered, *plan.prefix))
+            ledger = merged(ledger, entries_of(said))
+            said = without_secrets(said)
             covered, prefix = said[: len(plan.covered)], said[len(plan.covered) :]
-            ledger = merged(ledger, entries_of((*covered, *prefix)))
             request = _request(state, plan, covered, prefix, ledger, wish)
             labels = Labels(state.head.labels) if wish.identifier_policy == "anonymize" else None
             if labels is not None:
@@ -295,8 +297,8 @@ def _framed(summary: Summary, target_tokens: int) -> Summary:
 
 
 def _by_hook(text: str) -> Summary:
-    note = "A hook supplied the summary; it stands as it was given and was not checked."
-    return Summary(text=text, method="hook", prompt_version="hook", notes=(note,))
+    note = "A hook supplied the summary; it stands as it was given, without secrets, and was not checked."
+    return Summary(text=redacted(text), method="hook", prompt_version="hook", notes=(note,))
 
 
 def as_said(state: SessionState, shown: tuple[Numbered, ...]) -> tuple[Numbered, ...]:
@@ -330,10 +332,11 @@ def _request(
     return SummaryRequest(
         messages=covered,
         prefix=prefix,
-        previous=state.head.summary,
+        # Summaries of other presets and of hooks, and what people wrote into a log, were never redacted.
+        previous=redacted(state.head.summary),
         ledger=ledger,
         target_tokens=plan.summary_tokens,
-        instructions=wish.instructions,
+        instructions=redacted(wish.instructions),
         identifier_policy=wish.identifier_policy,
         identifier_instructions=wish.instructions if wish.identifier_policy == "custom" else "",
         prompt=wish.provided.prompt,

@@ -1,0 +1,252 @@
+"""The kinds of secret: one table with the name, the look and the proof of each.
+
+Invariants: pure; linear in the length of a text, whatever stands in it; a pattern names what is taken out by its group
+`secret`, or takes out all that it finds, so that what announces a secret (`password:`, the user of a URL) stays.
+
+Sources: the prefixes that providers document for their keys, the lists of secret scanners (gitleaks, detect-secrets),
+ISO/IEC 7812 (cards), ISO 13616 (IBAN), GB 11643 (Chinese identity numbers), BIP-39 (seed phrases).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memory_service.text.secret_proofs import (
+    is_aws_secret,
+    is_bank_account,
+    is_basic,
+    is_bearer,
+    is_card,
+    is_chinese_id,
+    is_code_like,
+    is_coded,
+    is_given,
+    is_iban,
+    is_no_placeholder,
+    is_number_code,
+    is_prose_free,
+    is_random,
+    is_said_plainly,
+    is_seed,
+    is_ssn,
+    is_unsigned_key,
+    is_unsigned_password,
+    writing_of,
+)
+
+Match = re.Match[str]
+
+
+def _any(found: Match) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of secret.
+
+    Attributes:
+        name: What it is called.
+        pattern: How it looks in a text in plain characters.
+        hints: In lower case; one of these stands in every text that holds such a secret. Empty where none does; one
+            that begins with a blank begins a word.
+        near: Where there are no hints, what every such secret holds.
+        is_one: The proof for what the pattern finds.
+        length: How long such a key is as a whole: a shorter one that is found may go on behind a blank.
+        wide: What it finds may begin far before its hint.
+        within: The text that it stands for, which has to hold a secret itself.
+        least: The shortest that counts, with what it goes on with.
+    """
+
+    name: str
+    pattern: re.Pattern[str]
+    hints: tuple[str, ...] = ()
+    near: re.Pattern[str] | None = None
+    is_one: Callable[[Match], bool] = _any
+    wide: bool = False
+    within: Callable[[Match], str] | None = None
+    length: int = 0
+    least: int = 0
+
+
+def _key(name: str, prefix: str, *hints: str, least: int, length: int, chars: str = "A-Za-z0-9_-") -> Kind:
+    """A kind of key that begins with what its provider puts in front."""
+    pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{prefix})[{chars}]{{2,}}+")
+    near = None if hints else _LONG_WORD
+    return Kind(name=name, pattern=pattern, hints=hints, near=near, length=length, least=least)
+
+
+_LONG_WORD = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{14}")
+_LONG_NUMBER = re.compile(r"\d[\d -]{8}")
+_PLAIN = "A-Za-z0-9"
+_KEYS = (
+    _key("Anthropic key", "sk-ant-", "sk-ant-", least=15, length=100),
+    _key("OpenAI project key", "sk-(?:proj|svcacct|admin|or|None)-", "sk-", least=15, length=56),
+    _key("OpenAI key", "sk-", "sk-", least=15, length=51),
+    _key("Stripe key", "[prs]k_(?:live|test)_", "k_live_", "k_test_", least=16, length=32, chars=_PLAIN),
+    _key("webhook secret", "whsec_", "whsec_", least=14, length=38),
+    _key("GitHub token", "gh[opusr]_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", least=14, length=40, chars=_PLAIN),
+    _key("GitHub fine-grained token", "github_pat_", "github_pat_", least=21, length=93),
+    _key("GitLab token", "gl(?:pat|dt|rt|cbt|ptt|ft|imt|soat)-", "glpat-", "gldt-", "glrt-", "glcbt-",
+         "glptt-", "glft-", "glimt-", "glsoat-",
+         least=14, length=26),
+    _key("Slack token", "xox[abeoprs]-|xapp-", "xox", "xapp-", least=13, length=56),
+    _key("AWS access key id", "(?:AKIA|ASIA|AROA|AIDA)(?=[A-Z0-9]{2})", "akia", "asia", "aroa", "aida", least=12,
+         length=20, chars="A-Z0-9"),
+    _key("Google API key", "AIza", "aiza", least=20, length=39),
+    _key("Google OAuth token", r"ya29\.|GOCSPX-", "ya29.", "gocspx-", least=13, length=40),
+    _key("Hugging Face token", "hf_", "hf_", least=15, length=37, chars=_PLAIN),
+    _key("npm token", "npm_", "npm_", least=20, length=40, chars=_PLAIN),
+    _key("PyPI token", "pypi-", "pypi-", least=21, length=180),
+    _key("SendGrid key", r"SG\.", "sg.", least=11, length=69, chars="A-Za-z0-9_.-"),
+    _key("Twilio key", "(?:SK|AC)(?=[0-9a-f]{8})", least=34, length=34, chars="0-9a-f"),
+    _key("DigitalOcean token", "do[opr]_v1_", "_v1_", least=15, length=71),
+    _key("Shopify token", "shp(?:at|ca|pa|ss)_", "shpat_", "shpca_", "shppa_", "shpss_", least=20, length=38),
+    _key("Groq, xAI or Perplexity key", "(?:gsk_|xai-|pplx-)", "gsk_", "xai-", "pplx-", least=20, length=52),
+    _key("Age key", "AGE-SECRET-KEY-1", "age-secret-key-1", least=20, length=74, chars="A-Z0-9"),
+)  # fmt: skip
+
+# What stands for a password where somebody announces one.
+_PASSWORD = (
+    r"(?:pass(?:word|wd|code|wort)s?|kennwort|(?<![a-z])pwd|mot de passe|contraseña|密码|密碼|口令|パスワード|비밀번호)"
+)
+_TOKEN = (
+    r"(?:(?:api|access|secret|private|auth|encryption|signing|licen[sc]e|account|master|webhook|deploy)[ _-]?keys?"
+    r"(?:[ _-]id)?(?![a-z])|(?:access|auth|api|bearer|refresh|session|secret|bot|id|csrf|xsrf|oauth|deploy)"
+    r"[ _-]?tokens?|tokens?|client[ _-]?secret|secrets?(?:[ _-]key)?|credentials?|sharedaccesskey|x-amz-signature"
+    r"|密钥|密鑰|私钥|私鑰|令牌|凭证)"
+)
+_CODE = (
+    r"(?:(?<![a-z])pin(?:[ -]?(?:code|number))?(?![a-z])|(?<![a-z])otp(?![a-z])|(?<![a-z])cv[vc]2?(?![a-z])"
+    r"|(?:2fa|door|gate|alarm|access|entry|lock|unlock|safe|security|verification|one-time|garage|keypad|login|bike"
+    r"|building|house|authentication)[ -]?(?:code|combination)s?"
+    r"|(?:code|combination)(?=[ ](?:for|of|to)[ ](?:the|my|our|his|her|their)[ ][a-z ]{0,20}"
+    r"(?:door|gate|alarm|safe|lock|garage|house|building|bike|keypad))"
+    r"|验证码|驗證碼|校验码|动态码|门禁码|门锁码|取件码|提取码|安全码|解锁码)"
+)
+_PHRASE = r"(?:pass[ -]?phrase|密码短语|口令短语)"
+# "The password for the NAS", "the PIN (alarm)".
+_FOR = r"(?:[ \t]{1,3}(?:for|of|to|on|at)[ \t]{1,3}[^\n:=：]{1,60}?|[ ]?[(\[（][^()\[\]（）\n]{1,40}[)\]）])?"
+_SIGN = r"[\"'`*_]{0,3}(?P<gap>\s{0,3}(?:=>|->|→|:=|[:：](?![:/])|=(?!=))[ \t*_`]{0,6}(?:\n[ \t]{0,8})?)"
+# "is", and what may stand behind it before the thing itself.
+_IS = (
+    r"(?P<gap>[ \t]{0,3}(?:(?<=[ \t])(?:is|was|are|will be|ist|es|est|became|changed to|set to|reads)(?=[ \t\"'`“])"
+    r"|是|为|為|改成了?|换成了?|改为了?|换为|设为|設為|设成)[ \t]{0,3}(?:(?:now|still|set to|called|just|:)[ \t]"
+    r"{1,3})?)"
+)
+_QUOTED = (
+    r"\"(?P<q1>[^\"\n]{3,}+)\"|'(?P<q2>[^'\n]{3,}+)'"
+    r"|“(?P<q3>[^”\n]{3,}+)”|「(?P<q4>[^」\n]{2,}+)」|`(?P<q5>[^`\n]{3,}+)`"
+)
+# Up to the next argument of a URL, too.
+_BARE = r"[\"'`“「]?(?P<bare>(?:[^\s\"'`“”「」,;，。；、&]|&(?!\w{1,40}=)|[,;](?=[^\s\"'`])){3,}+)"
+_ASCII = r"(?P<bare>[!#-&(-+\--:<-_a-~]{3,}+)"
+
+
+def _said(name: str, between: str, value: str) -> re.Pattern[str]:
+    return re.compile(rf"(?P<name>{name}){_FOR}{between}(?:{_QUOTED}|{value})", re.IGNORECASE)
+
+
+_PASSWORD_HINTS = ("pass", "pwd", "kennwort", "contraseña", "密码", "密碼", "口令", "パスワード", "비밀번호")
+_TOKEN_HINTS = ("key", "token", "secret", "credential", "x-amz-", "密钥", "密鑰", "私钥", "私鑰", "令牌", "凭证")
+_CODE_HINTS = (" pin", " otp", " cvv", " cvc", "code", "combination", "码", "碼")
+_SEED_HINTS = ("seed", "phrase", "mnemonic", "wallet", "助记词", "助記詞", "短语")
+
+_ANNOUNCED = (
+    Kind(name="password", pattern=_said(_PASSWORD, _SIGN, _BARE), hints=_PASSWORD_HINTS, is_one=is_given),
+    Kind(name="password in a sentence", pattern=_said(_PASSWORD, _IS, _ASCII), hints=_PASSWORD_HINTS,
+         is_one=is_coded),
+    Kind(name="password that is a word", hints=_PASSWORD_HINTS, is_one=is_said_plainly, pattern=re.compile(
+        rf"(?:{_PASSWORD}){_FOR}[ \t]{{1,3}}(?:is|was)[ \t]{{1,3}}(?:now[ \t])?"
+        r"(?P<secret>[a-z]{5,24}+)(?=[.,;!\n]|\Z)",
+        re.IGNORECASE)),
+    Kind(name="password without a sign", hints=_PASSWORD_HINTS, is_one=is_unsigned_password, pattern=re.compile(
+        r"(?:(?:password|passcode|passwd|passwort|pwd)[ \t]{1,2}|(?:密码|密碼|口令)[ \t]{0,2})[\"'`“「]?"
+        r"(?P<secret>[!#-&(-+\--:<-_a-~]{4,}+)", re.IGNORECASE)),
+    Kind(name="passphrase", hints=("phrase", "短语"), is_one=is_prose_free, pattern=re.compile(
+        rf"(?:{_PHRASE}){_FOR}(?:{_SIGN}|[ \t]{{1,3}}(?:is|was)[ \t]{{1,3}}|是)[\"'“「]?"
+        r"(?P<secret>[^\n.。;；\"”」]{4,120})", re.IGNORECASE)),
+    Kind(name="token or key", pattern=_said(_TOKEN, _SIGN, _BARE), hints=_TOKEN_HINTS, is_one=is_code_like),
+    Kind(name="token in a sentence", pattern=_said(_TOKEN, _IS, _ASCII), hints=_TOKEN_HINTS, is_one=is_coded),
+    Kind(name="token without a sign", hints=_TOKEN_HINTS, is_one=is_unsigned_key, pattern=re.compile(
+        r"(?P<before>\w{0,12}[ _-])?(?:tokens?|keys?|secrets?|credentials?|密钥|令牌|私钥)[ \t]{1,2}[\"'`“]?"
+        r"(?P<secret>[A-Za-z0-9_+/=.-]{16,}+)", re.IGNORECASE)),
+    Kind(name="environment variable", is_one=is_given, hints=(
+        "secret", "token", "pass", "pwd", "_key", "apikey", "credentials", "_dsn", "salt"), pattern=re.compile(
+        r"(?P<name>(?<![A-Z0-9_$])[A-Z0-9_]{0,60}(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|_KEY|APIKEY"
+        r"|CREDENTIALS|_DSN|SALT)(?:_BASE|_\d)?)(?P<gap>[ ]?=[ ]?)(?!=)"
+        r"(?:\"(?P<q1>[^\"\n]{3,}+)\"|'(?P<q2>[^'\n]{3,}+)'|[\"']?(?P<bare>[^\s\"';,&]{3,}+))")),
+    Kind(name="PIN or door code", pattern=_said(_CODE, _SIGN, _BARE), hints=_CODE_HINTS, is_one=is_number_code),
+    Kind(name="PIN in a sentence", pattern=_said(_CODE, _IS, _ASCII), hints=_CODE_HINTS, is_one=is_number_code),
+    Kind(name="PIN without a sign", hints=_CODE_HINTS, pattern=re.compile(
+        r"(?:(?<![A-Za-z])PIN|(?i:pin[ -](?:code|number)|(?:door|gate|alarm|safe|garage|keypad)[ -]code))[ \t]{1,2}"
+        r"(?P<secret>\d{4,8}+[#*]?)(?![\w-])"
+        r"|(?:验证码|驗證碼|校验码|动态码|门禁码|取件码)[ \t]{0,2}(?P<other>\d{4,8}+)(?!\d)"
+        r"|(?i:\bcode)[ ](?P<third>\d{4,8}+[#*]?)(?=[^\n.]{0,40}\b(?:door|gate|alarm|safe|garage|lock)\b)")),
+    Kind(name="bank account number", is_one=is_bank_account, hints=(
+        "银行卡", "銀行卡", "卡号", "卡號", "账号", "帳號", "账户", "account", "card"), pattern=re.compile(
+        r"(?:银行卡号?|銀行卡號?|信用卡号?|借记卡号?|储蓄卡号?|卡号|卡號|银行账[号户]|银行帳號"
+        r"|(?:bank )?account (?:number|no\.?)"
+        r"|(?:credit|debit|bank) ?card(?: number| no\.?)?)[^\d\n]{0,24}"
+        r"(?P<secret>\d(?:[ -]?\d){7,23}+)", re.IGNORECASE)),
+    Kind(name="social security number, announced", hints=("ssn", "social security"), pattern=re.compile(
+        r"(?:\bssn\b|social security)[^\d\n]{0,24}(?P<secret>\d{3}[ -]?\d\d[ -]?\d{4})(?!\d)", re.IGNORECASE)),
+    Kind(name="identity number, announced", hints=("身份证", "身份證"), pattern=re.compile(
+        r"身份[证證][^\d\n]{0,10}(?P<secret>\d(?:[ -]?[\dXx]){14,17}+)")),
+    Kind(name="seed phrase", hints=_SEED_HINTS, is_one=is_seed, pattern=re.compile(
+        r"(?:(?:seed|recovery|backup|mnemonic|secret)[ -](?:phrase|words)|mnemonic|seed of (?:my|the|our) wallet"
+        r"|助记词|助記詞|恢复短语|种子短语)[^\n]{0,60}?(?:\n\s{0,4})?"
+        r"(?:(?P<secret>(?<![A-Za-z])(?:\d{1,2}[.):][ ]?)?[a-z]{3,8}"
+        r"(?:[\s,，、]{1,4}(?:\d{1,2}[.):][ ]?)?[a-z]{3,8}(?![A-Za-z])){11,23}+)"
+        r"|(?P<other>[\u4e00-\u9fff](?:[ 　][\u4e00-\u9fff]){11,23}+))", re.IGNORECASE)),
+)  # fmt: skip
+
+_TRANSPORT = (
+    Kind(name="private key", hints=("-----begin",), pattern=re.compile(
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?!-----END )[\s\S])*+(?:-----END [A-Z0-9 ]{0,60}-----)?")),
+    Kind(name="end of a private key", hints=("-----end",), wide=True, pattern=re.compile(
+        r"(?:(?:^|(?<=\n))[A-Za-z0-9+/=]{1,100}+[ \t\r]{0,4}\n){1,60}+"
+        r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")),
+    Kind(name="line of a private key", near=_LONG_WORD, is_one=is_aws_secret, pattern=re.compile(
+        r"(?:^|(?<=\n))[A-Za-z0-9+/]{60,76}={0,2}(?=[ \t\r]{0,4}(?:\n|\Z))")),
+    Kind(name="PuTTY key", hints=("private-lines",), pattern=re.compile(
+        r"Private-Lines: \d{1,4}\s{1,4}(?P<secret>(?:[A-Za-z0-9+/=]{8,}+\s{0,4})++)")),
+    Kind(name="JSON web token", hints=("eyj",), pattern=re.compile(
+        r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)?")),
+    Kind(name="bearer token", hints=("bearer",), is_one=is_bearer, pattern=re.compile(
+        r"(?<![a-z])(?P<before>authorization[\"']?[:=][ \"']{0,4})?bearer[ \t]{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)",
+        re.IGNORECASE)),
+    Kind(name="basic authentication", hints=("basic",), is_one=is_basic, pattern=re.compile(
+        r"(?<![a-z])basic[ \t]{1,4}(?P<secret>[A-Za-z0-9+/_-]{6,}+={0,2})", re.IGNORECASE)),
+    Kind(name="password in a URL", hints=("://",), is_one=is_no_placeholder, pattern=re.compile(
+        r"://[^\s/:@]{0,100}:(?P<secret>[^\s/\"'<>]{1,200})@")),
+    Kind(name="webhook URL", hints=("hooks.", "/webhooks/"), pattern=re.compile(
+        r"(?:hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/\d{1,24}/)(?P<secret>[A-Za-z0-9/_-]{12,}+)")),
+    Kind(name="Telegram bot token", hints=(":aa",), pattern=re.compile(
+        r"(?<![\w:])\d{8,10}:AA[A-Za-z0-9_-]{30,}+")),
+    Kind(name="cookie", hints=("cookie:", "cookie\":"), pattern=re.compile(
+        r"(?<![a-z])cookie[\"']?:[ \"']{1,4}(?P<secret>[\w.%-]{1,80}=[^\n\"']{3,}+)", re.IGNORECASE)),
+    Kind(name="session cookie", hints=("sess", "sid"), pattern=re.compile(
+        r"(?<![a-z])(?:(?:php|j|asp\.net_)?sess(?:ion)?[_-]?id|connect\.sid|sid)=(?P<secret>(?=[^\s;&]{0,64}\d)[^\s;&\"',]{12,}+)",
+        re.IGNORECASE)),
+    Kind(name="payment card", near=_LONG_NUMBER, is_one=is_card, pattern=re.compile(
+        r"(?<![\w.,/#+-])(?P<secret>[2-6]\d{3}(?:[ -]?\d){9,15}+)(?![\w-]|[.,]\d)", re.ASCII)),
+    Kind(name="IBAN", near=_LONG_NUMBER, is_one=is_iban, pattern=re.compile(
+        r"(?<![A-Za-z0-9])[A-Z]{2}\d\d(?:[ -]?[A-Z0-9]){11,30}+", re.ASCII)),
+    Kind(name="social security number", near=_LONG_NUMBER, is_one=is_ssn, pattern=re.compile(
+        r"(?<![\w.-])\d{3}-\d\d-\d{4}(?![\w-]|\.\d)", re.ASCII)),
+    Kind(name="Chinese identity number", near=_LONG_NUMBER, is_one=is_chinese_id, pattern=re.compile(
+        r"(?<![A-Za-z0-9])[1-9]\d{5}(?:19|20)\d{9}[\dXx](?![A-Za-z0-9])", re.ASCII)),
+    Kind(name="AWS secret access key", near=_LONG_WORD, is_one=is_aws_secret, pattern=re.compile(
+        r"(?<![A-Za-z0-9/+=_.-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_-])")),
+    Kind(name="random token", near=_LONG_WORD, is_one=is_random, pattern=re.compile(
+        r"(?<![A-Za-z0-9/+=_.-])[A-Za-z0-9_+=-]{28,}+(?!/)")),
+    Kind(name="secret in base64", near=_LONG_WORD, within=writing_of, pattern=re.compile(
+        r"(?<![A-Za-z0-9+/_=-])(?P<secret>[A-Za-z0-9+/]{14,}+={0,2})(?![A-Za-z0-9+/_-])")),
+)  # fmt: skip
+
+KINDS: tuple[Kind, ...] = (*_KEYS, *_TRANSPORT, *_ANNOUNCED)
+NAMES = re.compile(rf"{_PASSWORD}|{_TOKEN}|{_CODE}|{_PHRASE}", re.IGNORECASE)

@@ -1,0 +1,333 @@
+"""The proofs of secrets: whether what looks like one is one, by check digits, by chance, by the words around it.
+
+Invariants: pure; linear in what was found; nothing is asked of the world.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+REDACTED = "[redacted]"
+VALUES = ("secret", "other", "third", "q1", "q2", "q3", "q4", "q5", "bare")
+
+_MOST_DECODED = 4_096
+# Words that stand where a password could, and are none: what is asked of it, what became of it, what a program has.
+_NO_VALUES = frozenset(
+    """
+    a an and any are ask at be been blank bool boolean by bytes can char changed config default disabled do does don't
+    empty enabled encrypted env expired expires false field for forgot forgotten format found from generated get has
+    hash hashed have he help hidden how i if in incorrect inherit input int integer invalid is it its leave length let
+    like lost mandatory managed max may min minimum missing must my needs never new nil no none not null number object
+    of off ok okay on once only optional or our pending policy private protected provide provided public read recovery
+    required requires reset rotate rotated rules safe salted same secret secure see send set should show so somewhere
+    still store stored str string strong take text than that the their them there these they this those to too true
+    type undefined unchanged unknown unset until update updated use used valid value varchar very via was we weak were
+    what when where which who why will with wrong yes yet you your
+    """.split()
+)
+_NO_CHINESE = re.compile(
+    "(?:必填|选填|可选|请|不|无|没|至少|至多|最少|最多|长度|需要?|必须|已|忘|错|重置|修改|为空|规则|策略|政策|由|可|区分|同|见|如|包含|每|怎么|什么|多少"
+    "|要|应|字符|字母|数字|保存|存|过期|正确|安全|太|很|有|用|在|是|和|或|与|被|从|找|问|改|换|输入|设置|默认|管理|加密|登录|强度)"
+)
+_PLACEHOLDER = re.compile(
+    r"<[^<>]*>?|\$\{?[A-Za-z_{(]|%[A-Za-z_(]|\{[\w{ .$]|\[\w[\w -]*\]?|\*{2,}|[xX•·.…_-]{3,}\W*\Z|your\b|your[-_]"
+    r"|my[-_]|example|changeme|(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?:\(|\W*\Z)|[A-Za-z_.]+[(\[{]|\W+\Z|/|~/|\./|https?:",
+    re.IGNORECASE,
+)
+_AGAIN = re.compile(r"(?:pass(?:word|wd|code)|token|secret|key|pin|code|密码|口令)s?[\"'`*]{0,3}[:=：]", re.IGNORECASE)
+_ENDED = re.compile(r"(?:ed|ing|able|ible|ful|ory|ent|ive|ly|al|er|ong|eak)\Z")
+_MEASURE = re.compile(
+    r"[ -]{0,2}(?:characters?|chars?|digits?|letters?|symbols?|words?|bits?|bytes?|[kmg]b|days?|weeks?|months?|years?"
+    r"|hours?|minutes?|seconds?|times?|percent|tokens|%|个|位|天|月|年|小时|分钟|秒|次|字)",
+    re.IGNORECASE,
+)
+_MEASURED = re.compile(r"\d[\d.,-]*(?:[kKmM]|h|d|s|ms|min|bit|-?char\w*|-?digit\w*|-?bit|st|nd|rd|th|x)?\Z")
+_NAMED_THINGS = re.compile(
+    r"(?:sha-?\d+|md5|oauth-?\d?|argon2\w*|pbkdf2|base64|utf-?8|[bs]crypt\d*|aes-?\d*|v\d[\d.]*|gpt-?\d.*|p?256|rs256"
+    r"|hs256|es256|ed25519|rsa-?\d*|1password|keepass\w*|web3|ipv[46]|tls1.*|\d{4}-\d\d-\d\d.*|\w+\.(?:py|md|txt|json|ya?ml))\W*\Z",
+    re.IGNORECASE,
+)
+_IDENTIFIED = re.compile(
+    r"(?:\b(?:id|ids|hash|sha|commit|digest|checksum|etag|integrity|uuid|fingerprint|public key|order|invoice"
+    r"|tracking|imei|isbn|issn|doi|ticket|case|parcel|phone|tel|sku|ean|gtin|serial|part|version|build|base64)"
+    r"(?: (?:no|number|id|code))?[\"'.]?\s{0,2}(?:[:=#]|is|was)?\s{0,2}[\"'#]?"
+    r"|base64,|sha\d{3}-|ssh-[a-z0-9-]{3,20} |单号|编号|订单|条码|电话|手机)[号码:： ]{0,3}\Z",
+    re.IGNORECASE,
+)
+_PUBLIC = re.compile(r"AAAA[A-Z]3NzaC1|AAAAE2VjZHNh|sha\d{3}-|MII[A-Za-z]")
+_COUNTED = re.compile(r"\d[\d,.]*[kKmM]? \Z")
+_PLACES = frozenset(("KEY", "TOKEN", "SECRET", "PASSWORD", "VALUE", "PASS"))
+_NO_KEY = re.compile(
+    r"(?:cache|primary|foreign|partition|object|sort|row|public|s3|map|dict|max)[ _-]\Z", re.IGNORECASE
+)
+_NO_SEED = frozenset(
+    "the and for are not from your have was were has had but his her our their been could would should because its"
+    " which these those some into also only than what where".split()
+)
+_IBAN_LENGTHS = {
+    country: int(length)
+    for country, length in (
+        pair.split(":")
+        for pair in (
+            "AD:24 AE:23 AL:28 AT:20 AZ:28 BA:20 BE:16 BG:22 BH:22 BR:29 CH:21 CR:22 CY:28 CZ:24 DE:22 DK:18 DO:28"
+            " EE:20 EG:29 ES:24 FI:18 FO:18 FR:27 GB:22 GE:22 GI:23 GL:18 GR:27 GT:28 HR:21 HU:28 IE:22 IL:23 IS:26"
+            " IT:27 JO:30 KW:30 KZ:20 LB:28 LI:21 LT:20 LU:20 LV:21 MC:27 MD:24 ME:22 MK:19 MR:27 MT:31 MU:30"
+            " NL:18 NO:15 PK:24 PL:28 PS:29 PT:25 QA:29 RO:24 RS:22 SA:24 SE:24 SI:19 SK:24 SM:27 TN:24 TR:26"
+            " UA:29 VA:22 XK:20"
+        ).split()
+    )
+}
+_CARDS = re.compile(
+    r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|3[47]\d{13}"
+    r"|(?:6011|65\d\d|64[4-9]\d)\d{12}|62\d{14,17}|35(?:2[89]|[3-8]\d)\d{12}|3(?:0[0-5]|[68]\d)\d{11}"
+)
+
+Match = re.Match[str]
+
+
+def place_of(found: Match) -> tuple[int, int]:
+    """Where the secret itself stands: a group of the pattern, or all of it."""
+    for name in VALUES:
+        if name in found.re.groupindex and found[name] is not None:
+            # What ends the sentence does not belong to it.
+            return found.start(name), found.start(name) + len(found[name].rstrip("."))
+    return found.span()
+
+
+def _value(found: Match) -> str:
+    start, end = place_of(found)
+    return found.string[start:end]
+
+
+def _before(found: Match, chars: int = 40) -> str:
+    start = place_of(found)[0]
+    return found.string[max(start - chars, 0) : start]
+
+
+def _after(found: Match, chars: int = 16) -> str:
+    end = place_of(found)[1]
+    return found.string[end : end + chars]
+
+
+def _before_name(found: Match) -> str:
+    return found.string[max(found.start() - 16, 0) : found.start()]
+
+
+def _name(found: Match) -> str:
+    return str(found["name"]).lower()
+
+
+def is_no_placeholder(found: Match) -> bool:
+    """Whether a value is more than what stands for one, such as `<password>` or `${TOKEN}`."""
+    value = _value(found)
+    return REDACTED not in value and not _PLACEHOLDER.match(value) and value.strip("\"'`.,;)") not in _PLACES
+
+
+def is_given(found: Match) -> bool:
+    """Whether what stands behind "password:" is given there, and not spoken of."""
+    value = _value(found)
+    word = value.strip("\"'`.,;:!?()*_").lower()
+    if not is_no_placeholder(found) or _AGAIN.match(value) or word in _NO_VALUES or len(word) < 2:
+        return False
+    if not value.isascii() and (_NO_CHINESE.match(value) or len(value) > 40):
+        return False
+    if _MEASURE.match(_after(found)) and _MEASURED.match(word):
+        return False
+    return "\n" not in found["gap"] or _looks_coded(value)
+
+
+def is_code_like(found: Match) -> bool:
+    """The same behind "token:": what goes on as a sentence, or counts, is none."""
+    value = _value(found)
+    if not is_given(found):
+        return False
+    if "token" in _name(found) and (re.match(r"\d{1,7}(?!\w)", value) or _COUNTED.search(_before_name(found))):
+        return False
+    if found["bare"] is None or not value.strip(".!?").isalpha():
+        return True
+    # "Secret: knead the dough" is a sentence; a word by itself is one that was agreed on.
+    return value.isascii() and not value.istitle() and not re.match(r"[.!?]?[ \t]{1,3}\w", _after(found))
+
+
+def is_coded(found: Match) -> bool:
+    """Whether what stands behind "is" is quoted, or has a digit or a sign as no word has it."""
+    value = _value(found)
+    if not is_no_placeholder(found) or _AGAIN.match(value) or _NAMED_THINGS.match(value):
+        return False
+    if found["bare"] is None:
+        return value.lower() not in _NO_VALUES and value.count(" ") <= 6 and (value.isascii() or len(value) <= 12)
+    if _MEASURED.match(value.rstrip(".")) and (
+        _MEASURE.match(_after(found)) or "token" in _name(found) or len(value.rstrip(".")) < 3
+    ):
+        return False
+    return _looks_coded(value.rstrip(".!?")) and len(value) >= (4 if value.isdecimal() else 5)
+
+
+def is_said_plainly(found: Match) -> bool:
+    """Whether "my password is tulips." names a word: one that does not say how passwords are."""
+    word = found["secret"].lower()
+    return word not in _NO_VALUES and not _ENDED.search(word)
+
+
+def is_unsigned_password(found: Match) -> bool:
+    """Whether "password hunter2" gives one: letters with digits or signs."""
+    value = found["secret"].rstrip(".!?)")
+    if not is_no_placeholder(found) or _NAMED_THINGS.match(value) or (_MEASURED.match(value) and value.isascii()):
+        return value.isdecimal() and len(value) >= 6 and not found[0][0].isascii()
+    coded = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return coded and len(value) >= 5 and not _AGAIN.search(value)
+
+
+def is_prose_free(found: Match) -> bool:
+    """Whether what stands behind "passphrase:" is one: words alone that begin with none of those that speak of it."""
+    words = found["secret"].split()
+    if not words or REDACTED in found["secret"] or _PLACEHOLDER.match(words[0]):
+        return False
+    if not words[0].isascii():
+        return not _NO_CHINESE.match(words[0]) and len(words[0]) <= 24
+    return words[0].strip("\"'.,!").lower() not in _NO_VALUES and not (len(words) == 1 and _ENDED.search(words[0]))
+
+
+def is_unsigned_key(found: Match) -> bool:
+    """Whether "the api token a3f5…" gives one: digits and letters as no word mixes them."""
+    value = found["secret"]
+    if _NO_KEY.search(found["before"] or "") or _PLACEHOLDER.match(value):
+        return False
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and _changes(value) >= 0.2
+
+
+def is_number_code(found: Match) -> bool:
+    """Whether a value is what a keypad takes."""
+    value = _value(found).strip("\"'`.,;!?)")
+    digits = sum(map(str.isdigit, value))
+    if not is_no_placeholder(found) or digits < 3 or len(value) > 16 or _NAMED_THINGS.match(value):
+        return False
+    return not (_MEASURE.match(_after(found)) and _MEASURED.match(value))
+
+
+def is_bearer(found: Match) -> bool:
+    """Whether a word behind "bearer" is a token: it has a digit, or stands in a header."""
+    value = found["secret"]
+    return bool(found["before"]) or any(map(str.isdigit, value))
+
+
+def is_basic(found: Match) -> bool:
+    """Whether a word behind "basic" is a name and a password in base64."""
+    decoded = _decoded(found["secret"])
+    return ":" in decoded and decoded.isprintable()
+
+
+def writing_of(found: Match) -> str:
+    """The writing that a word is base64 of; empty if it is none."""
+    word = found["secret"]
+    if word.islower() or word.isupper() or word.isdecimal():
+        return ""
+    decoded = _decoded(word)
+    return decoded if len(decoded) >= 8 and _is_writing(decoded) else ""
+
+
+def _is_writing(text: str) -> bool:
+    return all(char.isprintable() or char in "\r\n\t" for char in text)
+
+
+def _decoded(word: str) -> str:
+    """The text that a word is base64 of; empty if there is none."""
+    plain = word[:_MOST_DECODED].rstrip("=").replace("-", "+").replace("_", "/")
+    plain = plain[: len(plain) - 1] if len(plain) % 4 == 1 else plain
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4)).decode()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def is_random(found: Match) -> bool:
+    """Whether a long word looks drawn at random: cases and digits mixed. Hashes are ids, and what says so is one."""
+    word = found[0].strip("=-_")
+    if len(set(word)) < 14 or sum(map(str.isdigit, word)) < 2 or _PUBLIC.match(word):
+        return False
+    if not (any(map(str.islower, word)) and any(map(str.isupper, word))):
+        return False
+    return _changes(word) >= 0.38 and not _IDENTIFIED.search(_before(found))
+
+
+def is_aws_secret(found: Match) -> bool:
+    """Whether forty characters are drawn at random, and no path."""
+    word = found[0]
+    if len(set(word)) < 18 or not any(map(str.isdigit, word)) or _PUBLIC.match(word):
+        return False
+    mixed = any(map(str.islower, word)) and any(map(str.isupper, word))
+    return mixed and _changes(re.sub("[/+]", "", word)) >= 0.3 and not _IDENTIFIED.search(_before(found))
+
+
+def _changes(word: str) -> float:
+    """How often the class of characters changes within a word, from 0 to 1."""
+    classes = [0 if char.isdigit() else 1 if char.islower() else 2 for char in word]
+    return sum(one != other for one, other in pairwise(classes)) / max(len(word) - 1, 1)
+
+
+def _looks_coded(value: str) -> bool:
+    return any(char.isdigit() or char in "!@#$%^&*_" for char in value)
+
+
+def _digits(text: str) -> str:
+    return "".join(char for char in text if char.isdigit())
+
+
+def is_card(found: Match) -> bool:
+    """Whether a number is that of a card: an issuer's first digits, the right last one, groups as on a card."""
+    text = found["secret"]
+    groups = re.split("[ -]", text)
+    if len(groups) > 1 and not all(2 <= len(group) <= 7 for group in groups):
+        return False
+    number = _digits(text)
+    return bool(_CARDS.fullmatch(number)) and _luhn(number) and not _IDENTIFIED.search(_before(found))
+
+
+def _luhn(number: str) -> bool:
+    doubled = (sum(divmod(2 * int(digit), 10)) for digit in number[-2::-2])
+    return (sum(map(int, number[-1::-2])) + sum(doubled)) % 10 == 0
+
+
+def is_bank_account(found: Match) -> bool:
+    """Whether a number that is called an account's has the digits of one."""
+    return 8 <= len(_digits(found["secret"])) <= 24
+
+
+def is_iban(found: Match) -> bool:
+    """Whether a number has the length of its country's, and the remainder that all have."""
+    text = re.sub("[ -]", "", found[0])
+    number = text[: _IBAN_LENGTHS.get(text[:2], 0)]
+    if not number or len(text) < _IBAN_LENGTHS[text[:2]]:
+        return False
+    return int("".join(str(int(char, 36)) for char in number[4:] + number[:4])) % 97 == 1
+
+
+def is_ssn(found: Match) -> bool:
+    """Whether a number is one that is given out. Source: SSA, POMS RM 10201.035."""
+    area, group, serial = found[0].split("-")
+    valid = area not in ("000", "666") and area < "900" and group != "00" and serial != "0000"
+    return valid and not _IDENTIFIED.search(_before(found))
+
+
+def is_chinese_id(found: Match) -> bool:
+    """Whether a number has a day of birth and the check digit of its first seventeen."""
+    number = found[0].upper()
+    try:
+        dt.date(int(number[6:10]), int(number[10:12]), int(number[12:14]))
+    except ValueError:
+        return False
+    return "10X98765432"[sum(int(digit) * 2 ** (17 - at) for at, digit in enumerate(number[:17])) % 11] == number[17]
+
+
+def is_seed(found: Match) -> bool:
+    """Whether words in a row are those of a wallet: no sentence has so many without any of its small ones."""
+    return _NO_SEED.isdisjoint(_words(found[0][-(place_of(found)[1] - place_of(found)[0]) :]))
+
+
+def _words(text: str) -> Iterator[str]:
+    return (word[0].lower() for word in re.finditer(r"[A-Za-z]+", text))

@@ -1,0 +1,278 @@
+"""Secrets in a text: finding them, and taking them out of what leaves for a file or a model.
+
+Invariants: pure; linear in the length of the text; what is no secret stays byte for byte; doing it twice changes
+nothing more. The table of kinds is in `secret_kinds`; there is no other.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from memory_service.text.secret_kinds import KINDS, NAMES, Kind
+from memory_service.text.secret_proofs import REDACTED, place_of
+
+__all__ = [
+    "REDACTED",
+    "Secret",
+    "announces_secret",
+    "find_secrets",
+    "has_secret",
+    "names_secret",
+    "redacted",
+    "without_public_blocks",
+]
+
+_MOST_PASSES = 8
+# How far before a hint what holds it begins, and how far behind it what is looked for does.
+_BACK, _AHEAD = 64, 400
+_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+# What a key goes on with behind a blank, or on the next line, where it was broken: a piece as no word looks.
+_MORE = re.compile(r"(?:[ \t]|\r?\n[ \t]{0,8})(?=[A-Za-z_-]{0,40}\d|[A-Za-z0-9]{0,40}[a-z][A-Z])[A-Za-z0-9_-]{3,}+")
+_MIXED = re.compile("[0-9]|[a-z][A-Z]|[A-Z]{12}")
+# Signs that are not seen, letters and digits of full width or of mathematics, and what JSON writes for a character.
+_ODD = re.compile(
+    "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
+    "|[\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a\u2460-\u24ff\U0001d400-\U0001d7ff]"
+    r"|\\{1,4}(?:u[0-9a-fA-F]{4}|[nrt\"/])"
+)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "/": "/"}
+# A number that is the value of a field of JSON becomes a text, or the whole would be no JSON.
+_FIELD = re.compile(r"\"\s{0,8}:\s{0,8}\Z")
+_PUBLIC_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}(?:CERTIFICATE|PUBLIC KEY|MESSAGE|SIGNATURE)[A-Z ]{0,20}-----")
+_BLOCK_END = re.compile(r"-----END [A-Z0-9 ]{0,60}-----")
+_CHANCE = frozenset({"AWS secret access key", "random token", "secret in base64"})
+_ANNOUNCED = re.compile(
+    rf"(?:{NAMES.pattern})[^\n.。]{{0,40}}(?:[:：]|below|following|here it is|如下|是)\s{{0,4}}[.。]?\s{{0,4}}\Z",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """A secret in a text.
+
+    Attributes:
+        kind: Its name in the table of kinds.
+        start: Where it begins, from 0.
+        end: Where it is over.
+    """
+
+    kind: str
+    start: int
+    end: int
+
+
+def redacted(text: str) -> str:
+    """A text with `[redacted]` in the place of each secret: keys, tokens, passwords, numbers of cards and accounts.
+
+    What names the secret stays, such as `password:` or the user of a URL.
+    """
+    # What one secret hid may be seen once that is gone.
+    for _ in range(_MOST_PASSES):
+        found = sorted(find_secrets(text), key=lambda secret: (secret.start, -secret.end))
+        if not found:
+            break
+        text = _replaced(text, found)
+    return text
+
+
+def has_secret(text: str) -> bool:
+    """Whether a text holds a secret: whether `redacted` would change it."""
+    return next(find_secrets(text), None) is not None
+
+
+def announces_secret(text: str) -> bool:
+    """Whether the next words of who says this are a secret: "The password is:"."""
+    return _ANNOUNCED.search(text[-160:]) is not None
+
+
+def names_secret(text: str) -> bool:
+    """Whether a text has a word for a secret, such as "passcode"."""
+    return NAMES.search(text) is not None
+
+
+def find_secrets(text: str) -> Iterator[Secret]:
+    """The secrets of a text, in no order; they may overlap."""
+    plain = _Plain(text)
+    places = _Places(plain.text)
+    public = [*_public_blocks(plain.text)] if "-----begin" in places.lowered else []
+    for kind in KINDS:
+        for start, end in _spans(kind, places):
+            hidden = public if kind.name in _CHANCE else ()
+            if not any(first <= start < last for first, last in hidden):
+                first, last = plain.span(start, end)
+                # What is redacted already is secret no more.
+                if REDACTED not in text[first:last]:
+                    yield Secret(kind=kind.name, start=first, end=last)
+
+
+def _spans(kind: Kind, places: _Places) -> Iterator[tuple[int, int]]:
+    text = places.text
+    for found in _found(kind, places):
+        start, end = place_of(found)
+        if kind.length:
+            while end - start < kind.length and (more := _MORE.match(text, end)):
+                end = more.end()
+            if end - start < kind.least or not _MIXED.search(text, start + 3, end):
+                continue
+        elif not kind.is_one(found) or (kind.within is not None and not has_secret(kind.within(found))):
+            continue
+        yield start, end
+
+
+def _found(kind: Kind, places: _Places) -> Iterator[re.Match[str]]:
+    """What a pattern finds, looked for near its hints alone: most texts are long and hold few."""
+    text = places.text
+    if kind.wide:
+        if places.of(kind):
+            yield from kind.pattern.finditer(text)
+        return
+    at = 0
+    for first, last in _stretches(places.of(kind)):
+        at = max(at, first)
+        while at < last and (near := kind.pattern.search(text, at, last)):
+            found = kind.pattern.match(text, near.start())
+            if found:
+                yield found
+            at = max(found.end() if found else 0, near.start() + 1)
+
+
+class _Places:
+    """Where the hints of kinds stand in a text; several kinds share one."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lowered = _lowered(text)
+        self._known: dict[str | re.Pattern[str], list[int]] = {}
+
+    def of(self, kind: Kind) -> list[int]:
+        """The places near which a secret of a kind may stand, in order."""
+        places = [place for hint in kind.hints for place in self._hints(hint)]
+        if kind.near is not None:
+            places += self._matches(kind.near)
+        return sorted(places) if len(kind.hints) > 1 else places
+
+    def _hints(self, hint: str) -> list[int]:
+        if hint not in self._known:
+            self._known[hint] = list(_occurrences(self.lowered, hint))
+        return self._known[hint]
+
+    def _matches(self, near: re.Pattern[str]) -> list[int]:
+        if near not in self._known:
+            self._known[near] = [found.start() for found in near.finditer(self.text)]
+        return self._known[near]
+
+
+def _occurrences(text: str, hint: str) -> Iterator[int]:
+    word = hint.lstrip()
+    at = text.find(word)
+    while at >= 0:
+        if word is hint or not (at and text[at - 1].isascii() and text[at - 1].isalpha()):
+            yield at
+        at = text.find(word, at + len(word))
+
+
+def _stretches(places: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The stretches of a text around places, each once."""
+    start = end = -1
+    for place in places:
+        if place - _BACK > end:
+            if end >= 0:
+                yield start, end
+            start = max(place - _BACK, 0)
+        end = place + _AHEAD
+    if end >= 0:
+        yield start, end
+
+
+def _lowered(text: str) -> str:
+    """A text in lower case with every character at its place."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text.translate(_LOWER)
+
+
+def without_public_blocks(text: str) -> str:
+    """A text without certificates and public keys, which are no secrets and tell nothing; without private ones too."""
+    if "-----BEGIN" not in text:
+        return text
+    kept, at = list[str](), 0
+    for start, end in _public_blocks(text):
+        kept.append(text[at:start])
+        at = end
+    return "".join([*kept, text[at:]])
+
+
+def _public_blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Where certificates and public keys stand, which look like keys and are for everybody."""
+    at = 0
+    while begin := _PUBLIC_BLOCK.search(text, at):
+        end = _BLOCK_END.search(text, begin.end())
+        at = end.end() if end else len(text)
+        yield begin.start(), at
+
+
+def _replaced(text: str, found: Iterable[Secret]) -> str:
+    kept, at = list[str](), 0
+    for secret in found:
+        if secret.start >= at:
+            kept += (text[at : secret.start], _mark(text, secret))
+        at = max(at, secret.end)
+    kept.append(text[at:])
+    return "".join(kept)
+
+
+def _mark(text: str, secret: Secret) -> str:
+    bare = _FIELD.search(text, max(secret.start - 20, 0), secret.start)
+    return f'"{REDACTED}"' if bare and text[secret.start].isalnum() else REDACTED
+
+
+class _Plain:
+    """A text in the characters that secrets are written in, with the way back to the original."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts: list[int] = []
+        self._pieces: list[tuple[int, int, bool]] = []
+        if not text.isascii() or "\\" in text:
+            self._read(text)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the original of a place in the plain text."""
+        if not self._starts:
+            return start, end
+        return self._original(start)[0], self._original(end - 1)[1]
+
+    def _original(self, at: int) -> tuple[int, int]:
+        piece = bisect_right(self._starts, at) - 1
+        start, end, same = self._pieces[piece]
+        place = start + at - self._starts[piece]
+        return (place, place + 1) if same else (start, end)
+
+    def _read(self, text: str) -> None:
+        written, at, size = list[str](), 0, 0
+        for odd in _ODD.finditer(text):
+            for piece, start, end, same in (
+                (text[at : odd.start()], at, odd.start(), True),
+                (_plain_of(odd[0]), odd.start(), odd.end(), False),
+            ):
+                if piece:
+                    written.append(piece)
+                    self._starts.append(size)
+                    self._pieces.append((start, end, same))
+                    size += len(piece)
+            at = odd.end()
+        if at:
+            self._starts.append(size)
+            self._pieces.append((at, len(text), True))
+            self.text = "".join([*written, text[at:]])
+
+
+def _plain_of(odd: str) -> str:
+    if odd[0] != "\\":
+        return "" if unicodedata.category(odd) in ("Cf", "Mn") else unicodedata.normalize("NFKC", odd)
+    mark = odd.lstrip("\\")
+    return _ESCAPED[mark] if len(mark) == 1 else chr(int(mark[1:], 16))
