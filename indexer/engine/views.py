@@ -26,7 +26,7 @@ from indexer.traffic import TRAFFIC
 # Up to here all passages are looked at for every question: as fast as by codes, and exact.
 PACK_PASSAGES = 6_000
 # The first question that a process asks of a larger index is answered by sqlite-vec. Source: python -m
-# tests.benchmarks.nearest: reading all vectors takes 1.4 times as long at 5,000 passages and 2.5 times at 20,000, at
+# tests.benchmarks.nearest: reading all vectors takes twice as long at 5,000 passages and more above, at
 # 2,000 less, for the neighbours of what is near are read too. Once read, a pass takes a twentieth of sqlite-vec's time.
 _COLD_PASSAGES = 4_000
 # What is not packed may be so many passages, and this share of the packed ones, before it is packed anew.
