@@ -28,7 +28,7 @@ from indexer.filling import TextVectors, fill_in
 from indexer.fitting import Fitting
 from indexer.plan import SyncPlan
 from indexer.ranking import RankingSettings
-from indexer.rebuild import Rebuild, partial_state, scrub_others
+from indexer.rebuild import Rebuild, is_rebuilding, partial_state, scrub_others
 from indexer.reranking import RERANKED_HITS, Reranker, Reranking
 from indexer.shelf import Shelf
 from indexer.status import IndexStatus, outdated
@@ -351,13 +351,18 @@ class Index:
             views = self._shelf.views()
         views.check()
 
-    def scrub(self) -> None:
-        """Leave no trace of removed passages in the index's files."""
+    @property
+    def is_rebuilding(self) -> bool:
+        """Whether another process, or this one, makes the index anew."""
+        return is_rebuilding(self.root / INDEX_NAME)
+
+    def scrub(self) -> bool:
+        """Leave no trace of removed passages in the index's files; False if a rebuild keeps it from being seen to."""
         with self._store.reading(), self._loading:
             views = self._shelf.views()
         views.scrub()
         self._store.scrub()
-        scrub_others(self.root / INDEX_NAME, self._beside(Following()), self.fingerprint)
+        return scrub_others(self.root / INDEX_NAME, self._beside(Following()), self.fingerprint)
 
     def passages_of(self, paths: Collection[str]) -> tuple[KnownPassage, ...]:
         """What the index holds of some files."""

@@ -325,30 +325,46 @@ def partial_state(path: Path, fingerprint: Fingerprint, total_files: int) -> Reb
     )
 
 
-def scrub_others(path: Path, upkeep: Upkeep, fingerprint: Fingerprint) -> None:
+def is_rebuilding(path: Path) -> bool:
+    """Whether a rebuild of an index is running, in whatever process."""
+    return Generations(path).is_locked()
+
+
+def scrub_others(path: Path, upkeep: Upkeep, fingerprint: Fingerprint) -> bool:
     """Leave no trace of removed passages in other generations than the one in use.
 
-    A rebuild that runs sees to it itself.
+    Returns:
+        Whether that was done: not while a rebuild runs, which sees to it itself unless it is killed.
     """
     generations = Generations(path)
     if not generations.has_others():
+        return True
+    try:
+        with generations.locked():
+            generations.tidy()
+            _scrub_partial(generations, upkeep, fingerprint)
+    except StoreBusy:
+        return False
+    return True
+
+
+def _scrub_partial(generations: Generations, upkeep: Upkeep, fingerprint: Fingerprint) -> None:
+    partial = generations.partial()
+    if partial is None:
         return
-    with suppress(StoreBusy), generations.locked():
-        generations.tidy()
-        partial = generations.partial()
-        if partial is None:
-            return
-        store = SqliteStore(partial)
-        try:
-            usable = store.fingerprint() == fingerprint
-            if usable:
-                upkeep.forget_changed(store)
-                store.scrub()
-        finally:
-            store.close()
-        if not usable:
-            # No rebuild will go on from it.
-            generations.remove(partial)
+    store = SqliteStore(partial)
+    try:
+        usable = store.fingerprint() == fingerprint
+        if usable:
+            upkeep.forget_changed(store)
+            store.scrub()
+    except StoreCorrupt:
+        usable = False
+    finally:
+        store.close()
+    if not usable:
+        # No rebuild will go on from it.
+        generations.remove(partial)
 
 
 def _reason(report: SyncReport) -> str:

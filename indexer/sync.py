@@ -7,8 +7,10 @@ read from it.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,8 +19,8 @@ from indexer.documents.logs import Logs
 from indexer.documents.splitter import Splitter
 from indexer.documents.transcripts import is_known_log
 from indexer.embeddings.base import Embedder
-from indexer.errors import SyncCancelled
-from indexer.files.sources import Content, SourceFile, read
+from indexer.errors import StoreLocked, SyncCancelled
+from indexer.files.sources import Content, SourceFile, read, source_file
 from indexer.filling import BATCH_TEXTS, TextVectors, fill_in
 from indexer.plan import PassageDiff, SyncPlan, compare, passage_terms, text_hash
 from indexer.stores.base import FileState, FileWrite, IndexStore, KnownPassage, NewPassage, Written
@@ -244,6 +246,7 @@ class Sync:
         texts = [passage.text for portion in portions for _, passage in portion.diff.inserted]
         vectors = self._vectors.of({text_hash(text): text for text in texts})
         written = self._write([self._file_write(portion, vectors) for portion in portions])
+        self._take_back([portion.content.file for portion in portions if portion.state.path not in written.refused])
         for portion in portions:
             path = portion.state.path
             self._revisions[path] = written.revision
@@ -257,6 +260,29 @@ class Sync:
                 self._advance(path, portion.content.file.size_bytes, passages=len(portion.diff.inserted))
             else:
                 self._advance(path, 0, files=0, passages=len(portion.diff.inserted))
+
+    def _take_back(self, files: Iterable[SourceFile]) -> None:
+        """Leave no trace of files that are gone, or are others, since they were read: they may have been erased.
+
+        Who erased them looked before their passages were written, and will not look again.
+        """
+        gone = {file.path for file in files if self._is_gone(file)}
+        if not gone:
+            return
+        states = self._store.file_states(gone)
+        for batch in self._removals(states, states):
+            self._write(batch)
+        with suppress(StoreLocked):
+            self._store.scrub()
+        self._tally.refused += gone
+
+    def _is_gone(self, file: SourceFile) -> bool:
+        place = self._locate(file.path) if file.source == "files" else self._root / file.path
+        try:
+            now = source_file(file.path, os.lstat(place)) if place else None
+        except OSError:
+            return True
+        return now is None or now.inode != file.inode or now.size_bytes < file.size_bytes
 
     def _file_write(self, portion: _Portion, vectors: dict[bytes, bytes]) -> FileWrite:
         state = portion.state

@@ -20,9 +20,11 @@ from indexer.files.sources import is_memory_path
 from indexer.rebuild import needed_bytes
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
+from memory_service.erasures import Erasures
 from memory_service.errors import MemoryServiceError
 from memory_service.memories import MemoryFiles, NewMemory
 from memory_service.messages import Message, numbered
+from memory_service.sessions.folder import SessionLogs
 from memory_service.workspaces import extra_folders
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
@@ -31,6 +33,9 @@ _QUERY_CHARS = 500
 _LONG_CHARS = 40
 _ENGINE_TOKENS = 2_000
 _READ_BYTES = 64 * 1024
+# So many are named of many.
+_NAMED = 5
+_SWEPT_BY = "Run `memory-service reindex`, which removes it."
 _MODEL_REMEDY = "Ask its maker, or choose another embedding_model."
 _ENGINE_REMEDY = "Mend or reinstall its package, restart, or set context_engine to default."
 
@@ -73,6 +78,8 @@ def examine(
         yield _check("engine", lambda: _engine(settings, engine_problems))
     there = _check("workspace", lambda: _workspace(folder))
     if there.ok and folder.is_dir():
+        if not (left := _check("left over", lambda: _left_over(settings, folder))).ok:
+            yield left
         index = Index(
             folder,
             embedder,
@@ -129,6 +136,17 @@ def _home(home: Path) -> str:
 
 def _workspace(folder: Path) -> str:
     return "there" if folder.is_dir() else f"there is none of the name {folder.name} yet; a first memory makes it"
+
+
+def _left_over(settings: Settings, folder: Path) -> str:
+    """What a killed process left, which may hold what was to be erased."""
+    drafts = (*MemoryFiles(folder, now=settings.now).drafts, *SessionLogs(folder / "sessions").drafts)
+    if drafts:
+        names = ", ".join(str(draft.relative_to(folder)) for draft in drafts[:_NAMED])
+        raise _Failed(f"a process was killed and left {len(drafts)} half-written files: {names}", _SWEPT_BY)
+    if Erasures(folder).is_marked:
+        raise _Failed("something is being erased, or was and is not gone from the index", _SWEPT_BY)
+    return "nothing"
 
 
 def _model(embedder: Embedder | None) -> str:

@@ -12,6 +12,7 @@ import errno
 import hashlib
 import io
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -36,6 +37,9 @@ _LOCK_SECONDS = 30.0
 _LEAST_FREE_BYTES = 1 << 20
 # Another process asks for the lock this often; the default of filelock, 50 ms, is many appends long.
 _POLL_SECONDS = 0.002
+_DRAFT = re.compile(r"\.(?:(.+)\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
+# With what stands around it, the name of a draft has less than the 255 bytes that a name may have.
+_DRAFT_BYTES = 200
 _REMEDIES = {
     errno.ENOSPC: "the disk is full. Free some space, then send it again",
     errno.EDQUOT: "the disk quota is used up. Free some space, then send it again",
@@ -282,7 +286,7 @@ def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Sig
     Raises:
         StorageFailed: The new content stands there, but the disk did not confirm it.
     """
-    draft = target.parent / f".{secrets.token_hex(8)}.tmp"
+    draft = _draft_of(target)
     try:
         with opened(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
             if expected is not None:
@@ -300,6 +304,33 @@ def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Sig
         raise
     _confirm(target, "has its new content")
     return True
+
+
+def _draft_of(target: Path) -> Path:
+    """Where the next content of a file is written: it tells whose it is, however long that name is."""
+    name = target.name.encode()[:_DRAFT_BYTES].decode(errors="ignore")
+    return target.parent / f".{name}.{secrets.token_hex(8)}.tmp"
+
+
+def drafts(folder: Path, *, of: str = "") -> list[Path]:
+    """What a killed process left of a `replace_durably` in a folder, for a file whose name begins so.
+
+    Who holds the lock of the file may remove it.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    found = [(name, match) for name in names if (match := _DRAFT.fullmatch(name))]
+    return [folder / name for name, match in found if (match[1] or of).startswith(of)]
+
+
+def sweep(folders: Iterable[Path], *, of: str = "") -> None:
+    """Removes such drafts from some folders; their lock is held."""
+    for folder in folders:
+        for draft in drafts(folder, of=of):
+            draft.unlink(missing_ok=True)
 
 
 def remove_durably(target: Path) -> None:

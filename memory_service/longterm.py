@@ -30,6 +30,7 @@ from indexer import (
 from indexer.files.sources import is_session_path
 from indexer.stores.base import KnownPassage
 from indexer.types import ErasedPassages
+from memory_service.erasures import Erasures
 from memory_service.errors import InvalidRequest
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 from memory_service.schemas import Order
@@ -67,6 +68,7 @@ _AWAY_SHARE = 10
 _REFUSED_SECONDS = 60.0
 _DEFECT = "index: it met a defect. See the log, then run `memory-service reindex`."
 _BEING_EMBEDDED = "vector: some passages have no vector yet and are found by their words. Ask again in a moment."
+_BEING_REBUILT = "index: it is being made anew; when that has ended, what it has of erased texts is taken out."
 _BEING_SAID = "index: what was said last in sessions is still being indexed. Ask again in a moment."
 _BEING_MADE = "index: it was deleted, and is being made anew. Ask again in a moment."
 _MEMORIES = SearchFilter(sources=("memory",))
@@ -235,11 +237,15 @@ class LongTermMemory:
     Args:
         files: The Markdown files.
         index: The index of the same folder.
+
+    Attributes:
+        erasures: Of all that is kept in the workspace.
     """
 
     def __init__(self, files: MemoryFiles, index: Index) -> None:
         self.files = files
         self.index = index
+        self.erasures = Erasures(index.root)
         self._refresher = Refresher(index)
         # Rounds of their own: a memory does not wait until what was said beside it is embedded.
         self._session_refresher = Refresher(index)
@@ -286,6 +292,15 @@ class LongTermMemory:
 
     def write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> tuple[str, list[str]]:
         """Replace or make a file and index it. Returns its etag, and what of that failed after it was on disk."""
+        if if_match is None or not self.files.loses(path, text):
+            return self._write(path, text, if_match=if_match, if_none_match=if_none_match)
+        # Whoever takes a line out may mean it to be gone.
+        with self.erasures.under_way() as left:
+            etag, missing = self._write(path, text, if_match=if_match, if_none_match=if_none_match)
+            left += [*missing, *self._scrub()]
+        return etag, left
+
+    def _write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> tuple[str, list[str]]:
         etag = self.files.write(path, text, if_match=if_match, if_none_match=if_none_match)
         if len(text) <= _INLINE_BYTES:
             return etag, self._refresh([path])
@@ -298,12 +313,21 @@ class LongTermMemory:
 
     def delete(self, path: str) -> tuple[ErasedPassages | None, list[str]]:
         """Erase a file from disk and index. Returns what a look for it shows, and what failed after it was gone."""
-        before = self._held([path])
-        self.files.delete(path)
-        return self._erased([path], before, lambda: self.files.exists(path))
+        with self.erasures.under_way() as left:
+            before = self._held([path])
+            self.files.delete(path)
+            erased, missing = self._erased([path], before, lambda: self.files.exists(path))
+            left += missing
+        return erased, left
 
     def forget(self, memory_id: str) -> tuple[ForgottenMemory, list[str]]:
         """Erase an entry from all files that hold it and from the index."""
+        with self.erasures.under_way() as left:
+            gone, missing = self._forgotten(memory_id)
+            left += missing
+        return gone, left
+
+    def _forgotten(self, memory_id: str) -> tuple[ForgottenMemory, list[str]]:
         gone = self.files.forget(memory_id)
         before = self._held(gone.paths)
         erased, missing = self._erased(gone.paths, before, lambda: self.files.has_entry(memory_id, gone.paths))
@@ -340,10 +364,13 @@ class LongTermMemory:
             What a look for it shows, and what failed after it was gone from disk.
         """
         path = session_path(session_id)
-        before = self._held([path])
-        delete()
-        self._ready.pop(path, None)
-        return self._erased([path], before, in_files)
+        with self.erasures.under_way() as left:
+            before = self._held([path])
+            delete()
+            self._ready.pop(path, None)
+            erased, missing = self._erased([path], before, in_files)
+            left += missing
+        return erased, left
 
     def search(
         self,
@@ -395,6 +422,7 @@ class LongTermMemory:
         cancelled: Callable[[], bool],
     ) -> SyncReport:
         """Bring the index up to date; see `Index.sync`. One that another model or version made is made anew."""
+        self.recover()
         anew = full or (not paths and bool(self.index.outdated))
         try:
             report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
@@ -429,7 +457,7 @@ class LongTermMemory:
             except IndexerError as error:
                 looked_seconds, failed = time.monotonic() - started, (f"index: {error}",)
             if failed or not paths:
-                self._behind = (*failed, *self._heal(None, cancelled))
+                self._behind = (*failed, *self._ended(), *self._heal(None, cancelled))
         return looked_seconds
 
     def _made_anew(self, outdated: StoreOutdated, cancelled: Callable[[], bool]) -> tuple[str, ...]:
@@ -530,9 +558,8 @@ class LongTermMemory:
         self, paths: Collection[str], before: Collection[KnownPassage] | None, in_files: Callable[[], bool]
     ) -> tuple[ErasedPassages | None, list[str]]:
         """Take what is gone from files out of the index, and look for it; what a look shows, and what failed."""
-        missing = self._refresh(paths)
+        missing = [*self._refresh(paths), *self._scrub()]
         try:
-            self.index.scrub()
             found = self.index.erased(before, paths) if before is not None else None
         except IndexerError as error:
             return None, [*missing, f"index: {error}"]
@@ -543,6 +570,30 @@ class LongTermMemory:
             where = " and ".join(left)
             missing.append(f"index: what was erased is still in {where}. Run `memory-service reindex --full`.")
         return replace(found, checked=("files", *found.checked), left=left), missing
+
+    def _scrub(self) -> list[str]:
+        try:
+            # Of a rebuild that runs, what it made is looked at when it has ended.
+            return [] if self.index.scrub() else [_BEING_REBUILT]
+        except IndexerError as error:
+            return [f"index: {error}"]
+
+    def recover(self) -> list[str]:
+        """Remove what killed processes left half-written, and end the erasures that they began."""
+        self.files.sweep()
+        return self._ended()
+
+    def _ended(self) -> list[str]:
+        return self.erasures.ended(self._end_erasures)
+
+    def _end_erasures(self) -> list[str]:
+        if self.index.is_rebuilding:
+            return [_BEING_REBUILT]
+        try:
+            self.index.sync()
+            return self._scrub()
+        except IndexerError as error:
+            return [f"index: {error}"]
 
     def _known(self, facts: Sequence[Fact]) -> tuple[set[int], list[str]]:
         """Which of some facts a memory states, by place; and what kept others from being found."""
@@ -577,7 +628,7 @@ class LongTermMemory:
             return self._behind
         try:
             looked_seconds, behind = self._catch_up()
-            self._behind = (*behind, *self._heal(_HEALED_PASSAGES))
+            self._behind = (*behind, *self._ended(), *self._heal(_HEALED_PASSAGES))
             self._look_again = time.monotonic() + max(_LOOK_EVERY_SECONDS, looked_seconds / _LOOK_SHARE)
         finally:
             self._looking.release()

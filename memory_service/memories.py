@@ -10,7 +10,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,7 +164,7 @@ class MemoryFiles:
         with storage_errors(path):
             # First without the lock, as its file would be created for nothing.
             _check_condition(path, target, if_match)
-            with self._lock.held():
+            with self._locked():
                 for _ in range(files.ATTEMPTS):
                     seen = _check_condition(path, target, if_match)
                     files.make_folder(target.parent)
@@ -184,7 +185,7 @@ class MemoryFiles:
             named = [path for path in sorted(scan.files) if self._holds(path, memory_id.encode())]
             # Of a larger one no entry was ever told of: it is not indexed.
             dated = [path for path in sorted(scan.files, reverse=True) if day_of(path) and self._is_read(scan, path)]
-            with self._lock.held():
+            with self._locked():
                 erased = self._erase_from(named, memory_id) or self._erase_from(dated, memory_id)
         if not erased:
             _check_complete(scan)
@@ -204,8 +205,46 @@ class MemoryFiles:
         target = resolve(self._folder, path)
         with storage_errors(path):
             os.lstat(target)
-            with self._lock.held():
+            with self._locked():
                 files.remove_durably(target)
+
+    def loses(self, path: str, text: str) -> bool:
+        """Whether a file has a line that a new text of it has not."""
+        try:
+            with storage_errors(path), opened(resolve(self._folder, path)) as descriptor:
+                lines = set(files.read_all(descriptor).splitlines())
+        except NotFound:
+            return False
+        return not lines <= set(text.encode("utf-8", "replace").splitlines())
+
+    @property
+    def drafts(self) -> tuple[Path, ...]:
+        """What killed processes left of files that they were about to write."""
+        return tuple(draft for folder in self._folders() for draft in files.drafts(folder))
+
+    def sweep(self) -> None:
+        """Remove these: they hold what may be erased, and nobody would find them.
+
+        Raises:
+            StorageFailed: They cannot be removed.
+        """
+        if self.drafts:
+            with self._locked():
+                pass
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The write lock; whatever others left half-written is gone then."""
+        with self._lock.held():
+            with storage_errors("the workspace"):
+                files.sweep(self._folders())
+            yield
+
+    def _folders(self) -> Iterator[Path]:
+        """The folders that memory files stand in."""
+        yield self._folder
+        for place, _, _ in os.walk(self._folder / MEMORY_FOLDER):
+            yield Path(place)
 
     def _scan(self) -> Scan:
         """What files there are; none if there is no workspace yet."""

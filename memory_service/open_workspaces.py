@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 
 from indexer import Embedder, Index, RankingSettings, Reranker
 from indexer.stores.base import IndexStore
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, EnginePlace, GuardedEngine, load_engine
+from memory_service.errors import MemoryServiceError
 from memory_service.longterm import LongTermMemory
 from memory_service.memories import MemoryFiles
 from memory_service.receipts import Receipts
@@ -77,11 +79,14 @@ class OpenWorkspaces:
         folder = self.folders.ensure(workspace) if make else self.folders.existing(workspace)
         with self._opening:
             memory = self._open.get(workspace)
+            is_new = memory is None
             if memory is None:
                 if len(self._open) >= _MOST_OPEN:
                     self._close(next(iter(self._open)))
                 memory = self._open[workspace] = self._opened(folder)
             self._open.move_to_end(workspace)
+        if is_new:
+            self._recovered(memory, folder)
         self.watching.use(workspace, memory)
         return memory
 
@@ -150,6 +155,12 @@ class OpenWorkspaces:
         settings = self._settings
         files = MemoryFiles(folder, now=settings.now, max_bytes=settings.max_file_bytes)
         return LongTermMemory(files, self.index(folder))
+
+    def _recovered(self, memory: LongTermMemory, folder: Path) -> None:
+        """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""
+        with suppress(MemoryServiceError):
+            memory.recover()
+            SessionLogs(folder / "sessions").sweep()
 
     def _engine(self, workspace: str) -> GuardedEngine | None:
         name = self._settings.context_engine

@@ -76,9 +76,12 @@ class Blobs:
 
     def all(self) -> Iterator[str]:
         """The SHA-256 of every content."""
-        for folder in sorted(self._folder.glob("[0-9a-f][0-9a-f]")):
-            if not folder.is_symlink():
-                yield from sorted(file.name for file in folder.iterdir() if _SHA256.fullmatch(file.name))
+        for folder in self.folders():
+            yield from sorted(file.name for file in folder.iterdir() if _SHA256.fullmatch(file.name))
+
+    def folders(self) -> list[Path]:
+        """Where the contents are."""
+        return [folder for folder in sorted(self._folder.glob("[0-9a-f][0-9a-f]")) if not folder.is_symlink()]
 
     def _place(self, sha256: str) -> Path:
         if _SHA256.fullmatch(sha256) is None:

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,6 +131,9 @@ class SessionLogs:
             # The log goes last: as long as it is there, a delete that was broken off can be repeated.
             if any(map(self._named_in, own)):
                 self._remove_unnamed(but=own)
+            with storage_errors(self._folder.name):
+                files.sweep([self._folder], of=name)
+            self._sweep_blobs()
             for file in reversed(own):
                 files.remove_durably(self._folder / file)
         with self._guard:
@@ -140,6 +143,30 @@ class SessionLogs:
         """Whether the log of a session, or what a trim or a repair put beside it, is there."""
         name = f"{session_id}{SUFFIX}"
         return any(file == name or trims.is_aside(file, name) for file in self._names())
+
+    @property
+    def drafts(self) -> tuple[Path, ...]:
+        """What killed processes left of files that they were about to write."""
+        return tuple(draft for folder in (self._folder, *self._blobs.folders()) for draft in files.drafts(folder))
+
+    def sweep(self) -> None:
+        """Remove these: they hold what may be erased, and nobody would find them.
+
+        Raises:
+            StorageFailed: They cannot be removed.
+        """
+        with storage_errors(self._folder.name):
+            for draft in files.drafts(self._folder):
+                name, suffix, _ = draft.name[1:].partition(SUFFIX)
+                is_ours = bool(suffix) and _ID.fullmatch(name)
+                with self._log(name).locked() if is_ours else nullcontext():
+                    draft.unlink(missing_ok=True)
+            self._sweep_blobs()
+
+    def _sweep_blobs(self) -> None:
+        if any(map(files.drafts, self._blobs.folders())):
+            with self._blobs_lock.held():
+                files.sweep(self._blobs.folders())
 
     def _log(self, session_id: str) -> JsonlLog:
         check_session_id(session_id)

@@ -14,7 +14,7 @@ import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -285,6 +285,10 @@ class JsonlLog:
                 newer = trims.newer(files.whole_lines(descriptor), last_seq)
                 self._replace(descriptor, chain(files.pieces(earlier), newer))
             files.remove_durably(backup)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keeps all others from writing, whether there is a log or not."""
+        return self._lock.held()
 
     @contextmanager
     def writing(self, *, must_exist: bool = False, mend: bool = True) -> Iterator[int]:

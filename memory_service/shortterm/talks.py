@@ -145,14 +145,15 @@ class Talks:
         Raises:
             NotFound: There is no such session.
         """
-        bench = self._bench
+        bench, kept = self._bench, list[str]()
 
         def delete() -> None:
             # What it was asked for last stands in its receipts.
             bench.deleted(session_id, first=lambda: self._receipts.erase(session_id))
+            if bench.engine:
+                kept.extend(bench.engine.forget(session_id))
 
         erased, missing = bench.longterm.forget_session(session_id, delete, lambda: bench.logs.has_files(session_id))
-        kept = bench.engine.forget(session_id) if bench.engine else ()
         return ErasedSession(session_id=session_id, erased=erased, degraded=(*missing, *kept))
 
     def append(

@@ -121,7 +121,7 @@ def check_a_session_begun_anew_is_read_alone(home: Path) -> None:
         with opened(place) as service, opened(place) as other:
             say(service, OLD)
             sessions = service.sessions(W)
-            assert sessions.recalls.search(sessions.look(S), OLD)
+            assert OLD in str(sessions.recalls.search(sessions.look(S), OLD))
             other.sessions(W).talks.delete(S)
             say(other, NEW, count=count)
             look = sessions.look(S)

@@ -1,0 +1,74 @@
+"""The erasures of one workspace: what one began and could not end, the next who looks ends.
+
+Invariants: while something is being erased, a mark says so on the disk; it goes when nothing is left, and stays if the
+process is killed or a part fails. Who holds the lock and finds the mark knows that nobody is at work on it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from memory_service import files
+from memory_service.errors import MemoryServiceError
+from memory_service.files import WriteLock
+
+_FOLDER = ".locks"
+# Who only looks whether there is something to end does not wait for those who are at work.
+_LOOK_SECONDS = 0.01
+
+
+class Erasures:
+    """The erasures of one workspace.
+
+    Args:
+        folder: The folder of the workspace.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._mark = folder / _FOLDER / "erasing"
+        self._lock = WriteLock(folder / _FOLDER / "erase.lock")
+        self._look = WriteLock(folder / _FOLDER / "erase.lock", timeout_seconds=_LOOK_SECONDS)
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether something is being erased, or was and is not gone everywhere."""
+        return self._mark.exists()
+
+    @contextmanager
+    def under_way(self) -> Iterator[list[str]]:
+        """Marks the workspace while something is erased; gives the list of what could not be done.
+
+        What is refused, before anything was erased, leaves the mark as it was.
+        """
+        with self._lock.held():
+            before = self.is_marked
+            # On a full disk there may be no room for a mark, but for what is erased.
+            with suppress(OSError):
+                self._mark.touch()
+                files.sync_folder(self._mark.parent)
+            left = list[str]()
+            try:
+                yield left
+            except MemoryServiceError as error:
+                if error.status < 500 and not before:
+                    self._mark.unlink(missing_ok=True)
+                raise
+            if not left and not before:
+                self._mark.unlink(missing_ok=True)
+
+    def ended(self, work: Callable[[], list[str]]) -> list[str]:
+        """Ends what was broken off, if something was and nobody is at it.
+
+        Args:
+            work: Leaves no trace of what is gone from the files; gives what of that could not be done.
+        """
+        if not self._mark.exists():
+            return []
+        with suppress(MemoryServiceError), self._look.held():
+            left = work() if self._mark.exists() else []
+            if not left:
+                self._mark.unlink(missing_ok=True)
+            return left
+        return []
