@@ -30,7 +30,7 @@ from memory_service.session_schemas import (
 )
 
 Mode = Literal["plan", "preview", "apply"]
-Trigger = Literal["manual", "threshold", "overflow"]
+Trigger = Literal["manual", "threshold", "overflow", "safeguard"]
 RecallMode = Literal["auto", "always", "never"]
 IdentifierPolicy = Literal["preserve", "strict", "anonymize", "off", "custom"]
 Stage = Literal["none", "prune", "summary", "hard", "engine"]

@@ -223,6 +223,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.compaction.summary_rules",
         "memory_service.compaction.audit",
         "memory_service.context",
+        "memory_service.compaction.last_turns",
         "memory_service.daybook",
         "memory_service.engines.*",
         "memory_service.flush.candidates",

@@ -20,6 +20,7 @@ _BEGIN = (
     "not instructions; the messages below it are newer and win. A handle such as log:12 names an original.]"
 )
 _PINS = f"{PINS_BEGIN} the user wants this kept in view, word for word.]"
+_TOOLLESS = "[Below, up to log:{}, calls of tools with their results and reasoning are left out; the log has them.]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class Checkpoint:
         pins: Each word for word, oldest first.
         request: The last thing the user asked, if it is not below the checkpoint any more.
         request_seq: Its number.
+        toolless_upto: The last message below the checkpoint that is shown without its tools; 0 for none.
     """
 
     summary: str = ""
@@ -39,6 +41,7 @@ class Checkpoint:
     pins: tuple[str, ...] = ()
     request: str = ""
     request_seq: int = 0
+    toolless_upto: int = 0
     role: Literal["user", "assistant"] = "user"
 
 
@@ -53,6 +56,7 @@ def checkpoint_text(checkpoint: Checkpoint) -> str:
         _block("ledger", checkpoint.ledger.strip()),
         pins,
         _block("current-request", escaped(checkpoint.request), f' handle="log:{checkpoint.request_seq}"'),
+        _TOOLLESS.format(checkpoint.toolless_upto) if checkpoint.toolless_upto else "",
         CHECKPOINT_END,
     ]
     text = "\n\n".join(piece for piece in pieces if piece)
@@ -94,9 +98,11 @@ def is_request(message: Message) -> bool:
     return message["role"] == "user" and bool(text_of(message).strip())
 
 
-def frame_tokens() -> int:
+def frame_tokens(*, toolless: bool = False) -> int:
     """What a checkpoint takes beside its parts: its words about itself, and the tags."""
-    return count_tokens(checkpoint_text(Checkpoint(summary="-", ledger="-", request="-", request_seq=10**6)))
+    upto = 10**6 if toolless else 0
+    parts = Checkpoint(summary="-", ledger="-", request="-", request_seq=10**6, toolless_upto=upto)
+    return count_tokens(checkpoint_text(parts))
 
 
 def is_checkpoint(text: str) -> bool:

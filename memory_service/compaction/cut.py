@@ -40,6 +40,12 @@ class KeepRules:
     messages_by_window: tuple[tuple[int, int], ...] = ()
     emergency_messages: Count | None = None
 
+    @property
+    def counts(self) -> bool:
+        """Whether turns or messages are counted, and their tokens are not."""
+        counted = self.turns is not None or self.messages is not None or bool(self.messages_by_window)
+        return counted and self.most_tokens is None
+
     def tokens(self, usable_tokens: int) -> int:
         """Tokens that stay, for a window of which this many can be used."""
         if self.most_tokens is None:
@@ -106,6 +112,20 @@ def cut_by_count(messages: Sequence[Numbered], count: int, *, live: Collection[s
     """The first of the messages that stay, when the last `count` do, and those they must not be parted from."""
     at = max(0, len(messages) - count)
     return bordered(messages, units_of([each.message for each in messages]), at, live)
+
+
+def halved(messages: Sequence[Numbered], most_tokens: int) -> int:
+    """How many of the oldest messages go for the rest to take no more: the older half of what is left, each time."""
+    units = units_of([each.message for each in messages])
+    summed = [0, *accumulate(each.tokens for each in messages)]
+    total, at = summed[-1], 0
+    while total - summed[at] > most_tokens:
+        half = (summed[at] + total) / 2
+        later = next((unit.first for unit in units if unit.first > at and summed[unit.first] >= half), None)
+        if later is None:
+            break
+        at = later
+    return at
 
 
 def bordered(messages: Sequence[Numbered], units: Sequence[Unit], at: int, live: Collection[str]) -> int:

@@ -23,6 +23,7 @@ _ORDERED = (
     ("flush_share", "trigger_share"),
     ("emergency_target_share", "target_share"),
     ("least_summary_tokens", "most_summary_tokens"),
+    ("emergency_summary_share", "summary_share"),
     ("keep_least_tokens", "keep_most_tokens"),
     ("summary_min_chunk_ratio", "summary_chunk_ratio"),
     ("guard_share", "guard_clear_share"),

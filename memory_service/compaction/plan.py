@@ -12,14 +12,23 @@ the same plan; what is newly covered is in `covered` or `prefix`, from the last 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from memory_service.budget import ContextBudget
 from memory_service.compaction.cheap import Cheap, CheapWish, cheapened, squeezed
 from memory_service.compaction.checkpoint import frame_tokens, is_request
-from memory_service.compaction.cut import covered_by, cut_by_count, cut_by_tokens, cut_by_turns, waits
-from memory_service.compaction.presets import Preset
+from memory_service.compaction.cut import (
+    covered_by,
+    cut_by_count,
+    cut_by_tokens,
+    cut_by_turns,
+    halved,
+    turns_of,
+    waits,
+)
+from memory_service.compaction.last_turns import read_upto, without_tools
+from memory_service.compaction.presets import Fallback, Preset
 from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.steps import Given
 from memory_service.errors import Incompressible
@@ -36,6 +45,9 @@ _SMALLER = (0.25, 0.0)
 # What a summary may take of what it stands for. Source: ours; Hermes takes a fifth, which after twenty rounds makes the
 # log a tenth larger.
 _SUMMARY_SHARE = 0.125
+# Of what a compaction begins at, what the view may take where turns or messages are counted: there has to be room for
+# the conversation to go on.
+_COUNTED_SHARE = 0.95
 # What says that a part of a request is left out.
 _NOTICE_TOKENS = 24
 
@@ -61,8 +73,11 @@ class Plan:
         tail_start: The first message that stays word for word; 0 at the stage `prune`.
         covered: What the summary has to stand for, beside the one before it, as the view showed it.
         prefix: The first half of the turn whose second half stays.
+        dropped_upto: The last of the covered messages that are summarised before the others; 0 for none.
+        toolless_upto: The last message that is shown without its tools; 0 for none.
         summary_tokens: The longest summary that fits.
-        tokens_after: With a summary of that size.
+        tokens_after: With a summary of the size that is expected.
+        notes: Which numbers of the preset gave way, and why; each a sentence for the receipt.
     """
 
     stage: Stage
@@ -76,8 +91,11 @@ class Plan:
     tail_start: int = 0
     covered: tuple[Numbered, ...] = ()
     prefix: tuple[Numbered, ...] = ()
+    dropped_upto: int = 0
+    toolless_upto: int = 0
     summary_tokens: int = 0
     ledger_tokens: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def plan_compaction(
@@ -88,6 +106,7 @@ def plan_compaction(
     trigger: CompactionTrigger = "manual",
     force: bool = False,
     target_tokens: int | None = None,
+    fallback: Fallback | None = None,
 ) -> Plan:
     """Plan a compaction.
 
@@ -98,11 +117,13 @@ def plan_compaction(
         trigger: Why; at `threshold` nothing happens below it, and pruning may be all that is needed.
         force: Compact although nothing asks for it.
         target_tokens: What the view should come to, if not the preset's target.
+        fallback: What stands in for a model's summary, if not the preset's; `last_turns` leaves tools out also where
+            the view would be over its target.
 
     Raises:
         Incompressible: What cannot be compacted is larger than the window can take.
     """
-    return _Planner(snapshot, preset, budget, trigger, force, target_tokens).plan()
+    return _Planner(snapshot, preset, budget, trigger, force, target_tokens, fallback or preset.fallback).plan()
 
 
 class _Planner:
@@ -114,14 +135,17 @@ class _Planner:
         trigger: CompactionTrigger,
         force: bool,
         target_tokens: int | None,
+        fallback: Fallback,
     ) -> None:
         self._snapshot, self._preset, self._budget = snapshot, preset, budget
-        self._trigger, self._force = trigger, force
+        self._trigger, self._force, self._fallback = trigger, force, fallback
         # The view is estimated, the budget is not.
         self._usable = int(budget.usable_tokens / budget.scale)
         target = target_tokens or (budget.emergency_target_tokens if trigger == "overflow" else budget.target_tokens)
         self._target = min(int(target / budget.scale), self._usable)
         self._before = snapshot.tokens
+        # Who names a target wants that, and no count.
+        self._counts = preset.keep.counts and target_tokens is None
         self._lower = target_tokens is not None and self._before > self._target
         self._steps = list[Step]()
 
@@ -191,15 +215,21 @@ class _Planner:
     def _summarised(self, pruned: Cheap) -> Plan | None:
         """The plan with the largest tail that fits; the smallest one if none does; None if nothing is covered."""
         best: Plan | None = None
-        for at in self._cuts(pruned.tail):
+        for step, at in enumerate(self._cuts(pruned.tail)):
             if at == 0 or (best is not None and best.tail_start == _seq_at(pruned.tail, at)):
                 continue
             best = self._cut_plan(pruned, at)
-            if best.tokens_after <= self._target:
+            if best.tokens_after > self._target and self._fallback == "last_turns":
+                best = self._without_tools(pruned, at, best)
+            if best.tokens_after <= (self._ceiling() if self._counts and step == 0 else self._target):
                 break
         if best is not None and best.tokens_after <= self._usable:
             return best if best.tokens_after <= self._before * (1 - LEAST_PROGRESS) else None
         return self._hard_plan(pruned, best)
+
+    def _ceiling(self) -> int:
+        """What the view may take with the turns or messages that the preset counts."""
+        return min(int(_COUNTED_SHARE * self._hard()), int(self._before * (1 - LEAST_PROGRESS)))
 
     def _cuts(self, tail: Sequence[Numbered]) -> Iterator[int]:
         """Where to cut, the largest tail first; each is asked for when the one before was too large."""
@@ -224,83 +254,149 @@ class _Planner:
         by_tokens = cut_by_tokens(tail, keep_tokens, live=live) if keep.most_tokens is not None else 0
         return max(by_count, by_turns, by_tokens)
 
-    def _cut_plan(self, pruned: Cheap, at: int) -> Plan:
+    def _cut_plan(self, pruned: Cheap, at: int, *, toolless_upto: int = 0) -> Plan:
         covered, prefix = covered_by(pruned.tail, at)
-        summary, ledger = self._checkpoint_sizes(covered + prefix)
-        tail = sum(each.tokens for each in pruned.tail[at:])
-        after = self._snapshot.fixed_tokens + summary + ledger + self._frame(at, pruned.tail) + tail
+        tail = self._shown(pruned.tail[at:], toolless_upto)
+        fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail, toolless=toolless_upto > 0)
+        rest = fixed + sum(each.tokens for each in tail)
+        made = self._covering("summary", pruned, at, rest, (covered, prefix), toolless_upto=toolless_upto)
         self._steps.append(
             Step(
-                name="split_turn" if prefix else "summary",
+                name="last_turns" if toolless_upto else "split_turn" if prefix else "summary",
                 tokens_before=self._before - pruned.gain,
-                tokens_after=after,
+                tokens_after=made.tokens_after,
                 count=at,
             )
         )
+        return replace(made, steps=tuple(self._steps))
+
+    def _without_tools(self, pruned: Cheap, at: int, plan: Plan) -> Plan:
+        """The same cut, what stays without its tools, if that takes less."""
+        upto = read_upto(pruned.tail)
+        if upto < plan.tail_start:
+            return plan
+        made = self._cut_plan(pruned, at, toolless_upto=upto)
+        return made if made.tokens_after < plan.tokens_after else plan
+
+    def _shown(self, tail: Sequence[Numbered], toolless_upto: int) -> Sequence[Numbered]:
+        if not toolless_upto:
+            return tail
+        return without_tools(tail, toolless_upto, live=self._snapshot.live, pinned=self._snapshot.protected)
+
+    def _hard_plan(self, pruned: Cheap, best: Plan | None) -> Plan | None:
+        """The newest unit is larger than what is left for it: its results are cut down, or it is covered too."""
+        at = _place_of(pruned.tail, best.tail_start) if best is not None else 0
+        parts = covered_by(pruned.tail, at)
+        fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
+        room = self._usable - fixed - sum(self._checkpoint_sizes(parts[0] + parts[1]))
+        cut = squeezed(pruned.tail[at:], room, protected=tuple(self._snapshot.protected))
+        left = sum(each.tokens for each in cut.tail)
+        if left > room:
+            cut_down = self._usable - room + left
+            at, cut = len(pruned.tail), Cheap(tail=())
+            parts, left = covered_by(pruned.tail, at), 0
+            fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
+            all_gone = fixed + sum(self._checkpoint_sizes(parts[0] + parts[1]))
+            running = waits(pruned.tail, self._snapshot.live)
+            if not _ends_with_user(pruned.tail) or running or all_gone > self._usable:
+                self._check_fits(cut_down)
+                return None
+        both = replace(pruned, cleared={**pruned.cleared, **cut.cleared}, stripped=(*pruned.stripped, *cut.stripped))
+        made = self._covering("hard", both, at, fixed + left, parts)
+        step = Step(name="hard", tokens_before=self._before, tokens_after=made.tokens_after, count=len(cut.cleared))
+        return replace(made, steps=(*made.steps, step))
+
+    def _covering(
+        self,
+        stage: Literal["summary", "hard"],
+        pruned: Cheap,
+        at: int,
+        rest_tokens: int,
+        parts: tuple[tuple[Numbered, ...], tuple[Numbered, ...]],
+        *,
+        toolless_upto: int = 0,
+    ) -> Plan:
+        """The plan that covers what stands before a place; `rest_tokens` is the view without summary and ledger."""
+        covered, prefix = parts
+        expected, ledger = self._checkpoint_sizes(covered + prefix)
+        after = rest_tokens + expected + ledger
+        summary = self._longest_summary(expected, after - expected)
         kept = {each.seq for each in pruned.tail[at:]}
+        reason = f"{len(covered) + len(prefix)} messages give way to a summary of at most {summary} tokens."
+        if stage == "hard":
+            reason = (
+                "The newest messages alone are larger than the window; they are cut down, "
+                "the originals stay in the log."
+            )
         return self._made(
-            "summary",
-            f"{len(covered) + len(prefix)} messages give way to a summary of at most {summary} tokens.",
+            stage,
+            reason,
             after,
             cleared={seq: text for seq, text in pruned.cleared.items() if seq in kept},
             stripped=tuple(seq for seq in pruned.stripped if seq in kept),
             tail_start=_seq_at(pruned.tail, at),
             covered=covered,
             prefix=prefix,
+            dropped_upto=self._dropped_upto(covered),
+            toolless_upto=toolless_upto,
             summary_tokens=summary,
             ledger_tokens=ledger,
+            notes=self._gave_way(pruned.tail, at),
         )
 
-    def _hard_plan(self, pruned: Cheap, best: Plan | None) -> Plan | None:
-        """The newest unit is larger than what is left for it: its results are cut down, or it is covered too."""
-        at = _place_of(pruned.tail, best.tail_start) if best is not None else 0
-        covered, prefix = covered_by(pruned.tail, at)
-        summary, ledger = self._checkpoint_sizes(covered + prefix)
-        room = self._usable - self._snapshot.fixed_tokens - summary - ledger - self._frame(at, pruned.tail)
-        cut = squeezed(pruned.tail[at:], room, protected=tuple(self._snapshot.protected))
-        after = self._usable - room + sum(each.tokens for each in cut.tail)
-        if sum(each.tokens for each in cut.tail) > room:
-            at, cut = len(pruned.tail), Cheap(tail=())
-            covered, prefix = covered_by(pruned.tail, at)
-            summary, ledger = self._checkpoint_sizes(covered + prefix)
-            all_gone = self._snapshot.fixed_tokens + summary + ledger + self._frame(at, pruned.tail)
-            running = waits(pruned.tail, self._snapshot.live)
-            if not _ends_with_user(pruned.tail) or running or all_gone > self._usable:
-                self._check_fits(after)
-                return None
-            after = all_gone
-        self._steps.append(Step(name="hard", tokens_before=self._before, tokens_after=after, count=len(cut.cleared)))
-        kept = {each.seq for each in pruned.tail[at:]}
-        return self._made(
-            "hard",
-            "The newest messages alone are larger than the window; they are cut down, the originals stay in the log.",
-            after,
-            cleared={seq: text for seq, text in {**pruned.cleared, **cut.cleared}.items() if seq in kept},
-            stripped=tuple(seq for seq in (*pruned.stripped, *cut.stripped) if seq in kept),
-            tail_start=_seq_at(pruned.tail, at),
-            covered=covered,
-            prefix=prefix,
-            summary_tokens=summary,
-            ledger_tokens=ledger,
-        )
+    def _dropped_upto(self, covered: Sequence[Numbered]) -> int:
+        """The last of the oldest messages that are more than may be summarised at once."""
+        share = self._preset.max_history_share
+        count = 0 if share is None else halved(covered, int(share * self._window()))
+        return covered[count - 1].seq if count else 0
 
-    def _frame(self, at: int, tail: Sequence[Numbered]) -> int:
+    def _gave_way(self, tail: Sequence[Numbered], at: int) -> tuple[str, ...]:
+        """What the preset counts, if another number of them stays."""
+        if not self._counts:
+            return ()
+        keep = self._preset.keep
+        first = self._first_cut(tail, keep.tokens(self._usable))
+        count = keep.last_messages(self._budget.window.tokens, emergency=self._trigger == "overflow")
+        kept = len(tail) - at if count is not None else sum(begin >= at for begin in turns_of(tail))
+        wanted, unit = (count, "messages") if count is not None else (keep.turns, "turns")
+        if at == first:
+            more = count is not None and kept > count and keep.turns is None
+            return (
+                (f"{kept} messages stay instead of {wanted}: calls of tools and their results are not parted.",)
+                if more
+                else ()
+            )
+        if first == 0:
+            return (f"{kept} of {wanted} {unit} stay: with all of them there is nothing to summarise.",)
+        return (f"{kept} of {wanted} {unit} stay: more would leave too little of the window to go on.",)
+
+    def _frame(self, at: int, tail: Sequence[Numbered], *, toolless: bool = False) -> int:
         """What the checkpoint takes beside summary, ledger and pins when it is cut at a place."""
         asked = [place for place, each in enumerate(tail) if is_request(each.message)]
         request = self._snapshot.request_tokens
         if asked:
             most = self._snapshot.most_request_tokens + _NOTICE_TOKENS
             request = min(tail[asked[-1]].tokens, most) if asked[-1] < at else 0
-        return frame_tokens() + MESSAGE_TOKENS + request
+        return frame_tokens(toolless=toolless) + MESSAGE_TOKENS + request
 
     def _checkpoint_sizes(self, covered: Sequence[Numbered]) -> tuple[int, int]:
-        """The longest summary and ledger: in proportion to what they stand for, and within the target."""
+        """What summary and ledger are expected to take: in proportion to what they stand for, and within the target."""
         share = self._preset.checkpoint_share
         size = sum(each.tokens for each in covered) + self._snapshot.summary_tokens
         most = max(self._preset.least_summary_tokens, int(self._target * share))
         wanted = max(self._preset.least_summary_tokens, int(size * _SUMMARY_SHARE))
-        summary = min(wanted, self._preset.most_summary_tokens, most)
-        return summary, self._preset.ledger_tokens(summary)
+        summary = min(wanted, self._longest(), most)
+        return summary, self._preset.ledger_tokens(min(summary, self._preset.most_summary_tokens))
+
+    def _longest(self) -> int:
+        return self._preset.longest_summary(self._window(), emergency=self._trigger == "overflow")
+
+    def _longest_summary(self, expected_tokens: int, rest_tokens: int) -> int:
+        """How long the summary may be: as long as is expected, or up to its share of the window where that has one."""
+        if self._preset.summary_share is None:
+            return expected_tokens
+        limit = self._ceiling() if self._counts else self._target
+        return max(expected_tokens, min(self._longest(), limit - rest_tokens))
 
     def _pruned(self, pruned: Cheap, after: int) -> Plan:
         count = len(pruned.cleared) + len(pruned.stripped)
@@ -326,8 +422,11 @@ class _Planner:
         tail_start: int = 0,
         covered: tuple[Numbered, ...] = (),
         prefix: tuple[Numbered, ...] = (),
+        dropped_upto: int = 0,
+        toolless_upto: int = 0,
         summary_tokens: int = 0,
         ledger_tokens: int = 0,
+        notes: tuple[str, ...] = (),
     ) -> Plan:
         return Plan(
             stage=stage,
@@ -341,8 +440,11 @@ class _Planner:
             tail_start=tail_start,
             covered=covered,
             prefix=prefix,
+            dropped_upto=dropped_upto,
+            toolless_upto=toolless_upto,
             summary_tokens=summary_tokens,
             ledger_tokens=ledger_tokens,
+            notes=notes,
         )
 
     def _check_fits(self, after: int) -> None:
@@ -364,6 +466,9 @@ class _Planner:
 
     def _hard(self) -> int:
         return int(self._budget.hard_tokens / self._budget.scale)
+
+    def _window(self) -> int:
+        return int(self._budget.window.tokens / self._budget.scale)
 
     def _is_hard(self) -> bool:
         return self._trigger == "overflow" or self._before > self._usable

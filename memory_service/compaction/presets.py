@@ -78,7 +78,13 @@ class Preset:
             `compaction.auto`.
         checkpoint_share: Of the target, what summary and ledger may take together.
         least_summary_tokens: A summary may be so long, however little it stands for.
-        most_summary_tokens: And no longer than this.
+        most_summary_tokens: And no longer than this, where no share of the window is set.
+        summary_share: Of the window, the longest summary. Source: seed 003, 4.1.
+        emergency_summary_share: The same after an overflow; None for the same as else. Source: seed 003, 4.3.
+        max_history_share: Of the window, what is summarised at once: the oldest half of more than that is summarised
+            before the rest, again and again. None for everything. Source: seed 000, 2.4 and 4.2.
+        safeguard: Whether summaries have the five sections of OpenClaw's safeguard, and what a context compacts by
+            itself has `safeguard` for its trigger. Source: seed 000, 1 and 6, `mode`.
         ledger_share: Of the summary's size, what the ledger may take beside it.
         request_share: Of what is usable, what a request of the user may take in a checkpoint.
         summariser_window_tokens: The window of a model of which nothing is known.
@@ -99,9 +105,19 @@ class Preset:
     checkpoint_share: Share = 0.35
     least_summary_tokens: Tokens = 200
     most_summary_tokens: Tokens = 4_000
+    summary_share: Share | None = None
+    emergency_summary_share: Share | None = None
+    max_history_share: Share | None = None
+    safeguard: Switch = False
     ledger_share: Share = 0.6
     request_share: Share = 0.25
     summariser_window_tokens: Tokens = 32_000
+
+    def longest_summary(self, window_tokens: int, *, emergency: bool = False) -> int:
+        """The longest summary for a window, in tokens."""
+        share = self.emergency_summary_share if emergency else None
+        share = share or self.summary_share
+        return self.most_summary_tokens if share is None else max(self.least_summary_tokens, int(share * window_tokens))
 
     def ledger_tokens(self, summary_tokens: int) -> int:
         """The longest ledger beside a summary of a size."""
@@ -119,6 +135,7 @@ _OPENCLAW = Preset(
     keep=KeepRules(share=0.5, least_tokens=0, most_tokens=20_000),
     summary=SummaryRules(style="rolling", headings=(), keep_partial=True),
     fallback="note",
+    max_history_share=0.5,
     # Source: seed 002, 13.4: cut with a notice, or taken out whole; it names no number for the second.
     guard=GuardRules(clear_share=0.5, notice=TRUNCATED),
     pruning_mode="cache_ttl",
@@ -157,6 +174,8 @@ _PONYBUNNY = Preset(
         attempts=3,
     ),
     fallback="note",
+    summary_share=0.30,
+    emergency_summary_share=0.20,
     pruning_mode="off",
     recovery=RecoveryRules(attempts=3, truncates=False),
     recall=RecallRules(most_tokens=10_000, order="memory_first"),

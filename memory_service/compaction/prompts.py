@@ -31,18 +31,28 @@ OPENCODE_HEADINGS = (
     "Next Steps", "Critical Context", "Relevant Files",
 )  # fmt: skip
 
+# Source: OpenClaw's safeguard, which has its summaries audited for these.
+SAFEGUARD_HEADINGS = (
+    "Decisions", "Open TODOs", "Constraints/Rules", "Pending user asks", "Exact identifiers",
+)  # fmt: skip
+
 _CONSTRAINTS = "what the user demanded, forbade or prefers: each quoted word for word, with its handle"
+_ASKS = "what the user asked for and has not got, the newest last"
 _HINTS = {
     "goal": "what the user wants in the end, in a sentence or two",
     "user constraints": _CONSTRAINTS,
     "constraints & preferences": _CONSTRAINTS,
     "decisions": "what was decided, by whom, and why",
     "key decisions": "what was decided, by whom, and why",
+    "open todos": "what is begun or promised and not finished, and how far it is, such as 5 of 17",
+    "constraints/rules": _CONSTRAINTS,
+    "pending user asks": _ASKS,
+    "exact identifiers": "paths, URLs, ids, hosts, commands and large numbers that the rest needs, as they are",
     "done": "what is finished, and the result that shows it",
     "in progress": "what was begun and is not finished, and how far it is, such as 5 of 17",
     "blocked": "what cannot go on, and what it waits for",
     "failed attempts": "what was tried and did not work, with the error, so that nobody tries it again",
-    "open asks": "what the user asked for and has not got, the newest last",
+    "open asks": _ASKS,
     "next step": "what comes next, as it was said",
     "next steps": "what comes next, in order, as it was said",
     "context": "facts, values and states that the rest cannot do without",

@@ -17,6 +17,7 @@ from memory_service.compaction.calls import Calls, Spent, failure
 from memory_service.compaction.chunks import adaptive_ratio, parts
 from memory_service.compaction.prompts import PROMPT_VERSION, Brief, prefix_prompt, summary_prompt
 from memory_service.compaction.rolls import Roll, Stages
+from memory_service.compaction.stubs import handle
 from memory_service.compaction.summary import Reading, Summary, SummaryRequest
 from memory_service.compaction.summary_rules import Style, SummaryRules
 from memory_service.compaction.transcript import Entry, entries_of, inserted
@@ -102,8 +103,10 @@ class _Run:
         self, request: SummaryRequest, rules: SummaryRules, writer: Writer, amend: Callable[[str], str]
     ) -> None:
         self._request, self._rules, self._writer, self._amend = request, rules, writer, amend
-        self._entries = _spoken(entries_of(request.messages, tool_output_chars=rules.tool_output_chars))
-        self._prefix = _spoken(entries_of(request.prefix, tool_output_chars=rules.tool_output_chars))
+        chars = rules.tool_output_chars
+        self._dropped = _spoken(entries_of(request.messages[: request.dropped], tool_output_chars=chars))
+        self._entries = _spoken(entries_of(request.messages[request.dropped :], tool_output_chars=chars))
+        self._prefix = _spoken(entries_of(request.prefix, tool_output_chars=chars))
         # Summaries of other presets, and what people wrote into a log, were never redacted.
         self._previous = redacted(request.previous).strip()
 
@@ -143,18 +146,27 @@ class _Run:
 
     def _reading(self) -> Reading:
         notes = self._writer.omissions
-        shown = inserted([*self._entries, *self._prefix])
+        shown = inserted([*self._dropped, *self._entries, *self._prefix])
         return Reading(inserted=(*notes, *shown), unread=frozenset(notes.values()))
 
     def _body(self) -> Roll | Stages | None:
         """What reads the messages, in the preset's style."""
-        if not self._entries:
-            return None
+        if self._dropped and self._entries:
+            count, last = self._request.dropped, self._dropped[-1].seq
+            self._previous = self._reader(self._dropped).finish()
+            self._writer.notes.append(
+                f"The {count} oldest messages, up to {handle(last)}, were summarised first, and the others on top of "
+                "that: together they are over max_history_share of the window."
+            )
+        entries = self._entries or self._dropped
+        return self._reader(entries) if entries else None
+
+    def _reader(self, entries: Sequence[Entry]) -> Roll | Stages:
         previous = self._writer.cut(self._previous, int(self._writer.calls.window_tokens * _PREVIOUS_SHARE))
         task = Task(prompt=_summary_prompt, brief=self._brief(self._body_tokens(), self._rules.headings))
-        roll = Roll(self._writer, self._entries, task, previous)
-        count = self._part_count(roll)
-        shares = parts(self._entries, count) if count > 1 else []
+        roll = Roll(self._writer, entries, task, previous)
+        count = self._part_count(roll, entries)
+        shares = parts(entries, count) if count > 1 else []
         return Stages(self._writer, shares, task, previous) if len(shares) > 1 else roll
 
     def _body_text(self, body: Roll | Stages | None, reasons: Sequence[str]) -> str:
@@ -163,16 +175,16 @@ class _Run:
             return self._writer.cut(self._previous, self._body_tokens())
         return self._writer.condensed(body.finish(reasons), self._brief(self._body_tokens(), self._rules.headings))
 
-    def _part_count(self, roll: Roll) -> int:
+    def _part_count(self, roll: Roll, entries: Sequence[Entry]) -> int:
         rules = self._rules
-        if len(self._entries) < rules.min_messages_for_parts:
+        if len(entries) < rules.min_messages_for_parts:
             return 1
         if rules.style == "rolling":
             return 1 if roll.fits_one_chunk() else rules.parts
         if rules.style != "parts":
             return 1
         ratio = adaptive_ratio(
-            self._entries,
+            entries,
             self._writer.calls.window_tokens,
             base=rules.chunk_ratio,
             least=rules.min_chunk_ratio,

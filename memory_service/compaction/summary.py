@@ -21,6 +21,7 @@ class SummaryRequest:
 
     Attributes:
         messages: What the view is about to lose, in order, whole units.
+        dropped: How many of them, the oldest, are summarised before the others, which go on from that.
         prefix: The first half of the turn whose second half stays, if a turn is split; it follows `messages`.
         previous: The summary that the new one takes the place of; empty for the first.
         ledger: What code keeps word for word beside the summary.
@@ -32,6 +33,7 @@ class SummaryRequest:
     """
 
     messages: tuple[Numbered, ...]
+    dropped: int = 0
     prefix: tuple[Numbered, ...] = ()
     previous: str = ""
     ledger: tuple[LedgerEntry, ...] = ()

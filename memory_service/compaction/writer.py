@@ -89,7 +89,10 @@ class Writer:
         for _ in range(CONDENSE_TRIES if self.rules.condense else 0):
             if count_tokens(text) <= brief.target_tokens:
                 break
-            shorter = self._written(condense_prompt(text, brief), brief, ())
+            prompt = condense_prompt(text, brief)
+            if not self._fits(prompt, brief):
+                break
+            shorter = self._written(prompt, brief, ())
             if count_tokens(shorter) >= count_tokens(text):
                 break
             text = shorter

@@ -300,6 +300,7 @@ def _compaction(fields: Fields) -> Compaction:
         tokens_after=fields.integer_or_none("tokens_after") or 0,
         cleared={int(seq): str(stub) for seq, stub in fields.mapping("cleared").items()},
         stripped=tuple(seq for seq in fields.items("stripped") if isinstance(seq, int)),
+        toolless_upto=fields.integer_or_none("toolless_upto") or 0,
         role=fields.text_or("role", "user"),
         preset=fields.text_or("preset", "default"),
         trigger=fields.text_or("trigger", "manual"),

@@ -111,6 +111,7 @@ class Compaction:
             by their numbers, from 0, both included, and new ones as text. Of no meaning at the stage `prune`.
         cleared: The text that stands for a tool result, by message; what this one added.
         stripped: Messages whose media gave way to a label; what this one added.
+        toolless_upto: The last message that is shown without calls of tools, their results and reasoning; 0 for none.
         role: Whose message the summary is shown as.
         tokens_before: Size of the view before it.
         tokens_after: Size of the view after it.
@@ -134,6 +135,7 @@ class Compaction:
     tokens_after: int
     cleared: Mapping[int, str] = field(default_factory=dict)
     stripped: tuple[int, ...] = ()
+    toolless_upto: int = 0
     role: str = "user"
     preset: str = "default"
     trigger: str = "manual"

@@ -161,6 +161,7 @@ def _only_grown(before: SessionState, now: SessionState) -> bool:
     return (
         before.head is now.head
         and before.pins == now.pins
+        and before.pending == now.pending
         and 0 < count <= len(now.messages)
         and now.messages[count - 1] is before.messages[-1]
         and not any(is_system(each.message) for each in now.messages[count:])

@@ -50,6 +50,7 @@ class Head:
         ledger: Exact things that its messages held, found anew whenever the log is read.
         cleared: The text that stands for a tool result, by message.
         stripped: Messages whose media are labels.
+        toolless_upto: The last message that is shown without its tools; 0 for none.
         labels: Originals and what stands for them, where identifiers are not to be shown.
         rounds: How many compactions of the chain made a summary.
     """
@@ -62,6 +63,7 @@ class Head:
     ledger: tuple[LedgerEntry, ...] = ()
     cleared: Mapping[int, str] = field(default_factory=dict)
     stripped: frozenset[int] = frozenset()
+    toolless_upto: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     role: str = "user"
     rounds: int = 0
@@ -322,6 +324,7 @@ def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry,
         upto=made.upto,
         cleared={**below.cleared, **made.cleared} if made.cleared else below.cleared,
         stripped=below.stripped | set(made.stripped),
+        toolless_upto=max(below.toolless_upto, made.toolless_upto),
     )
     if made.stage == "prune":
         return head

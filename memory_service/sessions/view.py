@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, cast
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, is_request, pinned_texts, shortened
 from memory_service.compaction.guard import GuardRules, guarded_view
+from memory_service.compaction.last_turns import without_tools
 from memory_service.compaction.ledger_text import fitted, rendered
 from memory_service.compaction.steps import shown as reduced
 from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, text_of
@@ -163,6 +164,8 @@ def tail_of(state: SessionState, shape: ViewShape, *, originals: Originals | Non
         for at, (each, whole) in enumerate(zip(shown, _whole(shown, originals or {}), strict=True))
         if not (is_system(each.message) and _leads(each, state, opening))
     ]
+    if head.toolless_upto >= head.tail_start > 0:
+        changed = without_tools(changed, head.toolless_upto, live=state.pending, pinned=pins)
     return tuple(guarded_view(changed, shape.guard, shape.window_tokens, protected=pins))
 
 
@@ -177,6 +180,7 @@ def checkpoint_of(state: SessionState, shape: ViewShape) -> Checkpoint:
         pins=pinned_texts([(text, seq) for text, seq in pinned(state) if seq is None or seq < head.tail_start]),
         request=shortened(asked, shape.request_chars, f"log:{request.seq}") if request else "",
         request_seq=request.seq if request else 0,
+        toolless_upto=head.toolless_upto if head.toolless_upto >= head.tail_start else 0,
         role=cast(Literal["user", "assistant"], head.role),
     )
 

@@ -128,9 +128,9 @@ class Compactions:
     def _material(self, look: Look, call: CompactionCall) -> Material:
         """What a summary would have to stand for."""
         plan = self._plan(look, call)
-        said = as_said(look.state, (*plan.covered, *plan.prefix))
+        covered, prefix = as_said(look.state, plan)
         return Material(
-            messages=tuple(copy.deepcopy(each.message) for each in said),
+            messages=tuple(copy.deepcopy(each.message) for each in (*covered, *prefix)),
             previous=look.state.head.summary,
             target_tokens=plan.summary_tokens,
         )
@@ -251,8 +251,9 @@ class Compactions:
             return
         strikes = self._strikes.setdefault(look.session_id, _Strikes())
         strikes.count += 1
-        # In the same unit as what `worth_trying` is asked with, or the two could not be compared.
-        strikes.last_seq, strikes.tokens = look.state.last_seq, look.reading().tokens
+        # As `worth_trying` is asked: what the model counts of the view that the session's own settings show.
+        own = self._bench.look(look.session_id) if call.preset or call.overrides else look
+        strikes.last_seq, strikes.tokens = look.state.last_seq, own.reading().tokens
 
     def _shown(self, look: Look, call: CompactionCall, draft: Draft, *, applied: int | None) -> CompactionReceipt:
         if draft.made is None:

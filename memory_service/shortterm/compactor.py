@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from indexer import Embedder
@@ -18,18 +18,21 @@ from memory_service.compaction.anonymous import Labels
 from memory_service.compaction.audit import Audit, audited, problems, record, without_ungrounded
 from memory_service.compaction.calls import Spent
 from memory_service.compaction.extractive import extract
+from memory_service.compaction.last_turns import read_upto
 from memory_service.compaction.ledger import entries_of, merged
 from memory_service.compaction.note import noted
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset
+from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
 from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.summarize import summarize
 from memory_service.compaction.summary import IdentifierPolicy, Reading, Summary, SummaryRequest
+from memory_service.compaction.summary_rules import SummaryRules
 from memory_service.compaction.verdict import clipped
 from memory_service.errors import Incompressible, UpstreamFailed
 from memory_service.hooks import Provided
 from memory_service.llm.base import ChatModel, never
-from memory_service.messages import Numbered, without_secrets
+from memory_service.messages import Numbered, is_system, without_secrets
 from memory_service.sessions.deltas import delta
 from memory_service.sessions.records import Compaction, Json, LedgerEntry
 from memory_service.sessions.state import Head, SessionState, built_on
@@ -90,6 +93,26 @@ class Draft:
     audit: Audit | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Terms:
+    """How one summary is written.
+
+    Attributes:
+        window_tokens: Of a model of which nothing is known.
+        pins: Texts that the summary need not repeat.
+        spent: The calls of a model, counted on.
+        labels: What stands for identifiers; None where they are shown.
+    """
+
+    rules: SummaryRules
+    window_tokens: int
+    pins: tuple[str, ...]
+    fallback: Fallback
+    spent: Spent
+    labels: Labels | None
+    cancelled: Callable[[], bool]
+
+
 class Compactor:
     """Makes compactions.
 
@@ -120,7 +143,13 @@ class Compactor:
             Incompressible: See `plan_compaction`.
         """
         return plan_compaction(
-            snapshot, preset, budget, trigger=wish.trigger, force=wish.force, target_tokens=wish.target_tokens
+            snapshot,
+            preset,
+            budget,
+            trigger=wish.trigger,
+            force=wish.force,
+            target_tokens=wish.target_tokens,
+            fallback=wish.fallback,
         )
 
     def draft(
@@ -157,25 +186,31 @@ class Compactor:
         labels: Labels | None = None
         ledger = state.head.ledger
         if plan.stage != "prune":
-            said = as_said(state, (*plan.covered, *plan.prefix))
-            ledger = merged(ledger, entries_of(said))
-            said = without_secrets(said)
-            covered, prefix = said[: len(plan.covered)], said[len(plan.covered) :]
+            covered, prefix = as_said(state, plan)
+            ledger = merged(ledger, entries_of((*covered, *prefix)))
+            said = without_secrets((*covered, *prefix))
+            covered, prefix = said[: len(covered)], said[len(covered) :]
             request = _request(state, plan, covered, prefix, ledger, wish)
             labels = Labels(state.head.labels) if wish.identifier_policy == "anonymize" else None
             if labels is not None:
                 request = _anonymous(request, labels)
                 ledger = request.ledger
-            preset = _for_window(preset, budget.window.tokens)
-            pins = [text for text, _ in pinned(state)]
-            if wish.provided.prompt:
-                # Its own words may ask for other sections, or for none.
-                preset = replace(preset, summary=replace(preset.summary, headings=()))
+            terms = _Terms(
+                rules=_rules(preset, wish),
+                window_tokens=_summariser_window(preset, budget.window.tokens),
+                pins=tuple(text for text, _ in pinned(state)),
+                fallback=wish.fallback,
+                spent=spent or Spent(),
+                labels=labels,
+                cancelled=cancelled,
+            )
             if wish.provided.summary:
                 summary = _by_hook(labels.text(wish.provided.summary) if labels else wish.provided.summary)
             else:
-                spending = spent or Spent()
-                summary, audit = self._summary(request, preset, pins, wish.fallback, cancelled, spending, labels)
+                summary, audit = self._summary(request, terms)
+            if summary.method == "note" and wish.fallback == "last_turns":
+                upto = read_upto(snapshot.tail)
+                plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
             summary = _framed(summary, request.target_tokens)
         made = _record(state, plan, preset, wish, summary, audit)
         if summary is not None and labels is not None:
@@ -191,17 +226,9 @@ class Compactor:
             return Draft(plan=plan, made=None, view=view, head=state.head, summary=summary, audit=audit)
         return Draft(plan=plan, made=made, view=after, head=head, summary=summary, audit=audit)
 
-    def _summary(
-        self,
-        request: SummaryRequest,
-        preset: Preset,
-        pins: list[str],
-        fallback: Fallback,
-        cancelled: Callable[[], bool],
-        spent: Spent,
-        labels: Labels | None = None,
-    ) -> tuple[Summary, Audit]:
-        written, audit = self._written(request, preset, pins, fallback, cancelled, spent, labels)
+    def _summary(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
+        written, audit = self._written(request, terms)
+        labels = terms.labels
         if labels is None:
             return written, audit
         notes = [_ANONYMOUS]
@@ -209,83 +236,72 @@ class Compactor:
             notes.append(f"The model wrote {labels.corrected} identifiers as they are; they were replaced by labels.")
         return replace(written, text=labels.text(written.text), notes=(*written.notes, *notes)), audit
 
-    def _written(
-        self,
-        request: SummaryRequest,
-        preset: Preset,
-        pins: list[str],
-        fallback: Fallback,
-        cancelled: Callable[[], bool],
-        spent: Spent,
-        labels: Labels | None,
-    ) -> tuple[Summary, Audit]:
+    def _written(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
         if self.model is None:
-            return self._by_rules(request, pins, ())
+            return self._by_rules(request, terms)
         try:
-            return self._by_model(self.model, request, preset, pins, cancelled, spent, labels)
+            return self._by_model(self.model, request, terms)
         except UpstreamFailed as error:
-            if fallback == "none":
+            if terms.fallback == "none":
                 raise
-            written, audit = self._instead(self.model, request, preset, pins, fallback, error.kind)
-        calls, read, wrote = spent.requests, spent.input_tokens, spent.output_tokens
+            written, audit = self._instead(self.model, request, terms, error.kind)
+        calls, read, wrote = terms.spent.requests, terms.spent.input_tokens, terms.spent.output_tokens
         return replace(written, calls=calls, input_tokens=read, output_tokens=wrote), audit
 
-    def _instead(
-        self, model: ChatModel, request: SummaryRequest, preset: Preset, pins: list[str], fallback: Fallback, kind: str
-    ) -> tuple[Summary, Audit]:
+    def _instead(self, model: ChatModel, request: SummaryRequest, terms: _Terms, kind: str) -> tuple[Summary, Audit]:
         """What stands in for a summary that the model failed to write, for a kind of failure."""
-        if fallback == "extractive":
+        if terms.fallback == "extractive":
             # Only the kind: an error's text may quote anything, and must not become context.
-            return self._by_rules(request, pins, (f"The model failed ({kind}); the summary was written by rules.",))
-        note = noted(request, kind, window_tokens=model.context_window() or preset.summariser_window_tokens)
+            return self._by_rules(request, terms, f"The model failed ({kind}); the summary was written by rules.")
+        note = noted(request, kind, window_tokens=model.context_window() or terms.window_tokens)
         return note, audited(note.text, request=request)
 
-    def _by_model(
-        self,
-        model: ChatModel,
-        request: SummaryRequest,
-        preset: Preset,
-        pins: list[str],
-        cancelled: Callable[[], bool],
-        spent: Spent,
-        labels: Labels | None,
-    ) -> tuple[Summary, Audit]:
+    def _by_model(self, model: ChatModel, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
         audits: list[Audit] = []
+        headings, pins = terms.rules.headings, terms.pins
 
         def faults(text: str, reading: Reading) -> tuple[str, ...]:
-            audits.append(audited(text, request=request, headings=preset.summary.headings, pins=pins, reading=reading))
+            audits.append(audited(text, request=request, headings=headings, pins=pins, reading=reading))
             return problems(audits[-1])
 
         written = summarize(
             request,
-            preset.summary,
+            terms.rules,
             model,
-            window_tokens=model.context_window() or preset.summariser_window_tokens,
+            window_tokens=model.context_window() or terms.window_tokens,
             check=faults,
-            amend=labels.known_text if labels else str,
+            amend=terms.labels.known_text if terms.labels else str,
             fallbacks=self._fallbacks,
             timeout_seconds=self._timeout_seconds,
-            cancelled=cancelled,
-            spent=spent,
+            cancelled=terms.cancelled,
+            spent=terms.spent,
         )
         # Only a text without faults is taken, so the last audit is that of what was written.
         return written, audits[-1]
 
-    def _by_rules(self, request: SummaryRequest, pins: list[str], notes: tuple[str, ...]) -> tuple[Summary, Audit]:
+    def _by_rules(self, request: SummaryRequest, terms: _Terms, *notes: str) -> tuple[Summary, Audit]:
         if request.identifier_policy == "anonymize":
             # Done before: nothing has to be left out for it.
             request = replace(request, identifier_policy="preserve")
         written = extract(request, embedder=self._embedder)
-        audit = audited(written.text, request=request, pins=pins)
+        audit = audited(written.text, request=request, pins=terms.pins)
         text = without_ungrounded(written.text, audit)
         return replace(written, text=text, notes=(*written.notes, *notes)), audit
 
 
-def _for_window(preset: Preset, window_tokens: int) -> Preset:
-    """What has to be read by one call needs the window of the session, where nothing is known of the model."""
-    if not preset.summary.one_call:
-        return preset
-    return replace(preset, summariser_window_tokens=max(preset.summariser_window_tokens, window_tokens))
+def _rules(preset: Preset, wish: CompactionWish) -> SummaryRules:
+    """How the summary is written; a hook's own words may ask for other sections, or for none."""
+    if wish.provided.prompt:
+        return replace(preset.summary, headings=())
+    if preset.safeguard or wish.trigger == "safeguard":
+        return replace(preset.summary, headings=SAFEGUARD_HEADINGS)
+    return preset.summary
+
+
+def _summariser_window(preset: Preset, window_tokens: int) -> int:
+    """The window of a model of which nothing is known: that of the session, where one call has to read everything."""
+    known = preset.summariser_window_tokens
+    return max(known, window_tokens) if preset.summary.one_call else known
 
 
 def _framed(summary: Summary, target_tokens: int) -> Summary:
@@ -301,24 +317,14 @@ def _by_hook(text: str) -> Summary:
     return Summary(text=redacted(text), method="hook", prompt_version="hook", notes=(note,))
 
 
-def as_said(state: SessionState, shown: tuple[Numbered, ...]) -> tuple[Numbered, ...]:
-    """What was said, where the view showed a stub."""
-    if not shown:
-        return ()
-    # One message of Anthropic's may be several of ours: they share a number, and their order tells them apart.
-    said = dict[tuple[int, int], Numbered]()
-    for place, each in _places(state.between(shown[0].seq, shown[-1].seq)):
-        said[each.seq, place] = each
-    return tuple(said.get((each.seq, place), each) for place, each in _places(shown))
-
-
-def _places(messages: Iterable[Numbered]) -> Iterator[tuple[int, Numbered]]:
-    """Each message with its place among those that share its number."""
-    place, before = 0, None
-    for each in messages:
-        place = place + 1 if each.seq == before else 0
-        before = each.seq
-        yield place, each
+def as_said(state: SessionState, plan: Plan) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
+    """What a plan covers, as it was said: also where the view shows a stub, or leaves tools out."""
+    if not (plan.covered or plan.prefix):
+        return (), ()
+    said = state.between(state.head.tail_start, plan.tail_start - 1)
+    split = plan.prefix[0].seq if plan.prefix else plan.tail_start
+    told = [each for each in said if not is_system(each.message)]
+    return tuple(each for each in told if each.seq < split), tuple(each for each in told if each.seq >= split)
 
 
 def _request(
@@ -331,6 +337,7 @@ def _request(
 ) -> SummaryRequest:
     return SummaryRequest(
         messages=covered,
+        dropped=sum(each.seq <= plan.dropped_upto for each in covered),
         prefix=prefix,
         # Summaries of other presets and of hooks, and what people wrote into a log, were never redacted.
         previous=redacted(state.head.summary),
@@ -372,6 +379,7 @@ def _record(
         tokens_after=plan.tokens_after,
         cleared=plan.cleared,
         stripped=plan.stripped,
+        toolless_upto=plan.toolless_upto,
         role=preset.role,
         preset=preset.name,
         trigger=wish.trigger,
@@ -382,7 +390,7 @@ def _record(
         input_tokens=summary.input_tokens if summary else 0,
         output_tokens=summary.output_tokens if summary else 0,
         audit=_audit_record(audit),
-        notes=summary.notes if summary else (),
+        notes=(*plan.notes, *(summary.notes if summary else ())),
         overrides=wish.overrides,
         reason=plan.reason,
     )

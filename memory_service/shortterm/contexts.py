@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from memory_service.budget import ContextBudget
+from memory_service.compaction.plan import CompactionTrigger
 from memory_service.context import Context, Receipt
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError
 from memory_service.llm.base import never
@@ -163,7 +164,8 @@ class Contexts:
                 self._compact(work, CompactionCall(trigger="cache_ttl"), cancelled)
             last_seq = work.look.state.last_seq
             if due and work.is_hard() and self._compactions.worth_trying(session_id, last_seq, work.tokens()):
-                self._compact(work, CompactionCall(trigger="threshold"), cancelled)
+                trigger: CompactionTrigger = "safeguard" if preset.safeguard else "threshold"
+                self._compact(work, CompactionCall(trigger=trigger), cancelled)
 
     def _compact(self, work: _Work, wish: CompactionCall, cancelled: Callable[[], bool]) -> None:
         call = replace(wish, overhead_tokens=work.overhead_tokens, most_tokens=work.call.max_tokens)

@@ -202,7 +202,7 @@ def receipt_of_plan(
         calls=summary.calls if summary else 0,
         input_tokens=summary.input_tokens if summary else 0,
         output_tokens=summary.output_tokens if summary else 0,
-        notes=summary.notes if summary else (),
+        notes=(*plan.notes, *(summary.notes if summary else ())),
         overrides=options.overrides,
         window_tokens=options.window.tokens,
         window_source=options.window.source,

@@ -71,7 +71,10 @@ def _planned(change: Change) -> None:
 
 
 def i2_nothing_falls_between(change: Change) -> None:
-    """I2: each message is shown, or has a stub with its handle, or is covered; what is covered was summarised."""
+    """I2: each message is shown, or has a stub with its handle, or is covered; what is covered was summarised.
+
+    Where a preset leaves tools out of what it keeps, the checkpoint says up to where.
+    """
     after, start = change.after, change.after.head.tail_start
     view_text = after.bytes
     for said in change.world.said:
@@ -81,13 +84,27 @@ def i2_nothing_falls_between(change: Change) -> None:
         if said.seq < start:
             hold(not (said.text and said.text in after.tail), "I2", f"{said.seq} is covered, and shown")
         else:
-            hold(shown or said.seq in after.handles, "I2", f"{said.seq} ({said.role}) is lost: {said.pieces}")
+            there = shown or said.seq in after.handles or _left_out(said, after)
+            hold(there, "I2", f"{said.seq} ({said.role}) is lost: {said.pieces}")
             for payload in said.payloads:
                 there = payload in view_text or said.seq in after.handles
                 hold(there, "I2", f"an image of {said.seq} is neither shown nor has a label")
     _stubs_tell_the_truth(change)
     if change.committed and start != change.before.head.tail_start:
         _summarised(change, start)
+
+
+def _left_out(said: Said, after: Shot) -> bool:
+    """Whether tools of a message are left out, and the checkpoint says so: not what runs, nor what is pinned."""
+    upto = after.head.toolless_upto
+    live = not after.state.pending.isdisjoint({*said.calls, said.call_id} - {"again"})
+    kept = live or any(pin.target == said.seq for pin in after.state.pins)
+    words = said.role == "tool" or said.text in after.tail
+    return bool(said.calls or said.call_id) and said.seq <= upto and not kept and words and _told(upto, after)
+
+
+def _told(upto: int, after: Shot) -> bool:
+    return f"up to log:{upto}, calls of tools" in after.checkpoint
 
 
 def _stubs_tell_the_truth(change: Change) -> None:

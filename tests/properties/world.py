@@ -14,10 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from memory_service.compaction.anonymous import Labels
 from memory_service.compaction.audit import Audit
-from memory_service.compaction.calls import Spent
-from memory_service.compaction.presets import PRESETS, Fallback, Preset
+from memory_service.compaction.presets import PRESETS
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.config import CompactionTable, Settings
 from memory_service.errors import MemoryServiceError
@@ -31,7 +29,7 @@ from memory_service.sessions.records import Pin as PinRecord
 from memory_service.sessions.view import View
 from memory_service.shortterm.bench import Bench, Look, Shared
 from memory_service.shortterm.compactions import Compactions
-from memory_service.shortterm.compactor import Compactor
+from memory_service.shortterm.compactor import Compactor, _Terms
 from memory_service.shortterm.receipts import CompactionCall
 from memory_service.shortterm.seat import Seat
 from tests.properties.said import Outcome, Said, as_said, with_loose
@@ -52,18 +50,9 @@ class Recording(Compactor):
         super().__init__(**arguments)
         self.requests: list[SummaryRequest] = []
 
-    def _summary(
-        self,
-        request: SummaryRequest,
-        preset: Preset,
-        pins: list[str],
-        fallback: Fallback,
-        cancelled: Callable[[], bool],
-        spent: Spent,
-        labels: Labels | None = None,
-    ) -> tuple[Summary, Audit]:
+    def _summary(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
         self.requests.append(request)
-        return super()._summary(request, preset, pins, fallback, cancelled, spent, labels)
+        return super()._summary(request, terms)
 
 
 @dataclass(slots=True)

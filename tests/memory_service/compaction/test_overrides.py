@@ -42,6 +42,9 @@ FITTING: dict[str, Value] = {
     "pruning_head_chars": 500,
     "pruning_tail_chars": 500,
     "ledger_share": 1,
+    "summary_share": 0.3,
+    "emergency_summary_share": 0.2,
+    "max_history_share": 0.5,
 }
 
 

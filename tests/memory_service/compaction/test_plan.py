@@ -189,9 +189,22 @@ def test_too_little_progress_is_none() -> None:
 
 def test_counted_messages_that_are_too_large_stay_as_many_as_fit() -> None:
     ponybunny = PRESETS["ponybunny"]
+    tail = talk(200_000, 1_600)
+    plan = plan_compaction(snapshot(tail), ponybunny, budget(200_000, ponybunny))
+    assert 40_000 < plan.tokens_after <= 60_000
+    kept = len(tail) - plan.tail_start + 1
+    assert plan.notes == (f"{kept} of 100 messages stay: more would leave too little of the window to go on.",)
+    consistent(plan, tail)
+
+
+def test_what_is_counted_stays_above_the_target() -> None:
+    ponybunny = PRESETS["ponybunny"]
     tail = talk(160_000, 1_000)
     plan = plan_compaction(snapshot(tail), ponybunny, budget(200_000, ponybunny))
-    assert 45_000 < plan.tokens_after <= 60_000
+    assert len(tail) - plan.tail_start + 1 == 100 and 100_000 < plan.tokens_after and plan.notes == ()
+    assert 45_000 < plan.summary_tokens <= 60_000
+    named = plan_compaction(snapshot(tail), ponybunny, budget(200_000, ponybunny), target_tokens=50_000)
+    assert named.tokens_after <= 50_000, "who names a target gets it"
     consistent(plan, tail)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 
 import pytest
 
-from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE, OPENCODE_HEADINGS
+from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE, OPENCODE_HEADINGS, SAFEGUARD_HEADINGS
 from memory_service.errors import ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import ChatMessage
-from memory_service.messages import message_tokens, text_of
+from memory_service.messages import message_tokens, read_messages, text_of
 from memory_service.shortterm.bench import Models
 from memory_service.shortterm.overflows import OverflowCall, Recovery
 from memory_service.testing import Reply, ScriptedModel
+from memory_service.tokens import count_tokens
 from tests.memory_service.shortterm.rooms import (
     Room,
     S,
@@ -172,6 +174,79 @@ def test_openclaw_cuts_a_large_result_with_its_notice_and_takes_out_a_larger_one
     assert room.raw_log()[4]["content"] == words(20_000)
 
 
+def test_openclaw_summarises_the_oldest_half_first_where_history_is_over_half_of_the_window(rooms: Rooms) -> None:
+    model = ScriptedModel(*[f"Record number {number}." for number in range(1, 24)], context_window=200_000)
+    room = rooms(context_window=200_000, model=model, compaction=preset("openclaw"), pruning=OFF, flush=OFF)
+    worked(room, 60, 2_800)
+    made = room.context(memory_budget_tokens=0).compaction
+    assert made is not None and made.method == "model"
+    told = [note for note in made.notes if "max_history_share" in note]
+    assert len(told) == 1
+    count, last = map(int, re.findall(r"\d+", told[0])[:2])
+    assert room.raw_log()[count]["role"] == "user" and made.covered is not None
+    said = [message_tokens(read_messages([each])[0]) for each in room.raw_log()[: made.covered_messages]]
+    assert sum(said[count:]) <= 100_000 < sum(said)
+    asked = prompts(model)
+    first = next(at for at, prompt in enumerate(asked) if f"log:{last + 1}" in prompt)
+    assert first > 0 and all("Question 0:" not in prompt for prompt in asked[first:])
+    assert any("<previous-summary>\nRecord number" in prompt for prompt in asked[first:]), "and handed on"
+    assert refused_by_providers(room.view()) == []
+
+
+def test_openclaw_summarises_all_at_once_where_the_share_is_not_set(rooms: Rooms) -> None:
+    model = ScriptedModel(*["A record."] * 24, context_window=200_000)
+    room = rooms(context_window=200_000, model=model, compaction=preset("openclaw"), pruning=OFF, flush=OFF)
+    worked(room, 50, 2_800)
+    assert room.compact(force=True, overrides={"max_history_share": None}).notes == ()
+
+
+SAFE = summary("The backup runs on Tuesday.", SAFEGUARD_HEADINGS)
+
+
+def test_openclaw_in_safeguard_mode_has_five_audited_sections(rooms: Rooms) -> None:
+    own = {"preset": "openclaw", "overrides": {"safeguard": True}}
+    model = ScriptedModel("No sections.", SAFE, SAFE, context_window=200_000)
+    room = rooms(context_window=32_000, model=model, compaction=own, flush=OFF)
+    room.talk(50, 250)
+    made = room.context(memory_budget_tokens=0).compaction
+    assert made is not None and (made.trigger, made.method, made.calls) == ("safeguard", "model", 3)
+    assert [line for line in made.summary.splitlines() if line.startswith("## ")] == [
+        f"## {heading}"
+        for heading in ("Decisions", "Open TODOs", "Constraints/Rules", "Pending user asks", "Exact identifiers")
+    ]
+    assert all(f"## {heading}" in prompt for prompt in prompts(model) for heading in SAFEGUARD_HEADINGS)
+
+
+def test_openclaw_without_safeguard_writes_as_it_likes_and_one_call_may_ask_for_it(rooms: Rooms) -> None:
+    model = ScriptedModel("A record.", "A record.", SAFE, context_window=200_000)
+    room = rooms(context_window=32_000, model=model, compaction=preset("openclaw"), flush=OFF)
+    room.talk(50, 250)
+    made = room.context(memory_budget_tokens=0).compaction
+    assert made is not None and (made.trigger, made.summary) == ("threshold", "A record.")
+    early = room.compact(trigger="safeguard")
+    assert not early.applied and "compaction begins at" in early.reason
+    room.talk(4, 200, first=50)
+    made = room.compact(trigger="safeguard", force=True)
+    assert (made.trigger, made.summary) == ("safeguard", SAFE)
+
+
+def test_openclaw_prunes_each_result_by_its_own_age_and_share(rooms: Rooms) -> None:
+    numbers = {"pruning_by_result": True, "pruning_hard_clear_ratio": 0.1, "pruning_keep_last_assistants": 1}
+    own = {
+        "preset": "openclaw",
+        "overrides": {**numbers, "pruning_min_prunable_chars": 0, "guard_share": 1, "guard_clear_share": 1},
+    }
+    room = rooms(context_window=100_000, compaction=own, pruning={"ttl_seconds": 0}, flush=OFF)
+    for at, size in enumerate((300, 4_000, 20_000, 4_000)):
+        room.say(user(f"q{at}"), calls(f"c{at}"), result(f"c{at}", words(size)), says("Read."))
+    made = room.context().compaction
+    assert made is not None and (made.trigger, made.stage) == ("cache_ttl", "prune")
+    small, trimmed, cleared, newest = (text_of(message) for message in room.view() if message["role"] == "tool")
+    assert small == words(300) and "left out" in trimmed and 3_000 <= len(trimmed) < 3_200
+    assert len(cleared) < 400 and "log:" in cleared
+    assert len(newest) < 3_200, "the last reply alone is protected, and this came before it"
+
+
 # -- turns ------------------------------------------------------------------------------------------------------------
 
 
@@ -205,12 +280,67 @@ def test_turns_keeps_the_last_turns_when_the_summary_fails(rooms: Rooms, chinese
     assert begins in room.view_text() and before not in room.view_text()
 
 
-def test_turns_keeps_fewer_turns_where_six_are_over_the_target(rooms: Rooms) -> None:
-    room = rooms(model=ScriptedModel("A record.", "A record."), compaction=preset("turns"), flush=OFF)
+def asked(room: Room) -> list[int]:
+    """The questions that the view shows."""
+    return [int(found) for found in re.findall(r"^Question (\d+):", room.view_text(), re.MULTILINE)]
+
+
+def test_turns_keeps_six_turns_also_where_they_are_over_the_target(rooms: Rooms) -> None:
+    room = rooms(model=ScriptedModel("A record."), compaction=preset("turns"), flush=OFF)
     room.talk(7, 3_500)
-    assert room.context().compaction is not None
-    assert room.view_tokens() <= 32_000
-    assert "Question 6" in room.view_text() and "Question 0:" not in room.view_text()
+    made = room.context().compaction
+    assert made is not None and asked(room) == [1, 2, 3, 4, 5, 6]
+    assert 32_000 < room.view_tokens() < 48_000 and made.notes == ()
+
+
+def test_turns_says_that_fewer_than_six_stay_where_they_leave_no_room(rooms: Rooms) -> None:
+    room = rooms(model=ScriptedModel("A record."), compaction=preset("turns"), flush=OFF)
+    room.talk(7, 4_000)
+    made = room.context().compaction
+    assert made is not None and room.view_tokens() <= 32_000
+    kept = len(asked(room))
+    assert made.notes == (f"{kept} of 6 turns stay: more would leave too little of the window to go on.",)
+    assert 3 <= kept < 6
+
+
+def worked(room: Room, turns: int, tokens: int, *, chinese: bool = False) -> None:
+    """Turns with a tool in each of them."""
+    for number in range(turns):
+        question, answer = turn(number, 100, chinese=chinese)
+        output = f"output {number}: " + words(tokens, chinese=chinese)
+        room.say(question, calls(f"c{number}"), result(f"c{number}", output), answer)
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_turns_leaves_tools_out_where_six_turns_are_over_the_target(rooms: Rooms, chinese: bool) -> None:
+    room = rooms(model=ScriptedModel("A record."), compaction=preset("turns"), flush=OFF)
+    worked(room, 8, 6_000, chinese=chinese)
+    before = room.view()
+    made = room.context().compaction
+    assert made is not None and made.method == "model" and room.view_tokens() <= 32_000
+    text = room.view_text()
+    for number in range(2, 8):
+        assert (f"第 {number} 个问题" if chinese else f"Question {number}:") in text
+    shown = [text_of(message) for message in room.view() if message["role"] == "tool"]
+    assert shown == [] and "output 3" not in text, "the last reply has read them all"
+    assert "calls of tools with their results and reasoning are left out" in text
+    assert room.raw_log()[2]["content"].startswith("output 0"), "the log has them"
+    assert refused_by_providers(room.view()) == []
+    room.undo(made.compaction_id)
+    assert room.view() == before
+
+
+def test_turns_keeps_tools_that_run_and_those_nobody_has_read(rooms: Rooms) -> None:
+    room = rooms(model=ScriptedModel(broken()), compaction=preset("turns"), flush=OFF)
+    worked(room, 8, 500)
+    room.say(user("Question 8: go on"), calls("late"))
+    room.sessions.talks.await_results(S, ["late"])
+    room.say(user("Question 9: and?"), calls("d1"), result("d1", "read this"), calls("d2"), result("d2", "not read"))
+    made = room.compact(trigger="threshold", force=True)
+    assert made.method == "note" and asked(room) == [4, 5, 6, 7, 8, 9]
+    called = [call["id"] for message in room.view() for call in message.get("tool_calls", [])]
+    assert called == ["late", "d2"] and "not read" in room.view_text() and "read this" not in room.view_text()
+    assert refused_by_providers(room.view()) == []
 
 
 def test_turns_gives_up_after_two_compactions(rooms: Rooms) -> None:
@@ -236,13 +366,54 @@ def test_ponybunny_keeps_messages_by_the_window(rooms: Rooms, window: int, kept:
     assert len(view.seqs) == kept and "Answer 109" in text_of(view.messages[-1])
 
 
+@pytest.mark.parametrize(("window", "kept"), [(16_000, 5), (32_000, 10), (64_000, 20), (128_000, 50), (200_000, 100)])
+def test_ponybunny_keeps_its_count_also_above_30_percent(rooms: Rooms, window: int, kept: int) -> None:
+    model = ScriptedModel(*["A record."] * 24)
+    room = rooms(context_window=window, model=model, compaction=preset("ponybunny"), flush=OFF)
+    room.talk(4 * kept // 5 + 1, window // (2 * kept))
+    made = room.context(memory_budget_tokens=0).compaction
+    assert made is not None and made.notes == ()
+    view = room.sessions.look(S).view()
+    assert len(view.seqs) == kept and 0.3 * window < view.tokens < 0.8 * window
+
+
 @pytest.mark.parametrize("chinese", [False, True])
-def test_ponybunny_keeps_as_many_as_fit_where_the_messages_are_large(rooms: Rooms, chinese: bool) -> None:
+def test_ponybunny_says_that_fewer_stay_where_they_leave_no_room(rooms: Rooms, chinese: bool) -> None:
     model = ScriptedModel(*["A record."] * 24)
     room = rooms(context_window=200_000, model=model, compaction=preset("ponybunny"), flush=OFF)
-    room.talk(80, 1_000, chinese=chinese)
-    room.compact(force=True)
-    assert 40_000 < room.view_tokens() <= 60_000, "30 % of the window, and no less than that needs"
+    room.talk(55, 1_800, chinese=chinese)
+    made = room.compact(force=True)
+    assert 30_000 < room.view_tokens() <= 60_000, "30 % of the window, and no less than that needs"
+    kept = len(room.sessions.look(S).view().seqs)
+    assert made.notes == (f"{kept} of 100 messages stay: more would leave too little of the window to go on.",)
+
+
+def test_ponybunny_says_that_more_stay_where_calls_and_results_are_one(rooms: Rooms) -> None:
+    room = rooms(context_window=16_000, model=ScriptedModel(*["A record."] * 9), compaction=preset("ponybunny"))
+    room.work(12, 300)
+    room.say(user("Go on."), calls("a", "b"), result("a", "A"), result("b", "B"), says("Done."), *turn(12, 20)[:1])
+    made = room.compact(force=True)
+    assert len(room.sessions.look(S).view().seqs) == 5 and made.notes == ()
+    room.undo(made.compaction_id)
+    made = room.compact(force=True, overrides={"keep_messages": 4})
+    assert len(room.sessions.look(S).view().seqs) == 5
+    assert made.notes == ("5 messages stay instead of 4: calls of tools and their results are not parted.",)
+
+
+@pytest.mark.parametrize(("trigger", "share"), [("manual", 0.3), ("overflow", 0.2)])
+def test_ponybunny_writes_summaries_of_a_share_of_the_window(rooms: Rooms, trigger: str, share: float) -> None:
+    def part(messages: Sequence[ChatMessage]) -> str:
+        return "\n".join(f"- Step {number} of the backup was done before the deploy." for number in range(120))
+
+    model = ScriptedModel(*[part] * 24, context_window=64_000)
+    room = rooms(context_window=64_000, model=model, compaction=preset("ponybunny"), flush=OFF)
+    room.talk(50, 480)
+    plan = room.compact(mode="plan", trigger=trigger, force=True)
+    assert f"at most {int(share * 64_000)} tokens" in plan.reason
+    made = room.compact(trigger=trigger, force=True)
+    assert (made.method, made.calls) == ("model", 3) and made.summary.count("Step 119") == 3
+    assert count_tokens(made.summary) > 4_000 and made.notes == ()
+    assert refused_by_providers(room.view()) == []
 
 
 def test_ponybunny_begins_at_four_fifths(rooms: Rooms) -> None:
@@ -280,6 +451,7 @@ def test_ponybunny_summarises_its_parts_at_the_same_time(rooms: Rooms) -> None:
 
 def test_ponybunny_summarises_again_what_is_too_long(rooms: Rooms) -> None:
     long = " ".join(f"Step {number} of the backup was done." for number in range(800))
+    assert 3 * count_tokens(long) > 0.3 * 32_000
     model = ScriptedModel(long, long, long, "Short.", context_window=32_000)
     room = rooms(context_window=32_000, model=model, compaction=preset("ponybunny"), flush=OFF)
     room.talk(40, 300)
