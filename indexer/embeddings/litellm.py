@@ -30,6 +30,10 @@ PREFIX = "litellm/"
 
 # Requests at the same time while many texts are embedded.
 _PARALLEL = 4
+# So few texts are what somebody has just written and waits for: a provider that hangs has as long for them as for a
+# question. They get their vectors later.
+_FEW_TEXTS = 32
+_SHORTEST_SECONDS = 0.1
 # Names of refused texts that are remembered, 16 bytes each.
 _REFUSED_TEXTS = 10_000
 _RULES = 1
@@ -96,7 +100,7 @@ class LiteLLMEmbedder:
         backoff_seconds: The wait before the first of them; it doubles each time and varies by a quarter.
         longest_wait_seconds: Who is asked to wait longer than this gives up for now, and says so.
         try_seconds: For one request of an index run.
-        query_seconds: For a question, all tries together.
+        query_seconds: For a question, or a few texts that somebody has just written, all tries together.
         rest_seconds: How long a provider that cannot be used is left alone.
     """
 
@@ -149,19 +153,21 @@ class LiteLLMEmbedder:
         """See `Embedder`; where some texts got no vector, the error brings those of the others."""
         if not texts:
             return np.zeros((0, self._dimensions), np.float32)
-        return self._embedded(texts, _Call(query=False))
+        return self._embedded(texts, query=False)
 
     def embed_query(self, text: str) -> Vectors:
         """See `Embedder`."""
-        call = _Call(query=True, deadline=time.monotonic() + self._query_seconds)
-        row: Vectors = self._embedded([text], call)[0]
+        row: Vectors = self._embedded([text], query=True)[0]
         return row
 
     # --- many texts --------------------------------------------------------------------------------------------
 
-    def _embedded(self, texts: Sequence[str], call: _Call) -> Vectors:
+    def _embedded(self, texts: Sequence[str], *, query: bool) -> Vectors:
         self._check_resting()
         require_litellm(self._model)
+        # Only now: that may have taken seconds.
+        waited_for = query or len(texts) <= _FEW_TEXTS
+        call = _Call(query=query, deadline=time.monotonic() + self._query_seconds if waited_for else None)
         sent = [self._limits.cut(self._prompted(text, call)) for text in texts]
         made: list[Vectors | None] = [None] * len(texts)
         failed: EmbeddingError | None = None
@@ -295,7 +301,10 @@ class LiteLLMEmbedder:
     def _try(self, texts: list[str], call: _Call) -> list[object]:
         parameter, document, query = self._purpose or ("", "", "")
         told = {parameter: query if call.query else document} if parameter else {}
-        return embed(self._target, texts, seconds=self._query_seconds if call.query else self._try_seconds, told=told)
+        seconds = self._try_seconds
+        if call.deadline is not None:
+            seconds = min(seconds, max(_SHORTEST_SECONDS, call.deadline - time.monotonic()))
+        return embed(self._target, texts, seconds=seconds, told=told)
 
     # --- failures ----------------------------------------------------------------------------------------------
 

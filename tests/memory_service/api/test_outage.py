@@ -17,7 +17,7 @@ from indexer.embeddings.litellm import LiteLLMEmbedder
 from indexer.loopback import Request
 from indexer.testing import HashEmbedder
 from memory_service.service import MemoryService
-from tests.indexer.embeddings.serving import Answer, EmbeddingServer, failing, sound
+from tests.indexer.embeddings.serving import Answer, EmbeddingServer, Hang, failing, sound
 from tests.indexer.embeddings.test_identity import Remote
 from tests.serving import RunningServer, W, serving, settings
 
@@ -130,6 +130,27 @@ def test_a_provider_of_litellm_that_comes_back(tmp_path: Path) -> None:
             assert len(upstream.requests) - asked <= 2, "one that is away is left alone for a while"
             provider.is_up = True
             assert healed(server, "spare key")["mode"] == "hybrid"
+            is_whole(server)
+
+
+@needs_litellm
+@pytest.mark.parametrize("first", [True, False])
+def test_a_write_does_not_wait_for_a_provider_that_hangs(tmp_path: Path, first: bool) -> None:
+    with EmbeddingServer(sound) as upstream:
+        model = LiteLLMEmbedder(
+            "openai/any", api_base=upstream.url, api_key="k", try_seconds=60.0, query_seconds=1.0, rest_seconds=2.0
+        )
+        with serving(MemoryService(settings(tmp_path), embedder=model)) as server:
+            if not first:
+                assert remembered(server, "The pot is blue.")["degraded"] == []
+            upstream.behaviour = lambda _: Hang(20.0)
+            for text in (KEY, CHINESE):
+                started = time.monotonic()
+                (told,) = remembered(server, text)["degraded"]
+                assert time.monotonic() - started < 10.0 and "cannot be reached or is overloaded" in told
+            assert searched(server, "spare key", "text")["results"][0]["text"] == KEY
+            upstream.behaviour = sound
+            assert healed(server, "蓝色的门")["mode"] == "hybrid"
             is_whole(server)
 
 
