@@ -64,7 +64,8 @@ def greeted_name(text: str) -> str:
 def _is_name(name: str) -> bool:
     if has_unspaced(name):
         return _HAN_NO_NAME.search(name) is None
-    return name[:1].isupper() and fold(name) not in _ANYBODY
+    # Two letters are a cry as often ("Hey Yo!"), and of two who are called Jo one is seldom meant.
+    return len(name) > 2 and name[0].isupper() and fold(name) not in _ANYBODY
 
 
 def greeted_speakers(greetings: Iterable[tuple[int, int, str]]) -> dict[str, frozenset[int]]:

@@ -21,7 +21,8 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Caps keep neighbour evidence to short lines that belong together; long prose stands alone.
-# Source: LoCoMo and XQuAD, our measurement.
+# Source: LoCoMo and XQuAD, our measurement. A reach of 5, 6, or 6 with 1,500 characters gave .893, .892 and .891 of
+# LoCoMo's evidence in 1,024 tokens and .930, .928 and .928 in 2,048, where 4 gives .893 and .931.
 PAIR_CHARS = 500
 TRIPLE_CHARS = 1000
 WINDOW_CHARS = 1300

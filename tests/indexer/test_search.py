@@ -18,6 +18,7 @@ from indexer import (
     SearchFilter,
     Source,
 )
+from indexer.documents.names import NOBODY
 from indexer.engine.matrix import load_matrix
 from indexer.engine.view import View
 from indexer.engine.words import NO_WORDS, find_named, find_words, vector_text
@@ -28,6 +29,7 @@ from tests.indexer.talks import write_log
 from tests.indexer.workspace import TODAY, CountingEmbedder, FailingEmbedder, Workspace, texts
 
 PLAIN = RankingSettings(recency_weight=0)
+_TWO = (("Emi", "Hey Summer!"), ("Elise", "嗨，小雨！"))
 FACTS = [
     "The staging database moved to Frankfurt.",
     "Anna drinks tea in the morning.",
@@ -497,6 +499,42 @@ def test_a_speaker_in_the_question_raises_what_that_one_says(workspace: Workspac
     index = workspace.synced(HashEmbedder())
     assert index.search("What does Bob like? tea").hits[0].passage.label == "Bob"
     assert index.search("What does Anna like? tea").hits[0].passage.label == "Anna"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "When will it rain in may?",
+        "Will the printer jam in the morning?",
+        "which mark has the green door",
+        "May I ask where the tea is? 国王住在哪里",
+        "the hope of the office",
+        "Where is the harbour?",
+        "今天有小雨吗，海洋公园在哪里",
+    ],
+)
+def test_the_ranking_without_names_is_what_it_was(workspace: Workspace, question: str) -> None:
+    """A question that names nobody is ranked, and embedded, as if there were no names."""
+    speakers = ("Will", "May", "Mark Green", "Hope", "王", "李海洋", "Joy")
+    lines = [f"{name}: Hey {other}! {fact}" for fact in FACTS for name in speakers for other in ("Sunny", "May")]
+    workspace.write_items("memory/a.md", lines)
+    two = (
+        f"{name}: {hello} the tea and the door in the harbour {n} 国王和小雨" for n in range(4) for name, hello in _TWO
+    )
+    workspace.write_items("memory/b.md", list(two))
+    embedder = HashEmbedder()
+    workspace.synced(embedder).close()
+    view = view_of(workspace.root, in_memory=True)
+    words = find_words(view, question)
+    named = find_named(view, question, words)
+    assert {"summer", "小雨"} <= view.greeted.keys(), "there are nicknames that are words"
+    query = Query(text=question, limit=50, mode="hybrid", kept=SearchFilter(), today=TODAY)
+    heard = vector_text(question, words, view, embedder.reads)
+    assert vector_text(question, words, view, embedder.reads, named) == heard
+    vector = embedder.embed_query(heard)
+    off, on = (rank(view, replace(query, named=who), words, vector, 1.0, PLAIN) for who in (NOBODY, named))
+    assert off.scores.tolist() == on.scores.tolist()
+    assert to_hits(view, query, off, PLAIN) == to_hits(view, query, on, PLAIN)
 
 
 def test_common_words_and_speakers_are_left_out_of_the_vector(workspace: Workspace) -> None:

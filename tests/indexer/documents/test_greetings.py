@@ -26,6 +26,7 @@ from indexer.documents.greetings import greeted_name, greeted_speakers
         ("Elise: hey kate!", ""),
         ("Hey Kate's here!", ""),
         ("Hey Kate how are you", ""),
+        ("Hey Jo!", ""),
         ("Hey man!", ""),
         ("Hey Man!", ""),
         ("Hi there", ""),
