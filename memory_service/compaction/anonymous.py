@@ -52,7 +52,10 @@ class Labels:
         # What was written before may hold labels of which the original is not known any more.
         for found in _LABEL.finditer(text):
             self._note(found[0])
-        return self._replaced(text, _spans(text))
+        # Beside a label, what is left may read as another identifier. What is no label shrinks, so this comes to an end.
+        while spans := _spans(text):
+            text = self._replaced(text, spans)
+        return text
 
     def known_text(self, text: str) -> str:
         """A text with the labels of those originals alone that have one; others stay, and are for an audit to find."""

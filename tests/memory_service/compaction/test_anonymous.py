@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_service.compaction.anonymous import Labels
@@ -39,6 +39,7 @@ def test_days_amounts_versions_and_handles_stay(said: str) -> None:
     assert Labels({}).text(said) == said
 
 
+@example("B-0/0B")
 @given(st.text(alphabet="aB1 0-./@:#[]ORDlogemail部，", max_size=60))
 def test_a_second_time_changes_nothing(said: str) -> None:
     labels = Labels({})
