@@ -52,7 +52,7 @@ class Labels:
         # What was written before may hold labels of which the original is not known any more.
         for found in _LABEL.finditer(text):
             self._note(found[0])
-        # Beside a label, what is left may read as another identifier. What is no label shrinks, so this comes to an end.
+        # Beside a label, what is left may read as another identifier. What is no label shrinks, so this ends.
         while spans := _spans(text):
             text = self._replaced(text, spans)
         return text
