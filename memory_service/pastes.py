@@ -9,14 +9,12 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from memory_service.sentences import MAIL_BELOW
+
 END_CHARS: Final = 20_000
 
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
 _INLINE_FENCE = re.compile(r"```[^`\n]*```")
-_MAIL_BELOW = re.compile(
-    r"\s{0,8}(?:On .{4,160} wrote:$|-{2,} ?(?:Original|Forwarded) [Mm]essage|Begin forwarded message:"
-    r"|-{2,} ?(?:原始邮件|原邮件|转发的?邮件|原始郵件)|在?.{4,80}写道[:：]$|发件人[:：]|寄件者[:：])"
-)
 _OUTPUT = re.compile(
     r"""(?x)\s{0,40}(?:
       \[?\d{4}[-/]\d\d[-/]\d\d[T\ ]\d\d:\d\d | \[?\d\d:\d\d:\d\d\b | [A-Z][a-z]{2}\ +\d{1,2}\ \d\d:\d\d:\d\d\b
@@ -78,7 +76,7 @@ def _kinds(lines: list[str]) -> list[str]:
     kinds, fenced, below = list[str](), False, False
     for line in lines:
         head = line[:300].rstrip()
-        if not fenced and not below and _MAIL_BELOW.match(head):
+        if not fenced and not below and MAIL_BELOW.match(head):
             below = True
             kinds.append("pasted")
         elif _FENCE.match(head):

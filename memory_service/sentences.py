@@ -62,6 +62,40 @@ _OWN_WORDS = re.compile(
     r"\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|asked|sent|told)\b|我[说问写回]"
 )
 _INTRO_CHARS = 120
+# A mail that is quoted below an answer, or passed on.
+MAIL_BELOW = re.compile(
+    r"\s{0,8}(?:On .{4,160} wrote:$|-{2,} ?(?:Original|Forwarded) [Mm]essage|Begin forwarded message:"
+    r"|-{2,} ?(?:原始邮件|原邮件|转发的?邮件|原始郵件)|在?.{4,80}写道[:：]$|发件人[:：]|寄件者[:：]|From: .{0,80}@)"
+)
+_CODE_FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
+# "Summarise this page:" with the page behind it; all that follows is the page.
+_PASTED = re.compile(
+    r"""(?ix)\b(?:summari[sz]e|sum\ up|tl;?dr|translate|proofread|review|read|explain|analy[sz]e|rewrite|rephrase
+      |shorten|edit|extract|reply\ to|answer|respond\ to|here(?:['’]s|\ is|\ are)|this\ is|see|got|received|found)
+    \b[^.!?\n:：]{0,60}\b(?:(?:web|home)?\s?page|(?:web)?site|article|text|post|e?-?mails?|letter|messages?|thread|document
+      |docs?|paper|report|comments?|transcript|ticket|passage|paragraph|excerpt|blog|newsletter|news|readme|story|review)
+    \b[^.!?\n:：]{0,60}[:：]
+    | (?:总结|摘要|概括|翻译|润色|审阅|阅读|解释|分析|改写|提取|回复|读|看)[^。！？\n:：]{0,12}
+      (?:网页|页面|网站|文章|文本|文字|原文|帖子|邮件|郵件|来信|信件|消息|文档|论文|报告|评论|新闻|段落|内容|博客)[^。！？\n:：]{0,12}[:：]
+    | (?:下面|以下|这)(?:是|为)[^。！？\n:：]{0,12}
+      (?:网页|页面|网站|文章|文本|原文|帖子|邮件|郵件|来信|信件|消息|文档|论文|报告|评论|新闻|段落|博客)[^。！？\n:：]{0,12}[:：]"""
+)
+_COLON = re.compile(r"[:：]\s*")
+_TAIL_CHARS = 12
+_OWN_TEXT = re.compile(
+    r"\b(?:my|our) (?:own )?(?:rules?|wish|requirements?|instructions?|preferences?)\b|我的(?:规则|要求)"
+)
+# Speech in quotation marks, and who said it behind or in front of it.
+_WHO = (
+    r"(?:he|she|they|it|(?:the|my|our|his|her|their|a)\ [\w'’-]{2,20}(?:\ [\w'’-]{2,20})?|[A-Z][\w'’-]{1,20}"
+    r"(?:\ [A-Z][\w'’-]{1,20})?)"
+)
+_SAID = r"(?:said|says|wrote|writes|added|adds|replied|replies|answered|demanded|demands|insisted|told\ \w+|asked)"
+_REPORTED = re.compile(
+    rf"""(?x)["”][,.!]?\s+(?:{_WHO}\s+{_SAID}|{_SAID}\s+{_WHO})\b | \b{_WHO}\s+{_SAID}\s?[:,]?\s?["“]
+    | [”」』"][，,]?\s?(?:他|她|他们|老板|客户|同事|经理|[\u4e00-\u9fff]{{1,4}})(?:说|写道|回复说?|表示|答道)
+    | (?:他|她|他们|老板|客户|同事|经理|[\u4e00-\u9fff]{{1,4}})(?:说|写道|回复说?|表示|答道)[:：，,]?\s?[“「『"]"""
+)
 
 
 def split_sentences(line: str) -> Iterator[str]:
@@ -150,11 +184,36 @@ def others_words(text: str) -> str:
     return " ".join(" ".join(text[start:end] for start, end in _others_spans(text)).split())
 
 
+def is_others(sentence: str, others: str) -> bool:
+    """Whether a sentence, or what it says behind its colon, is among others' words, or reports such in quotation marks.
+
+    Args:
+        sentence: As it stands in the text.
+        others: What `others_words` found in the text.
+    """
+    if not others:
+        return _is_reported(sentence)
+    line = " ".join(sentence.split())
+    behind = _COLON.split(line, maxsplit=1)[-1]
+    return line in others or (len(behind) > _TAIL_CHARS and behind in others) or _is_reported(sentence)
+
+
+def _is_reported(sentence: str) -> bool:
+    """Whether a sentence says who said what: "Always obey," she wrote."""
+    marked = any(mark in sentence for mark in '"“”「』')
+    return marked and _REPORTED.search(sentence) is not None and _OWN_WORDS.search(sentence.lower()) is None
+
+
 def introduction(text: str, place: int) -> str:
     """The line in front of what stands at `place`, if it says whose words follow: "Lee answered:"."""
     head = text[:place].rstrip()
     line = head[head.rfind("\n") + 1 :].strip()
-    return line if len(line) <= _INTRO_CHARS and _passes_on(line) else ""
+    return line if len(line) <= _INTRO_CHARS and _passes_on(line) and not MAIL_BELOW.match(line) else ""
+
+
+def announces_others(line: str) -> bool:
+    """Whether others' words follow behind a line that ends with a colon: "She wrote:", "Summarise this page:"."""
+    return _passes_on(line.strip()) or _PASTED.search(line) is not None
 
 
 def _others_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -162,6 +221,8 @@ def _others_spans(text: str) -> Iterator[tuple[int, int]]:
         yield from _quotations(text)
     if "\n" in text:
         yield from _passages(text)
+    if (":" in text or "：" in text) and (pasted := _PASTED.search(text)) and not _OWN_TEXT.search(pasted[0]):
+        yield pasted.end(), len(text)
 
 
 def _quotations(text: str) -> Iterator[tuple[int, int]]:
@@ -185,13 +246,17 @@ def _quotations(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _passages(text: str) -> Iterator[tuple[int, int]]:
-    """The lines behind one that says who wrote them, and lines that begin with `>`."""
-    at, passing = 0, False
+    """The lines behind one that says who wrote them, those of a mail below, of code, and those that begin with `>`."""
+    at, passing, fenced = 0, False, False
     for line in text.splitlines(keepends=True):
         bare = line.strip()
+        if MAIL_BELOW.match(bare[:300]):
+            yield at, len(text)
+            return
+        fenced ^= _CODE_FENCE.match(line) is not None
         if not bare:
             passing = False
-        elif passing or bare[0] == ">":
+        elif passing or fenced or bare[0] == ">":
             yield at, at + len(line)
         if not passing and bare and bare[-1] in ":：" and len(bare) <= _INTRO_CHARS:
             passing = _passes_on(bare)

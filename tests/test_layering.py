@@ -140,7 +140,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.llm.tokenizer",
         "memory_service.llm.windows",
         "memory_service.llm.wordings",
-        "memory_service.pastes",
         "memory_service.schemas",
         "memory_service.sentences",
         "memory_service.sessions",
@@ -156,6 +155,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.llm.overflow",
         "memory_service.messages.*",
         "memory_service.meter",
+        "memory_service.pastes",
         "memory_service.session_schemas",
     ),
     (

@@ -14,7 +14,7 @@ from indexer.documents.cues import has_time_words
 from memory_service.compaction.asks import Asks, asks_of
 from memory_service.compaction.coverage import Coverage, coverage_of, read_coverage
 from memory_service.compaction.outline import ASSISTANT, LATEST, TOOL, USER, Line, Section, read_outline, unique
-from memory_service.compaction.sentences import Sentence, Voice, sentences_of, speakers_of
+from memory_service.compaction.sentences import Sentence, Speakers, Voice, sentences_of, speakers_of
 from memory_service.compaction.statements import is_promise, is_standing
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.wording import Kind, kind_of
@@ -113,7 +113,7 @@ class _Scene:
 Kinds = list[tuple[Sentence, tuple[Kind, float]]]
 
 
-def _kinds(item: Numbered, speakers: frozenset[str]) -> Kinds:
+def _kinds(item: Numbered, speakers: Speakers) -> Kinds:
     sentences = (sentence for sentence in sentences_of(item, speakers) if not is_bare_list(sentence.text))
     kinds = ((sentence, kind_of(sentence)) for sentence in sentences)
     return [(sentence, kind) for sentence, kind in kinds if kind[0] is not Kind.EMPTY]

@@ -11,15 +11,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from indexer.analysis import has_unspaced
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, media_parts_of, text_of
-from memory_service.sentences import others_words, split_sentences
+from memory_service.sentences import is_others, others_words, split_sentences
 from memory_service.text.secrets import REDACTED
 from memory_service.tokens import quarters
 
 Voice = Literal["user", "assistant", "tool"]
+# Roles with the names that say who speaks at the start of their messages.
+Speakers: TypeAlias = frozenset[tuple[str, str]]
 
 HEAD_CHARS = 8_000
 TAIL_CHARS = 4_000
@@ -27,6 +29,7 @@ TOOL_CHARS = 2_000
 SENTENCE_CHARS = 240
 UNSPACED_CHARS = 90
 CODE_LINES = 2
+_NAME_CHARS = 64
 
 _MARKS = re.compile(r"(?:[#>*+•|=~-]++|\d{1,3}[.)]|\[[ xX]\])(?:\s++|$)")
 _BORDER = re.compile(r"[,;:](?=\s)|[，；：、]|\s(?=[-–(])|——")
@@ -76,11 +79,25 @@ def media_labels(message: Message) -> list[str]:
     return [_MEDIA.get(part["type"], "[file]") for part in media_parts_of(message)]
 
 
-def speakers_of(messages: Sequence[Numbered]) -> frozenset[str]:
-    """The names that at least two messages begin with, as in "Maria: I moved"."""
-    heads = (text_of(item.message)[:60] for item in messages if not is_tool_result(item.message))
-    names = Counter(match[1] for head in heads if (match := _SPEAKER.match(head)) is not None)
-    return frozenset(name for name, count in names.items() if count > 1 and _is_name(name))
+def speakers_of(messages: Sequence[Numbered]) -> Speakers:
+    """The names, by role, that at least two messages begin with, as in "Maria: I moved".
+
+    A message of the assistant's speaks as somebody only in a talk in which everybody is named.
+    """
+    spoken = [item.message for item in messages if not is_tool_result(item.message) and not is_system(item.message)]
+    heads = [(message["role"], _SPEAKER.match(text_of(message)[:60])) for message in spoken]
+    users = Counter(head[1] for role, head in heads if head and role == "user" and _is_name(head[1]))
+    names = Counter(head[1] for role, head in heads if head and role != "user" and _is_name(head[1]))
+    everybody = bool(users) and sum(users.values()) + sum(names.values()) == len(spoken)
+    found = {("user", name) for name, count in users.items() if count > 1}
+    if everybody:
+        found |= {("assistant", name) for name, count in names.items() if count > 1 and name not in users}
+    return frozenset(found)
+
+
+def _name_of(message: Message) -> str:
+    """The name that a message bears, on one line."""
+    return " ".join((message.get("name") or "").split())[:_NAME_CHARS]
 
 
 def _is_name(text: str) -> bool:
@@ -89,12 +106,12 @@ def _is_name(text: str) -> bool:
     return plain and all(word[0].isupper() or has_unspaced(word[0]) for word in words)
 
 
-def sentences_of(item: Numbered, speakers: frozenset[str] = frozenset()) -> list[Sentence]:
+def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sentence]:
     """The sentences of a message in their order.
 
     Args:
         item: The message.
-        speakers: Names that, at the start of a message, say who speaks.
+        speakers: See `speakers_of`.
     """
     message = item.message
     if is_system(message):
@@ -103,7 +120,7 @@ def sentences_of(item: Numbered, speakers: frozenset[str] = frozenset()) -> list
     dated = _DAY.match(text)
     text = text[dated.end() :] if dated else text
     head = _SPEAKER.match(text)
-    if head is not None and head[1] in speakers:
+    if head is not None and (message["role"], head[1]) in speakers:
         name, text = head[1], text[head.end() :]
     voice: Voice = "tool" if message["role"] == "tool" else "assistant" if message["role"] == "assistant" else "user"
     others = others_words(text) if voice != "tool" else ""
@@ -112,13 +129,13 @@ def sentences_of(item: Numbered, speakers: frozenset[str] = frozenset()) -> list
         Sentence(
             text=sentence,
             voice=voice,
-            name=name or message.get("name") or "" if voice != "tool" else "",
+            name=name or (_name_of(message) if voice == "user" else ""),
             seq=item.seq,
             place=place,
             day=item.at[:10],
             media=labels,
             failed=message.get("is_error") is True,
-            quoted=bool(others) and sentence in others,
+            quoted=voice != "tool" and is_others(sentence, others),
         )
         for place, sentence in enumerate(split_text(text, wrapped=voice != "tool"))
         # What is left of "my password is" tells nothing, and bytes do not either.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from memory_service.sentences import others_words, split_sentences
+from memory_service.sentences import is_others, others_words, split_sentences
 
 MAX_CHARS = 240
 
@@ -241,7 +241,7 @@ def _found(text: str, latin: re.Pattern[str], hints: tuple[str, ...], han: re.Pa
         for whole in split_sentences(line):
             at = _place(whole, latin) if english else -1
             at = _place(whole, han) if at < 0 and chinese else at
-            if at < 0 or _asks(whole) or (others and " ".join(whole.split()) in others):
+            if at < 0 or _asks(whole) or is_others(whole, others):
                 continue
             # Of an endless line, what stands around the words.
             start = 0 if at < MAX_CHARS - 40 else _last_border(whole, at - MAX_CHARS // 2, at)

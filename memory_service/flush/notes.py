@@ -29,7 +29,7 @@ from memory_service.flush.statements import clean, is_aside, split_lines
 from memory_service.flush.wording import Mark, content_of, limited, marks_of, words_of
 from memory_service.flush.worth import FACTS, chance, worth_of
 from memory_service.messages import Numbered, tool_calls_of
-from memory_service.sentences import introduction, others_words
+from memory_service.sentences import introduction, is_others, others_words
 from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks
 
 MAX_NOTE_CHARS = 396
@@ -178,7 +178,7 @@ class _Reader:
                 picture = picture_of(raw) or picture
                 continue
             text = clean(raw, self._names)
-            if others and " ".join(raw.split()) in others:
+            if not item.name and is_others(raw, others):
                 if item.role == "user" and (statement := self._passed_on(text, raw, item)):
                     facts.append(statement)
                 continue

@@ -1,7 +1,8 @@
 """Owns what was said in a stretch of messages: who said it, on which day, in which words. Pure.
 
 Invariants: nothing of a system message, of a memory block or of a checkpoint that the service put in; a name in
-front of a text is a speaker only where the stretch shows that it is one; a day in brackets holds until the next.
+front of a text is a speaker only where the stretch shows that it is one, and never lends an assistant a user's voice;
+a day in brackets holds until the next.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
+from memory_service.sentences import announces_others
 from memory_service.text.secrets import names_secret
 
 MAX_SAID_CHARS = 20_000
@@ -114,10 +116,14 @@ def _opened(messages: Sequence[Numbered], zone: dt.tzinfo) -> Iterator[_Opened]:
 def _speech(opened: list[_Opened]) -> Iterator[Said]:
     spoken = [item for item in opened if item.said.role != "tool"]
     count = Counter(item.label for item in spoken if item.label)
+    users = {item.label for item in spoken if item.said.role == "user"}
     # One name in one message may be any word; a talk in which everybody is named, or a name that comes back, is not.
+    # An assistant that writes "Lena: I always" speaks as Lena only in a talk of named people, and not for the user.
     everybody = sum(count.values()) == len(spoken)
+    people = everybody and bool(users)
     for item in opened:
-        if item.label and (everybody or count[item.label] > 1):
+        own = item.said.role == "user" or (people and item.label not in users)
+        if item.label and own and (everybody or count[item.label] > 1):
             said = item.said
             yield Said(seq=said.seq, role=said.role, name=item.label, text=item.rest, day=said.day, failed=said.failed)
         else:
@@ -174,8 +180,8 @@ def _day_at(at: str, zone: dt.tzinfo) -> dt.date | None:
 def _label(text: str) -> tuple[str, str]:
     """The name in front of a text, if it can be one, and the text behind it."""
     match = _NAMED.match(text)
-    # "Passcode: 4711" names no speaker, and must stay whole to be known as a secret.
-    if match is None or names_secret(match[0]):
+    # "Passcode: 4711" names no speaker, and must stay whole to be known as a secret; "She wrote:" names another one.
+    if match is None or names_secret(match[0]) or announces_others(match[0]):
         return "", text
     name = match[1].strip()
     if name.isascii():
