@@ -103,7 +103,11 @@ def erased_line(found: ErasedPassages | None) -> str:
 def forgotten(gone: ForgottenMemory, degraded: Iterable[str]) -> schemas.ForgottenMemory:
     """An entry that was erased, and where it was looked for afterwards."""
     return schemas.ForgottenMemory(
-        memory_id=gone.memory_id, path=gone.path, erased=erased(gone.erased), degraded=list(degraded)
+        memory_id=gone.memory_id,
+        path=gone.path,
+        paths=list(gone.paths),
+        erased=erased(gone.erased),
+        degraded=list(degraded),
     )
 
 

@@ -18,7 +18,7 @@ import hashlib
 import io
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _COMMENT = re.compile(r" ?<!--[ \t]*memory((?:[ \t]+[a-z_]+=[^\s<>]+)+)[ \t]*-->[ \t]*")
@@ -27,6 +27,8 @@ _HEADING = re.compile(r"(#{1,6})(?:[ \t\r\n]|$)")
 _TIME_HEADING = re.compile(r"## [0-9]{1,2}:[0-9]{2}[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`\r\n]*)[\r\n]*$")
 _DATED_NAME = re.compile(r"(?:.*/)?([0-9]{4}-[0-9]{2}-[0-9]{2})\.md", re.IGNORECASE | re.DOTALL)
+# So many texts of one day got the same id, and another one for that, at most.
+_ATTEMPTS = 4
 _BLANKS = " \t\r\n"
 
 
@@ -105,6 +107,12 @@ def remove_entry(text: str, memory_id: str, day: dt.date | None) -> str | None:
     for entry in reversed(found):
         _cut(lines, entry.first_line - 1, entry.end_line)
     return "".join(lines) if found else None
+
+
+def is_derived(text: str, entry: Entry, days: Iterable[dt.date]) -> bool:
+    """Whether an entry of a text has the id that its own words give it, on one of some days."""
+    folded = _folded(split_lines(text)[entry.start_line - 1 : entry.end_line])
+    return any(derive_id(day, folded, attempt) == entry.memory_id for day in days for attempt in range(_ATTEMPTS))
 
 
 def is_blank_page(text: str, day: dt.date | None) -> bool:
@@ -221,9 +229,13 @@ class _Reader:
         return at
 
     def _folded(self, start: int, end: int) -> str:
-        text = "".join(self.lines[start:end])
-        marker = _ITEM.match(text)
-        return fold(text[marker.end() :] if marker else text)
+        return _folded(self.lines[start:end])
+
+
+def _folded(lines: list[str]) -> str:
+    text = "".join(lines)
+    marker = _ITEM.match(text)
+    return fold(text[marker.end() :] if marker else text)
 
 
 def _read_comment(line: str) -> dict[str, str] | None:

@@ -14,14 +14,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from indexer.errors import SourceMissing
 from indexer.files.sources import MEMORY_FOLDER, Scan, scan_memories
 from indexer.types import EVERGREEN, ErasedPassages
 from memory_service import files
 from memory_service.daybook import AppendedMemory, Daybook
-from memory_service.entries import day_of, is_blank_page, remove_entry
-from memory_service.errors import InvalidName, InvalidRequest, NotFound, PreconditionFailed, StorageFailed, TooLarge
+from memory_service.entries import Entry, day_of, find_entries, is_blank_page, is_derived, remove_entry
+from memory_service.errors import (
+    Conflict,
+    InvalidName,
+    InvalidRequest,
+    NotFound,
+    PreconditionFailed,
+    StorageFailed,
+    TooLarge,
+)
 from memory_service.files import opened, storage_errors
 from memory_service.pages import NewMemory
 from memory_service.workspaces import memory_path, resolve
@@ -177,6 +186,7 @@ class MemoryFiles:
 
         Raises:
             NotFound: No file has such an entry.
+            Conflict: Another entry carries its id, with another text; nothing was erased.
             StorageFailed: A file cannot be read or written.
         """
         scan = self._scan()
@@ -186,7 +196,10 @@ class MemoryFiles:
             # Of a larger one no entry was ever told of: it is not indexed.
             dated = [path for path in sorted(scan.files, reverse=True) if day_of(path) and self._is_read(scan, path)]
             with self._locked():
-                erased = self._erase_from(named, memory_id) or self._erase_from(dated, memory_id)
+                bearers = self._bearers(named, memory_id) or self._bearers(dated, memory_id)
+                _check_copies(memory_id, bearers)
+                paths = dict.fromkeys(bearer.path for bearer in bearers)
+                erased = tuple(path for path in paths if self._erase(path, memory_id))
         if not erased:
             _check_complete(scan)
             raise NotFound(
@@ -286,8 +299,19 @@ class MemoryFiles:
     def _is_read(self, scan: Scan, path: str) -> bool:
         return scan.files[path].size_bytes <= self._max_bytes
 
-    def _erase_from(self, paths: Iterable[str], memory_id: str) -> tuple[str, ...]:
-        return tuple(path for path in paths if self._erase(path, memory_id))
+    def _bearers(self, paths: Iterable[str], memory_id: str) -> Sequence[_Bearer]:
+        """The entries with an id in some files."""
+        found = list[_Bearer]()
+        for path in paths:
+            try:
+                with storage_errors(path):
+                    raw, _ = _read_state(self._folder / path, path)
+            except NotFound:
+                continue
+            text = raw.decode("utf-8", "surrogateescape")
+            entries = find_entries(text, day_of(path))
+            found += [_Bearer(path, text, entry) for entry in entries if entry.memory_id == memory_id]
+        return found
 
     def _erase(self, path: str, memory_id: str) -> bool:
         """Whether the file had the entry; has it no more."""
@@ -372,6 +396,33 @@ def _check_condition(path: str, target: Path, if_match: str | None) -> files.Sig
             f"The file {path} was changed: its etag is {etag} now. Read it again, apply your change, and write that."
         )
     return seen
+
+
+class _Bearer(NamedTuple):
+    """An entry that carries an id, with its file and all that stands there."""
+
+    path: str
+    text: str
+    entry: Entry
+
+
+def _check_copies(memory_id: str, bearers: Sequence[_Bearer]) -> None:
+    """Refuses to erase an entry that carries the id of another one: a copied comment above another text.
+
+    An entry whose text was edited is no such: it is alone, or all say the same.
+
+    Raises:
+        Conflict: There is one.
+    """
+    days = {day for bearer in bearers if (day := day_of(bearer.path))}
+    texts = {bearer.entry.text_hash for bearer in bearers}
+    true = {bearer.entry.text_hash for bearer in bearers if is_derived(bearer.text, bearer.entry, days)} or texts
+    if len(texts) > 1 and (texts - true or len(true) > 1):
+        places = ", ".join(f"{bearer.path}, line {bearer.entry.first_line}" for bearer in bearers)
+        raise Conflict(
+            f"Entries of different texts carry the id {memory_id}: {places}. Nothing was erased. "
+            "Take the comment away above the one that shall stay, then forget it again."
+        )
 
 
 def _check_complete(scan: Scan) -> None:

@@ -161,7 +161,8 @@ class ForgottenMemory(Answer):
     """An entry that was erased from its file and from the index."""
 
     memory_id: str
-    path: str
+    path: str = Field(description="The first of `paths`.")
+    paths: list[str] = Field(default=[], description="All files that held it.")
     erased: Erased | None = Field(default=None, description="None where the index could not be read.")
     degraded: Degraded = []
 

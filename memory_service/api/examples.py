@@ -27,7 +27,7 @@ TEXT = schemas.FileText(
 WRITTEN = schemas.WrittenFile(path=_PATH, etag=_ETAG)
 _PROOF = schemas.Erased(passages=1, checked=["files", "rows", "full text", "vectors"])
 ERASED = schemas.ErasedFile(path=_PATH, erased=_PROOF)
-FORGOTTEN = schemas.ForgottenMemory(memory_id="m0123456789ab", path=_PATH, erased=_PROOF)
+FORGOTTEN = schemas.ForgottenMemory(memory_id="m0123456789ab", path=_PATH, paths=[_PATH], erased=_PROOF)
 RESULTS = schemas.SearchResults(
     results=[
         schemas.SearchResult(

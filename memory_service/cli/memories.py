@@ -70,7 +70,7 @@ def forget(place: Place, memory_id: str) -> None:
     if place.as_json:
         emit_json(answers.forgotten(done.value, done.degraded))
     else:
-        click.echo(f"forgotten  {memory_id}  {done.value.path}")
+        click.echo(f"forgotten  {memory_id}  {', '.join(done.value.paths)}")
         click.echo(answers.erased_line(done.value.erased))
     warn(done.degraded)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from memory_service.sessions.records import Appended, Body, Followed, Record, Repair, SessionHeader
+from memory_service.sessions.records import Appended, Body, Followed, LedgerEntry, Record, Repair, SessionHeader
 
 
 class SessionLog(Protocol):
@@ -84,11 +84,25 @@ class SessionLog(Protocol):
             StorageFailed: It is damaged or cannot be read.
         """
 
-    def trim(self, keep_last: int) -> str:
+    def trim(
+        self,
+        keep_last: int,
+        *,
+        also: Collection[int] = (),
+        head: int | None = None,
+        ledger: tuple[LedgerEntry, ...] = (),
+        expected_last_seq: int | None = None,
+        edition: int = 0,
+    ) -> str:
         """Shortens the log to its last lines; what the view is built on, such as pins and compactions, stays too.
 
         Args:
             keep_last: How many lines stay, whatever they are; of the older ones, messages and usage go.
+            also: Messages that stay, however old.
+            head: The compaction that counts; see `Trimmed`.
+            ledger: What it has gathered.
+            expected_last_seq: The last record that the caller has seen, if that matters.
+            edition: That of the log which the caller has read, if that matters.
 
         Returns:
             The name of what has the log as it was.

@@ -31,6 +31,7 @@ from memory_service.sessions.records import (
     Json,
     Keyed,
     Learned,
+    LedgerEntry,
     Message,
     Pending,
     Pin,
@@ -338,6 +339,20 @@ class _Form:
     read: Callable[[Fields], Body]
 
 
+def _trimmed(fields: Fields) -> Trimmed:
+    return Trimmed(
+        backup=fields.text("backup"),
+        lines=fields.integer("lines"),
+        head=fields.integer_or_none("head"),
+        ledger=tuple(_ledger_entry(Fields(item)) for item in fields.items("ledger")),
+    )
+
+
+def _ledger_entry(fields: Fields) -> LedgerEntry:
+    seqs = [seq for seq in fields.items("seqs") if isinstance(seq, int)]
+    return LedgerEntry(kind=fields.text("kind"), text=fields.text("text"), seqs=seqs)
+
+
 _FORMS: dict[str, _Form] = {
     "session": _Form(SessionHeader, _header),
     "usage": _Form(Usage, _usage),
@@ -360,5 +375,5 @@ _FORMS: dict[str, _Form] = {
         Keyed,
         lambda it: Keyed(key=it.text("key"), messages=it.integer("messages"), content=it.text("content")),
     ),
-    "trimmed": _Form(Trimmed, lambda it: Trimmed(backup=it.text("backup"), lines=it.integer("lines"))),
+    "trimmed": _Form(Trimmed, _trimmed),
 }

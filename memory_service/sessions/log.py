@@ -13,7 +13,7 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
@@ -30,7 +30,17 @@ from memory_service.sessions.lines import Draft, Line, draft, encode
 from memory_service.sessions.media import Part, attach, describe, media_of
 from memory_service.sessions.mending import Mending, save_beside
 from memory_service.sessions.offsets import Offsets, line_of
-from memory_service.sessions.records import Appended, Body, Followed, Message, Record, Repair, SessionHeader, Trimmed
+from memory_service.sessions.records import (
+    Appended,
+    Body,
+    Followed,
+    LedgerEntry,
+    Message,
+    Record,
+    Repair,
+    SessionHeader,
+    Trimmed,
+)
 
 __all__ = ["JsonlLog", "SessionLog"]
 
@@ -134,13 +144,8 @@ class JsonlLog:
             raise InvalidRequest("There is nothing to append. Send at least one record.")
         drafts = [draft(body) for body in bodies]
         with self._held(edition) if edition else self.writing() as descriptor:
-            last_seq = self._offsets.last_seq
-            if expected_last_seq not in (None, last_seq):
-                raise Conflict(
-                    f"The log of {self._session_id} ends with record {last_seq}, not {expected_last_seq}. "
-                    "Read what was added, then try again."
-                )
-            if not last_seq:
+            self._expect(expected_last_seq)
+            if not self._offsets.last_seq:
                 drafts = self._begun(bodies[0], drafts)
             with self._kept_media(drafts):
                 self._write(descriptor, drafts)
@@ -238,11 +243,25 @@ class JsonlLog:
             )
         return self._blobs.get(parts[number - 1].sha256)
 
-    def trim(self, keep_last: int) -> str:
+    def trim(
+        self,
+        keep_last: int,
+        *,
+        also: Collection[int] = (),
+        head: int | None = None,
+        ledger: tuple[LedgerEntry, ...] = (),
+        expected_last_seq: int | None = None,
+        edition: int = 0,
+    ) -> str:
         """Shortens the log to its last lines; what the view is built on, such as pins and compactions, stays too.
 
         Args:
             keep_last: How many lines stay, whatever they are; of the older ones, messages and usage go.
+            also: Messages that stay, however old.
+            head: The compaction that counts; see `Trimmed`.
+            ledger: What it has gathered.
+            expected_last_seq: The last record that the caller has seen, if that matters.
+            edition: That of the log which the caller has read, if that matters.
 
         Returns:
             The name of the file beside it that has the log as it was.
@@ -250,14 +269,16 @@ class JsonlLog:
         Raises:
             InvalidRequest: `keep_last` is negative.
             NotFound: There is no log.
+            Conflict: The last record is another one, or the log is.
             StorageFailed: The disk did not take it; the log is as it was.
         """
         if keep_last < 0:
             raise InvalidRequest(f"A log cannot keep {keep_last} lines. Use 0 or more.")
-        with self.writing(must_exist=True) as descriptor:
-            kept, gone = trims.kept_lines(lambda: files.whole_lines(descriptor), keep_last)
+        with self._held(edition) if edition else self.writing(must_exist=True) as descriptor:
+            self._expect(expected_last_seq)
+            kept, gone = trims.kept_lines(lambda: files.whole_lines(descriptor), keep_last, also)
             backup = save_beside(self._path, lambda: files.pieces(descriptor), "bak")
-            made = draft(Trimmed(backup=backup.name, lines=gone))
+            made = draft(Trimmed(backup=backup.name, lines=gone, head=head, ledger=ledger))
             try:
                 self._replace(descriptor, (*kept, *self._lines([made])))
             except BaseException:
@@ -328,6 +349,13 @@ class JsonlLog:
                     "so nothing was written. Look at the session again."
                 )
             yield descriptor
+
+    def _expect(self, last_seq: int | None) -> None:
+        if last_seq not in (None, self._offsets.last_seq):
+            raise Conflict(
+                f"The log of {self._session_id} ends with record {self._offsets.last_seq}, not {last_seq}. "
+                "Read what was added, then try again."
+            )
 
     def _begun(self, first: Body, drafts: Sequence[Draft]) -> list[Draft]:
         """A first batch: it begins with a header that no other log has."""

@@ -207,10 +207,18 @@ class Learned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trimmed:
-    """Older lines were moved out of the log; `backup` is the name of the file that still has them."""
+    """Older lines were moved out of the log.
+
+    Attributes:
+        backup: The name of the file that still has them.
+        head: The compaction that counted then.
+        ledger: What it has gathered from messages, which could not be found anew without them.
+    """
 
     backup: str
     lines: int
+    head: int | None = None
+    ledger: tuple[LedgerEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 from memory_service.compaction.stubs import without_media
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
@@ -124,6 +124,29 @@ class Session:
                 if state.edition != edition:
                     raise
         raise Conflict("The session is written to all the time. Try again.")
+
+    def trim(self, keep_last: int) -> str:
+        """Move all but the last lines out of the log; what the view is built on stays. See `SessionLog.trim`.
+
+        System messages and pinned ones stay, and the ledger, which could not be gathered anew.
+        """
+        for _ in range(_COMMIT_ATTEMPTS):
+            state = self.state()
+            if not state.edition:
+                break
+            with suppress(Conflict):
+                return self.log.trim(
+                    keep_last,
+                    also={
+                        *(each.seq for each in state.messages if is_system(each.message)),
+                        *(pin.target for pin in state.pins if pin.target is not None),
+                    },
+                    head=state.head.seq,
+                    ledger=state.head.ledger,
+                    expected_last_seq=state.last_seq,
+                    edition=state.edition,
+                )
+        return self.log.trim(keep_last)
 
     def originals(self, state: SessionState) -> Mapping[int, tuple[Message, ...]]:
         """The messages of the tail whose media are shown, with them: all that one of the log was read as."""

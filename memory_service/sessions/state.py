@@ -27,6 +27,7 @@ from memory_service.sessions.records import (
     Pin,
     Record,
     SessionHeader,
+    Trimmed,
     Undo,
     Unpin,
     Usage,
@@ -231,6 +232,8 @@ class _Fold:
                 self._key(record.seq, keyed)
             case Learned() as learned:
                 self._state = replace(self._state, learned=learned)
+            case Trimmed() as trimmed:
+                self._trim(trimmed)
             case _:
                 pass
         self._last = record
@@ -288,6 +291,21 @@ class _Fold:
         chain = set(chain_of(heads, head))
         past = tuple(replace(each, active=each.seq in chain) for each in self._state.compactions)
         self._state = replace(self._state, head=head, compactions=past, changed_seq=seq)
+
+    def _trim(self, trimmed: Trimmed) -> None:
+        """Messages are gone that a ledger was gathered from: it is as it was then."""
+        state = self._state
+        if trimmed.head is None or trimmed.head not in state.heads:
+            return
+        head = replace(state.heads[trimmed.head], ledger=trimmed.ledger)
+        self._state = replace(
+            state,
+            heads={**state.heads, trimmed.head: head},
+            head=head if state.head.seq == trimmed.head else state.head,
+            compactions=tuple(
+                replace(past, head=head) if past.seq == trimmed.head else past for past in state.compactions
+            ),
+        )
 
     def _key(self, seq: int, keyed: Keyed) -> None:
         known = dict(self._state.keys)

@@ -7,34 +7,38 @@ that was appended since.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import dropwhile
 
 from memory_service.sessions.lines import decode, stamp
 from memory_service.sessions.records import Trimmed
 
-# All other kinds are what a view is built on: without its pins and its compaction it would be another one.
+# All other kinds are what a view is built on: without its pins and its compaction it would be another one. What was
+# flushed is not flushed again, and what was sent with an idempotency key is not taken twice.
 _GOES = frozenset({"message", "usage"})
 _ASIDE = re.compile(r"\.(?:bak|torn)(?:-[1-9][0-9]{0,8})?")
 
 
-def kept_lines(read: Callable[[], Iterable[bytes]], keep_last: int) -> tuple[list[bytes], int]:
+def kept_lines(
+    read: Callable[[], Iterable[bytes]], keep_last: int, also: Collection[int] = ()
+) -> tuple[list[bytes], int]:
     """The lines that stay when the last `keep_last` do, and how many go.
 
     Args:
         read: Gives the whole lines of the log, from the first on each time.
         keep_last: How many stay whatever they are.
+        also: Messages that stay, however old.
     """
     count = sum(1 for _ in read())
     border = max(0, count - keep_last)
-    kept = [line for at, line in enumerate(read()) if at >= border or _stays(line)]
+    kept = [line for at, line in enumerate(read()) if at >= border or _stays(line, also)]
     return kept, count - len(kept)
 
 
-def _stays(line: bytes) -> bool:
+def _stays(line: bytes, also: Collection[int]) -> bool:
     place = stamp(line)
-    return place is not None and place.kind not in _GOES
+    return place is not None and (place.kind not in _GOES or place.seq in also)
 
 
 def last_seq(lines: Iterable[bytes]) -> int:

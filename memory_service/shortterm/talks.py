@@ -292,7 +292,7 @@ class Talks:
         return [
             PinnedItem(
                 pin_id=pin.pin_id,
-                text=pin.text if pin.text is not None else _text_at(state, pin.target or 0),
+                text=pin.text if pin.text is not None else _pinned_text(state, pin.target or 0),
                 seq=pin.target,
             )
             for pin in state.pins
@@ -308,7 +308,7 @@ class Talks:
     def trim(self, session_id: str, keep_last: int = TRIM_KEEP_LAST) -> str:
         """Move all but the last lines out of the log, into a file beside it; gives its name."""
         session = self._bench.session(session_id)
-        return session.log.trim(keep_last)
+        return session.trim(keep_last)
 
     def restore(self, session_id: str) -> None:
         """Take the last trim back."""
@@ -339,6 +339,11 @@ def _json(message: object) -> str:
         return json_text(message)
     except (ValueError, TypeError):
         raise InvalidRequest("A message holds a number that JSON does not have. Send none such as NaN.") from None
+
+
+def _pinned_text(state: SessionState, seq: int) -> str:
+    """The text of a pinned message, also of one that an earlier version trimmed away."""
+    return _text_at(state, seq) if state.message(seq) else f"[Message {seq} is not in the log any more.]"
 
 
 def _text_at(state: SessionState, seq: int) -> str:

@@ -6,6 +6,8 @@ two processes.
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,11 +17,14 @@ from typing import Any
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, MemoryServiceError, NotFound
 from memory_service.llm.base import ChatMessage
+from memory_service.pages import NewMemory
 from memory_service.service import MemoryService
-from memory_service.shortterm.bench import Models
+from memory_service.shortterm.bench import Look, Models
 from memory_service.shortterm.contexts import ContextCall
 from memory_service.shortterm.receipts import CompactionCall
 from memory_service.testing import ScriptedModel
+from tests.disk import Call, recorded
+from tests.properties.durable import Disturbed
 from tests.serving import settings
 
 S, W = "talk", "default"
@@ -162,9 +167,114 @@ def check_no_receipt_follows_a_delete(home: Path) -> None:
     assert not found(home, OLD), f"what was said stays in {found(home, OLD)}"
 
 
+def check_a_trim_keeps_what_the_view_is_built_on(home: Path) -> None:
+    """System messages, pins, the ledger, idempotency keys and flush marks outlive a trim, here and after a restart."""
+    with opened(home, context_window=8_000) as service:
+        sessions = service.sessions(W, make=True)
+        sessions.append(S, [{"role": "system", "content": "Answer in rhymes."}])
+        say(service, "Deploy with `make ship-42` from /srv/app/main.py.", count=10)
+        said = [{"role": "user", "content": "The key is 钥匙 7."}]
+        first = sessions.append(S, said, key="once")
+        pins = [sessions.talks.pin(S, seq=4), sessions.talks.pin(S, text="Never on Fridays.")]
+        sessions.flushes.flush(S)
+        _forced(service)
+        before = sessions.look(S)
+        assert before.state.head.ledger
+        say(service, "word", count=4)
+        sessions.talks.trim(S, 3)
+        for look in (sessions.look(S), _fresh(home)):
+            state = look.state
+            assert len(state.messages) < 12, "nothing was trimmed"
+            shown = str(look.view().messages)
+            assert "Answer in rhymes." in shown, "the system message is gone"
+            assert "make ship-42" in shown and "Never on Fridays." in shown, "a pin or the ledger is gone from the view"
+            assert state.head.ledger == before.state.head.ledger, "the ledger was gathered anew"
+            flushed = (state.flushed_to, state.flushed_round)
+            assert flushed == (before.state.flushed_to, before.state.flushed_round), "a flush mark is gone"
+        assert sessions.talks.pins(S) == pins, "a pin is gone"
+        again = sessions.append(S, said, key="once")
+        assert (again.replayed, again.first_seq) == (True, first.first_seq), "an idempotency key is gone"
+        sessions.talks.restore(S)
+        assert sessions.talks.pins(S) == pins and len(sessions.look(S).state.messages) == 16
+
+
+def _fresh(home: Path) -> Look:
+    with opened(home, context_window=8_000) as other:
+        return other.sessions(W).look(S)
+
+
+def check_forget_takes_true_bearers_alone(home: Path) -> None:
+    """An entry and its copies go, and all places are named; above another text, its id takes nothing along."""
+    with opened(home) as service:
+        made = service.remember(W, NewMemory(text=OLD)).value
+        comment = f"<!-- memory id={made.memory_id} -->\n"
+        service.write_file(W, "memory/notes.md", f"{comment}- {NEW}\n", if_none_match=True)
+        error = _outcome(lambda it: it.forget(W, made.memory_id), service)
+        assert isinstance(error, Conflict), error
+        assert made.path in str(error) and "memory/notes.md" in str(error), "the places are not named"
+        assert found(home / W / "memory", OLD) and found(home / W / "memory", NEW), "something was erased all the same"
+        service.write_file(W, "memory/notes.md", f"{comment}- {OLD}\n", if_match="*")
+        gone = service.forget(W, made.memory_id).value
+        assert set(gone.paths) == {made.path, "memory/notes.md"}, gone.paths
+    assert not found(home, OLD), f"what was erased stays in {found(home, OLD)}"
+
+
+def check_a_broken_delete_can_be_repeated(home: Path) -> None:
+    """Deleting a session fails at any of its removals: it can be repeated, and then nothing of it is left."""
+    for number in itertools.count():
+        place = home / str(number)
+        with opened(place) as service:
+            say(service, OLD)
+            service.sessions(W).talks.trim(S, 2)
+            service.sessions(W).talks.trim(S, 1)
+        counted = itertools.count()
+
+        def meant(call: Call, number: int = number, counted: Iterator[int] = counted) -> bool:
+            return call.name == "unlink" and next(counted) == number
+
+        failing = Disturbed(meant, _fails)
+        with opened(place) as service, recorded(place, failing):
+            error = _outcome(lambda it: it.sessions(W).talks.delete(S), service)
+        if error is None:
+            break
+        with opened(place) as service:
+            service.sessions(W).talks.delete(S)
+        assert not found(place, OLD), f"what was erased stays in {found(place, OLD)}"
+    assert number >= 3, "a session with two backups has three files"
+
+
+def _fails() -> None:
+    raise OSError(errno.EIO, "I/O error")
+
+
+def check_drafts_are_swept(home: Path) -> None:
+    """What a killed process was about to write goes at the next opening and the next erasure; `doctor` names it."""
+    with opened(home) as service:
+        say(service, NEW)
+        service.remember(W, NewMemory(text=NEW))
+        for erase in (False, True):
+            kept = service.remember(W, NewMemory(text=f"{NEW} {erase}")).value
+            for target in (home / W / "MEMORY.md", home / W / kept.path, _log(home)):
+                (target.parent / f".{target.name}.{'a' * 16}.tmp").write_text(OLD)
+            (home / W / "memory" / f".{'b' * 16}.tmp").write_text(OLD)
+            assert any(OLD.split()[0] not in f.detail and "half-written" in f.detail for f in service.examine(W))
+            if erase:
+                service.forget(W, kept.memory_id)
+                service.sessions(W).talks.delete(S)
+            else:
+                with opened(home) as other:
+                    other.sessions(W)
+            assert not found(home, OLD), f"drafts stay: {found(home, OLD)}"
+        assert all("half-written" not in finding.detail for finding in service.examine(W))
+
+
 CHECKS: tuple[Callable[[Path], None], ...] = (
     check_a_delete_stops_what_is_under_way,
     check_a_session_begun_anew_is_read_alone,
     check_a_session_is_gone_with_its_receipts,
     check_no_receipt_follows_a_delete,
+    check_a_trim_keeps_what_the_view_is_built_on,
+    check_forget_takes_true_bearers_alone,
+    check_a_broken_delete_can_be_repeated,
+    check_drafts_are_swept,
 )

@@ -134,7 +134,7 @@ def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> sch
 
 
 @router.delete(
-    "/entries/{memory_id}", summary="Forget a memory", responses=shown(200, examples.FORGOTTEN) | documented(404)
+    "/entries/{memory_id}", summary="Forget a memory", responses=shown(200, examples.FORGOTTEN) | documented(404, 409)
 )
 def forget(
     workspace: WorkspaceName,

@@ -118,7 +118,8 @@ def test_forgetting_erases_from_disk_search_and_index(running_server: RunningSer
     stored = remember(running_server, f"The code word is {secret}.")
     remember(running_server, "Something else stays.")
     gone = running_server.http.delete(f"{W}/entries/{stored['memory_id']}")
-    told = {"memory_id": stored["memory_id"], "path": stored["path"], "degraded": []}
+    path = stored["path"]
+    told = {"memory_id": stored["memory_id"], "path": path, "paths": [path], "degraded": []}
     assert {name: value for name, value in gone.json().items() if name != "erased"} == told
     results = running_server.http.post(f"{W}/search", json={"query": secret, "mode": "text"}).json()["results"]
     assert all(secret not in result["text"] for result in results)
