@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from memory_service.budget import ContextBudget, ContextWindow, budget_for, resolve_window
+from memory_service.budget import ContextBudget, ContextWindow, Pressure, budget_for, resolve_window
 from memory_service.compaction.cheap import PruningMode
 from memory_service.compaction.overrides import overridden
 from memory_service.compaction.presets import PRESETS, Fallback, Preset
@@ -21,7 +21,7 @@ from memory_service.config import CompactionTable, FlushTable, PruningTable, Set
 from memory_service.errors import InvalidRequest
 from memory_service.llm.windows import model_limits
 from memory_service.meter import same_model
-from memory_service.sessions.records import Json
+from memory_service.sessions.records import Json, SessionHeader
 from memory_service.sessions.state import SessionState
 from memory_service.sessions.view import ViewShape
 
@@ -53,13 +53,27 @@ class SessionOptions:
     max_output_tokens: int | None
 
 
-def check_settings(settings: Settings, given: Mapping[str, Json]) -> None:
-    """Make sure that a session's own settings can be used.
+def check_settings(settings: Settings, state: SessionState) -> None:
+    """Make sure that a session can be used with its own settings, before they are written.
 
     Raises:
         InvalidRequest: A name is unknown, or a value cannot be used.
+        Incompressible: The numbers leave nothing of the window.
     """
-    _tables(settings, given)
+    pressure_of(options_of(settings, state), 0)
+
+
+def check_new(
+    settings: Settings, given: Mapping[str, Json], *, model: str | None = None, context_window: int | None = None
+) -> None:
+    """Make sure that a session can be begun so; see `check_settings`."""
+    header = SessionHeader(session_id="", model=model, context_window=context_window, settings=given)
+    check_settings(settings, SessionState(header=header))
+
+
+def pressure_of(options: SessionOptions, tokens: int, *, scale: float = 1.0) -> Pressure:
+    """How full a session is; one whose window is too small is full."""
+    return "hard" if options.window.problem == "refuse" else budget_of(options, scale=scale).pressure(tokens)
 
 
 def options_of(

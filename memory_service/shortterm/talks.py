@@ -41,7 +41,7 @@ from memory_service.sessions.repair import MISTRAL, repaired
 from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState
 from memory_service.shortterm.bench import Bench
-from memory_service.shortterm.options import check_settings
+from memory_service.shortterm.options import check_new, check_settings, pressure_of
 from memory_service.shortterm.told import (
     AppendedMessages,
     ErasedSession,
@@ -80,7 +80,7 @@ class Talks:
             InvalidRequest: A setting is unknown or cannot be used, or the window is too small.
             Conflict: There is a session of that id.
         """
-        check_settings(self._bench.shared.settings, settings or {})
+        check_new(self._bench.shared.settings, settings or {}, model=model, context_window=context_window)
         name = session_id or f"{self._bench.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
         self._bench.created(name, model=model, context_window=context_window, settings=settings or {})
         return self.summary(name)
@@ -96,7 +96,7 @@ class Talks:
             context_window=changes.get("context_window", header.context_window),
             settings=changes.get("settings", header.settings) or {},
         )
-        check_settings(self._bench.shared.settings, new.settings)
+        check_settings(self._bench.shared.settings, replace(state, header=new))
         session.note([new], state)
         return self.summary(session_id)
 
@@ -127,7 +127,7 @@ class Talks:
             messages=len(state.messages),
             last_seq=state.last_seq,
             tokens=reading.tokens,
-            pressure=look.budget().pressure(reading.tokens) if look.options.window.problem != "refuse" else "hard",
+            pressure=pressure_of(look.options, reading.tokens, scale=look.scale()),
             window=look.options.window,
             preset=look.options.preset.name,
             numbers=numbers_of(look.options.preset),
@@ -184,6 +184,8 @@ class Talks:
         said = [message for message in messages if not _is_ours(message)]
         read_sent(said)
         session = self._bench.ensured(session_id, model=model)
+        # Settings of the service may have come since that contradict the session's.
+        check_settings(self._bench.shared.settings, session.state())
         texts = [_json(message) for message in said]
         appended, replayed = _appended(session, texts, usage, key)
         self._bench.longterm.note_session(session_id)
@@ -195,7 +197,7 @@ class Talks:
             last_seq=appended.last_seq if appended else look.state.last_seq,
             tokens=reading.tokens,
             source=reading.source,
-            pressure=look.budget().pressure(reading.tokens) if look.options.window.problem != "refuse" else "hard",
+            pressure=pressure_of(look.options, reading.tokens, scale=look.scale()),
             replayed=replayed,
             degraded=(f"messages: {skipped} were put into the prompt by the service and not said; left out.",)
             if skipped

@@ -14,7 +14,7 @@ from memory_service.api.examples import shown
 from memory_service.api.jobs import Once
 from memory_service.api.session_requests import SessionId, begun
 from memory_service.api.state import Shared
-from memory_service.shortterm.options import check_settings
+from memory_service.shortterm.options import check_new
 
 router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions",
@@ -45,11 +45,13 @@ async def begin(workspace: WorkspaceName, body: session_schemas.NewSession, shar
 
 
 def _begun(workspace: str, body: session_schemas.NewSession, shared: Shared) -> session_schemas.Session:
-    settings = body.settings or {}
-    memory = begun(
-        shared.service, workspace, body.session_id, lambda: check_settings(shared.service.settings, settings)
-    )
-    made = memory.talks.create(body.session_id, model=body.model, context_window=body.context_window, settings=settings)
+    settings, model, window = body.settings or {}, body.model, body.context_window
+
+    def check() -> None:
+        check_new(shared.service.settings, settings, model=model, context_window=window)
+
+    memory = begun(shared.service, workspace, body.session_id, check)
+    made = memory.talks.create(body.session_id, model=model, context_window=window, settings=settings)
     return session_answers.session(made)
 
 

@@ -123,6 +123,35 @@ def test_the_attempts_after_an_overflow(server: RunningServer) -> None:
     assert remedies == ["compact", "compact", "give_up"]
 
 
+def test_a_share_of_the_window_for_the_summary(server: RunningServer) -> None:
+    place = session(server, 40)
+    for share, most in ((0.1, 3_200), (0.05, 1_600)):
+        made = plan(server, place, overrides={"summary_share": share})
+        assert f"a summary of at most {most} tokens" in made["reason"]
+    made = plan(server, place, trigger="overflow", overrides={"summary_share": 0.1, "emergency_summary_share": 0.05})
+    assert "a summary of at most 1600 tokens" in made["reason"]
+
+
+def test_turns_that_give_way_are_told_in_the_receipt(server: RunningServer) -> None:
+    place = session(server, 30, 400, settings={"compaction": {"preset": "turns"}}, context_window=16_000)
+    made = plan(server, place, overrides={"keep_turns": 25})
+    assert len(made["notes"]) == 1 and "of 25 turns stay: more would leave too little" in made["notes"][0]
+    applied = ok(server.http.post(f"{place}/compact", json={"force": True, "overrides": {"keep_turns": 25}}))
+    again = ok(server.http.get(f"{place}/compactions/{applied['compaction_id']}"))
+    assert made["notes"][0] in again["notes"], "the log has it"
+
+
+def test_safeguard_is_a_trigger_of_a_call_and_a_switch_of_a_session(server: RunningServer) -> None:
+    early = ok(server.http.post(f"{session(server, 10)}/compact", json={"trigger": "safeguard"}))
+    assert not early["applied"] and "compaction begins at" in early["reason"]
+    own = {"compaction": {"preset": "openclaw", "overrides": {"safeguard": True}}, "flush": {"mode": "off"}}
+    place = session(server, 62, settings=own)
+    made = ok(server.http.post(f"{place}/context", json={"recall": "never"}))["compaction"]
+    assert (made["trigger"], made["overrides"]) == ("safeguard", {"safeguard": True})
+    metrics = server.http.get("/metrics").text
+    assert 'trigger="safeguard"' in metrics
+
+
 def test_the_longest_result_of_a_tool(server: RunningServer) -> None:
     place = session(server, 1, settings={"compaction": {"overrides": {"guard_max_chars": 3_000}}})
     say(server, [calls("c1"), result("c1", "x" * 10_000), calls("c2"), result("c2", words(2_000, chinese=True))], place)

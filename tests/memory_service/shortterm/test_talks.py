@@ -8,7 +8,7 @@ import pytest
 
 from memory_service.block import is_block
 from memory_service.compaction.checkpoint import is_checkpoint
-from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound
+from memory_service.errors import Conflict, Incompressible, InvalidName, InvalidRequest, NotFound
 from memory_service.messages import text_of
 from memory_service.sessions.records import Usage
 from memory_service.shortterm.talks import MAX_PIN_CHARS, MAX_PINS
@@ -238,3 +238,35 @@ def test_a_window_that_is_too_small_is_told_and_takes_messages(rooms: Rooms) -> 
     assert made.pressure == "hard" and room.sessions.talks.summary(S).window.problem == "refuse"
     with pytest.raises(InvalidRequest, match="below the 1,024"):
         room.context()
+
+
+def test_settings_of_the_service_that_contradict_a_sessions_are_told_before_anything_is_appended(rooms: Rooms) -> None:
+    own: dict[str, Any] = {"compaction": {"overrides": {"target_share": 0.7}}}
+    before = rooms(context_window=8_000)
+    before.sessions.talks.create(S, settings=own)
+    before.talk(3)
+    before.service.close()
+    now = rooms(context_window=8_000, compaction={"overrides": {"trigger_share": 0.6}})
+    log = now.bytes()
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match="target_share"):
+            now.talk(1, first=3)
+    assert now.bytes() == log, "nothing is half done"
+    now.sessions.talks.update(S, {"settings": None})
+    now.talk(1, first=3)
+    assert len(now.raw_log()) == 8
+
+
+@pytest.mark.parametrize("change", ["create", "update"])
+def test_settings_that_leave_nothing_of_the_window_are_not_written(room: Room, change: str) -> None:
+    own: dict[str, Any] = {"compaction": {"overrides": {"reserve_share": 1, "reserve_tokens": 9_000}}}
+    if change == "update":
+        room.talk(1)
+        log = room.bytes()
+        with pytest.raises(Incompressible):
+            room.sessions.talks.update(S, {"settings": own})
+        assert room.bytes() == log
+    else:
+        with pytest.raises(Incompressible):
+            room.sessions.talks.create(S, settings=own)
+        assert not room.log.exists()
