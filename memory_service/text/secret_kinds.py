@@ -105,6 +105,8 @@ _KEYS = (
     _key("DigitalOcean token", "do[opr]_v1_", "_v1_", least=15, length=71),
     _key("Shopify token", "shp(?:at|ca|pa|ss)_", "shpat_", "shpca_", "shppa_", "shpss_", least=20, length=38),
     _key("Groq, xAI or Perplexity key", "(?:gsk_|xai-|pplx-)", "gsk_", "xai-", "pplx-", least=20, length=52),
+    _key("body of an OpenSSH key", "b3BlbnNzaC1rZXktdjE", "b3blbnnzac1rzxktdje", least=24, length=70,
+         chars="A-Za-z0-9+/="),
     _key("Age key", "AGE-SECRET-KEY-1", "age-secret-key-1", least=20, length=74, chars="A-Z0-9"),
 )  # fmt: skip
 
@@ -208,7 +210,7 @@ _TRANSPORT = (
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:(?!-----END )[\s\S])*+(?:-----END [A-Z0-9 ]{0,60}-----)?")),
     Kind(name="end of a private key", hints=("-----end",), wide=True, pattern=re.compile(
-        r"(?:(?:^|(?<=\n))[A-Za-z0-9+/=]{1,100}+[ \t\r]{0,4}\n){1,60}+"
+        r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/=]{1,100}+[ \t\r]{0,4}\n){1,60}+"
         r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")),
     Kind(name="line of a private key", near=_LONG_WORD, is_one=is_aws_secret, pattern=re.compile(
         r"(?:^|(?<=\n))[A-Za-z0-9+/]{60,76}={0,2}(?=[ \t\r]{0,4}(?:\n|\Z))")),

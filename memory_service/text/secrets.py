@@ -272,7 +272,9 @@ class _Plain:
 
 
 def _plain_of(odd: str) -> str:
-    if odd[0] != "\\":
-        return "" if unicodedata.category(odd) in ("Cf", "Mn") else unicodedata.normalize("NFKC", odd)
     mark = odd.lstrip("\\")
-    return _ESCAPED[mark] if len(mark) == 1 else chr(int(mark[1:], 16))
+    if odd[0] == "\\" and len(mark) == 1:
+        return _ESCAPED[mark]
+    char = chr(int(mark[1:], 16)) if odd[0] == "\\" else odd
+    # Halves of a character beyond the first plane are of tags and pictures: no key is written in those.
+    return "" if unicodedata.category(char) in ("Cf", "Mn", "Cs") else unicodedata.normalize("NFKC", char)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_service.text.secret_kinds import KINDS
 from memory_service.text.secrets import announces_secret, has_secret, redacted, without_public_blocks
+from tests.memory_service.text import secret_samples as samples
 
 TAIL = "a1B2c3D4e5F6g7H8i9"
 SECRETS = (
@@ -140,3 +144,55 @@ def test_a_certificate_is_no_secret() -> None:
     block = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----"
     assert redacted(block) == block
     assert without_public_blocks(f"a {block}") == "a "
+
+
+@pytest.mark.parametrize(("name", "text", "parts"), samples.SECRETS, ids=[name for name, *_ in samples.SECRETS])
+def test_every_kind_goes(name: str, text: str, parts: tuple[str, ...]) -> None:
+    left = redacted(text)
+    assert all(part in text and part not in left for part in parts)
+    assert redacted(left) == left and not has_secret(left)
+
+
+def test_there_are_enough_kinds_and_look_alikes() -> None:
+    assert len(KINDS) >= 30 and len({kind.name for kind in KINDS}) == len(KINDS)
+    assert len(samples.SECRETS) >= 30 and len(samples.INNOCENT) >= 60
+
+
+@pytest.mark.parametrize("text", samples.INNOCENT)
+def test_what_looks_like_a_secret_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
+def test_arguments_stay_json() -> None:
+    arguments = '{"user": "lena", "password": "hunter2tulip", "pin": 471199, "path": "a.md"}'
+    left = json.loads(redacted(arguments))
+    assert left == {"user": "lena", "password": "[redacted]", "pin": "[redacted]", "path": "a.md"}
+
+
+HOSTILE = (
+    "sk-", "sk-a1 ", "password for the ", "password: ", "password=\"", "pin (", "the token is ", "://a:",
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "-----END RSA PRIVATE KEY-----\n", "abcd\n", "seed phrase abandon ", "mnemonic ", "\\u6211", "4111 ", "DE89 ",
+    "A1b/",
+    "密码 for ",
+    "Cookie: a=", "sess=", "eyJaaaaaaaa.", "bearer ", "Private-Lines: 1 ", "SECRET_", "code for the ",
+    "\u200b", "aB3dE5gH7",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_the_time_grows_with_the_length_alone(piece: str) -> None:
+    def seconds(chars: int) -> float:
+        text = piece * (chars // len(piece))
+        best = 60.0
+        for _ in range(3):
+            start = time.process_time()
+            redacted(text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    for _ in range(3):
+        times = [seconds(chars) for chars in (20_000, 40_000, 80_000)]
+        if all(more < 3.2 * less + 0.02 for less, more in pairwise(times)):
+            return
+    pytest.fail(f"{times} s for 20, 40 and 80 thousand characters.")
