@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from indexer.embeddings.litellm import LiteLLMEmbedder
 from indexer.loopback import Request
 from indexer.testing import HashEmbedder
+from indexer.types import Vectors
 from memory_service.service import MemoryService
 from tests.indexer.embeddings.serving import Answer, EmbeddingServer, Hang, failing, sound
 from tests.indexer.embeddings.test_identity import Remote
@@ -187,13 +189,21 @@ def test_commands_heal_it_one_after_the_other(tmp_path: Path) -> None:
         assert run("status")["coverage"] == 1.0
 
 
+class SlowEmbedder(HashEmbedder):
+    """Takes so long for a batch that a search finds the rest still without vectors."""
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        time.sleep(0.7)
+        return super().embed_documents(texts)
+
+
 def test_many_passages_are_embedded_in_the_background(tmp_path: Path) -> None:
     folder = tmp_path / "default" / "memory"
     folder.mkdir(parents=True)
     (folder / "many.md").write_text("".join(f"- wombat number {number} digs\n" for number in range(900)))
     with MemoryService(settings(tmp_path, embedding_model="none")) as service:
         service.reindex("default")
-    with serving(MemoryService(settings(tmp_path), embedder=HashEmbedder())) as server:
+    with serving(MemoryService(settings(tmp_path), embedder=SlowEmbedder())) as server:
         first = searched(server, "wombat 7")
         assert first["results"] and any("have no vector yet" in line for line in first["degraded"])
         assert healed(server, "wombat 7")["mode"] == "hybrid"

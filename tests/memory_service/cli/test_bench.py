@@ -50,7 +50,7 @@ def test_what_is_missing_is_told_beside_the_numbers(cli: CommandLine) -> None:
     cli.ok("remember", "Deploys go out on Tuesdays.")
     run = CommandLine(home=cli.home, environment={}).run("bench", "--seconds", "1", "--json")
     assert (run.code, json.loads(run.out)["mode"]) == (0, "text")
-    assert run.err.startswith("degraded: vector: ") and "reindex --full" in run.err
+    assert run.err.startswith("degraded: vector: ") and "as soon as the model minilm answers" in run.err
 
 
 def test_an_empty_workspace_is_named(cli: CommandLine) -> None:
