@@ -17,15 +17,16 @@ from typing import Any
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service import daybook, errors, files, memories
+from memory_service import daybook, errors, files, memories, packing
 from memory_service.api import app, auth, limits
 from memory_service.api import errors as api_errors
 from memory_service.client import _wire
+from memory_service.compaction import audit, cut, note, plan, pruning, summarize
 from memory_service.service import MemoryService
 from memory_service.sessions import blobs, log, mending
 from tests.memory_service.api import test_keys as keys
 from tests.memory_service.client import test_waiting as waiting
-from tests.properties import durable
+from tests.properties import compacting, durable
 from tests.serving import RunningServer, serving, settings
 
 Check = Callable[[Path], None]
@@ -340,6 +341,57 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             "return _answer(error.status, error.code, str(error), headers, parts)",
             "return _answer(error.status, type(error).__mro__[1].code, str(error), headers, parts)",
             _alone(waiting.check_every_error_keeps_its_class),
+        ),
+        "system messages of a split turn are summarised": _mutant(
+            cut,
+            "tuple(each for each in prefix if not is_system(each.message)),",
+            "tuple(prefix),",
+            _alone(compacting.check_no_system_message_is_covered),
+        ),
+        "of many rules the oldest are checked": _mutant(
+            audit, "[-_MAX_RULES:]", "[:_MAX_RULES]", _alone(compacting.check_the_newest_rules_are_quoted)
+        ),
+        "body and prefix together are over the length": _mutant(
+            summarize,
+            "return self._request.target_tokens - self._prefix_tokens()",
+            "return self._request.target_tokens",
+            _alone(compacting.check_the_report_of_a_split_turn_is_whole),
+        ),
+        "a note makes a summary longer than its room": _mutant(
+            note,
+            "previous = previous if count_tokens(previous) <= room else clipped(previous, room)",
+            "previous = str(previous)",
+            _alone(compacting.check_a_note_keeps_its_room),
+        ),
+        "at exactly the threshold nothing is compacted": _mutant(
+            plan,
+            "and self._before < self._hard():",
+            "and self._before <= self._hard():",
+            _alone(compacting.check_at_exactly_the_threshold_there_is_a_plan),
+        ),
+        "a request that stays is counted twice": _mutant(
+            plan,
+            "if asked[-1] < at else 0",
+            "if asked[-1] <= at else 0",
+            _alone(compacting.check_a_request_that_stays_is_counted_once),
+        ),
+        "a cache is warm at its age": _mutant(
+            pruning,
+            "last_used_at > latest:",
+            "last_used_at >= latest:",
+            _alone(compacting.check_a_cache_is_cold_at_its_age),
+        ),
+        "as many replies as stay are too few": _mutant(
+            pruning,
+            "if len(replies) < keep:",
+            "if len(replies) <= keep:",
+            _alone(compacting.check_a_result_before_exactly_the_last_replies_is_pruned),
+        ),
+        "a rendered block is not measured": _mutant(
+            packing,
+            "    while picked and quarters(block := _rendered(offers, picked)) > 4 * budget_tokens:\n        picked.pop()\n",
+            "    block = _rendered(offers, picked)\n",
+            _alone(compacting.check_a_block_is_never_over_its_budget),
         ),
     }
 )
