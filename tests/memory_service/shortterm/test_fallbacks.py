@@ -11,7 +11,7 @@ from memory_service.compaction.presets import PRESETS
 from memory_service.errors import UpstreamFailed
 from memory_service.shortterm.stateless import StatelessCall
 from memory_service.testing import ScriptedModel
-from tests.memory_service.shortterm.rooms import Room, S, says, turn, user
+from tests.memory_service.shortterm.rooms import Room, S, refused_by_providers, says, turn, user
 
 Rooms = Callable[..., Room]
 OFF = {"mode": "off"}
@@ -68,3 +68,23 @@ def test_a_session_may_set_its_own(rooms: Rooms) -> None:
     own: dict[str, Any] = {"compaction": {"fallback": "extractive"}}
     room.sessions.talks.update(S, {"settings": own})
     assert room.compact(force=True).method == "extractive"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_last_turns_stay_without_their_tools(rooms: Rooms, preset: str) -> None:
+    own = {"preset": preset, "fallback": "last_turns"}
+    room = rooms(context_window=32_000, model=broken(), compaction=own, pruning=OFF, flush=OFF)
+    room.work(40, 300)
+    before = room.view()
+    made = room.compact(force=True)
+    text = room.view_text()
+    assert made.applied and made.method == "note" and "Answer 39" in text and "Question 39" in text
+    assert not any(message.get("tool_calls") or message["role"] == "tool" for message in room.view())
+    assert "calls of tools with their results and reasoning are left out" in text
+    assert refused_by_providers(room.view()) == []
+    room.work(40, 300, first=40)
+    again = room.compact(force=True)
+    assert again.applied and made.first_kept < again.first_kept
+    room.undo(again.compaction_id)
+    room.undo(made.compaction_id)
+    assert room.view()[: len(before)] == before
