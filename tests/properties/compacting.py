@@ -6,6 +6,7 @@ import datetime as dt
 import random
 from collections.abc import Sequence
 
+from memory_service import packing
 from memory_service.compaction.audit import audited
 from memory_service.compaction.checkpoint import frame_tokens
 from memory_service.compaction.cut import covered_by
@@ -17,13 +18,17 @@ from memory_service.compaction.summarize import summarize
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.summary_rules import SummaryRules
 from memory_service.llm.base import ChatMessage
-from memory_service.messages import Message, is_system
+from memory_service.messages import Message, is_system, text_of
 from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.packing import Offer, pack
+from memory_service.sessions.records import Pin
+from memory_service.sessions.state import Head
+from memory_service.sessions.view import ViewShape, project, with_head
 from memory_service.testing import ScriptedModel
 from memory_service.tokens import count_tokens
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 from tests.memory_service.compaction.test_plan import DEFAULT, budget, snapshot, talk
+from tests.memory_service.sessions.test_view import session
 from tests.memory_service.shortterm.rooms import words
 
 
@@ -137,7 +142,34 @@ def check_a_block_is_never_over_its_budget() -> None:
         assert count_tokens(pack(sorted(offers, key=lambda each: -each.score), limit).block) <= limit, seed
 
 
+def check_a_pin_at_the_border_stands_once() -> None:
+    """A pinned message stands in the view once, wherever the tail begins."""
+    said = [user(f"The {at}. fact.") for at in range(1, 7)]
+    for pinned in range(1, 7):
+        state = session(*map(dict, said), then=(Pin(pin_id="p", target=pinned),))
+        for start in range(2, 7):
+            head = Head(seq=9, tail_start=start, summary="S", rounds=1, upto=6)
+            view = project(with_head(state, head), ViewShape(window_tokens=8_000))
+            assert "\n".join(map(text_of, view.messages)).count(f"The {pinned}. fact.") == 1, (pinned, start)
+
+
+def check_costs_follow_both_neighbours() -> None:
+    """A passage that is left costs what it costs beside the chosen ones, those before it and those behind it."""
+    sizes = [400 if at % 2 == 0 else 4 for at in range(12)]
+    offers = [
+        Offer(path="a.md", ordinal=at, start_line=2 * at, end_line=2 * at, text="x" * size, score=-float(size))
+        for at, size in enumerate(sizes)
+    ]
+    picker = packing._Picker(offers, 4 * 90)
+    picked = picker.run()
+    left = [at for at in range(len(offers)) if at not in picked]
+    assert left and picked
+    assert [int(picker._costs[at]) for at in left] == [picker._cost(at) for at in left]
+
+
 CHECKS = (
+    check_a_pin_at_the_border_stands_once,
+    check_costs_follow_both_neighbours,
     check_no_system_message_is_covered,
     check_the_newest_rules_are_quoted,
     check_the_report_of_a_split_turn_is_whole,

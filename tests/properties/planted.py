@@ -23,7 +23,7 @@ from memory_service.api import errors as api_errors
 from memory_service.client import _wire
 from memory_service.compaction import audit, cut, note, plan, pruning, summarize
 from memory_service.service import MemoryService
-from memory_service.sessions import blobs, log, mending
+from memory_service.sessions import blobs, log, mending, view
 from tests.memory_service.api import test_keys as keys
 from tests.memory_service.client import test_waiting as waiting
 from tests.properties import compacting, durable
@@ -392,6 +392,18 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             "    while picked and quarters(block := _rendered(offers, picked)) > 4 * budget_tokens:\n        picked.pop()\n",
             "    block = _rendered(offers, picked)\n",
             _alone(compacting.check_a_block_is_never_over_its_budget),
+        ),
+        "a pinned message at the border stands twice": _mutant(
+            view,
+            "if seq is None or seq < head.tail_start]",
+            "if seq is None or seq <= head.tail_start]",
+            _alone(compacting.check_a_pin_at_the_border_stands_once),
+        ),
+        "the cost of the neighbour before is stale": _mutant(
+            packing,
+            "for j in (self._neighbour(i, -1), self._neighbour(i, 1)) if j is not None]",
+            "for j in (self._neighbour(i, 1),) if j is not None]",
+            _alone(compacting.check_costs_follow_both_neighbours),
         ),
     }
 )
