@@ -163,9 +163,9 @@ def _meanwhile_dropped(patch: Patch) -> None:
 def _error_as_summary(patch: Patch) -> None:
     made: Callable[..., tuple[Summary, Audit]] = Compactor._summary
 
-    def told(self: Compactor, *given: Any) -> tuple[Summary, Audit]:
+    def told(self: Compactor, request: SummaryRequest, terms: Any) -> tuple[Summary, Audit]:
         try:
-            return made(self, *given[:3], "none", *given[4:])
+            return made(self, request, replace(terms, fallback="none"))
         except UpstreamFailed as error:
             text = f"Error generating summary: {error}"
             return Summary(text=text, method="model", prompt_version="1"), Audit()
@@ -176,11 +176,11 @@ def _error_as_summary(patch: Patch) -> None:
 def _dropped_on_failure(patch: Patch) -> None:
     made: Callable[..., tuple[Summary, Audit]] = Compactor._summary
 
-    def silent(self: Compactor, *given: Any) -> tuple[Summary, Audit]:
+    def silent(self: Compactor, request: SummaryRequest, terms: Any) -> tuple[Summary, Audit]:
         try:
-            return made(self, *given[:3], "none", *given[4:])
+            return made(self, request, replace(terms, fallback="none"))
         except UpstreamFailed:
-            return Summary(text=given[0].previous, method="note", prompt_version="1"), Audit()
+            return Summary(text=request.previous, method="note", prompt_version="1"), Audit()
 
     patch.setattr(Compactor, "_summary", silent)
 
