@@ -248,8 +248,8 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "an entry is erased without the lock": _mutant(
             memories,
-            "            with self._lock.held():\n                erased =",
-            "            if True:\n                erased =",
+            "            with self._locked():\n                bearers =",
+            "            if True:\n                bearers =",
             durable.check_an_append_waits_for_a_forget,
         ),
         "a page that was saved meanwhile is removed": _mutant(
