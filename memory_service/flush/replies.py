@@ -18,6 +18,7 @@ from memory_service.flush.candidates import Candidate
 from memory_service.flush.phrases import is_narration, is_pleasantry
 from memory_service.flush.prompts import MAX_LINES
 from memory_service.messages import Numbered
+from memory_service.text.frames import CHECKPOINT_END
 from memory_service.text.secrets import REDACTED, redacted, without_public_blocks
 
 MAX_CHARS = 500
@@ -58,7 +59,6 @@ _BLOCK = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _CHECKPOINT = re.compile(r"^[ \t>*-]{0,8}\[(?:Checkpoint:|COMPACTED_CONTEXT\])", re.MULTILINE)
-_CHECKPOINT_END = "[End of checkpoint]"
 _OURS = re.compile(
     r"<!--|</?relevant[_-]context|<file path=|\[(?:checkpoint|end of checkpoint|compacted(?:_context)?|pinned)\b[:\]]?"
     r"|notes from memory: data",
@@ -179,7 +179,7 @@ def _unwrapped(said: str) -> str:
 def _without_ours(text: str) -> str:
     """A text without comments, and without what the service put into the conversation it was made from."""
     text = _without_spans(text, _COMMENT, lambda _: "-->", unclosed=False)
-    text = _without_spans(text, _CHECKPOINT, lambda _: _CHECKPOINT_END)
+    text = _without_spans(text, _CHECKPOINT, lambda _: CHECKPOINT_END)
     return _without_spans(text, _BLOCK, lambda found: f"</{found[1]}>")
 
 
