@@ -9,16 +9,24 @@ from __future__ import annotations
 import errno
 import itertools
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import pytest
+
+from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
-from memory_service.errors import Conflict, MemoryServiceError, NotFound
+from memory_service.errors import Conflict, MemoryServiceError, NotFound, StorageFailed
 from memory_service.llm.base import ChatMessage
 from memory_service.pages import NewMemory
 from memory_service.service import MemoryService
+from memory_service.sessions.folder import SessionLogs
+from memory_service.sessions.log import JsonlLog
+from memory_service.sessions.records import Message, SessionHeader
+from memory_service.sessions.session import Session
 from memory_service.shortterm.bench import Look, Models
 from memory_service.shortterm.contexts import ContextCall
 from memory_service.shortterm.receipts import CompactionCall
@@ -268,6 +276,182 @@ def check_drafts_are_swept(home: Path) -> None:
         assert all("half-written" not in finding.detail for finding in service.examine(W))
 
 
+class Killed(BaseException):
+    """The process ended here."""
+
+
+def _dies(*_: object) -> NoReturn:
+    raise Killed
+
+
+def check_a_broken_erasure_is_ended(home: Path) -> None:
+    """Killed between the files and the index: whoever opens the home next, or serves it, leaves no trace."""
+    for number, is_served in enumerate((False, True)):
+        place = home / str(number)
+        with opened(place) as service:
+            made = service.remember(W, NewMemory(text=OLD)).value
+            service.remember(W, NewMemory(text=NEW))
+            say(service, OLD)
+            service.reindex(W)
+        with opened(place) as serving, opened(place) as service:
+            serving.search(W, NEW)
+            memory = service._workspaces.memory(W)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(memory, "_refresh", _dies)
+                with pytest.raises(Killed):
+                    service.forget(W, made.memory_id)
+                with pytest.raises(Killed):
+                    service.sessions(W).talks.delete(S)
+            if is_served:
+                serving._workspaces.memory(W)._look_again = 0.0
+                serving.search(W, NEW)
+                assert not found(place, OLD), f"what was erased stays in {found(place, OLD)}"
+        with opened(place) as service:
+            service.search(W, NEW)
+        assert not found(place, OLD), f"what was erased stays in {found(place, OLD)}"
+
+
+def check_a_mark_stays_until_all_is_gone(home: Path) -> None:
+    """An erasure of which a part failed is tried again; one that was refused leaves no mark."""
+    with opened(home) as service:
+        made = service.remember(W, NewMemory(text=OLD)).value
+        service.remember(W, NewMemory(text=NEW))
+        _outcome(lambda it: it.forget(W, "m0123456789ab"), service)
+        erasures = service._workspaces.memory(W).erasures
+        assert not erasures.is_marked, "a refusal leaves a mark"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(service._workspaces.memory(W), "_scrub", lambda: ["index: it failed. Try again."])
+            assert service.forget(W, made.memory_id).degraded
+        assert erasures.is_marked, "a part failed, and nothing says so"
+        service._workspaces.memory(W)._look_again = 0.0
+        service.search(W, NEW)
+        assert not erasures.is_marked, "what failed is not tried again"
+    assert not found(home, OLD), f"what was erased stays in {found(home, OLD)}"
+
+
+def check_what_is_read_is_taken_back(home: Path) -> None:
+    """A session is deleted while another process embeds it: its passages do not come into the index behind that."""
+    with opened(home) as service:
+        service.remember(W, NewMemory(text=NEW))
+        service.reindex(W)
+        say(service, OLD, count=4)
+    with opened(home) as service:
+        write = SqliteStore.write
+        gone = list[bool]()
+
+        def late(self: SqliteStore, writes: Any, **given: Any) -> Any:
+            if not gone and any(each.path.startswith("sessions/") and each.inserted for each in writes):
+                gone.append(True)
+                _erased(home)
+            return write(self, writes, **given)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SqliteStore, "write", late)
+            service.reindex(W)
+        assert gone
+        assert not found(home, OLD), f"what was erased stays in {found(home, OLD)}"
+
+
+def check_a_flush_marks_what_it_wrote(home: Path) -> None:
+    """Where the disk does not take the memories, the stretch is left for the next flush, which finds the same facts."""
+    with opened(home) as service:
+        say(service, OLD)
+        sessions = service.sessions(W)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(service._workspaces.memory(W).files, "append_all", _full)
+            assert _outcome(_flush, service) is not None
+        assert sessions.look(S).state.flushed_to == 0, "what was not written counts as flushed"
+        assert sessions.flushes.flush(S).written
+
+
+def _full(*_: object) -> NoReturn:
+    raise StorageFailed("The disk is full. Free some space.")
+
+
+def check_a_lost_race_is_no_strike(home: Path) -> None:
+    """A compaction that another one forestalled says nothing about the next try."""
+
+    def answer(messages: Sequence[ChatMessage]) -> str:
+        with opened(home) as other:
+            _forced(other)
+        return _FACTS
+
+    with opened(home, ScriptedModel(*[answer] * 40)) as service:
+        for number in range(4):
+            say(service, f"{NEW} {number}")
+            error = _outcome(_forced, service)
+            assert isinstance(error, Conflict), repr(error)
+        assert not service.sessions(W).compactions._strikes, "a lost race counts as a failure"
+
+
+def check_contents_that_others_name_stay(home: Path) -> None:
+    """A batch that fails takes its own contents back, and none that another message names."""
+    log, path = SessionLogs(home / "sessions").create("t"), home / "sessions" / "t.jsonl"
+    picture = "iVBORw0KGgo" * 2_000
+    log.append([_image(picture)])
+
+    def fails(call: Call) -> bool:
+        return call.name == "write" and call.path.endswith(".jsonl")
+
+    with recorded(home, Disturbed(fails, _fails)), pytest.raises(MemoryServiceError):
+        log.append([_image(picture), _image("R0lGODlhAQAB" * 2_000)])
+    assert picture in log.message(2), "a content went that another message names"
+    assert len([file for file in (home / "sessions" / "blobs").rglob("*") if file.is_file()]) == 1
+    assert path.exists()
+
+
+def check_a_sweep_waits_for_who_names(home: Path) -> None:
+    """A delete elsewhere, between the storing of a content and the line that names it, does not sweep it."""
+    logs = SessionLogs(home / "sessions")
+    picture = "iVBORw0KGgo" * 2_000
+    for name in ("t", "u"):
+        logs.create(name)
+    logs.get("u").append([_image(picture)])
+    other = threading.Thread(target=lambda: SessionLogs(home / "sessions").delete("u"))
+
+    def begins() -> None:
+        other.start()
+        other.join(0.3)
+
+    def meant(call: Call) -> bool:
+        return call.name == "write" and call.path.endswith("t.jsonl")
+
+    with recorded(home, Disturbed(meant, begins)):
+        logs.get("t").append([_image(picture)])
+    other.join()
+    assert picture in logs.get("t").message(2), "a content was swept before it was named"
+
+
+def _image(payload: str) -> Message:
+    url = {"url": f"data:image/png;base64,{payload}"}
+    return Message(text=json.dumps({"role": "user", "content": [{"type": "image_url", "image_url": url}]}))
+
+
+def check_a_torn_end_is_one_finding(home: Path) -> None:
+    """A batch that was cut off, with a header in it: it is torn, and nothing else is wrong."""
+    log = SessionLogs(home / "sessions").create("t")
+    path = home / "sessions" / "t.jsonl"
+    sound = path.read_bytes()
+    log.append([SessionHeader(session_id="t", model="gpt-4o"), Message(text='{"role":"user","content":"x"}')])
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(sound + lines[1] + lines[2][:20])
+    again = JsonlLog(path)
+    assert again.header is not None and again.header.model is None
+    assert [repair.kind for repair in again.repairs] == ["torn"], again.repairs
+
+
+def check_a_log_that_was_replaced_is_read_afresh(home: Path) -> None:
+    """Another file with the same beginning, the same end and the same size is not the one that was read."""
+    log, path = SessionLogs(home / "sessions").create("t"), home / "sessions" / "t.jsonl"
+    log.append([Message(text=json.dumps({"role": "user", "content": text})) for text in ("one", "two", "three")])
+    session = Session(log)
+    assert len(session.state().messages) == 3
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes().replace(b'"two"', b'"TWO"'))
+    other.replace(path)
+    assert [each.message["content"] for each in session.state().messages] == ["one", "TWO", "three"]
+
+
 CHECKS: tuple[Callable[[Path], None], ...] = (
     check_a_delete_stops_what_is_under_way,
     check_a_session_begun_anew_is_read_alone,
@@ -277,4 +461,13 @@ CHECKS: tuple[Callable[[Path], None], ...] = (
     check_forget_takes_true_bearers_alone,
     check_a_broken_delete_can_be_repeated,
     check_drafts_are_swept,
+    check_a_broken_erasure_is_ended,
+    check_a_mark_stays_until_all_is_gone,
+    check_what_is_read_is_taken_back,
+    check_a_flush_marks_what_it_wrote,
+    check_a_lost_race_is_no_strike,
+    check_contents_that_others_name_stay,
+    check_a_sweep_waits_for_who_names,
+    check_a_torn_end_is_one_finding,
+    check_a_log_that_was_replaced_is_read_afresh,
 )

@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.properties.planted import PLANTED
+from tests.properties.planted_erasure import PLANTED_ERASURE
+
+ALL = {**PLANTED, **PLANTED_ERASURE}
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="folders are synced by POSIX alone")
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", ALL)
 def test_the_property_finds_the_bug(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant = PLANTED[name]
+    mutant = ALL[name]
     with monkeypatch.context() as patch:
         mutant.apply(patch)
         with pytest.raises(AssertionError):

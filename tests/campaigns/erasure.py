@@ -1,0 +1,272 @@
+"""Erasures that are killed at each of their steps: what was erased is nowhere below the home afterwards.
+
+`python -m tests.campaigns.erasure --runs 300` erases texts in every way there is, in English and in Chinese, in a
+process that ends at its n-th step: before a call of the file system, or before a statement of SQLite. In every third
+run another process serves the same home meanwhile. Then an erasure that was not acknowledged is asked for again, one
+that was is not, and every file of the home is searched for the bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import apsw
+
+from memory_service.errors import NotFound
+from memory_service.pages import NewMemory
+from memory_service.service import MemoryService
+from memory_service.shortterm.contexts import ContextCall
+from tests.disk import Call, recorded
+from tests.properties.erased import NEW, S, W, found, opened, say
+
+SECRETS = ("zqerased unrepeatable", "抹去的秘密 不可复得")
+PATH = "memory/notes.md"
+_KILLED = 137
+_SERVED_SECONDS = 0.05
+
+Act = Callable[[MemoryService, str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A way to erase a text: what there is before, and how it is erased."""
+
+    before: Act
+    erase: Act
+
+
+def _remembered(service: MemoryService, secret: str) -> object:
+    service.remember(W, NewMemory(text=NEW))
+    return service.remember(W, NewMemory(text=f"The word is {secret}."))
+
+
+def _forgotten(service: MemoryService, secret: str) -> object:
+    made = NewMemory(text=f"The word is {secret}.")
+    return service.forget(W, service.remember(W, made).value.memory_id)
+
+
+def _filed(service: MemoryService, secret: str) -> object:
+    service.remember(W, NewMemory(text=NEW))
+    return service.write_file(W, PATH, f"# Notes\n\n- {NEW}\n\n## More\n\n- {secret}\n", if_none_match=True)
+
+
+def _talked(service: MemoryService, secret: str) -> object:
+    service.remember(W, NewMemory(text=NEW))
+    say(service, secret, count=4)
+    service.sessions(W).context(S, ContextCall(recall="always", auto=False))
+    return service.reindex(W)
+
+
+def _trimmed(service: MemoryService, secret: str) -> object:
+    _talked(service, secret)
+    return service.sessions(W).talks.trim(S, 2)
+
+
+def _rebuilt_by_half(service: MemoryService, secret: str) -> object:
+    """An index that is made anew, by a process that is killed when it has read the text."""
+    _remembered(service, secret)
+    service.write_file(W, PATH, f"- {NEW}\n", if_none_match=True)
+    home = service.settings.home
+    child = os.fork()
+    if not child:
+        with opened(home) as other:
+            other.reindex(W, full=True, on_progress=lambda _: os._exit(_KILLED))
+    os.waitpid(child, 0)
+    return None
+
+
+def _put(service: MemoryService, _: str) -> object:
+    return service.write_file(W, PATH, f"# Notes\n\n- {NEW}\n", if_match="*")
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "forget": Kind(_remembered, _forgotten),
+        "forget beside half a rebuild": Kind(_rebuilt_by_half, _forgotten),
+        "DELETE file": Kind(_filed, lambda service, _: service.delete_file(W, PATH)),
+        "PUT without the text": Kind(_filed, _put),
+        "DELETE session": Kind(_talked, lambda service, _: service.sessions(W).talks.delete(S)),
+        "DELETE trimmed session": Kind(_trimmed, lambda service, _: service.sessions(W).talks.delete(S)),
+    }
+)
+
+
+class Steps:
+    """Counts what is asked of the file system and of SQLite, and ends the process at one of them."""
+
+    def __init__(self, last: int) -> None:
+        self.last, self.count = last, 0
+
+    def __call__(self, _: object) -> None:
+        self.count += 1
+        if self.count == self.last:
+            os._exit(_KILLED)
+
+    def watch(self, connection: apsw.Connection) -> None:
+        """Count the statements of a connection too."""
+        connection.trace_v2(apsw.SQLITE_TRACE_STMT, self)
+
+
+def _memory_id(home: Path, secret: str) -> str:
+    """The id of the memory, as its comment tells it."""
+    for path in sorted((home / W / "memory").glob("*.md")):
+        lines = path.read_text("utf-8").splitlines()
+        for above, line in itertools.pairwise(lines):
+            if secret in line and "memory id=" in above:
+                return above.partition("memory id=")[2].split()[0]
+    return "m0123456789ab"
+
+
+def _erase(kind: str, service: MemoryService, secret: str, memory_id: str) -> None:
+    if kind.startswith("forget"):
+        service.forget(W, memory_id)
+    else:
+        KINDS[kind].erase(service, secret)
+
+
+def killed(home: Path, kind: str, secret: str, memory_id: str, last: int) -> tuple[bool, int]:
+    """Erase in a process of its own that ends at a step; whether it was acknowledged, and how many steps it took."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        steps = Steps(last)
+
+        def told(call: Call) -> None:
+            steps(call)
+
+        with recorded(home, told):
+            apsw.connection_hooks.append(steps.watch)
+            service = opened(home).__enter__()
+            _erase(kind, service, secret, memory_id)
+            os.write(theirs, b"%d\n" % steps.count)
+            # What it would still do in the background may be cut as well.
+            os._exit(0)
+    os.close(theirs)
+    with open(ours, "rb") as answer:
+        told_steps = answer.read()
+    os.waitpid(child, 0)
+    return bool(told_steps), int(told_steps or 0)
+
+
+class Serving:
+    """Another process on the home, which searches until it is told to end."""
+
+    def __init__(self, home: Path) -> None:
+        down, self._down = os.pipe()
+        self._up, up = os.pipe()
+        self._child = os.fork()
+        if not self._child:
+            os.close(self._down)
+            os.set_blocking(down, False)
+            self._serve(home, down, up)
+        os.close(down)
+        os.close(up)
+        os.read(self._up, 1)
+
+    def again(self, kind: str, secret: str, memory_id: str) -> None:
+        """Ask it for an erasure; or for nothing, without a kind."""
+        os.write(self._down, f"{kind}\t{secret}\t{memory_id}".encode())
+        os.read(self._up, 1)
+
+    def end(self) -> None:
+        """End it."""
+        os.close(self._down)
+        os.waitpid(self._child, 0)
+        os.close(self._up)
+
+    def _serve(self, home: Path, down: int, up: int) -> None:
+        with opened(home) as service:
+            service.search(W, NEW)
+            os.write(up, b"s")
+            while True:
+                with suppress(BlockingIOError):
+                    asked = os.read(down, 4096).decode()
+                    if not asked:
+                        os._exit(0)
+                    kind, secret, memory_id = asked.split("\t")
+                    with suppress(NotFound):
+                        if kind:
+                            _erase(kind, service, secret, memory_id)
+                    # It looks at the disk once in a second.
+                    service._workspaces.memory(W)._look_again = 0.0
+                    service.search(W, NEW)
+                    os.write(up, b"d")
+                service.search(W, NEW)
+                time.sleep(_SERVED_SECONDS)
+
+
+def run(template: Path, home: Path, kind: str, secret: str, last: int, *, served: bool) -> list[str]:
+    """One erasure, killed at a step; the files that hold the text afterwards."""
+    shutil.copytree(template, home, symlinks=True)
+    memory_id = _memory_id(home, secret)
+    serving = Serving(home) if served else None
+    acknowledged, _ = killed(home, kind, secret, memory_id, last)
+    if serving is not None:
+        serving.again("" if acknowledged else kind, secret, memory_id)
+        left = found(home, secret)
+        serving.end()
+        return left
+    with opened(home) as service:
+        service.search(W, NEW)
+        if not acknowledged:
+            with suppress(NotFound):
+                _erase(kind, service, secret, memory_id)
+        return found(home, secret)
+
+
+def campaign(base: Path, runs: int, seed: int, told: Callable[[str], None]) -> Iterator[str]:
+    """Erasures of all kinds, killed at steps all over them; gives what was found, run by run."""
+    dice = random.Random(seed)
+    ways = list(itertools.product(KINDS, range(len(SECRETS))))
+    share = -(-runs // len(ways))
+    number = 0
+    for kind, language in ways:
+        secret, template = SECRETS[language], base / f"{kind}-{language}".replace(" ", "-")
+        with opened(template) as service:
+            KINDS[kind].before(service, secret)
+        assert found(template, secret), f"{kind}: there is nothing to erase"
+        whole = base / "whole"
+        shutil.copytree(template, whole, symlinks=True)
+        acknowledged, steps = killed(whole, kind, secret, _memory_id(whole, secret), 0)
+        assert acknowledged and steps > 3, kind
+        shutil.rmtree(whole)
+        spread = [1 + at * steps // share + dice.randrange(max(1, steps // share)) for at in range(share)]
+        leaks = 0
+        for last in spread[: max(0, runs - number)]:
+            number += 1
+            home = base / "home"
+            for left in run(template, home, kind, secret, last, served=number % 3 == 0):
+                leaks += 1
+                yield f"{kind}, killed at step {last} of {steps}{', served' if number % 3 == 0 else ''}: {left}"
+            shutil.rmtree(home)
+        told(f"{kind} ({secret.split()[0]}): {steps} steps, {leaks} leaks")
+
+
+def main() -> int:
+    """Run the campaign; 1 if something was found."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        leaks = list(campaign(Path(folder), asked.runs, asked.seed, lambda line: print(line, flush=True)))
+    for leak in leaks:
+        print(f"LEAK  {leak}")
+    print(f"{asked.runs} runs, {len(leaks)} leaks")
+    return 1 if leaks else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

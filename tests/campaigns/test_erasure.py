@@ -1,0 +1,16 @@
+"""A small version of the campaign of killed erasures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.campaigns.erasure import campaign
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+
+
+def test_what_was_erased_is_nowhere_wherever_it_was_killed(tmp_path: Path) -> None:
+    assert not list(campaign(tmp_path, 24, 1, lambda line: None))

@@ -1,0 +1,175 @@
+"""Bugs of erasure and of sessions that two processes work on, each one change of our text."""
+# ruff: noqa: E501  (the texts are as they stand)
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from indexer import sync
+from memory_service import erasures, files, longterm, memories, receipts
+from memory_service.sessions import folder, log, offsets, session, state, trims
+from memory_service.shortterm import compactions, contexts, flushes, recalls
+from tests.properties import erased
+from tests.properties.planted import Planted, _mutant
+
+PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
+    {
+        "a log that was replaced is read on": _mutant(
+            offsets,
+            "if known is None or now[2] != known[2] or now[0] < self.end:",
+            "if known is None or now[0] < self.end:",
+            erased.check_a_log_that_was_replaced_is_read_afresh,
+        ),
+        "a header that was taken back counts": _mutant(
+            offsets,
+            "        self._headers = [seq for seq in self._headers if seq <= self.last_seq]\n",
+            "",
+            erased.check_a_torn_end_is_one_finding,
+        ),
+        "logs are told apart by their last line": _mutant(
+            offsets,
+            "            return self._glimpsed(stream) == self._glances\n",
+            "            return True\n",
+            erased.check_a_session_begun_anew_is_read_alone,
+        ),
+        "a session begun anew is read on": _mutant(
+            session,
+            "            if not read.is_same:\n",
+            "            if not read.is_same and self.log.last_seq < self._state.last_seq:\n",
+            erased.check_a_session_begun_anew_is_read_alone,
+        ),
+        "a commit goes into whatever log there is": _mutant(
+            log,
+            "            if self._offsets.edition != edition:\n",
+            "            if False:\n",
+            erased.check_a_delete_stops_what_is_under_way,
+        ),
+        "a commit begins a log": _mutant(
+            log,
+            "                descriptor = stack.enter_context(self.writing(must_exist=True))\n",
+            "                descriptor = stack.enter_context(self.writing())\n                edition = self._offsets.edition\n",
+            erased.check_a_delete_stops_what_is_under_way,
+        ),
+        "a context goes on with words of another session": _mutant(
+            contexts,
+            "        if self.look.state.edition != before:\n",
+            "        if False:\n",
+            erased.check_a_delete_stops_what_is_under_way,
+        ),
+        "a flush writes what was deleted meanwhile": _mutant(
+            flushes,
+            "self._bench.longterm.remember_all(new, during=lambda: look.session.held(look.state))",
+            "self._bench.longterm.remember_all(new)",
+            erased.check_a_delete_stops_what_is_under_way,
+        ),
+        "a receipt is stored behind a delete": _mutant(
+            recalls,
+            "            with look.session.held(look.state):\n",
+            "            if True:\n",
+            erased.check_no_receipt_follows_a_delete,
+        ),
+        "an erased session is found by its words": _mutant(
+            recalls,
+            "(edition, live.upto) != (look.state.edition, look.state.last_seq)",
+            "live.upto != look.state.last_seq",
+            erased.check_a_session_begun_anew_is_read_alone,
+        ),
+        "receipts outlive their session": _mutant(
+            receipts,
+            '            lines[start:end] = b" " * (end - start)\n',
+            "            pass\n",
+            erased.check_a_session_is_gone_with_its_receipts,
+        ),
+        "a trim forgets idempotency keys": _mutant(
+            trims,
+            'frozenset({"message", "usage"})',
+            'frozenset({"message", "usage", "keyed"})',
+            erased.check_a_trim_keeps_what_the_view_is_built_on,
+        ),
+        "a trim forgets how far was flushed": _mutant(
+            trims,
+            'frozenset({"message", "usage"})',
+            'frozenset({"message", "usage", "flush"})',
+            erased.check_a_trim_keeps_what_the_view_is_built_on,
+        ),
+        "a trim takes what is pinned": _mutant(
+            trims,
+            "(place.kind not in _GOES or place.seq in also)",
+            "place.kind not in _GOES",
+            erased.check_a_trim_keeps_what_the_view_is_built_on,
+        ),
+        "a trim takes the ledger": _mutant(
+            state,
+            "        head = replace(state.heads[trimmed.head], ledger=trimmed.ledger)\n",
+            "        head = state.heads[trimmed.head]\n",
+            erased.check_a_trim_keeps_what_the_view_is_built_on,
+        ),
+        "the log goes before its backups": _mutant(
+            folder,
+            "            for file in reversed(own):\n",
+            "            for file in own:\n",
+            erased.check_a_broken_delete_can_be_repeated,
+        ),
+        "a failed batch takes what others name": _mutant(
+            log,
+            "new += [sha256] if is_new else []",
+            "new += [sha256]",
+            erased.check_contents_that_others_name_stay,
+        ),
+        "the lock on contents is let go too early": _mutant(
+            log,
+            "        with self._blobs_lock.held():\n            new = ",
+            "        if True:\n            new = ",
+            erased.check_a_sweep_waits_for_who_names,
+        ),
+        "a stretch is marked before it is written": _mutant(
+            flushes,
+            "        # Of a session that was deleted meanwhile nothing is written any more.\n",
+            "        if stretch:\n            look.session.note([Flush(from_seq=stretch[0].seq, to_seq=stretch[-1].seq)], look.state)\n",
+            erased.check_a_flush_marks_what_it_wrote,
+        ),
+        "a lost race counts as a failure": _mutant(
+            compactions,
+            "        except (Conflict, CallCancelled) as error:\n",
+            "        except CallCancelled as error:\n",
+            erased.check_a_lost_race_is_no_strike,
+        ),
+        "drafts stay": _mutant(
+            files,
+            "            draft.unlink(missing_ok=True)\n\n\ndef remove_durably",
+            "            pass\n\n\ndef remove_durably",
+            erased.check_drafts_are_swept,
+        ),
+        "a copied id takes another entry along": _mutant(
+            memories,
+            "                _check_copies(memory_id, bearers)\n",
+            "",
+            erased.check_forget_takes_true_bearers_alone,
+        ),
+        "an erasure is not marked": _mutant(
+            erasures,
+            "                self._mark.touch()\n",
+            "                pass\n",
+            erased.check_a_broken_erasure_is_ended,
+        ),
+        "the mark goes before the deed": _mutant(
+            erasures,
+            "            if not left and not before:\n",
+            "            if not before:\n",
+            erased.check_a_mark_stays_until_all_is_gone,
+        ),
+        "a mark is never looked for": _mutant(
+            longterm,
+            "        return self.erasures.ended(self._end_erasures)\n",
+            "        return []\n",
+            erased.check_a_broken_erasure_is_ended,
+        ),
+        "what was read of a deleted log is kept": _mutant(
+            sync,
+            "        if not gone:\n            return\n        states",
+            "        if True:\n            return\n        states",
+            erased.check_what_is_read_is_taken_back,
+        ),
+    }
+)
