@@ -31,7 +31,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             offsets,
             "            return self._glimpsed(stream) == self._glances\n",
             "            return True\n",
-            erased.check_a_session_begun_anew_is_read_alone,
+            erased.check_a_log_in_the_same_file_is_read_afresh,
         ),
         "a session begun anew is read on": _mutant(
             session,
