@@ -312,13 +312,14 @@ class Index:
         samples: int = 50,
         kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
     ) -> float | None:
-        """Share of the exact nearest passages that the fast path finds; None for an index that is small or text alone.
+        """Share of the nearest passages, told exactly by sqlite-vec, that a search finds; None without vectors.
 
         Raises:
             StoreError: The index cannot be read.
         """
         with self._store.reading():
-            return measures.recall(self._seen(), limit, samples, kept)
+            view = self._seen()
+            return measures.recall(view, limit, samples, kept) if self._fitting.dimensions() else None
 
     def neighbours(self, samples: int = 5) -> tuple[int, int]:
         """Of how many stored vectors the store was asked for the nearest, and how many it answered rightly.

@@ -26,9 +26,10 @@ def sampled_texts(view: View, count: int) -> list[str]:
 
 
 def recall(view: View, limit: int, samples: int, kept: SearchFilter) -> float | None:
-    """Share of the exact nearest passages of some stored vectors that the fast path finds; None where there is none."""
-    if not view.packed or view.packed.segment.codes is None:
-        return None
+    """Share of the exact nearest passages of some stored vectors that a search finds; None where there is none.
+
+    The exact ones are sqlite-vec's, also where the search looks at all vectors itself.
+    """
     _, vectors = view.store.vectors(_sampled(view, samples).tolist())
     shares = []
     for vector in vectors:

@@ -231,7 +231,9 @@ def _measured(store: IndexStore, found: Candidates, vector: Vectors) -> Candidat
 
 
 def nearest(view: View, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
-    """The nearest passages of a large index as a search finds them: keys and cosines, nearest first."""
+    """The nearest passages as a search finds them: keys and cosines, nearest first."""
+    if view.matrix is None and not view.packed:
+        return view.store.nearest(vector, limit, kept)
     keys, cosines = np.empty(0, np.int64), np.empty(0)
     if view.matrix is not None:
         own, _ = view.matrix.cosines(vector)

@@ -50,8 +50,8 @@ class Benchmark:
         mode: What searches went by.
         searches: How many were made, one after another.
         stages: The whole search first, then its parts in their order.
-        recall: Share of the ten exact nearest passages that the fast path finds too; None where it is exact itself,
-            or where there are no vectors.
+        recall: Share of the ten exact nearest passages, told by sqlite-vec, that a search finds too; None where there
+            are no vectors.
         indexed: Passages that were indexed anew to measure it.
         indexing_per_second: Of those, how many a second; None where there are none.
         embedding_per_second: How many of the same texts the model alone takes in a second; None without a model.
@@ -158,8 +158,10 @@ def questions(texts: Sequence[str]) -> Iterator[str]:
         # Text without spaces is cut anywhere.
         begin = chance.randrange(max(1, len(stretch) - _QUERY_CHARS + 1))
         question = stretch[begin : begin + _QUERY_CHARS].strip()
-        if not question or question in asked:
-            question = f"{question} {len(asked)}".strip()
+        number = len(asked)
+        while not question or question in asked:
+            # A text may be that number.
+            question, number = f"{question} {number}".strip(), number + 1
         asked.add(question)
         yield question
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def bench(place: Place, seconds: int) -> None:
     """Measure the searching and indexing of this workspace.
 
-    Questions are words of its own passages, none asked twice. What the fast path of a large index finds is
-    compared with the exact nearest passages. Files are indexed anew into a temporary folder; the workspace
-    stays as it is. A model of a provider is asked too, which may cost money.
+    Questions are words of its own passages, none asked twice. What a search finds by vector
+    is compared with the exact nearest passages as sqlite-vec tells them. Files are indexed anew into a
+    temporary folder; the workspace stays as it is. A model of a provider is asked too, which may cost money.
 
     Stages: view (see what has changed), words (look the question's up), embed (its vector), rank, fetch (read
     the passages), rerank (where rerank_model is set).
@@ -50,9 +50,8 @@ def _rows(measured: Benchmark) -> Iterator[tuple[str, str]]:
     yield "searches", f"{rate}, {measured.mode} ({measured.searches:,} made, one after another)"
     for stage in measured.stages:
         yield f"  {stage.name}", f"p50 {stage.p50_ms:7.2f} ms   p99 {stage.p99_ms:7.2f} ms"
-    if measured.mode != "text":
-        exact = "exact" if measured.recall is None else f"{measured.recall:.3f} of the exact nearest"
-        yield "recall@10", exact
+    if measured.recall is not None:
+        yield "recall@10", f"{measured.recall:.3f} of the exact nearest"
     if measured.indexing_per_second is not None:
         yield "indexing", f"{measured.indexing_per_second:,.0f} passages a second ({measured.indexed:,} made)"
     if measured.embedding_per_second is not None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from indexer import Index, Mode, SearchFilter
+from indexer.engine import views
 from indexer.testing import HashEmbedder
 from tests.indexer.workspace import TODAY, Workspace, watched_statements
 
@@ -56,6 +57,18 @@ def test_match_runs_for_vectors_alone(packed: Index, workspace: Workspace) -> No
         other.search(QUERIES[0])
         assert sum("embedding MATCH" in statement for statement in statements) == 1, "codes are faster, and near enough"
         other.close()
+
+
+def test_recall_is_measured_against_sqlite_vec_however_large_the_index(
+    packed: Index, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (packed.recall() or 0.0) > 0.9
+    assert workspace.index(EMBEDDER).recall() == 1.0
+    monkeypatch.setattr(views, "MATRIX_PASSAGES", 100)
+    few = SearchFilter(path_prefix="memory/2026-11-07")
+    assert workspace.index(EMBEDDER).recall() == workspace.index(EMBEDDER).recall(kept=few) == 1.0
+    packed.close()
+    assert workspace.synced(None).recall() is None
 
 
 def matches(statements: list[str]) -> int:

@@ -42,7 +42,9 @@ def test_json_has_every_number(cli: CommandLine) -> None:
     real.ok("remember", "Deploys go out on Tuesdays.")
     found = json.loads(real.ok("bench", "--seconds", "1", "--json"))
     assert set(found) == FIELDS
+    assert found["recall"] == 1.0, "sqlite-vec is asked in a small index, too"
     assert found["mode"] == "hybrid" and found["indexed"] == found["passages"] == 1
+    assert "recall@10" in real.ok("bench", "--seconds", "1")
     assert found["embedding_per_second"] > 0 and {"name", "p50_ms", "p99_ms"} == set(found["stages"][0])
 
 
