@@ -17,6 +17,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from indexer import Index, SyncProgress
+from indexer.errors import SyncCancelled
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, MemoryServiceError, NotFound, StorageFailed
@@ -478,6 +480,56 @@ def _texts(*texts: str) -> list[Message]:
     return [Message(text=json.dumps({"role": "user", "content": text})) for text in texts]
 
 
+def _pages(home: Path) -> None:
+    (home / "memory").mkdir(parents=True)
+    for number in range(6):
+        lines = [f"- page {number} item {item}" for item in range(10)]
+        (home / "memory" / f"page-{number}.md").write_text("\n".join(lines) + "\n")
+
+
+def check_what_is_deleted_leaves_the_packed_file(home: Path) -> None:
+    """The name of a deleted file, and of a deleted session, is not left in the packed part of an index."""
+    _pages(home)
+    page = home / "memory" / "zqpage.md"
+    page.write_text("- quokka\n")
+    logs = SessionLogs(home / "sessions")
+    logs.create("zqtalk").append(_texts("quokka"))
+    index = Index(home, HashEmbedder(), pack_passages=10)
+    index.sync()
+    index.pack()
+    pack = home / "index.sqlite.pack"
+    assert b"zqpage" in pack.read_bytes() and b"zqtalk" in pack.read_bytes()
+    page.unlink()
+    logs.delete("zqtalk")
+    index.sync()
+    index.scrub()
+    left = pack.read_bytes() if pack.exists() else b""
+    assert b"zqpage" not in left and b"zqtalk" not in left, "what was deleted stays in the packed part"
+    index.close()
+
+
+def check_a_stopped_rebuild_has_no_edited_word(home: Path) -> None:
+    """What is edited out of a file while the index is made anew is not in what a stopped rebuild leaves."""
+    _pages(home)
+    page = home / "memory" / "a.md"
+    page.write_text(f"- {OLD}\n")
+    index = Index(home, HashEmbedder())
+    index.sync()
+    seen = list[str]()
+
+    def edit(progress: SyncProgress) -> None:
+        if not seen:
+            page.write_text(f"- {NEW} and more\n")
+        seen.append(progress.path)
+
+    with pytest.raises(SyncCancelled):
+        index.sync(full=True, on_progress=edit, cancelled=lambda: bool(seen))
+    index.sync()
+    index.scrub()
+    index.close()
+    assert not found(home, OLD), f"what was edited out stays in {found(home, OLD)}"
+
+
 CHECKS: tuple[Callable[[Path], None], ...] = (
     check_a_delete_stops_what_is_under_way,
     check_a_session_begun_anew_is_read_alone,
@@ -497,4 +549,6 @@ CHECKS: tuple[Callable[[Path], None], ...] = (
     check_a_torn_end_is_one_finding,
     check_a_log_that_was_replaced_is_read_afresh,
     check_a_log_in_the_same_file_is_read_afresh,
+    check_what_is_deleted_leaves_the_packed_file,
+    check_a_stopped_rebuild_has_no_edited_word,
 )

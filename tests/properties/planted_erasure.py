@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from indexer import sync
+from indexer import sync, upkeep
+from indexer.engine import segments
 from memory_service import erasures, files, longterm, memories, receipts
 from memory_service.sessions import folder, log, offsets, session, state, trims
 from memory_service.shortterm import compactions, contexts, flushes, recalls
@@ -170,6 +171,18 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             "        if not gone:\n            return\n        states",
             "        if True:\n            return\n        states",
             erased.check_what_is_read_is_taken_back,
+        ),
+        "a deleted file stays in the packed part": _mutant(
+            segments,
+            "            standing = segment.standing([*(number for number, _, _ in changes.files), *changes.gone])\n            if",
+            "            standing = segment.standing([number for number, _, _ in changes.files])\n            if",
+            erased.check_what_is_deleted_leaves_the_packed_file,
+        ),
+        "a stopped rebuild keeps what was edited out": _mutant(
+            upkeep,
+            "stale = (*plan.removed, *(file.path for file in plan.suspects))",
+            "stale = plan.removed",
+            erased.check_a_stopped_rebuild_has_no_edited_word,
         ),
     }
 )
