@@ -6,6 +6,8 @@
 - `plan`: a compaction planned without a model, by the whole session.
 - `context`: a prompt with recall, on a session that was compacted before, once the index has caught up; beside it,
   without recall.
+- `search`: a search of the workspace with nothing new, right after an append, which waits until that is indexed, and
+  how many times as long as the first the second takes.
 - `growth`: the log after so many compactions, beside the messages themselves, and the view after each.
 """
 
@@ -85,6 +87,26 @@ def _append(sessions: ShortTermMemory, folder: Path, count: int) -> dict[str, ob
     return {"append": ours, "bare_fsync": bare, "above_fsync_ms": round(ours["p50_ms"] - bare["p50_ms"], 2)}
 
 
+def _search(service: MemoryService, sessions: ShortTermMemory, count: int) -> dict[str, object]:
+    """Both in turn, no question twice, so that what else the machine does falls on both."""
+    laps = dict[str, list[float]](quiet=[], after_append=[])
+    for number in range(2 * count):
+        kind = "after_append" if number % 2 else "quiet"
+        if number % 2:
+            sessions.talks.append("speed", messages(1, 8 * number))
+        started = time.perf_counter()
+        found = service.search("bench", f"What was decided about the {_TOPICS[number % 9]} of ORD-{5000 + number}?")
+        laps[kind].append((time.perf_counter() - started) * 1000)
+        if found.degraded:
+            raise RuntimeError(f"A search did without something: {found.degraded[0]}")
+    quiet, after = (statistics.median(laps[kind]) for kind in ("quiet", "after_append"))
+    return {
+        "quiet_p50_ms": round(quiet, 2),
+        "after_append_p50_ms": round(after, 2),
+        "ratio": round(after / quiet, 2),
+    }
+
+
 def _growth(service: MemoryService, rounds: int) -> dict[str, object]:
     sessions = service.sessions("growth", make=True)
     sessions.talks.create("grown", context_window=16_000)
@@ -149,6 +171,7 @@ def main() -> None:
         print(json.dumps({"context_with_recall": _times(lambda _: sessions.context("long", recall), 60)}))
         bare = ContextCall(memory_budget_tokens=0)
         print(json.dumps({"context_without_recall": _times(lambda _: sessions.context("speed", bare), 30)}))
+        print(json.dumps({"search": _search(service, sessions, 60)}))
         print(json.dumps({"growth": _growth(service, arguments.rounds)}))
 
 
