@@ -422,7 +422,7 @@ class LongTermMemory:
         cancelled: Callable[[], bool],
     ) -> SyncReport:
         """Bring the index up to date; see `Index.sync`. One that another model or version made is made anew."""
-        self.recover()
+        self.files.sweep()
         anew = full or (not paths and bool(self.index.outdated))
         try:
             report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
@@ -433,7 +433,8 @@ class LongTermMemory:
             report = self.index.sync(paths, on_progress=on_progress, cancelled=cancelled)
             report = replace(report, degraded=(*report.degraded, f"vector: {error}"))
         self._look_again = 0.0
-        return report
+        left = self._ended()
+        return replace(report, degraded=(*report.degraded, *left)) if left else report
 
     def catch_up(self, paths: Collection[str], *, cancelled: Callable[[], bool]) -> float:
         """Index what changed on disk, however much it is.
