@@ -17,6 +17,7 @@ from typing import get_args
 from indexer import (
     EmbeddingError,
     FileFailure,
+    Hit,
     Index,
     IndexerError,
     Mode,
@@ -32,6 +33,7 @@ from indexer.stores.base import KnownPassage
 from indexer.types import ErasedPassages
 from memory_service.erasures import Erasures
 from memory_service.errors import InvalidRequest
+from memory_service.just_said import beside, just_said, newest_logs
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 from memory_service.schemas import Order
 from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
@@ -70,6 +72,10 @@ _DEFECT = "index: it met a defect. See the log, then run `memory-service reindex
 _BEING_EMBEDDED = "vector: some passages have no vector yet and are found by their words. Ask again in a moment."
 _BEING_REBUILT = "index: it is being made anew; when that has ended, what it has of erased texts is taken out."
 _BEING_SAID = "index: what was said last in sessions is still being indexed. Ask again in a moment."
+_FOUND_BY_WORDS = (
+    "index: what was said last in sessions is still being indexed; the newest of it is found by its words alone "
+    "(rank-bm25). Ask again in a moment."
+)
 _BEING_MADE = "index: it was deleted, and is being made anew. Ask again in a moment."
 _MEMORIES = SearchFilter(sources=("memory",))
 
@@ -199,6 +205,12 @@ class Later:
             thread = self._thread
         if thread is not None:
             thread.join()
+
+    @property
+    def undone(self) -> frozenset[str]:
+        """The paths that wait, or are being worked on."""
+        with self._turn:
+            return frozenset(self._waiting | self._at_work)
 
     @property
     def is_closed(self) -> bool:
@@ -402,6 +414,8 @@ class LongTermMemory:
             hits = sorted(found.hits, key=lambda hit: hit.source == "sessions")
             return replace(found, hits=tuple(hits[:limit]))
         behind = (*self._look(), *self._heard(kept, in_view))
+        # Before the index is asked: what is indexed meanwhile is found by one of both.
+        said = self._just_said(query, limit, kept, in_view) if _BEING_SAID in behind and mode != "vector" else None
         found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
         self._was_filled = self._was_filled or bool(found.hits)
         if not found.hits and self._was_filled and self.index.is_missing:
@@ -410,6 +424,9 @@ class LongTermMemory:
             behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
             behind = (*behind, *self._heard(kept, in_view))
             found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
+        if said is not None:
+            found = replace(found, hits=beside(found.hits, said, limit))
+            behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
         degraded = tuple(dict.fromkeys((*found.degraded, *behind)))
         return SearchResults(hits=found.hits, mode=found.mode, degraded=degraded)
 
@@ -525,6 +542,12 @@ class LongTermMemory:
         if outcome is None:
             return (_BEING_SAID,)
         return (outcome,) if outcome else ()
+
+    def _just_said(self, query: str, limit: int, kept: SearchFilter, in_view: str) -> list[Hit]:
+        """What still waits to be indexed, by its words."""
+        paths = self._sessions.undone - ({session_path(in_view)} if in_view else set())
+        logs = newest_logs(self.index.root, paths, kept)
+        return just_said(self.index.root, logs, self._held(logs) or (), query, limit=limit, kept=kept)
 
     def _heal(self, most: int | None, cancelled: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
         """Embed what was stored without a vector, if the model answers now; why some passages are still without."""

@@ -215,6 +215,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("memory_service.compaction.anonymous",),
     (
+        "memory_service.just_said",
         "memory_service.compaction.duplicates",
         "memory_service.compaction.media",
         "memory_service.compaction.pruning",

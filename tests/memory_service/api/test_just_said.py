@@ -70,7 +70,8 @@ def test_what_takes_longer_is_named_and_nobody_waits_twice(slow_server: tuple[Ru
     server.http.post(f"{W}/memories", json={"text": "The harbour opens at six."})
     model.may_go.clear()
     said(server, "The wombat digs.")
-    assert asked(server, "wombat")["degraded"] == [longterm._BEING_SAID]
+    assert asked(server, "wombat", mode="vector")["degraded"] == [longterm._BEING_SAID]
+    assert asked(server, "wombat")["degraded"] == [longterm._FOUND_BY_WORDS]
     assert asked(server, "wombat")["took_ms"] < 150, "it has been waited for"
     assert asked(server, "harbour", sources=["memory"])["degraded"] == [], "no session was asked for"
     model.may_go.set()
@@ -78,6 +79,38 @@ def test_what_takes_longer_is_named_and_nobody_waits_twice(slow_server: tuple[Ru
     for _ in range(100):
         found = found if not found["degraded"] else asked(server, "wombat")
     assert (found["results"][0]["text"], found["degraded"]) == ("The wombat digs.", [])
+
+
+def test_what_takes_longer_is_found_by_its_words(slow_server: tuple[RunningServer, Patient]) -> None:
+    server, model = slow_server
+    model.may_go.set()
+    server.http.post(f"{W}/memories", json={"text": "The wombat sleeps at the harbour."})
+    said(server, "The harbour opens at six.", "The quokka eats.")
+    assert asked(server, "harbour")["degraded"] == []
+    model.may_go.clear()
+    said(server, "The wombat digs.", "Nothing else.", session="talk")
+    said(server, "袋熊在挖洞。", session="other")
+    for query, text in (("wombat digs", "The wombat digs."), ("袋熊", "袋熊在挖洞。")):
+        found = asked(server, query, explain=True)
+        assert (found["results"][0]["text"], found["degraded"]) == (text, [longterm._FOUND_BY_WORDS])
+        scores = [hit["score"] for hit in found["results"]]
+        assert scores == sorted(scores, reverse=True)
+        assert [hit["text"] for hit in found["results"]].count(text) == 1
+    found = asked(server, "wombat digs", limit=2)
+    assert {hit["source"] for hit in found["results"]} == {"memory", "sessions"} and len(found["results"]) == 2
+    first = asked(server, "wombat digs", order="memory_first")["results"]
+    assert [hit["source"] for hit in first] == sorted(hit["source"] for hit in first)
+    digging = {"The wombat digs.", "袋熊在挖洞。"}
+    for kept, left in (
+        ({"sources": ["memory"]}, set()),
+        ({"path_prefix": "sessions/other"}, {"袋熊在挖洞。"}),
+        ({"since": "2999-01-01"}, set()),
+        ({"until": "2000-01-01"}, set()),
+        ({"since": "2000-01-01"}, digging),
+    ):
+        assert {hit["text"] for hit in asked(server, "wombat digs 袋熊", **kept)["results"]} & digging == left, kept
+    block = server.http.post(f"{W}/context", json={"query": "wombat digs"}).json()
+    assert "The wombat digs." in block["block"] and longterm._FOUND_BY_WORDS in block["degraded"]
 
 
 def test_what_another_process_appended_is_found(tmp_path: Path) -> None:
