@@ -26,10 +26,3 @@ def limit_heaps() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_ARENA_MAX, _ARENAS)
         libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
-
-
-def give_back() -> None:
-    """Return what is free in all heaps to the system; takes milliseconds."""
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
