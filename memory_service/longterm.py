@@ -33,6 +33,7 @@ from indexer.stores.base import KnownPassage
 from indexer.types import ErasedPassages
 from memory_service.erasures import Erasures
 from memory_service.errors import InvalidRequest
+from memory_service.indexing import Later, Refresher
 from memory_service.just_said import beside, just_said, newest_logs
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 from memory_service.schemas import Order
@@ -47,8 +48,6 @@ _LOOK_EVERY_SECONDS = 1.0
 _NAMED_PATHS = 200
 # Looking for changes may take this share of the time at most.
 _LOOK_SHARE = 0.02
-# A session that is being talked in is indexed at most so often, unless a search asks for it.
-_SETTLE_SECONDS = 1.0
 _KEPT_SESSIONS = 1_024
 # A fact that is known is among the first to be found by its own words.
 _NEAREST = 3
@@ -68,7 +67,6 @@ _HEALED_PASSAGES = 64
 _AWAY_SECONDS = 2.0
 _AWAY_SHARE = 10
 _REFUSED_SECONDS = 60.0
-_DEFECT = "index: it met a defect. See the log, then run `memory-service reindex`."
 _BEING_EMBEDDED = "vector: some passages have no vector yet and are found by their words. Ask again in a moment."
 _BEING_REBUILT = "index: it is being made anew; when that has ended, what it has of erased texts is taken out."
 _BEING_SAID = "index: what was said last in sessions is still being indexed. Ask again in a moment."
@@ -95,152 +93,6 @@ class _Waiting:
     @property
     def said(self) -> str:
         return f"{self.changed} changed files ({self.size_bytes:,} bytes)"
-
-
-class Refresher:
-    """Indexes files that were just written, for many writers at once.
-
-    The first to come does the work for all who come before it begins; they wait for it, and those who
-    come later wait for the next round. So a burst of writes to one file is one sync, and whoever waits
-    holds no lock.
-    """
-
-    def __init__(self, index: Index) -> None:
-        self._index = index
-        self._turn = threading.Condition()
-        self._waiting: set[str] = set()
-        self._running = False
-        self._begun = self._ended = 0
-        self._outcomes: dict[int, str] = {}
-
-    def refresh(self, paths: Collection[str]) -> str:
-        """Bring the index up to date with these files.
-
-        Returns:
-            Why that failed; empty when it did not.
-        """
-        with self._turn:
-            self._waiting.update(paths)
-            mine = self._begun + 1
-            while self._running and self._ended < mine:
-                self._turn.wait()
-            if self._ended >= mine:
-                return self._outcomes.get(mine, "")
-            batch, self._waiting = self._waiting, set()
-            self._begun, self._running = mine, True
-        # What the others hear if this ends with an exception: whatever it is, they must not wait for ever.
-        outcome = _DEFECT
-        try:
-            outcome = self._sync(batch)
-        finally:
-            with self._turn:
-                self._running, self._ended = False, mine
-                self._outcomes = {mine: outcome} | {n: o for n, o in self._outcomes.items() if n > mine - 8}
-                self._turn.notify_all()
-        return outcome
-
-    def _sync(self, paths: Collection[str]) -> str:
-        try:
-            report = self._index.sync(paths, missing_ok=True)
-        except IndexerError as error:
-            return f"index: {error}"
-        failures = [f"index: {failure.path}: {failure.reason}" for failure in report.failed if failure.path in paths]
-        return "; ".join([*failures, *report.degraded])
-
-
-class Later:
-    """Does something for paths a little later, once for all that come meanwhile, in a thread of its own.
-
-    Args:
-        work: What is done; gives what went wrong, empty for nothing.
-        after_seconds: How long is waited for more.
-    """
-
-    def __init__(self, work: Callable[[Collection[str]], str], after_seconds: float = _SETTLE_SECONDS) -> None:
-        self._work = work
-        self._after = after_seconds
-        self._turn = threading.Condition()
-        self._waiting: set[str] = set()
-        self._at_work: set[str] = set()
-        self._begun = self._ended = 0
-        self._begun_at = 0.0
-        self._outcome = ""
-        self._hurried = self._closed = False
-        self._thread: threading.Thread | None = None
-
-    def note(self, path: str) -> None:
-        """Take note of a path."""
-        with self._turn:
-            self._waiting.add(path)
-            if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="index-sessions", daemon=True)
-                self._thread.start()
-
-    def hurry(self, seconds: float, *, but: str = "") -> str | None:
-        """Have it done now, and wait for it; nobody waits for work that has taken this long already.
-
-        Args:
-            seconds: How long the work may take.
-            but: A path that need not be done.
-
-        Returns:
-            What went wrong, empty for nothing; None if it is not done in that time.
-        """
-        with self._turn:
-            if not (self._waiting | self._at_work) - {but}:
-                return ""
-            mine = self._begun + 1 if self._waiting - {but} else self._begun
-            since = self._begun_at if self._at_work else time.monotonic()
-            self._hurried = True
-            self._turn.notify_all()
-            left = max(0.0, since + seconds - time.monotonic())
-            done = self._turn.wait_for(lambda: self._ended >= mine or self._closed, left)
-            return self._outcome if done else None
-
-    def close(self) -> None:
-        """End the thread; what still waits is left."""
-        with self._turn:
-            self._closed = True
-            self._turn.notify_all()
-            thread = self._thread
-        if thread is not None:
-            thread.join()
-
-    @property
-    def undone(self) -> frozenset[str]:
-        """The paths that wait, or are being worked on."""
-        with self._turn:
-            return frozenset(self._waiting | self._at_work)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it was ended."""
-        return self._closed
-
-    def _run(self) -> None:
-        while self._begin():
-            outcome = _DEFECT
-            try:
-                outcome = self._work(frozenset(self._at_work))
-            except Exception:
-                _log.exception("indexing in the background met a defect")
-            finally:
-                with self._turn:
-                    self._at_work, self._ended, self._outcome = set(), self._begun, outcome
-                    self._turn.notify_all()
-
-    def _begin(self) -> bool:
-        """Wait for more, then take what there is; whether there is anything."""
-        with self._turn:
-            self._turn.wait_for(lambda: self._hurried or self._closed, self._after)
-            self._hurried = False
-            if self._closed or not self._waiting:
-                # An idle service has no threads for it.
-                self._thread = None
-                return False
-            self._at_work, self._waiting = self._waiting, set()
-            self._begun, self._begun_at = self._begun + 1, time.monotonic()
-            return True
 
 
 class LongTermMemory:

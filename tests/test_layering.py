@@ -238,6 +238,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.compaction.note",
         "memory_service.compaction.material",
         "memory_service.erasures",
+        "memory_service.indexing",
         "memory_service.flush.replies",
         "memory_service.memories",
         "memory_service.receipts",

@@ -113,6 +113,24 @@ class _Terms:
     cancelled: Callable[[], bool]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Content:
+    """What a compaction puts in the place of messages.
+
+    Attributes:
+        plan: As it was, or with the tools of the last turns taken out.
+        summary: None where old messages are only pruned.
+        audit: None where no summary was written, or a hook wrote it.
+        labels: What stands for identifiers; None where they are shown.
+    """
+
+    plan: Plan
+    ledger: tuple[LedgerEntry, ...]
+    summary: Summary | None = None
+    audit: Audit | None = None
+    labels: Labels | None = None
+
+
 class Compactor:
     """Makes compactions.
 
@@ -181,42 +199,15 @@ class Compactor:
         plan = self.plan(snapshot, preset, budget, wish)
         if plan.stage == "none":
             return Draft(plan=plan, made=None, view=view, head=state.head)
-        summary: Summary | None = None
-        audit: Audit | None = None
-        labels: Labels | None = None
-        ledger = state.head.ledger
+        content = _Content(plan=plan, ledger=state.head.ledger)
         if plan.stage != "prune":
-            covered, prefix = as_said(state, plan)
-            ledger = merged(ledger, entries_of((*covered, *prefix)))
-            said = without_secrets((*covered, *prefix))
-            covered, prefix = said[: len(covered)], said[len(covered) :]
-            request = _request(state, plan, covered, prefix, ledger, wish)
-            labels = Labels(state.head.labels) if wish.identifier_policy == "anonymize" else None
-            if labels is not None:
-                request = _anonymous(request, labels)
-                ledger = request.ledger
-            terms = _Terms(
-                rules=_rules(preset, wish),
-                window_tokens=_summariser_window(preset, budget.window.tokens),
-                pins=tuple(text for text, _ in pinned(state)),
-                fallback=wish.fallback,
-                spent=spent or Spent(),
-                labels=labels,
-                cancelled=cancelled,
-            )
-            if wish.provided.summary:
-                summary = _by_hook(labels.text(wish.provided.summary) if labels else wish.provided.summary)
-            else:
-                summary, audit = self._summary(request, terms)
-            if summary.method == "note" and wish.fallback == "last_turns":
-                upto = read_upto(snapshot.tail)
-                plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
-            summary = _framed(summary, request.target_tokens)
+            content = self._content(state, snapshot, plan, preset, budget, wish, cancelled, spent or Spent())
+        plan, summary, audit = content.plan, content.summary, content.audit
         made = _record(state, plan, preset, wish, summary, audit)
-        if summary is not None and labels is not None:
-            used = labels.used_in([summary.text, *(entry["text"] for entry in ledger)])
+        if summary is not None and content.labels is not None:
+            used = content.labels.used_in([summary.text, *(entry["text"] for entry in content.ledger)])
             made = replace(made, identifier_policy=wish.identifier_policy, labels=used)
-        head = built_on(state.head, made, state.last_seq + 1, ledger)
+        head = built_on(state.head, made, state.last_seq + 1, content.ledger)
         after = project(with_head(state, head), shape, originals=originals)
         duration_ms = int((time.monotonic() - started) * 1000)
         made = replace(made, tokens_before=view.tokens, tokens_after=after.tokens, duration_ms=duration_ms)
@@ -225,6 +216,45 @@ class Compactor:
             plan = replace(plan, stage="none", reason=refused)
             return Draft(plan=plan, made=None, view=view, head=state.head, summary=summary, audit=audit)
         return Draft(plan=plan, made=made, view=after, head=head, summary=summary, audit=audit)
+
+    def _content(
+        self,
+        state: SessionState,
+        snapshot: Snapshot,
+        plan: Plan,
+        preset: Preset,
+        budget: ContextBudget,
+        wish: CompactionWish,
+        cancelled: Callable[[], bool],
+        spent: Spent,
+    ) -> _Content:
+        """Summary and ledger for what a plan covers; a hook's summary, or one that a model or rules write."""
+        covered, prefix = as_said(state, plan)
+        ledger = merged(state.head.ledger, entries_of((*covered, *prefix)))
+        said = without_secrets((*covered, *prefix))
+        request = _request(state, plan, said[: len(covered)], said[len(covered) :], ledger, wish)
+        labels = Labels(state.head.labels) if wish.identifier_policy == "anonymize" else None
+        if labels is not None:
+            request = _anonymous(request, labels)
+        terms = _Terms(
+            rules=_rules(preset, wish),
+            window_tokens=_summariser_window(preset, budget.window.tokens),
+            pins=tuple(text for text, _ in pinned(state)),
+            fallback=wish.fallback,
+            spent=spent,
+            labels=labels,
+            cancelled=cancelled,
+        )
+        audit: Audit | None = None
+        if wish.provided.summary:
+            summary = _by_hook(labels.text(wish.provided.summary) if labels else wish.provided.summary)
+        else:
+            summary, audit = self._summary(request, terms)
+        if summary.method == "note" and wish.fallback == "last_turns":
+            upto = read_upto(snapshot.tail)
+            plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
+        summary = _framed(summary, request.target_tokens)
+        return _Content(plan=plan, ledger=request.ledger, summary=summary, audit=audit, labels=labels)
 
     def _summary(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
         written, audit = self._written(request, terms)
