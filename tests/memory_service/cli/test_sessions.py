@@ -174,8 +174,8 @@ def test_a_trim_can_be_taken_back(cli: CommandLine) -> None:
     before = log(cli)
     printed = cli.ok("sessions", "trim", "support-42", "--keep", "8")
     backup = printed.split()[-1]
-    assert (cli.workspace / backup).is_file() and "73 messages" in printed
-    assert log(cli) == before[-8:]
+    assert (cli.workspace / backup).is_file() and "72 messages" in printed
+    assert before[0]["role"] == "system" and log(cli) == [before[0], *before[-8:]]
     assert "81 messages" in cli.ok("sessions", "restore", "support-42")
     assert log(cli) == before
     assert "moved to" in cli.ok("sessions", "trim", "support-42") and len(log(cli)) <= 100
