@@ -381,8 +381,8 @@ class LongTermMemory:
         except IndexerError as error:
             return f"index: {error}"
         unread = _unread_logs(report.failed)
-        if unread:
-            # The next look names them, as every one after it does.
+        if unread or report.degraded:
+            # The next look names what is missing, as every one after it does.
             self._look_again = 0.0
         return "; ".join((*unread, *report.degraded))
 
