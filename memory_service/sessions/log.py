@@ -154,16 +154,7 @@ class JsonlLog:
 
     @contextmanager
     def held(self, edition: int) -> Iterator[None]:
-        """Keeps a log from being deleted, trimmed or written to by others; for moments.
-
-        Whoever stores elsewhere what was made from it does so within: it is not stored after the log was erased.
-
-        Args:
-            edition: That of the log that was read.
-
-        Raises:
-            Conflict: The log is another one now, or there is none.
-        """
+        """See `SessionLog`."""
         with self._held(edition):
             yield
 
