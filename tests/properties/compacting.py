@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from memory_service import packing
 from memory_service.compaction.audit import audited
@@ -153,6 +154,22 @@ def check_a_pin_at_the_border_stands_once() -> None:
             assert "\n".join(map(text_of, view.messages)).count(f"The {pinned}. fact.") == 1, (pinned, start)
 
 
+def check_thinking_of_the_last_turn_stays() -> None:
+    """Of what is compacted the thinking goes, but for the last turn's, wherever the tail begins in it."""
+    signed = {"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "s"}]}
+
+    def thinks(message: Message) -> dict[str, Any]:
+        return {**message, **signed}
+
+    last = [thinks(calls("a")), result("a", "1"), thinks(calls("b")), result("b", "二"), thinks(says("done"))]
+    said = [user("a"), thinks(says("b")), user("c"), *last]
+    for start in range(1, len(said) + 1):
+        head = Head(seq=9, tail_start=start, summary="S", rounds=1, upto=len(said))
+        view = project(with_head(session(*map(dict, said)), head), ViewShape(window_tokens=8_000))
+        expected = sum("thinking_blocks" in each for each in said[max(start, 4) - 1 :])
+        assert sum("thinking_blocks" in each for each in view.messages) == expected, start
+
+
 def check_costs_follow_both_neighbours() -> None:
     """A passage that is left costs what it costs beside the chosen ones, those before it and those behind it."""
     sizes = [400 if at % 2 == 0 else 4 for at in range(12)]
@@ -169,6 +186,7 @@ def check_costs_follow_both_neighbours() -> None:
 
 CHECKS = (
     check_a_pin_at_the_border_stands_once,
+    check_thinking_of_the_last_turn_stays,
     check_costs_follow_both_neighbours,
     check_no_system_message_is_covered,
     check_the_newest_rules_are_quoted,

@@ -277,6 +277,28 @@ def check_a_refused_first_append_leaves_no_file(home: Path) -> None:
         assert not page.exists()
 
 
+def check_a_failed_append_is_no_duplicate(home: Path) -> None:
+    """Whatever the disk refuses of an append, and of taking it back: to ask again writes it, and once."""
+    refusals = ({"write"}, {"fsync"}, {"write", "ftruncate"}, {"fsync", "ftruncate"})
+    for number, (names, is_first) in enumerate(itertools.product(refusals, (True, False))):
+        place = home / str(number)
+        with opened(place) as service:
+            if not is_first:
+                remembered(service, "The wombat digs.")
+
+            def refuses(call: Call, names: set[str] = names) -> None:
+                if call.name in names and call.path.endswith(".md"):
+                    _full()
+
+            with recorded(place, refuses), suppress(StorageFailed):
+                remembered(service)
+                raise NotDurable("an append that the disk refused was answered")
+            remembered(service)
+            page = place / W / PAGE
+            if not page.exists() or page.read_text("utf-8").count("blue door") != 1:
+                raise NotDurable(f"what the disk refused ({sorted(names)}) is taken for written")
+
+
 def _full() -> None:
     raise OSError(28, "No space left on device")
 
@@ -423,6 +445,7 @@ CHECKS: tuple[Callable[[Path], None], ...] = (
     check_an_editor_that_renames_swallows_nothing,
     check_a_failed_first_append_takes_no_file,
     check_a_refused_first_append_leaves_no_file,
+    check_a_failed_append_is_no_duplicate,
     check_a_torn_end_is_kept_before_it_is_cut,
     check_a_damaged_content_is_mended,
     check_a_cut_is_synced,

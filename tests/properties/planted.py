@@ -228,6 +228,12 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             "                    target.unlink(missing_ok=True)\n",
             durable.check_a_failed_first_append_takes_no_file,
         ),
+        "what the disk refused is remembered": _mutant(
+            daybook,
+            "            self._pages.pop(day, None)\n",
+            "            pass\n",
+            durable.check_a_failed_append_is_no_duplicate,
+        ),
         "an editor that renames swallows a memory": _mutant(
             daybook,
             "                    if files.current_signature(target) == files.signature(os.fstat(descriptor)):\n",
@@ -311,6 +317,12 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             "            if seen > self._max_bytes:\n                raise",
             "            if seen >= self._max_bytes:\n                raise",
             _keyed(keys.check_a_body_in_pieces_has_a_limit),
+        ),
+        "an announced body of the very limit is refused": _mutant(
+            limits,
+            "elif _announced(scope) > self._max_bytes:",
+            "elif _announced(scope) >= self._max_bytes:",
+            _keyed(keys.check_an_announced_body_has_a_limit),
         ),
         "the body is judged before the key": _mutant(
             app,
@@ -398,6 +410,12 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             "if seq is None or seq < head.tail_start]",
             "if seq is None or seq <= head.tail_start]",
             _alone(compacting.check_a_pin_at_the_border_stands_once),
+        ),
+        "the first of the last turn loses its thinking": _mutant(
+            view,
+            "keeps_thinking=at >= turn or each.seq > head.upto",
+            "keeps_thinking=at > turn or each.seq > head.upto",
+            _alone(compacting.check_thinking_of_the_last_turn_stays),
         ),
         "the cost of the neighbour before is stale": _mutant(
             packing,

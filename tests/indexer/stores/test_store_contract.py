@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -381,6 +382,24 @@ def test_vectors_come_back_as_they_went_in(store: IndexStore) -> None:
     assert store.vectors([10**12])[0].tolist() == []
     hashed = [text_hash("two"), text_hash("without"), text_hash("never")]
     assert store.vectors_of_texts(hashed) == {hashed[0]: EMBEDDER.embed_query("two").astype("<f4").tobytes()}
+
+
+def check_a_vector_is_found_wherever_it_stands(store: IndexStore) -> None:
+    """A text has its vector if any file has it, whichever files hold the text without one, and as they go."""
+    hashed, files = text_hash("同一句话 twice"), ("memory/a.md", "memory/b.md", "memory/c.md")
+    for states in itertools.product((None, False, True), repeat=len(files)):
+        held = {path: each for path, each in zip(files, states, strict=True) if each is not None}
+        for path, embedded in held.items():
+            put(store, path, ["before", "同一句话 twice"], embedded=embedded)
+        while held:
+            assert (hashed in store.vectors_of_texts([hashed])) == any(held.values()), (states, held)
+            path, _ = held.popitem()
+            store.write([removal(store, path)])
+        assert store.vectors_of_texts([hashed]) == {}
+
+
+def test_a_vector_is_found_wherever_it_stands(store: IndexStore) -> None:
+    check_a_vector_is_found_wherever_it_stands(store)
 
 
 def lacking(

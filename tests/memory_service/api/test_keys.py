@@ -165,6 +165,15 @@ def check_a_body_in_pieces_has_a_limit(server: RunningServer) -> None:
     assert pieces(server, "key-a", memory, b" " * (rest + 1)) == b"HTTP/1.1 413 "
 
 
+def check_an_announced_body_has_a_limit(server: RunningServer) -> None:
+    """A body whose length is told first: up to the very limit of 4,096 bytes it passes, and no further."""
+    for more, status in ((-1, 201), (0, 201), (1, 413)):
+        body = b'{"text": "x"}'.ljust(4096 + more)
+        headers = {"X-API-Key": "key-a", "Content-Type": "application/json"}
+        answer = server.http.post("/v1/workspaces/team/memories", content=body, headers=headers)
+        assert answer.status_code == status, (more, answer.text)
+
+
 def check_the_key_comes_before_the_body(server: RunningServer) -> None:
     """Without a key nothing of a body is waited for, not even one that is over the limit."""
     assert pieces(server, "wrong", end=False) == b"HTTP/1.1 401 "
@@ -175,6 +184,10 @@ def check_the_key_comes_before_the_body(server: RunningServer) -> None:
 
 def test_a_body_in_pieces_has_a_limit(keyed: RunningServer) -> None:
     check_a_body_in_pieces_has_a_limit(keyed)
+
+
+def test_an_announced_body_has_a_limit(keyed: RunningServer) -> None:
+    check_an_announced_body_has_a_limit(keyed)
 
 
 def test_the_key_comes_before_the_body(keyed: RunningServer) -> None:
