@@ -109,6 +109,26 @@ def remove_entry(text: str, memory_id: str, day: dt.date | None) -> str | None:
     return "".join(lines) if found else None
 
 
+def blank_entry(text: str, memory_id: str, day: dt.date | None) -> tuple[str, str] | None:
+    """Puts spaces over every entry with an id, for a disk that has no room for the rest of the file beside it.
+
+    Returns:
+        The file with the comments and without the words, by which the entry is found again if nothing follows; and
+        without both, and without the time heading that stood above nothing else. As many bytes as before, in as many
+        lines. None if no entry has this id.
+    """
+    found = [entry for entry in find_entries(text, day) if entry.memory_id == memory_id]
+    lines = split_lines(text)
+    for entry in found:
+        for at in range(entry.first_line - 1, entry.end_line):
+            lines[at] = lines[at] if _read_comment(lines[at]) else _spaces(lines[at])
+    wordless = "".join(lines)
+    for entry in found:
+        for at in range(_head(lines, entry.first_line - 1, entry.end_line), entry.end_line):
+            lines[at] = _spaces(lines[at])
+    return (wordless, "".join(lines)) if found else None
+
+
 def is_derived(text: str, entry: Entry, days: Iterable[dt.date]) -> bool:
     """Whether an entry of a text has the id that its own words give it, on one of some days."""
     folded = _folded(split_lines(text)[entry.start_line - 1 : entry.end_line])
@@ -264,11 +284,7 @@ def _begins_another(line: str) -> bool:
 
 def _cut(lines: list[str], start: int, end: int) -> None:
     """Takes lines out of a file, with the time heading that is left without content, and closes the gap."""
-    head = start - 1
-    while head >= 0 and _is_blank(lines[head]):
-        head -= 1
-    if head >= 0 and _TIME_HEADING.fullmatch(lines[head].rstrip("\r\n")) and _ends_section(lines, end):
-        start = head
+    start = _head(lines, start, end)
     before = _blanks(lines[:start][::-1])
     after = _blanks(lines[end:])
     if end + after == len(lines):
@@ -276,6 +292,21 @@ def _cut(lines: list[str], start: int, end: int) -> None:
     elif before or start == 0:
         end += after
     del lines[start:end]
+
+
+def _head(lines: list[str], start: int, end: int) -> int:
+    """Where the time heading is that some lines leave without content; `start` if there is none."""
+    head = start - 1
+    while head >= 0 and _is_blank(lines[head]):
+        head -= 1
+    is_left = head >= 0 and _TIME_HEADING.fullmatch(lines[head].rstrip("\r\n")) and _ends_section(lines, end)
+    return head if is_left else start
+
+
+def _spaces(line: str) -> str:
+    """A line of as many bytes, all of them spaces but its end."""
+    words = line.rstrip("\r\n")
+    return " " * len(words.encode("utf-8", "surrogateescape")) + line[len(words) :]
 
 
 def _ends_section(lines: list[str], at: int) -> bool:

@@ -30,11 +30,13 @@ class Erasures:
         self._mark = folder / _FOLDER / "erasing"
         self._lock = WriteLock(folder / _FOLDER / "erase.lock")
         self._look = WriteLock(folder / _FOLDER / "erase.lock", timeout_seconds=_LOOK_SECONDS)
+        # On a full disk there may be no room for a mark.
+        self._unmarked = False
 
     @property
     def is_marked(self) -> bool:
         """Whether something is being erased, or was and is not gone everywhere."""
-        return self._mark.exists()
+        return self._unmarked or self._mark.exists()
 
     @contextmanager
     def under_way(self) -> Iterator[list[str]]:
@@ -44,7 +46,6 @@ class Erasures:
         """
         with self._lock.held():
             before = self.is_marked
-            # On a full disk there may be no room for a mark, but for what is erased.
             with suppress(OSError):
                 self._mark.touch()
                 files.sync_folder(self._mark.parent)
@@ -55,7 +56,9 @@ class Erasures:
                 if error.status < 500 and not before:
                     self._mark.unlink(missing_ok=True)
                 raise
-            if not left and not before:
+            if left:
+                self._unmarked = not self._mark.exists()
+            elif not before:
                 self._mark.unlink(missing_ok=True)
 
     def ended(self, work: Callable[[], list[str]]) -> list[str]:
@@ -64,11 +67,13 @@ class Erasures:
         Args:
             work: Leaves no trace of what is gone from the files; gives what of that could not be done.
         """
-        if not self._mark.exists():
+        found = self.is_marked
+        if not found:
             return []
         with suppress(MemoryServiceError), self._look.held():
-            left = work() if self._mark.exists() else []
+            left = work() if self.is_marked else []
             if not left:
                 self._mark.unlink(missing_ok=True)
+                self._unmarked = False
             return left
         return []

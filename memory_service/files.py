@@ -17,8 +17,9 @@ import secrets
 import shutil
 import stat
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -40,6 +41,7 @@ _POLL_SECONDS = 0.002
 _DRAFT = re.compile(r"\.(?:(.+)\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
 # With what stands around it, the name of a draft has less than the 255 bytes that a name may have.
 _DRAFT_BYTES = 200
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _REMEDIES = {
     errno.ENOSPC: "the disk is full. Free some space, then send it again",
     errno.EDQUOT: "the disk quota is used up. Free some space, then send it again",
@@ -304,6 +306,31 @@ def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Sig
         raise
     _confirm(target, "has its new content")
     return True
+
+
+def overwrite_durably(target: Path, versions: Sequence[bytes], *, expected: Signature) -> bool:
+    """Changes a file where it stands, which takes no room on the disk.
+
+    Args:
+        target: The file.
+        versions: Its content, and what follows it, step by step, each of as many bytes. A process that is killed leaves
+            one of them, or the bytes that differ between two half written.
+        expected: The signature of the content.
+
+    Returns:
+        Whether it was done. If somebody else changed the file meanwhile, theirs stays.
+    """
+    with opened(target, os.O_RDWR) as descriptor:
+        if signature(os.fstat(descriptor)) != expected:
+            return False
+        for before, after in pairwise(versions):
+            differing = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+            if differing:
+                start, end = differing[0], differing[-1] + 1
+                os.lseek(descriptor, start, os.SEEK_SET)
+                _write_all(descriptor, after[start:end])
+                os.fsync(descriptor)
+        return is_at(target, descriptor)
 
 
 def _draft_of(target: Path) -> Path:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -159,7 +159,7 @@ class LongTermMemory:
         if if_match is None or not self.files.loses(path, text):
             return self._write(path, text, if_match=if_match, if_none_match=if_none_match)
         # Whoever takes a line out may mean it to be gone.
-        with self.erasures.under_way() as left:
+        with self._erasing() as left:
             etag, missing = self._write(path, text, if_match=if_match, if_none_match=if_none_match)
             left += [*missing, *self._scrub()]
         return etag, left
@@ -177,7 +177,7 @@ class LongTermMemory:
 
     def delete(self, path: str) -> tuple[ErasedPassages | None, list[str]]:
         """Erase a file from disk and index. Returns what a look for it shows, and what failed after it was gone."""
-        with self.erasures.under_way() as left:
+        with self._erasing() as left:
             before = self._held([path])
             self.files.delete(path)
             erased, missing = self._erased([path], before, lambda: self.files.exists(path))
@@ -186,7 +186,7 @@ class LongTermMemory:
 
     def forget(self, memory_id: str) -> tuple[ForgottenMemory, list[str]]:
         """Erase an entry from all files that hold it and from the index."""
-        with self.erasures.under_way() as left:
+        with self._erasing() as left:
             gone, missing = self._forgotten(memory_id)
             left += missing
         return gone, left
@@ -196,6 +196,15 @@ class LongTermMemory:
         before = self._held(gone.paths)
         erased, missing = self._erased(gone.paths, before, lambda: self.files.has_entry(memory_id, gone.paths))
         return replace(gone, erased=erased), missing
+
+    @contextmanager
+    def _erasing(self) -> Iterator[list[str]]:
+        """Something is erased within the block; gives the list of what could not be done."""
+        with self.erasures.under_way() as left:
+            yield left
+            if left:
+                # The next search tries again, and names what still cannot be done.
+                self._look_again = 0.0
 
     def note_session(self, session_id: str) -> None:
         """Take note that a session's log has grown; it is indexed in the background, a moment later."""
@@ -228,7 +237,7 @@ class LongTermMemory:
             What a look for it shows, and what failed after it was gone from disk.
         """
         path = session_path(session_id)
-        with self.erasures.under_way() as left:
+        with self._erasing() as left:
             before = self._held([path])
             delete()
             self._ready.pop(path, None)
@@ -279,6 +288,8 @@ class LongTermMemory:
         if said is not None:
             found = replace(found, hits=beside(found.hits, said, limit))
             behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
+        if self.erasures.is_marked:
+            found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(hit)))
         degraded = tuple(dict.fromkeys((*found.degraded, *behind)))
         return SearchResults(hits=found.hits, mode=found.mode, degraded=degraded)
 
@@ -422,6 +433,12 @@ class LongTermMemory:
         self._heal_again = time.monotonic() + pause
         return self._unhealed
 
+    def _stands(self, hit: Hit) -> bool:
+        """Whether files still have what was found: what is erased may not be gone from the index yet."""
+        if hit.source == "sessions":
+            return (self.index.root / hit.path).exists()
+        return hit.source != "memory" or self.files.has_words(hit.path, hit.passage.text)
+
     def _held(self, paths: Collection[str]) -> tuple[KnownPassage, ...] | None:
         """What the index holds of some files; None if it cannot be read."""
         try:
@@ -434,7 +451,11 @@ class LongTermMemory:
         self, paths: Collection[str], before: Collection[KnownPassage] | None, in_files: Callable[[], bool]
     ) -> tuple[ErasedPassages | None, list[str]]:
         """Take what is gone from files out of the index, and look for it; what a look shows, and what failed."""
-        missing = [*self._refresh(paths), *self._scrub()]
+        missing, scrubbed = self._refresh(paths), self._scrub()
+        if missing and not scrubbed:
+            # On a full disk, what the log of the index took is room for another try.
+            missing, scrubbed = self._refresh(paths), self._scrub()
+        missing = list(dict.fromkeys([*missing, *scrubbed]))
         try:
             found = self.index.erased(before, paths) if before is not None else None
         except IndexerError as error:

@@ -21,7 +21,7 @@ from indexer.files.sources import MEMORY_FOLDER, Scan, scan_memories
 from indexer.types import EVERGREEN, ErasedPassages
 from memory_service import files
 from memory_service.daybook import AppendedMemory, Daybook
-from memory_service.entries import Entry, day_of, find_entries, is_blank_page, is_derived, remove_entry
+from memory_service.entries import Entry, blank_entry, day_of, find_entries, is_blank_page, is_derived, remove_entry
 from memory_service.errors import (
     Conflict,
     InvalidName,
@@ -289,6 +289,16 @@ class MemoryFiles:
         """Whether one of some files has the comment of an entry."""
         return any(self._holds(path, f"memory id={memory_id}".encode()) for path in paths)
 
+    def has_words(self, path: str, text: str) -> bool:
+        """Whether a file has each word of a text, wherever."""
+        try:
+            with storage_errors(path):
+                raw, _ = _read_state(self._folder / path, path)
+        except NotFound:
+            return False
+        present = raw.decode("utf-8", "replace")
+        return all(word in present for word in text.split())
+
     def _holds(self, path: str, word: bytes) -> bool:
         try:
             with storage_errors(path), opened(self._folder / path) as descriptor:
@@ -328,9 +338,20 @@ class MemoryFiles:
                 if is_blank_page(rest, day) and files.current_signature(target) == seen:
                     files.remove_durably(target)
                     return True
-                if files.replace_durably(target, rest.encode("utf-8", "surrogateescape"), expected=seen):
+                if self._takes_out(target, memory_id, raw, rest, seen):
                     return True
         raise files.restless(path)
+
+    def _takes_out(self, target: Path, memory_id: str, raw: bytes, rest: str, seen: files.Signature) -> bool:
+        """Puts the rest of a file in its place; on a full disk, spaces over what is not of the rest."""
+        try:
+            return files.replace_durably(target, rest.encode("utf-8", "surrogateescape"), expected=seen)
+        except OSError as error:
+            if error.errno not in files.NO_ROOM:
+                raise
+        blanked = blank_entry(raw.decode("utf-8", "surrogateescape"), memory_id, day_of(target.name)) or ()
+        versions = [raw, *(text.encode("utf-8", "surrogateescape") for text in blanked)]
+        return files.overwrite_durably(target, versions, expected=seen)
 
 
 def read_range(target: Path, path: str, *, start_line: int = 1, lines: int | None = None) -> FileRange:

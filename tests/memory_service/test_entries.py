@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from indexer.documents.markdown import split_markdown
 from memory_service.entries import (
+    blank_entry,
     day_of,
     derive_id,
     find_entries,
@@ -311,3 +312,24 @@ def test_days_and_blank_pages() -> None:
     assert day_of("memory/2026-13-20.md") is day_of("memory/notes.md") is day_of("memory/a2026-11-20.md") is None
     assert is_blank_page("\ufeff# 2026-11-20\r\n\r\n", DAY) and is_blank_page("", DAY)
     assert not is_blank_page("# 2026-11-20\nx", DAY) and not is_blank_page("", None)
+
+
+@given(texts=st.lists(TEXTS, min_size=1, max_size=4), at=st.integers(0, 3), by_hand=st.booleans())
+def test_a_blanked_entry_is_gone_as_a_removed_one_is(texts: list[str], at: int, by_hand: bool) -> None:
+    page, ids = _page_of(texts)
+    if by_hand:
+        page += "- mine, 自己写的\r\n"
+        ids.append(find_entries(page, DAY)[-1].memory_id)
+    memory_id = ids[at % len(ids)]
+    blanked, rest = blank_entry(page, memory_id, DAY), remove_entry(page, memory_id, DAY)
+    assert blanked is not None and rest is not None
+    wordless, gone = blanked
+    assert len(page.encode()) == len(wordless.encode()) == len(gone.encode())
+    kept = [(entry.memory_id, entry.text_hash) for entry in find_entries(rest, DAY)]
+    assert [(entry.memory_id, entry.text_hash) for entry in find_entries(gone, DAY)] == kept
+    assert [line.strip() for line in split_lines(gone) if line.strip()] == [
+        line.strip() for line in split_lines(rest) if line.strip()
+    ]
+    found = [entry.memory_id for entry in find_entries(wordless, DAY)]
+    assert memory_id in found or f"memory id={memory_id}" not in page
+    assert blank_entry(page, "m000000000000", DAY) is None

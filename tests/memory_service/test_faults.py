@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -436,3 +436,49 @@ def test_no_answer_names_where_the_home_lies(home: Path, tmp_path: Path, spoil: 
             answers.append(server.http.request(method, f"{ROUTE}/{path}", json=body).text)
     assert any("index" in answer for answer in answers)
     assert not [answer for answer in answers if str(tmp_path) in answer]
+
+
+def grown(disk: Path) -> Path:
+    """A file that takes all the room there is."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as stream, suppress(OSError):
+        while stream.write(b"x" * 4096):
+            pass
+    return filler
+
+
+def holding(home: Path, text: str) -> list[str]:
+    return [str(file) for file in home.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
+
+
+def test_what_is_erased_on_a_full_disk_is_gone_from_files_and_answers(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk, serving(opened(disk / "home")) as server:
+        texts = [
+            f"The {word} hides behind greenhouse {at}." for at, word in enumerate(("bilby", "袋鼯在岸边", "koala"))
+        ]
+        ids = [server.http.post(f"{ROUTE}/memories", json={"text": text}).json()["memory_id"] for text in texts]
+        said = {"messages": [{"role": "user", "content": f"The numbat counts {at}."} for at in range(4)]}
+        server.http.post(f"{ROUTE}/sessions/s/messages", json=said)
+        note = {"text": "- A dingo.\n"}
+        assert server.http.put(f"{ROUTE}/memories/memory/n.md", json=note, headers={"If-None-Match": "*"}).is_success
+        assert len(searched(server, "greenhouse").results) >= 3
+        filler = grown(disk)
+        for path in (f"entries/{ids[0]}", f"entries/{ids[1]}", "sessions/s", "memories/memory/n.md"):
+            gone = server.http.delete(f"{ROUTE}/{path}")
+            assert (gone.status_code, "is full" in gone.json()["degraded"][0]) == (200, True), gone.text
+        gone_words = ("bilby", "袋鼯", "numbat", "dingo")
+        left = [file for word in gone_words for file in holding(disk / "home", word)]
+        assert all("index.sqlite" in file for file in left), left
+        for word in gone_words:
+            found = searched(server, word)
+            assert [one.text for one in found.results if word in one.text] == []
+            assert any("is full" in told for told in found.degraded)
+        assert server.http.delete(f"{ROUTE}/entries/{ids[0]}").status_code == 404
+        filler.unlink()
+        for _ in range(200):
+            if not searched(server, "greenhouse").degraded:
+                break
+            time.sleep(0.02)
+        assert [searched(server, "koala").results[0].text] == texts[2:], "what stays is found"
+        assert [file for word in gone_words for file in holding(disk / "home", word)] == []
+        assert server.http.post(f"{ROUTE}/memories", json={"text": texts[0]}).status_code == 201

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import os
 import re
 import signal
@@ -30,6 +31,7 @@ from memory_service.errors import (
     TooLarge,
 )
 from memory_service.memories import MAX_FILE_BYTES, MemoryFiles, NewMemory
+from tests.disk import Call, check_durable, recorded
 
 ROOT = Path(__file__).parents[2]
 NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -580,3 +582,69 @@ def test_an_unknown_memory_is_not_found(files: MemoryFiles, memory_id: str) -> N
     files.append(NewMemory(text="x"))
     with pytest.raises(NotFound):
         files.forget(memory_id)
+
+
+def _no_drafts(call: Call) -> None:
+    if call.path.endswith(".tmp"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("comment", [True, False], ids=["written by the service", "written by hand"])
+def test_a_full_disk_forgets_where_the_text_stands(tmp_path: Path, comment: bool) -> None:
+    files = MemoryFiles(tmp_path, now=lambda: NOW)
+    for text in ("The quokka sleeps.", "袋鼯在岸边睡觉", "The koala eats."):
+        files.append(NewMemory(text=text))
+    if not comment:
+        lines = [line for line in (tmp_path / TODAY).read_text().splitlines() if "memory id=" not in line]
+        _put(tmp_path, TODAY, "\n".join(lines).encode())
+    entries = find_entries((tmp_path / TODAY).read_text(), DAY)
+    size = (tmp_path / TODAY).stat().st_size
+    with recorded(tmp_path, _no_drafts) as tape:
+        assert files.forget(entries[1].memory_id).paths == (TODAY,)
+        with pytest.raises(NotFound):
+            files.forget(entries[1].memory_id)
+    check_durable(tape)
+    text = (tmp_path / TODAY).read_text()
+    assert (len(text.encode()), "袋鼯" in text) == (size, False)
+    assert [entry.text_hash for entry in find_entries(text, DAY)] == [entries[at].text_hash for at in (0, 2)]
+    assert sorted(file.name for file in (tmp_path / "memory").iterdir()) == [Path(TODAY).name]
+    files.append(NewMemory(text="The bilby hides."))
+    assert len(find_entries((tmp_path / TODAY).read_text(), DAY)) == 3
+
+
+def test_a_full_disk_and_a_kill_leave_an_entry_that_can_be_forgotten(tmp_path: Path) -> None:
+    files = MemoryFiles(tmp_path, now=lambda: NOW)
+    made = files.append(NewMemory(text="The quokka sleeps.\n\nBehind the greenhouse."))
+    files.append(NewMemory(text="The koala eats."))
+
+    def killed(call: Call) -> None:
+        _no_drafts(call)
+        if call.name == "fsync" and call.path == TODAY:
+            raise KeyboardInterrupt
+
+    with recorded(tmp_path, killed), pytest.raises(KeyboardInterrupt):
+        files.forget(made.memory_id)
+    text = (tmp_path / TODAY).read_text()
+    assert ("quokka" in text, "greenhouse" in text, made.memory_id in text) == (False, False, True)
+    assert MemoryFiles(tmp_path, now=lambda: NOW).forget(made.memory_id).paths == (TODAY,)
+    assert made.memory_id not in (tmp_path / TODAY).read_text()
+
+
+def test_a_full_disk_and_an_editor_that_saves_meanwhile(tmp_path: Path) -> None:
+    files = MemoryFiles(tmp_path, now=lambda: NOW)
+    made = files.append(NewMemory(text="The quokka sleeps."))
+    files.append(NewMemory(text="The koala eats."))
+    page = (tmp_path / TODAY).read_bytes()
+    saves = iter([b"- mine\n", b"- mine too\n"])
+
+    def edited(call: Call) -> None:
+        if call.path == TODAY and call.name in ("open", "write", "fsync") and (more := next(saves, b"")):
+            other = tmp_path / "memory" / "saved"
+            other.write_bytes(page + more)
+            other.replace(tmp_path / TODAY)
+        _no_drafts(call)
+
+    with recorded(tmp_path, edited):
+        files.forget(made.memory_id)
+    text = (tmp_path / TODAY).read_text()
+    assert ("quokka" in text, "koala" in text, "mine too" in text) == (False, True, True)
