@@ -9,9 +9,10 @@ import pytest
 
 from tests.properties.planted import PLANTED
 from tests.properties.planted_erasure import PLANTED_ERASURE
+from tests.properties.planted_index import PLANTED_INDEX
 from tests.properties.planted_work import PLANTED_WORK
 
-ALL = {**PLANTED, **PLANTED_ERASURE, **PLANTED_WORK}
+ALL = {**PLANTED, **PLANTED_ERASURE, **PLANTED_INDEX, **PLANTED_WORK}
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="folders are synced by POSIX alone")
 

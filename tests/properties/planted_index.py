@@ -1,0 +1,102 @@
+"""Bugs of the index, each one change of our text: what a filter, a rewritten page, a rebuild or a cache gets wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from indexer import rebuild, search
+from indexer.embeddings import cache
+from indexer.engine import evidence, recent, segment
+from indexer.files import sources
+from tests.properties import indexed
+from tests.properties.planted import Planted, _mutant
+
+PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
+    {
+        "the last day is left out of what is packed": _mutant(
+            segment,
+            "(self.days >= first) & (self.days <= last)",
+            "(self.days >= first) & (self.days < last)",
+            indexed.check_every_filter_keeps_what_it_says,
+        ),
+        "the first day is left out of what is packed": _mutant(
+            segment,
+            "(self.days >= first) & (self.days <= last)",
+            "(self.days > first) & (self.days <= last)",
+            indexed.check_every_filter_keeps_what_it_says,
+        ),
+        "the last day is left out of what is not packed": _mutant(
+            search,
+            "(corpus.days >= first) & (corpus.days <= last)",
+            "(corpus.days >= first) & (corpus.days < last)",
+            indexed.check_every_filter_keeps_what_it_says,
+        ),
+        "what is undated is of every day": _mutant(
+            segment,
+            "first = kept.since.toordinal() if kept.since else 1",
+            "first = kept.since.toordinal() if kept.since else 0",
+            indexed.check_every_filter_keeps_what_it_says,
+        ),
+        "lines that are shown are found by their last one": _mutant(
+            segment,
+            "(self.end_lines[rows] <= lines.end_line)",
+            "(self.end_lines[rows] < lines.end_line)",
+            indexed.check_every_filter_keeps_what_it_says,
+        ),
+        "one filter takes the place of another": _mutant(
+            segment,
+            "    return other if mask is None else mask & other\n",
+            "    return other\n",
+            indexed.check_every_filter_keeps_what_it_says,
+        ),
+        "neighbours of what is near pass the filter": _mutant(
+            evidence,
+            "    return rows if allowed is None else rows[allowed[rows]]\n",
+            "    return rows\n",
+            indexed.check_no_neighbour_passes_a_filter,
+        ),
+        "a page written again keeps its old words": _mutant(
+            recent,
+            "before if before and before.file is file else",
+            "before if before else",
+            indexed.check_a_page_written_again_has_its_new_words,
+        ),
+        "neighbours of the words are left out": _mutant(
+            search,
+            "        spoken_for = found.text.window > 0\n",
+            "        spoken_for = found.text.unit > 0\n",
+            indexed.check_a_text_search_finds_what_lies_around_its_words,
+        ),
+        "what has no word around it is found": _mutant(
+            search,
+            "        spoken_for = found.text.window > 0\n",
+            "        spoken_for = found.text.window >= 0\n",
+            indexed.check_a_text_search_finds_what_lies_around_its_words,
+        ),
+        "two states of a file are mixed": _mutant(
+            sources,
+            "if source_file(file.path, os.lstat(absolute)) == before and len(raw) == before.size_bytes:",
+            "if len(raw) == before.size_bytes:",
+            indexed.check_what_is_read_is_one_state_of_a_file,
+        ),
+        "a page that came and went breaks a rebuild": _mutant(
+            rebuild,
+            "now.generation != seen.generation or any(file not in seen.paths for file in now.gone)",
+            "now.generation != seen.generation",
+            indexed.check_a_page_that_comes_and_goes_is_no_trouble_for_a_rebuild,
+        ),
+        "a rebuild without a third of its vectors is put in use": _mutant(
+            rebuild,
+            "old.embedded / max(1, old.passages) - _COVERAGE_LOSS:",
+            "old.embedded / max(1, old.passages) - 0.5:",
+            indexed.check_a_rebuild_that_lost_vectors_is_not_put_in_use,
+        ),
+        "vectors of another model are used again": _mutant(
+            cache,
+            "    return model, digest, query\n",
+            '    return "", digest, query\n',
+            indexed.check_no_vector_of_another_model_is_used_again,
+        ),
+    }
+)
