@@ -20,10 +20,14 @@ import pytest
 
 from indexer import Embedder, EmbedderUnavailable, EmbeddingError, Hit, Index, Mode, SearchFilter
 from indexer.embeddings.cache import CachedEmbedder
+from indexer.engine.segment import Segment
+from indexer.engine.segments import open_segment, pack_store
 from indexer.files import sources
+from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.types import LineRange, Source, Vectors
 from tests.indexer.rebuilds import content, rebuild
+from tests.indexer.stores import test_store_contract as stores
 from tests.indexer.talks import batches, turns
 from tests.indexer.workspace import TODAY, Workspace, make_old
 
@@ -271,6 +275,61 @@ def check_no_vector_of_another_model_is_used_again(home: Path) -> None:
         assert all(np.array_equal(cached.embed_query(text), plain.embed_query(text)) for text in said)
 
 
+def check_a_vector_is_found_wherever_it_stands(home: Path) -> None:
+    """A text has its vector if any file has it."""
+    store = SqliteStore(home / "index.sqlite")
+    store.reset(stores.MADE)
+    stores.check_a_vector_is_found_wherever_it_stands(store)
+    store.close()
+
+
+_PAIRS = (("Ann", "Bob"), ("Cleo", "Bob"), ("小鱼", "李娜"), ("Ann", "Dora"))
+
+
+def check_a_scrubbed_pack_is_as_one_made_anew(home: Path) -> None:
+    """Whatever file is deleted: the packed part without it says what one says that is made of the store as it is."""
+    for gone in range(len(_PAIRS)):
+        place = home / str(gone)
+        (place / "memory").mkdir(parents=True)
+        for number, (one, other) in enumerate(_PAIRS):
+            lines = [f"- {one}: Hey {other}! word{at} of {number}\n- {other}: 好 {at}\n" for at in range(4)]
+            (place / "memory" / f"2026-11-0{number + 1}.md").write_text("".join(lines), "utf-8")
+        index = Index(place, HashEmbedder(), pack_passages=10)
+        index.sync()
+        index.pack()
+        (place / "memory" / f"2026-11-0{gone + 1}.md").unlink()
+        index.sync()
+        index.scrub()
+        index.close()
+        store = SqliteStore(place / "index.sqlite")
+        scrubbed = open_segment(place / "index.sqlite.pack", store.generation())
+        anew = pack_store(store, place / "anew.pack")
+        store.close()
+        assert scrubbed is not None and anew is not None
+        assert len(scrubbed) == 24
+        for name, value in _content(anew).items():
+            np.testing.assert_array_equal(_content(scrubbed)[name], value, f"{name}, without {_PAIRS[gone]}")
+
+
+def _content(segment: Segment) -> dict[str, Any]:
+    """What a segment says of its rows; not when it was made, nor what its codes were fitted to."""
+    rows = np.arange(len(segment))
+    ranges = {name: getattr(segment, name) for name in ("pairs", "triples", "windows")}
+    words = segment.postings
+    return {
+        **{name: getattr(segment, name) for name in ("paths", "sources", "files", "starts", "totals", "days", "cues")},
+        **{name: getattr(segment, name) for name in ("labels", "greeted", "start_lines", "end_lines")},
+        **{f"words.{name}": getattr(words, name) for name in ("terms", "starts", "rows", "repeated", "counts")},
+        "words.containing": words.containing,
+        "speakers": sorted(segment.speakers),
+        "keys": segment.keys(rows),
+        # Sections are told apart by their numbers, whatever these are.
+        "sections": np.unique(segment.sections, return_inverse=True)[1],
+        **{f"{name}.of": reach.of(rows) for name, reach in ranges.items()},
+        **{f"{name}.length": reach.length for name, reach in ranges.items()},
+    }
+
+
 CHECKS: tuple[Callable[[Path], None], ...] = (
     check_every_filter_keeps_what_it_says,
     check_no_neighbour_passes_a_filter,
@@ -280,4 +339,5 @@ CHECKS: tuple[Callable[[Path], None], ...] = (
     check_a_page_that_comes_and_goes_is_no_trouble_for_a_rebuild,
     check_a_rebuild_that_lost_vectors_is_not_put_in_use,
     check_no_vector_of_another_model_is_used_again,
+    check_a_scrubbed_pack_is_as_one_made_anew,
 )

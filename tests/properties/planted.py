@@ -417,6 +417,18 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             "keeps_thinking=at > turn or each.seq > head.upto",
             _alone(compacting.check_thinking_of_the_last_turn_stays),
         ),
+        "the thinking of all turns of the tail stays": _mutant(
+            view,
+            "turn = max((at for at, each in enumerate(shown) if",
+            "turn = min((at for at, each in enumerate(shown) if",
+            _alone(compacting.check_thinking_of_the_last_turn_stays),
+        ),
+        "thinking stays as long as nothing newer was said": _mutant(
+            view,
+            "keeps_thinking=at >= turn or each.seq > head.upto",
+            "keeps_thinking=at >= turn or each.seq >= head.tail_start",
+            _alone(compacting.check_thinking_of_the_last_turn_stays),
+        ),
         "the cost of the neighbour before is stale": _mutant(
             packing,
             "for j in (self._neighbour(i, -1), self._neighbour(i, 1)) if j is not None]",

@@ -7,8 +7,9 @@ from types import MappingProxyType
 
 from indexer import rebuild, search
 from indexer.embeddings import cache
-from indexer.engine import evidence, recent, segment
+from indexer.engine import evidence, recent, segment, segments
 from indexer.files import sources
+from indexer.stores import sqlite
 from tests.properties import indexed
 from tests.properties.planted import Planted, _mutant
 
@@ -97,6 +98,36 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
             "    return model, digest, query\n",
             '    return "", digest, query\n',
             indexed.check_no_vector_of_another_model_is_used_again,
+        ),
+        "a text without a vector hides one that has it": _mutant(
+            sqlite,
+            "WHERE p.text_hash = unhex(j.value) AND p.embedded LIMIT 1)",
+            "WHERE p.text_hash = unhex(j.value) LIMIT 1)",
+            indexed.check_a_vector_is_found_wherever_it_stands,
+        ),
+        "an erased speaker counts in the packed part": _mutant(
+            segments,
+            '    arrays["speakers"] = np.unique(arrays["labels"][arrays["labels"] > 0])\n',
+            "",
+            indexed.check_a_scrubbed_pack_is_as_one_made_anew,
+        ),
+        "erased words count in the lengths of the packed part": _mutant(
+            segments,
+            "return arrays | _lexicon(words), {**pack.notes, **lengths}",
+            "return arrays | _lexicon(words), dict(pack.notes)",
+            indexed.check_a_scrubbed_pack_is_as_one_made_anew,
+        ),
+        "words of what is erased point at what stands": _mutant(
+            segments,
+            "new_rows = np.where(standing, np.cumsum(standing) - 1, -1)",
+            "new_rows = np.where(standing, np.cumsum(standing) - 1, 0)",
+            indexed.check_a_scrubbed_pack_is_as_one_made_anew,
+        ),
+        "a file of which nothing stands keeps its place": _mutant(
+            segments,
+            "kept = np.flatnonzero(sizes)",
+            "kept = np.arange(len(sizes))",
+            indexed.check_a_scrubbed_pack_is_as_one_made_anew,
         ),
     }
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from indexer.engine import segments
-from indexer.stores import sqlite
 from memory_service import lanes, operations
 from memory_service.shortterm import flushes
 from tests.properties import working
@@ -30,19 +28,19 @@ PLANTED_WORK: Mapping[str, Planted] = MappingProxyType(
             operations,
             "del self._operations[oldest], self._stops[oldest]",
             "del self._operations[oldest]",
-            working.check_nothing_of_a_forgotten_operation_stays,
+            working.check_the_oldest_that_ended_is_forgotten,
         ),
-        "a text without a vector hides one that has it": _mutant(
-            sqlite,
-            "WHERE p.text_hash = unhex(j.value) AND p.embedded LIMIT 1)",
-            "WHERE p.text_hash = unhex(j.value) LIMIT 1)",
-            working.check_a_vector_is_found_wherever_it_stands,
+        "a flush waits for the compaction": _mutant(
+            flushes,
+            "if tokens < budget.soft_tokens or",
+            "if tokens < budget.hard_tokens or",
+            working.check_a_flush_is_due_where_pressure_says_so,
         ),
-        "an erased speaker counts in the packed part": _mutant(
-            segments,
-            '    arrays["speakers"] = np.unique(arrays["labels"][arrays["labels"] > 0])\n',
-            "",
-            working.check_a_scrubbed_pack_is_as_one_made_anew,
+        "the newest operation is forgotten": _mutant(
+            operations,
+            "oldest = next(ended, None)",
+            "oldest = next(reversed(list(ended)), None)",
+            working.check_the_oldest_that_ended_is_forgotten,
         ),
     }
 )
