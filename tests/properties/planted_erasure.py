@@ -156,7 +156,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "the mark goes before the deed": _mutant(
             erasures,
-            "            if not left and not before:\n",
+            "            if left:\n                self._unmarked = not self._mark.exists()\n            elif not before:\n",
             "            if not before:\n",
             erased.check_a_mark_stays_until_all_is_gone,
         ),
