@@ -129,7 +129,7 @@ class Generations:
                 lock.acquire(timeout=_LOCK_SECONDS, poll_interval=_POLL_SECONDS)
             except Timeout:
                 raise StoreBusy(
-                    f"Another `reindex --full` of {self.path.parent} is running. "
+                    f"Another `reindex --full` of {shown(self.path)} is running. "
                     "Wait for it to end, or cancel it, and try again."
                 ) from None
         try:

@@ -263,7 +263,9 @@ class Index:
         watch.lap("embed")
         with self._store.reading():
             if self._store.generation() != view.corpus.generation:
-                raise StoreReplaced(f"The index of {self.root} is replaced again and again. Try again in a moment.")
+                raise StoreReplaced(
+                    f"The index of {self.root.name} is replaced again and again. Try again in a moment."
+                )
             if done == "text" and mode == "vector" and embedder is not None:
                 words = find_words(view, text)
             reads_all = searching.reads_all(embedder if vector is not None else None)

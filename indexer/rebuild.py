@@ -203,12 +203,11 @@ class Rebuild:
         return self._live if fits and self._fingerprint.dimensions else None
 
     def _check_room(self, place: Path) -> None:
-        folder = place.parent
         needed = needed_bytes(self._live.size_bytes(), place.stat().st_size if place.exists() else 0)
-        free = self._free_bytes(folder)
+        free = self._free_bytes(place.parent)
         if needed > free:
             raise StoreFull(
-                f"The rebuild needs {_megabytes(needed)} beside the index in use, and the disk of {folder} has "
+                f"The rebuild needs {_megabytes(needed)} beside the index in use, and its disk has "
                 f"{_megabytes(free)} free. Free some space and run `memory-service reindex --full`."
             )
 

@@ -98,7 +98,11 @@ def _folder(folder: str, entry: str) -> Path:
     try:
         path = Path(folder).expanduser()
     except RuntimeError:
-        raise ValueError(f"{entry!r} begins with the home of a user who is not known here") from None
+        raise ValueError(
+            f"{entry!r} begins with the home of a user who is not known here: write an absolute path"
+        ) from None
+    if "\0" in folder:
+        raise ValueError(f"{entry!r} has a NUL character in it: leave it out")
     if not path.is_absolute() or ".." in path.parts:
         raise ValueError(f"{entry!r} is no absolute path: write NAME=FOLDER::GLOBS with one, or one that begins with ~")
     return path

@@ -157,7 +157,7 @@ class Views:
             return self.trouble
         how = f"index: none of its {passages:,} passages is packed, so searches are slower"
         if not os.access(path.parent, os.W_OK):
-            return f"{how}. Make the folder {path.parent} writable and run `memory-service reindex`."
+            return f"{how}. Make the folder {path.parent.name} writable and run `memory-service reindex`."
         damaged = f", as {path.name} is damaged, or of another index" if os.path.lexists(path) else ""
         return f"{how}{damaged}. Run `memory-service reindex`."
 

@@ -148,9 +148,9 @@ class _Own:
     def fault(self, top: str) -> str:
         """Why a folder cannot be an extra one; empty if it can."""
         if any(_is_within(top, own) for own in self._names):
-            return f"{top} lies inside of what the workspace holds, which is indexed already or never"
+            return "it lies inside of what the workspace holds, which is indexed already or never"
         if any(_is_within(top, private) for private in self._private) and not _is_within(top, self._root):
-            return f"{top} lies among the workspaces, which are apart from each other"
+            return "it lies among the workspaces, which are apart from each other"
         return ""
 
     def left_out(self, top: str) -> frozenset[str]:
@@ -213,7 +213,7 @@ class _Walk:
         except OSError as error:
             raise Unreadable(why(error)) from None
         if not S_ISDIR(mode):
-            raise Unreadable(_absent(self.extra.folder))
+            raise Unreadable(_absent(top))
         absolute = top if top.endswith(os.sep) else top + os.sep
         return _Place(absolute=absolute, way="", levels=tuple(rules_above(top)), asked=False)
 
@@ -304,5 +304,7 @@ def _is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def _absent(folder: Path) -> str:
-    return f"the folder {folder} is not there; bring it back, or take it out of extra_paths"
+def _absent(top: str) -> str:
+    if os.path.lexists(top):
+        return "it is a file; put the folder that it lies in, with a glob for it, into extra_paths"
+    return "its folder is not there; bring it back, or take it out of extra_paths"

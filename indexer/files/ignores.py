@@ -6,6 +6,7 @@ shown; as in git, rules that are a symbolic link are none.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ from indexer.files.gitignore import IgnoreRules, read_rules
 # What in a folder says that there are rules, and where they are; the last ones count first.
 RULES_NAMES = {".git": ".git/info/exclude", ".gitignore": ".gitignore"}
 _LARGEST_RULES = 1024 * 1024
+_REMEDIES = {
+    errno.ENAMETOOLONG: "give it a shorter path",
+    errno.ELOOP: "take the link that leads back to itself away",
+    errno.EIO: "check the disk",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,4 +110,4 @@ def _text_of(path: str) -> str | None:
 
 def why(error: OSError) -> str:
     """What the system says of a folder or file that cannot be read."""
-    return f"it cannot be read ({error.strerror}); check its permissions"
+    return f"it cannot be read ({error.strerror}); {_REMEDIES.get(error.errno or 0, 'check its permissions')}"

@@ -169,7 +169,7 @@ def require_folder(root: Path) -> None:
         SourceMissing: It is not.
     """
     if not root.is_dir():
-        raise SourceMissing(f"The workspace folder {root} is not there. Create it, or write a first memory.")
+        raise SourceMissing(f"The workspace folder {root.name} is not there. Create it, or write a first memory.")
 
 
 def scan_memories(root: Path) -> Scan:
@@ -313,7 +313,7 @@ def _look_at_evergreen(root: Path, look: Look) -> None:
             continue
         except OSError as error:
             raise SourceMissing(
-                f"The workspace folder {root} cannot be read ({error.strerror}). Check its permissions."
+                f"The workspace folder {root.name} cannot be read ({error.strerror}). Check its permissions."
             ) from error
         if S_ISREG(stat.st_mode):
             look.files[name] = source_file(name, stat)

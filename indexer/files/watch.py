@@ -337,7 +337,7 @@ def _place(folder: str) -> tuple[int, int] | None:
 def _no_events(home: _Home, room: int) -> str:
     """Why a folder cannot be watched by events; empty where it can."""
     if not home.folders:
-        return f"the folder {home.watched.root} is not there"
+        return f"the folder {home.watched.root.name} is not there"
     return f"there are more than {_MOST_FOLDERS:,} folders" if len(home.folders) > room else ""
 
 

@@ -119,7 +119,10 @@ def test_one_at_a_time(path: Path) -> None:
     assert not generations.is_locked()
     with generations.locked():
         assert Generations(path).is_locked()
-        with pytest.raises(StoreBusy, match="is running"), Generations(path).locked():
+        with (
+            pytest.raises(StoreBusy, match=f"of {path.parent.name}/{path.name} is running"),
+            Generations(path).locked(),
+        ):
             raise AssertionError
     assert not generations.is_locked()
     with Generations(path).locked():

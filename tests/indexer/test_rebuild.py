@@ -317,7 +317,9 @@ def test_an_index_that_is_deleted_meanwhile_or_afterwards(filled: Workspace, wha
 
 def test_room_is_looked_for_first(filled: Workspace) -> None:
     index = filled.index(HashEmbedder(seed=1))
-    with pytest.raises(StoreFull, match=r"needs 0\.\d MB beside the index in use, and .* has 0\.0 MB free") as raised:
+    with pytest.raises(
+        StoreFull, match=r"needs 0\.\d MB beside the index in use, and its disk has 0\.0 MB free"
+    ) as raised:
         rebuild(index, free_bytes=lambda folder: 1000)
     assert two_sentences(raised.value)
     assert files_of(filled) == ["index.sqlite"] and len(content(index)) == 20

@@ -75,10 +75,11 @@ def test_a_tilde_is_the_home_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_pa
         "~nobody-has-this-name/x",
         "/a::!",
         "n=/a::*\nb",
+        "n=/a\0b",
     ],
 )
 def test_what_cannot_be_read_says_what_to_write(entry: str) -> None:
-    with pytest.raises(ValueError, match=r"write|not known"):
+    with pytest.raises(ValueError, match=r"write|leave it out"):
         read_extra_path(entry)
 
 
@@ -175,9 +176,9 @@ def test_a_folder_that_is_away_is_told_and_one_that_is_not_named_leaves_the_inde
         docs.rename(tmp_path / "away")
         assert service.reindex("default").removed == 0
         (failed,) = service.status("default").failed
-        assert failed.path == "@d" and str(docs) in failed.reason
+        assert failed.path == "@d" and failed.reason.startswith("its folder is not there; ")
         wrong = {finding.name: finding for finding in service.examine("default") if not finding.ok}
-        assert wrong["files"].detail == f"@d is not indexed: the folder {docs} is not there"
+        assert wrong["files"].detail == "@d is not indexed: its folder is not there"
         remedy = "Bring it back, or take it out of extra_paths. Then run `memory-service reindex`."
         assert wrong["files"].remedy == remedy
         assert service.search("default", "parse_kettle", kept=FILES).hits
@@ -203,3 +204,33 @@ def test_over_http(tmp_path: Path, docs: Path) -> None:
             client.delete(hit.path)
         with pytest.raises(NotFound):
             client.get("@d/../x.md")
+
+
+def test_a_folder_that_cannot_be_one_says_why_and_what_to_do_and_not_where_it_lies(tmp_path: Path, docs: Path) -> None:
+    home = tmp_path / "home"
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / ".gitignore").write_bytes(b"x" * (1024 * 1024 + 1))
+    told = {
+        f"{tmp_path}/none": ("its folder is not there", "bring it back"),
+        f"{docs}/net.py": ("it is a file", "put the folder that it lies in"),
+        f"{home}/default/memory": ("it lies inside of what the workspace holds", "take it out of extra_paths"),
+        f"{home}/other": ("it lies among the workspaces", "take it out of extra_paths"),
+        f"{home}": ("it lies among the workspaces", "take it out of extra_paths"),
+        f"{tmp_path}/{'long' * 64}": ("File name too long", "give it a shorter path"),
+        f"{tmp_path}/rules": ("its .gitignore has more than", "shorten it"),
+    }
+    for folder, (what, remedy) in told.items():
+        with serving(opened(home, extra_paths=[f"n={folder}"])) as server:
+            begun = server.http.post("/v1/workspaces/default/reindex", json={}).json()["operation_id"]
+            while (done := server.http.get(f"/v1/workspaces/default/operations/{begun}").json())["state"] == "running":
+                pass
+            status = server.http.get("/v1/workspaces/default/status").json()
+            assert (
+                done["report"]["failed"]
+                == status["failed"]
+                == [{"path": "@n", "reason": status["failed"][0]["reason"]}]
+            )
+            found, _, mend = status["failed"][0]["reason"].partition("; ")
+            assert (what in found, remedy in mend, str(tmp_path) in f"{done}{status}") == (True, True, False), found
+            (finding,) = [one for one in server.app.state.shared.service.examine("default") if not one.ok]
+            assert found in finding.detail and mend[1:] in finding.remedy
