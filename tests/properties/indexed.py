@@ -60,6 +60,18 @@ def _index(workspace: Workspace, *, is_packed: bool) -> Index:
     return index
 
 
+def _index_but(workspace: Workspace, later: Sequence[str], *, is_packed: bool) -> Index:
+    """An index of all there is, some pages of which were written after the packing."""
+    pages = {path: (workspace.root / path).read_bytes() for path in later}
+    for path in pages:
+        (workspace.root / path).unlink()
+    index = _index(workspace, is_packed=is_packed)
+    for path, text in pages.items():
+        workspace.write(path, text)
+        index.sync([path])
+    return index
+
+
 def _may_be_found(hit: Hit, kept: SearchFilter) -> bool:
     """What a filter says, word for word."""
     if kept.sources and hit.source not in kept.sources:
@@ -93,11 +105,11 @@ def _all_hits(index: Index, mode: Mode, kept: SearchFilter) -> tuple[Hit, ...]:
 
 
 def check_every_filter_keeps_what_it_says(home: Path) -> None:
-    """Packed or not, what days, sources, paths and lines leave is found and nothing else, also at their borders."""
+    """Packed, packed in part or not at all: what days, sources, paths and lines leave is found, and nothing else."""
     modes: tuple[Mode, ...] = ("hybrid", "text", "vector")
-    for is_packed in (True, False):
-        workspace = _filled(Workspace(home / f"packed-{is_packed}"), items=5, messages=12)
-        index = _index(workspace, is_packed=is_packed)
+    for is_packed, later in ((True, ()), (True, _PAGES[1:3]), (False, ())):
+        workspace = _filled(Workspace(home / f"packed-{is_packed}-{len(later)}"), items=5, messages=12)
+        index = _index_but(workspace, later, is_packed=is_packed)
         for mode in modes:
             every = _all_hits(index, mode, SearchFilter())
             assert mode == "text" or len(every) == 37
@@ -173,26 +185,28 @@ class _Torn:
         return half + self._stream.read()
 
 
+def _read_while_it_changes(path: Path, now: bytes) -> sources.Content:
+    """A file as it is read, when it is written over while it is read for the first time."""
+    opened = list[Any]()
+
+    def torn(*given: Any, **named: Any) -> Any:
+        opened.append(builtins.open(*given, **named))
+        return _Torn(opened[0], path, now) if len(opened) == 1 else opened[-1]
+
+    file = sources.source_file("memory/a.md", os.lstat(path))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "open", torn, raising=False)
+        read = sources.read(path.parent.parent, file, max_bytes=1 << 20)
+    assert opened, "the file was read through the stream that changes it"
+    return read
+
+
 def check_what_is_read_is_one_state_of_a_file(home: Path) -> None:
     """A file that changes to as many other bytes between its opening and its closing is read again."""
     for number, (before, now) in enumerate((("old wombat\n", "new quokka\n"), ("旧的笔记\n", "新的会议\n"))):
-        workspace = Workspace(home / str(number))
-        path = workspace.write("memory/a.md", before * 5_000)
+        path = Workspace(home / str(number)).write("memory/a.md", before * 5_000)
         make_old(path)
-        opened = list[str]()
-
-        def torn(
-            file: Any, *given: Any, path: Path = path, now: str = now, opened: list[str] = opened, **named: Any
-        ) -> Any:
-            stream = builtins.open(file, *given, **named)
-            opened.append(str(file))
-            return _Torn(stream, path, (now * 5_000).encode()) if len(opened) == 1 else stream
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sources, "open", torn, raising=False)
-            scan = sources.scan_memories(workspace.root)
-            read = sources.read(workspace.root, scan.files["memory/a.md"], max_bytes=1 << 20)
-        assert opened, "the file was read"
+        read = _read_while_it_changes(path, (now * 5_000).encode())
         assert (read.text, read.failure) == (now * 5_000, "")
         assert read.file == sources.source_file("memory/a.md", os.lstat(path))
 
@@ -208,18 +222,18 @@ def check_a_page_that_comes_and_goes_is_no_trouble_for_a_rebuild(home: Path) -> 
     workspace = _pages(Workspace(home / "w"), 3)
     workspace.synced(HashEmbedder()).close()
     index, other = workspace.index(HashEmbedder(seed=1)), workspace.index(HashEmbedder(seed=1))
-    turns_left = ["memory/came.md", "memory/来去.md"]
+    left = ["memory/came.md", "memory/来去.md"]
 
     def reached(step: str) -> None:
-        if step == "caught up" and turns_left:
-            path = turns_left.pop()
+        if step == "caught up" and left:
+            path = left.pop()
             workspace.write_items(path, ["wombat"])
             other.sync([path])
             (workspace.root / path).unlink()
             other.sync([path], missing_ok=True)
 
     assert _failure(lambda: rebuild(index, reached)) is None
-    assert not turns_left
+    assert not left
     assert len(content(index)) == len(content(other)) == 30
     counts = index.status().counts
     assert index.status().stored == index.fingerprint and counts is not None and counts.files == 3
@@ -243,7 +257,7 @@ class _Partly(HashEmbedder):
 
 
 def check_a_rebuild_that_lost_vectors_is_not_put_in_use(home: Path) -> None:
-    """A model that failed for a tenth of the texts, a third, all but one: the index in use stays. For none it goes."""
+    """A model that fails for a tenth of the texts or more leaves the index as it was, one that works does not."""
     for changed in (0, 1, 3, 9):
         workspace = _pages(Workspace(home / str(changed)), 10)
         workspace.synced(HashEmbedder()).close()

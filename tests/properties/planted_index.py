@@ -51,6 +51,12 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
             "    return other\n",
             indexed.check_every_filter_keeps_what_it_says,
         ),
+        "what was written after the packing passes every filter of lines": _mutant(
+            search,
+            "            allowed[rows] &= ~within\n",
+            "",
+            indexed.check_every_filter_keeps_what_it_says,
+        ),
         "neighbours of what is near pass the filter": _mutant(
             evidence,
             "    return rows if allowed is None else rows[allowed[rows]]\n",
