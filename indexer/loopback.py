@@ -19,12 +19,13 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a server was asked; names of headers are in lower case."""
+    """What a server was asked; names of headers are in lower case, and each connection has a port of its own."""
 
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
     at_seconds: float
+    client_port: int
 
 
 class Exchange:
@@ -86,7 +87,10 @@ class LoopbackServer(ABC):
     def _play(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers.get("content-length", 0))) or b"{}")
         headers = {name.lower(): value for name, value in handler.headers.items()}
-        request = Request(path=handler.path, headers=headers, body=body, at_seconds=time.monotonic())
+        request = Request(
+            path=handler.path, headers=headers, body=body, at_seconds=time.monotonic(),
+            client_port=handler.client_address[1],
+        )  # fmt: skip
         self.requests.append(request)
         self.answer(Exchange(request, handler, self._stopping))
 

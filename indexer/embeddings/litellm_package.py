@@ -6,6 +6,7 @@ request, so it is read and never shown.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,6 +46,15 @@ def litellm_package() -> Any:
     # It takes the 0 that it is given for nothing given. Source: litellm 1.106, llms/openai/openai.py, embedding
     litellm.DEFAULT_MAX_RETRIES = 0
     return litellm
+
+
+def even_timeout(seconds: float) -> float:
+    """A timeout rounded up to one digit, as the package keeps a client with connections for each that it is given.
+
+    What remains until a deadline is another number each time; as it is, no two requests would share a connection.
+    """
+    unit = 10.0 ** math.floor(math.log10(seconds))
+    return math.ceil(seconds / unit) * unit
 
 
 def told_failure(error: BaseException) -> ToldFailure:

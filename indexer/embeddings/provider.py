@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from indexer.embeddings.litellm_package import litellm_package, told_failure
+from indexer.embeddings.litellm_package import even_timeout, litellm_package, told_failure
 from indexer.embeddings.provider_errors import EmbeddingFailure, read_failure
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 
@@ -43,7 +43,7 @@ def embed(target: Target, texts: Sequence[str], *, seconds: float, told: Mapping
     Args:
         target: Whom to ask.
         texts: None of them empty.
-        seconds: The most that it may take.
+        seconds: The most that it may take, to a digit.
         told: Parameters of that provider alone.
 
     Raises:
@@ -96,7 +96,7 @@ def require_litellm(model: str) -> None:
 def _common(target: Target, seconds: float) -> dict[str, object]:
     place = {"api_base": target.api_base, "api_key": target.api_key}
     known = {name: value for name, value in place.items() if value}
-    return {"timeout": seconds, "max_retries": 0, "num_retries": 0, **known}
+    return {"timeout": even_timeout(seconds), "max_retries": 0, "num_retries": 0, **known}
 
 
 def _in_order(response: Any, name: str) -> list[object]:

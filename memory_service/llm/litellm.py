@@ -12,7 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from indexer.embeddings.litellm_package import litellm_package, told_failure
@@ -72,7 +74,8 @@ class LiteLLMModel:
         litellm = _litellm()
         optional = {"api_base": self._api_base, "api_key": self._api_key, "max_tokens": max_output_tokens}
         future = _LOOP.run(
-            litellm.acompletion(
+            partial(
+                litellm.acompletion,
                 model=self._model,
                 messages=[dict(message) for message in messages],
                 timeout=max(timeout_seconds, 0.001),
@@ -217,14 +220,16 @@ class _Loop:
     """One event loop for all calls, in a thread of its own.
 
     A request there can be broken off, which closes its connection, whereas one in a thread runs to its end.
-    litellm keeps its connections by event loop; a loop per call would leave them behind.
+    litellm keeps its clients by event loop and never closes them: the last call of several does.
     """
 
     def __init__(self) -> None:
         self._starting = threading.Lock()
         self._running: tuple[threading.Thread, asyncio.AbstractEventLoop] | None = None
+        self._calls = 0
+        self._closing: set[asyncio.Task[None]] = set()
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+    def run(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
         """Start work; the future's `cancel` breaks it off."""
         with self._starting:
             # A fork leaves the thread behind.
@@ -232,8 +237,36 @@ class _Loop:
                 loop = asyncio.new_event_loop()
                 thread = threading.Thread(target=loop.run_forever, name="chat-models", daemon=True)
                 thread.start()
-                self._running = thread, loop
-        return asyncio.run_coroutine_threadsafe(work, self._running[1])
+                self._running, self._calls = (thread, loop), 0
+        return asyncio.run_coroutine_threadsafe(self._call(work), self._running[1])
+
+    async def _call(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        self._calls += 1
+        try:
+            return await work()
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                # In a task of its own: no answer waits for it.
+                task = asyncio.create_task(_close(_taken_clients()))
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+
+
+def _taken_clients() -> list[Any]:
+    """The clients that litellm kept for the running loop, whose number ends their keys.
+
+    Source: litellm 1.106, caching/llm_caching_handler.py
+    """
+    cache = _litellm().in_memory_llm_clients_cache
+    ours = f"-{id(asyncio.get_running_loop())}"
+    return [cache.cache_dict.pop(key) for key in list(cache.cache_dict) if key.endswith(ours)]
+
+
+async def _close(clients: list[Any]) -> None:
+    for client in clients:
+        with suppress(Exception):  # one that cannot be closed keeps none of the others open
+            await client.close()
 
 
 _LOOP = _Loop()

@@ -459,6 +459,15 @@ def test_the_key_goes_to_the_address_and_nowhere_else(play: Play) -> None:
     assert asked.path == "/v1/embeddings"
 
 
+@needs_litellm
+def test_many_questions_are_asked_on_one_connection(play: Play) -> None:
+    played = play()
+    for number in range(20):
+        played.embedder.embed_query(f"question {number}, 问题")
+    assert len(played.server.requests) == 20
+    assert len({asked.client_port for asked in played.server.requests}) == 1
+
+
 def test_another_address_is_another_model() -> None:
     here = LiteLLMEmbedder("openai/any", api_base="http://here/v1")
     assert here.fingerprint == LiteLLMEmbedder("openai/any", api_base="http://here/v1/", api_key="x").fingerprint

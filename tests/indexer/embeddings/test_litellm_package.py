@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from indexer.embeddings.litellm_package import ToldFailure, seconds_until, told_failure
+from indexer.embeddings.litellm_package import ToldFailure, even_timeout, seconds_until, told_failure
 
 
 class Answered(Exception):
@@ -44,3 +44,10 @@ def test_the_status_is_the_providers_own_and_the_wait_that_of_whoever_tells_it()
 )
 def test_no_answer_has_no_status(error: Exception) -> None:
     assert told_failure(error) == ToldFailure(text="Connection reset", status=None, wait_seconds=None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "even"), [(9.98, 10), (10, 10), (0.31, 0.4), (0.3, 0.3), (31, 40), (299.9, 300), (0.001, 0.001)]
+)
+def test_a_timeout_is_rounded_up_to_one_digit(seconds: float, even: float) -> None:
+    assert even_timeout(seconds) == pytest.approx(even)

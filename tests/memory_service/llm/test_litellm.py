@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import socket
@@ -122,6 +123,25 @@ def test_what_the_caller_has_to_judge_is_reported(play: Play) -> None:
     assert (cut.text, cut.finish_reason) == ("Cut sho", "length")
     assert (call.text, call.finish_reason, call.tool_calls_present) == ("", "tool_calls", True)
     assert played.tries == 3
+
+
+@needs_litellm
+@pytest.mark.parametrize("step", ["Yes.", BUSY])
+def test_calls_leave_no_connection(play: Play, step: Step) -> None:
+    played = play(*[step] * 5)
+    for number in range(5):
+        with contextlib.suppress(UpstreamFailed):
+            played.model.complete(MESSAGES, timeout_seconds=30 - number / 100)
+    assert played.tries == 5
+    patience = time.monotonic() + 5
+    while (left := connections_at_the_server()) and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert not left
+
+
+def connections_at_the_server() -> int:
+    """A server on a loopback port has a thread for each."""
+    return sum("process_request_thread" in thread.name for thread in threading.enumerate())
 
 
 # --- failures ---
