@@ -14,6 +14,7 @@ from indexer.types import Hit
 from memory_service.block import block_text
 from memory_service.packing import Offer, pack
 from memory_service.schemas import Order
+from memory_service.text.secrets import redacted
 from memory_service.tokens import count_tokens
 
 # A receipt explains the near misses; the two-hundredth is not one.
@@ -117,12 +118,17 @@ def _offer(hit: Hit, order: Order) -> Offer:
         ordinal=hit.ordinal,
         start_line=hit.passage.start_line,
         end_line=hit.passage.end_line,
-        text=block_text(hit.passage.text),
+        text=block_text(_fit_to_send(hit)),
         score=hit.score,
         # A memory file has its day in its name, the log of a session has not.
         day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
         goes_first=order == "memory_first" and hit.source != "sessions",
     )
+
+
+def _fit_to_send(hit: Hit) -> str:
+    """The words of a passage without secrets that were merely said; what is in a memory file shall be known."""
+    return redacted(hit.passage.text) if hit.source == "sessions" else hit.passage.text
 
 
 def _item(hit: Hit, offer: Offer, reason: str = "") -> ReceiptItem:

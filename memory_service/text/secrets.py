@@ -44,6 +44,12 @@ _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "/": "/"}
 _FIELD = re.compile(r"\"\s{0,8}:\s{0,8}\Z")
 _PUBLIC_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}(?:CERTIFICATE|PUBLIC KEY|MESSAGE|SIGNATURE)[A-Z ]{0,20}-----")
 _BLOCK_END = re.compile(r"-----END [A-Z0-9 ]{0,60}-----")
+_UNHINTED = tuple(kind for kind in KINDS if kind.near is not None)
+# The places of kinds in the table, by each hint.
+_HINTED = {
+    word: tuple(at for at, kind in enumerate(KINDS) if kind.near is None and word in map(str.lstrip, kind.hints))
+    for word in {hint.lstrip(): None for kind in KINDS for hint in kind.hints}
+}
 _CHANCE = frozenset({"AWS secret access key", "random token", "secret in base64"})
 _ANNOUNCED = re.compile(
     rf"(?:{NAMES.pattern})[^\n.。]{{0,40}}(?:[:：]|below|following|here it is|如下|是)\s{{0,4}}[.。]?\s{{0,4}}\Z",
@@ -100,7 +106,7 @@ def find_secrets(text: str) -> Iterator[Secret]:
     plain = _Plain(text)
     places = _Places(plain.text)
     public = [*_public_blocks(plain.text)] if "-----begin" in places.lowered else []
-    for kind in KINDS:
+    for kind in _near(places.lowered):
         for start, end in _spans(kind, places):
             hidden = public if kind.name in _CHANCE else ()
             if not any(first <= start < last for first, last in hidden):
@@ -108,6 +114,12 @@ def find_secrets(text: str) -> Iterator[Secret]:
                 # What is redacted already is secret no more.
                 if REDACTED not in text[first:last]:
                     yield Secret(kind=kind.name, start=first, end=last)
+
+
+def _near(lowered: str) -> Iterable[Kind]:
+    """The kinds that a text in lower case may have: most texts hold no hint, and there are many hints."""
+    present = {at: None for word, places in _HINTED.items() if word in lowered for at in places}
+    return (*_UNHINTED, *(KINDS[at] for at in present))
 
 
 def _spans(kind: Kind, places: _Places) -> Iterator[tuple[int, int]]:

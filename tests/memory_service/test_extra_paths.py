@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -222,8 +223,8 @@ def test_a_folder_that_cannot_be_one_says_why_and_what_to_do_and_not_where_it_li
     for folder, (what, remedy) in told.items():
         with serving(opened(home, extra_paths=[f"n={folder}"])) as server:
             begun = server.http.post("/v1/workspaces/default/reindex", json={}).json()["operation_id"]
-            while (done := server.http.get(f"/v1/workspaces/default/operations/{begun}").json())["state"] == "running":
-                pass
+            while (done := server.http.get(f"/v1/workspaces/default/operations/{begun}").json())["report"] is None:
+                time.sleep(0.01)
             status = server.http.get("/v1/workspaces/default/status").json()
             assert (
                 done["report"]["failed"]
