@@ -129,18 +129,19 @@ def test_what_the_caller_has_to_judge_is_reported(play: Play) -> None:
 @pytest.mark.parametrize("step", ["Yes.", BUSY])
 def test_calls_leave_no_connection(play: Play, step: Step) -> None:
     played = play(*[step] * 5)
+    before = connections_at_servers()
     for number in range(5):
         with contextlib.suppress(UpstreamFailed):
             played.model.complete(MESSAGES, timeout_seconds=30 - number / 100)
     assert played.tries == 5
     patience = time.monotonic() + 5
-    while (left := connections_at_the_server()) and time.monotonic() < patience:
+    while (left := connections_at_servers()) > before and time.monotonic() < patience:
         time.sleep(0.01)
-    assert not left
+    assert left <= before
 
 
-def connections_at_the_server() -> int:
-    """A server on a loopback port has a thread for each."""
+def connections_at_servers() -> int:
+    """Those on loopback ports have a thread for each; tests before this one may have left some."""
     return sum("process_request_thread" in thread.name for thread in threading.enumerate())
 
 
