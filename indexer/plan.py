@@ -84,20 +84,21 @@ def plan_sync(
     )
 
 
-def compare(passages: Sequence[Passage], known: Sequence[KnownPassage]) -> PassageDiff:
+def compare(passages: Sequence[Passage], known: Sequence[KnownPassage], *, first: int = 0) -> PassageDiff:
     """Match the passages of a file with those that the index knows, by what they say, in order.
 
     Args:
         passages: What the file says now.
         known: What the index holds of it.
+        first: How many passages of the file come before both, and stay as they are.
     """
     if not known:
-        return PassageDiff(inserted=tuple(enumerate(passages)), moved=(), removed=())
+        return PassageDiff(inserted=tuple(enumerate(passages, first)), moved=(), removed=())
     waiting: dict[object, list[KnownPassage]] = defaultdict(list)
     for stored in reversed(known):
         waiting[_identity(stored.passage, stored.text_hash)].append(stored)
     inserted, moved, kept = [], [], set()
-    for ordinal, passage in enumerate(passages):
+    for ordinal, passage in enumerate(passages, first):
         same = waiting.get(_identity(passage, text_hash(passage.text)))
         if not same:
             inserted.append((ordinal, passage))

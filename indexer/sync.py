@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from indexer.documents.greetings import greeted_name
-from indexer.documents.logs import Logs
+from indexer.documents.logs import Growth, Logs
 from indexer.documents.splitter import Splitter
 from indexer.documents.transcripts import is_known_log
 from indexer.embeddings.base import Embedder
@@ -215,18 +215,19 @@ class Sync:
             return None
         if content.file.source == "sessions":
             return self._log_diff(content, before, stored_hash)
-        return self._compared(self._splitter.split(content.text, path), path, before)
+        grown = self._splitter.read(content.text, path, content_hash=content.content_hash, stored_hash=stored_hash)
+        return self._compared(grown, path, before)
 
     def _log_diff(self, content: Content, before: FileState | None, stored_hash: str) -> PassageDiff:
         path = content.file.path
         grown = self._logs.read(content.raw, path, content_hash=content.content_hash, stored_hash=stored_hash)
         if not grown.first:
-            return self._compared(grown.passages, path, before)
+            return self._compared(grown, path, before)
         return PassageDiff(inserted=tuple(enumerate(grown.passages, grown.first)), moved=(), removed=())
 
-    def _compared(self, passages: Sequence[Passage], path: str, before: FileState | None) -> PassageDiff:
-        known = self._store.known_passages(path) if before else []
-        return compare(passages, known)
+    def _compared(self, grown: Growth, path: str, before: FileState | None) -> PassageDiff:
+        known = self._store.known_passages(path, first=grown.first) if before else []
+        return compare(grown.passages, known, first=grown.first)
 
     def _note(self, state: FileState) -> None:
         """Keep the state of a file whose passages stay as they are, to be stored with others."""

@@ -97,9 +97,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.stores.bulk",
         "indexer.stores.tables",
     ),
-    ("indexer.documents.formats", "indexer.engine.segment"),
+    ("indexer.documents.formats", "indexer.documents.logs", "indexer.engine.segment"),
     (
-        "indexer.documents.logs",
         "indexer.documents.splitter",
         "indexer.engine.evidence",
         "indexer.engine.segments",

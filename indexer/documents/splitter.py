@@ -13,9 +13,11 @@ import datetime as dt
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from indexer.documents.formats import split_file
+from indexer.documents.logs import Growth
 from indexer.documents.markdown import SpokenPassages, labelled, read_section, read_speakers
 from indexer.files.sources import EXTRA_MARK
 from indexer.types import Passage
@@ -46,12 +48,39 @@ class _Known:
     file_date: dt.date | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Split:
+    """The passages of a file, and the hash of the content that they were made from."""
+
+    content_hash: str
+    passages: list[Passage]
+
+
 class Splitter:
     """Splits Markdown files, remembering those split lately. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._splits: OrderedDict[str, _Split] = OrderedDict()
         self._changing = threading.Lock()
+
+    def read(self, text: str, path: str, *, content_hash: str, stored_hash: str = "") -> Growth:
+        """Passages of a file from the first one on that an index holds otherwise, or not at all.
+
+        Args:
+            text: The whole file.
+            path: Path of the file.
+            content_hash: Hash of the file's content.
+            stored_hash: Content hash of the file that the index holds in full; empty if it holds none.
+        """
+        with self._changing:
+            before = self._splits.get(path)
+        passages = self.split(text, path)
+        self._remember_split(path, _Split(content_hash=content_hash, passages=passages))
+        first = 0
+        if before is not None and stored_hash == before.content_hash:
+            first = _common(before.passages, passages)
+        return Growth(first=first, passages=passages[first:])
 
     def split(self, text: str, path: str) -> list[Passage]:
         """The passages of a file; see `split_markdown`, or for one of an extra folder `split_file`."""
@@ -70,6 +99,20 @@ class Splitter:
                 self._known[path] = known
                 while len(self._known) > _FILES:
                     self._known.popitem(last=False)
+
+    def _remember_split(self, path: str, split: _Split) -> None:
+        with self._changing:
+            self._splits.pop(path, None)
+            self._splits[path] = split
+            while len(self._splits) > _FILES:
+                self._splits.popitem(last=False)
+
+
+def _common(before: Sequence[Passage], now: Sequence[Passage]) -> int:
+    """Number of passages at the beginning that are the same in both."""
+    # Most are one and the same object, which is cheaper to see than that two are equal.
+    pairs = enumerate(zip(before, now, strict=False))
+    return next((place for place, (a, b) in pairs if a is not b and a != b), min(len(before), len(now)))
 
 
 def _grown(known: _Known, text: str, path: str) -> SpokenPassages | None:
@@ -106,7 +149,7 @@ def _last_section(text: str, spoken: SpokenPassages) -> _Known | None:
     at = next((n for n in range(after, first.start_line - 1) if _HEADING.match(lines[n])), None)
     if at is None or lines[at].lstrip("#").strip().rstrip("#").rstrip() != first.heading[-1]:
         return None
-    before = "".join(f"{line}\n" for line in lines[:at])
+    before = "\n".join((*lines[:at], ""))
     # A comment that is still open there might end below, and take the heading with it.
     if before.rfind("<!--") > before.rfind("-->"):
         return None

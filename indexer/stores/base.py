@@ -282,8 +282,8 @@ class IndexStore(Protocol):
         """
         ...
 
-    def known_passages(self, path: str) -> list[KnownPassage]:
-        """The stored passages of a file, in reading order."""
+    def known_passages(self, path: str, *, first: int = 0) -> list[KnownPassage]:
+        """The stored passages of a file from a place on, in reading order; places count from 0."""
         ...
 
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:

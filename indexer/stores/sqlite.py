@@ -198,13 +198,13 @@ class SqliteStore:
             self._require(made_with)
             fill(self._database, vectors, self._next_revision())
 
-    def known_passages(self, path: str) -> list[KnownPassage]:
+    def known_passages(self, path: str, *, first: int = 0) -> list[KnownPassage]:
         """See `IndexStore`."""
         rows = self._database.rows(
             f"""SELECT p.key, p.ordinal, p.text_hash, {PASSAGE_COLUMNS}
                 FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
-                WHERE f.path = ? ORDER BY p.ordinal""",
-            (path,),
+                WHERE f.path = ? AND p.ordinal >= ? ORDER BY p.ordinal""",
+            (path, first),
         )
         return [
             KnownPassage(key=key, ordinal=ordinal, text_hash=text_hash, passage=passage_of(rest))

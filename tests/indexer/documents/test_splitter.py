@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from indexer.documents.markdown import split_markdown
 from indexer.documents.splitter import Splitter
+from indexer.types import Passage
 
 PATH = "memory/2026-11-20.md"
 ENTRY = "## 14:{n:02}\n<!-- memory id=m{n} origin=agent -->\n- Item number {n} of the day.\n"
@@ -48,6 +49,29 @@ def test_changes_behind_a_common_beginning_give_what_the_whole_gives(versions: l
     common = versions[0][0]
     for _, tail in versions:
         assert splitter.split(common + tail, PATH) == split_markdown(common + tail, path=PATH)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), min_size=2, max_size=6))
+@example([("# a\n## b\n", "- Mara: x\n", True), ("", "- Mara: x\n- Mara: y\n", True), ("", "- z\n", True)])
+def test_what_an_index_holds_and_what_is_read_anew_are_the_whole(versions: list[tuple[str, str, bool]]) -> None:
+    splitter, common = Splitter(), versions[0][0]
+    held, stored_hash = list[Passage](), ""
+    for number, (_, tail, is_stored) in enumerate(versions):
+        text, content_hash = common + tail, f"content {number}"
+        growth = splitter.read(text, PATH, content_hash=content_hash, stored_hash=stored_hash)
+        assert held[: growth.first] + growth.passages == split_markdown(text, path=PATH)
+        if is_stored:
+            held, stored_hash = split_markdown(text, path=PATH), content_hash
+
+
+def test_a_file_that_grew_at_its_end_is_compared_there_only() -> None:
+    splitter, text, before = Splitter(), "# 2026-11-20\n", ""
+    for n in range(30):
+        text += "\n" + ENTRY.format(n=n)
+        growth = splitter.read(text, PATH, content_hash=str(n), stored_hash=before)
+        assert (growth.first, len(growth.passages)) == (n, 1)
+        before = str(n)
 
 
 def test_files_do_not_mix() -> None:

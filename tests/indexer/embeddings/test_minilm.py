@@ -18,6 +18,7 @@ from indexer.embeddings import minilm
 from indexer.embeddings.base import Embedder
 from indexer.embeddings.minilm import MiniLM
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.types import Vectors
 
 FOLDER = Path(minilm.__file__).parent / "minilm_model"
 TEXTS = (
@@ -116,6 +117,22 @@ def test_order_is_that_of_the_texts(embedder: MiniLM) -> None:
     assert likeness.argmax(axis=1).tolist() == list(range(60))
 
 
+def test_few_texts_are_shared_out_among_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_two, sizes = MiniLM(threads=2), list[int]()
+    engine, run = by_two._loaded(), minilm._Engine.vectors
+
+    def vectors(self: minilm._Engine, batch: Sequence[Sequence[int]]) -> Vectors:
+        sizes.append(len(batch))
+        return run(self, batch)
+
+    monkeypatch.setattr(minilm._Engine, "vectors", vectors)
+    for count, shares in ((1, [1]), (2, [1, 1]), (5, [2, 3]), (8, [4, 4])):
+        sizes.clear()
+        found = by_two.embed_documents(["one and the same text"] * count)
+        assert sorted(sizes) == shares
+        assert (found @ engine.vectors([engine.token_ids("one and the same text")]).T) == pytest.approx(1.0, abs=1e-4)
+
+
 def test_runs_hold_every_place_once_and_keep_the_budget() -> None:
     lengths = [256, 3, 90, 3, 128, 128, 2, 255, 40]
     runs = list(minilm._runs(lengths))
@@ -146,9 +163,9 @@ def test_threads_load_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[Path] = []
     load = minilm._load
 
-    def counted(folder: Path, threads: int) -> Any:
+    def counted(folder: Path) -> Any:
         loads.append(folder)
-        return load(folder, threads)
+        return load(folder)
 
     monkeypatch.setattr(minilm, "_load", counted)
     fresh = MiniLM(threads=1)

@@ -278,6 +278,13 @@ def test_a_corpus_brought_up_to_date_is_the_one_made_anew(store: IndexStore) -> 
         assert (corpus.revision, corpus.generation) == (anew.revision, anew.generation)
 
 
+def test_the_passages_of_a_file_can_be_had_from_a_place_on(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["one", "two", "three"])
+    put(store, "memory/b.md", ["four"])
+    for first, texts in ((0, ["one", "two", "three"]), (2, ["three"]), (3, [])):
+        assert [known.passage.text for known in store.known_passages("memory/a.md", first=first)] == texts
+
+
 def test_a_write_is_refused_when_the_file_changed_meanwhile(store: IndexStore, open_store: Open) -> None:
     first = put(store, "memory/a.md", ["one"]).revision
     assert put(open_store(), "memory/a.md", ["two"]).refused == ("memory/a.md",), "it is known already"
