@@ -84,9 +84,13 @@ def build_context(
     created_at: dt.datetime,
     degraded: tuple[str, ...] = (),
     order: Order = "score",
+    heard: str = "",
 ) -> Context:
-    """Pack hits, in the order that they shall have, into a block of at most `budget_tokens`."""
-    offers = [_offer(hit, order) for hit in hits]
+    """Pack hits, in the order that they shall have, into a block of at most `budget_tokens`.
+
+    The words of sessions have no secrets in it, but for those of the log `heard`, whose prompt it is for.
+    """
+    offers = [_offer(hit, order, heard) for hit in hits]
     packed = pack(offers, budget_tokens)
     chosen = frozenset(packed.chosen)
     left = [i for i in range(len(offers)) if i not in chosen]
@@ -112,23 +116,19 @@ def _fields(value: Receipt | ReceiptItem) -> dict[str, object]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-def _offer(hit: Hit, order: Order) -> Offer:
+def _offer(hit: Hit, order: Order, heard: str) -> Offer:
+    is_others = hit.source == "sessions" and hit.path != heard
     return Offer(
         path=hit.path,
         ordinal=hit.ordinal,
         start_line=hit.passage.start_line,
         end_line=hit.passage.end_line,
-        text=block_text(_fit_to_send(hit)),
+        text=block_text(redacted(hit.passage.text) if is_others else hit.passage.text),
         score=hit.score,
         # A memory file has its day in its name, the log of a session has not.
         day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
         goes_first=order == "memory_first" and hit.source != "sessions",
     )
-
-
-def _fit_to_send(hit: Hit) -> str:
-    """The words of a passage without secrets that were merely said; what is in a memory file shall be known."""
-    return redacted(hit.passage.text) if hit.source == "sessions" else hit.passage.text
 
 
 def _item(hit: Hit, offer: Offer, reason: str = "") -> ReceiptItem:

@@ -111,8 +111,6 @@ class LongTermMemory:
         self.index = index
         self.erasures = Erasures(index.root)
         self._refresher = Refresher(index)
-        # Rounds of their own: a memory does not wait until what was said beside it is embedded.
-        self._session_refresher = Refresher(index)
         self._looking = threading.Lock()
         self._look_again = 0.0
         self._behind: tuple[str, ...] = ()
@@ -210,13 +208,21 @@ class LongTermMemory:
         """Take note that a session's log has grown; it is indexed in the background, a moment later."""
         self._sessions.note(session_path(session_id))
 
-    def session_ready(self, session_id: str, *, edition: int, upto_seq: int) -> list[str]:
-        """Make sure that the messages of an edition of a session are searchable up to a number; gives why not."""
+    def session_ready(self, session_id: str, *, edition: int, upto_seq: int) -> list[str] | None:
+        """Make sure that the messages of an edition of a session are searchable up to a number.
+
+        Returns:
+            Why they are not; None if it takes longer than a search waits, which goes on in the background.
+        """
         path = session_path(session_id)
         known, ready = self._ready.get(path, (0, 0))
         if known == edition and ready >= upto_seq:
             return []
-        outcome = self._session_refresher.refresh([path])
+        # A memory that is written beside it has rounds of its own, and does not wait until this is embedded.
+        self._sessions.note(path)
+        outcome = self._sessions.hurry(_PATIENCE_SECONDS)
+        if outcome is None:
+            return None
         if not outcome:
             self._ready[path] = edition, upto_seq
             while len(self._ready) > _KEPT_SESSIONS:

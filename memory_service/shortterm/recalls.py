@@ -89,11 +89,15 @@ class Recalls:
     ) -> Recalled:
         """A block of what is not in view, of at most so many tokens, with its stored receipt."""
         degraded = list[str]()
+        in_view = look.session_id
         path, shown = f"sessions/{look.session_id}.jsonl", look.view().first_seq
         if shown > 1:
-            degraded += self._bench.longterm.session_ready(
+            unready = self._bench.longterm.session_ready(
                 look.session_id, edition=look.state.edition, upto_seq=shown - 1
             )
+            degraded += unready or []
+            # What the index does not have yet is looked for by its words, as that of other sessions is.
+            in_view = in_view if unready is not None else ""
         kept = SearchFilter(sources=sources, without=(LineRange(path=path, start_line=shown, end_line=_EVERYTHING),))
         try:
             found = self._bench.longterm.search(
@@ -102,7 +106,7 @@ class Recalls:
                 kept=kept,
                 snippets=False,
                 order=order,
-                in_view=look.session_id,
+                in_view=in_view,
             )
         except MemoryServiceError as error:
             return Recalled(degraded=(*degraded, f"recall: {error}"))
@@ -115,6 +119,7 @@ class Recalls:
             created_at=at,
             degraded=found.degraded,
             order=order,
+            heard=path,
         )
         try:
             with look.session.held(look.state):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from indexer import Embedder
 from indexer.testing import HashEmbedder
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
 from memory_service.llm.base import ChatModel
@@ -26,10 +27,18 @@ Wire = dict[str, Any]
 class Room:
     """A service, its sessions, and the session that tests talk in."""
 
-    def __init__(self, home: Path, *, model: ChatModel | None = None, models: Models | None = None, **given: object):
+    def __init__(
+        self,
+        home: Path,
+        *,
+        model: ChatModel | None = None,
+        models: Models | None = None,
+        embedder: Embedder | None = None,
+        **given: object,
+    ):
         self.home = home
         made = models or Models(summaries=model, memories=model)
-        self.service = MemoryService(settings(home, **given), embedder=HashEmbedder(), models=made)
+        self.service = MemoryService(settings(home, **given), embedder=embedder or HashEmbedder(), models=made)
         self.sessions: ShortTermMemory = self.service.sessions(W, make=True)
 
     def __enter__(self) -> Room:

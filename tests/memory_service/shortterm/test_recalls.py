@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from indexer.testing import HashEmbedder
+from indexer.types import Vectors
 from memory_service.memories import NewMemory
 from memory_service.messages import text_of
 from memory_service.shortterm.recalls import Recalled
@@ -124,3 +128,33 @@ def test_memories_stand_before_the_turn_they_are_for(room: Room) -> None:
     messages = room.context(recall="always").prompt.messages
     at = next(place for place, message in enumerate(messages) if "7443" in text_of(message))
     assert text_of(messages[at + 1]) == "What is the vault code?"
+
+
+class Stopped(HashEmbedder):
+    """Embeds nothing in the background until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = threading.Event()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        if threading.current_thread().name == "index-sessions":
+            assert self.may.wait(60)
+        return super().embed_documents(texts)
+
+
+def test_a_prompt_does_not_wait_until_a_long_session_is_embedded(tmp_path: Path) -> None:
+    model = Stopped()
+    with Room(tmp_path, embedder=model) as room:
+        room.say(user("The kettle is behind 枇杷树."), says("ok"))
+        room.talk(40, 100)
+        room.compact(force=True)
+        found = recalled(room, "Where is the kettle?")
+        assert found.context is not None
+        assert "枇杷树" in found.context.block, "it is found by its words"
+        assert [told for told in found.degraded if "found by its words alone" in told]
+        model.may.set()
+        for _ in range(200):
+            if not (found := recalled(room, "Where is the kettle?")).degraded:
+                break
+        assert found.degraded == () and found.context is not None and "枇杷树" in found.context.block
