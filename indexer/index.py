@@ -374,6 +374,17 @@ class Index:
         with self._store.reading():
             return tuple(known for path in paths for known in self._store.known_passages(path))
 
+    def last_passage(self, path: str) -> KnownPassage | None:
+        """The last passage that the index holds of a file; None if it holds none.
+
+        Raises:
+            StoreError: The index cannot be read.
+        """
+        if self.is_missing:
+            return None
+        with self._store.reading():
+            return self._store.last_passage(path)
+
     def erased(self, before: Collection[KnownPassage], paths: Collection[str]) -> ErasedPassages:
         """Look everywhere in the index for passages that some files held before, and hold no more.
 

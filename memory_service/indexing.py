@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from indexer import Index, IndexerError
 
@@ -17,7 +18,33 @@ _log = logging.getLogger("memory_service.indexing")
 
 # A session that is being talked in is indexed at most so often, unless a search asks for it.
 _SETTLE_SECONDS = 1.0
+# Of several who search at once none is for so long again the one who has it indexed.
+_CROWD_SECONDS = 1.0
 _DEFECT = "index: it met a defect. See the log, then run `memory-service reindex`."
+
+
+class Crowd:
+    """Tells who is alone at something from those who do it at the same time as others, or did until a moment ago."""
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._present = 0
+        self._crowded_until = 0.0
+
+    @contextmanager
+    def joined(self) -> Iterator[bool]:
+        """Take part; gives whether nobody else does."""
+        with self._changing:
+            self._present += 1
+            now = time.monotonic()
+            if self._present > 1:
+                self._crowded_until = now + _CROWD_SECONDS
+            alone = now >= self._crowded_until
+        try:
+            yield alone
+        finally:
+            with self._changing:
+                self._present -= 1
 
 
 class Refresher:
@@ -134,6 +161,11 @@ class Later:
         """The paths that wait, or are being worked on."""
         with self._turn:
             return frozenset(self._waiting | self._at_work)
+
+    @property
+    def rounds(self) -> int:
+        """How many times work has ended."""
+        return self._ended
 
     @property
     def is_closed(self) -> bool:

@@ -1,16 +1,17 @@
 """What was just said in sessions, ranked by its words (rank-bm25) as long as the index does not have it.
 
-Invariants: of a log only the end is read, and of many logs only the newest, so that no search waits for it; what the
-index has already, or a filter leaves out, is not found.
+Invariants: of a log only what lies behind the index's last passage of it is ranked, or its end where that is another
+than it was; of many logs only the newest are looked at, so that no search waits for it; what the index has already, or
+a filter leaves out, is not found.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from itertools import zip_longest
+from dataclasses import dataclass, replace
+from itertools import count, zip_longest
 from pathlib import Path
 
 from indexer import Hit, Passage, SearchFilter
@@ -18,48 +19,112 @@ from indexer.documents.openclaw import is_openclaw
 from indexer.documents.transcripts import split_transcript
 from indexer.stores.base import KnownPassage
 from memory_service.files import opened
-from memory_service.messages import numbered
-from memory_service.sessions.lexical import LiveSearch
+from memory_service.messages import Numbered, numbered
+from memory_service.sessions.lexical import LiveHit, LiveSearch
 
 # A megabyte is ranked within .2 s.
 _LOGS = 16
 _END_BYTES = 64 * 1024
 
 
-def newest_logs(root: Path, paths: Collection[str], kept: SearchFilter) -> list[str]:
-    """Of some logs those that are looked at: the ones last written that a filter leaves, the newest last."""
-    changed = dict[str, float]()
-    for path in paths:
-        if path.startswith(kept.path_prefix):
-            with suppress(OSError):
-                changed[path] = (root / path).stat().st_mtime
-    return sorted(changed, key=lambda path: changed[path])[-_LOGS:]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """A passage that waits, its place in its log, and the message that it is ranked as."""
+
+    path: str
+    ordinal: int
+    passage: Passage
+    message: Numbered
 
 
-def just_said(
-    root: Path, logs: Sequence[str], known: Collection[KnownPassage], query: str, *, limit: int, kept: SearchFilter
-) -> list[Hit]:
-    """The messages at the end of some logs that have words of a query and are not in the index, best first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Log:
+    """What waits of a log, as long as neither it nor the index of it changes."""
+
+    seen: tuple[int, ...]
+    said: tuple[_Said, ...]
+
+
+class JustSaid:
+    """The messages at the end of logs that an index does not have yet, ready to be searched.
 
     Args:
         root: The folder of the workspace.
-        logs: Their paths in it.
-        known: What the index has of them.
-        query: What to look for.
-        limit: The most hits.
-        kept: Which messages may be found.
+        last: The last passage that the index has of a log, by its path.
+        known: All that it has of one; asked where a log does not go on behind that passage.
     """
-    told = {(each.passage.start_line, each.passage.text) for each in known}
-    behind = 1 + max((each.ordinal for each in known), default=-1)
-    waiting = [
-        (path, behind + place, passage)
-        for path in logs
-        for place, passage in enumerate(_passages(root / path))
-        if (passage.start_line, passage.text) not in told and _is_kept(path, passage, kept)
-    ]
-    messages = [numbered({"role": "user", "content": each.text}, at) for at, (*_, each) in enumerate(waiting)]
-    found = LiveSearch.of(messages, upto=len(messages)).search(query, limit=limit)
-    return [_hit(*waiting[live.seq], snippet=live.text, score=live.score) for live in found]
+
+    def __init__(
+        self,
+        root: Path,
+        last: Callable[[str], KnownPassage | None],
+        known: Callable[[str], Collection[KnownPassage]],
+    ) -> None:
+        self._root = root
+        self._last = last
+        self._known = known
+        self._numbers = count(1)
+        self._logs: dict[str, _Log] = {}
+        self._live: LiveSearch | None = None
+
+    def search(self, paths: Collection[str], query: str, *, limit: int, kept: SearchFilter, rounds: int) -> list[Hit]:
+        """Those that have words of a query, best first.
+
+        Args:
+            paths: The logs; those last written are looked at.
+            query: What to look for.
+            limit: The most hits.
+            kept: Which messages may be found.
+            rounds: How often logs have been indexed so far.
+        """
+        logs = {path: self._log(path, (rounds, *stamp)) for path, stamp in self._newest(paths, kept)}
+        self._logs = logs
+        waiting = {
+            said.message.seq: said
+            for path, log in logs.items()
+            for said in log.said
+            if _is_kept(path, said.passage, kept)
+        }
+        messages = [said.message for said in waiting.values()]
+        self._live = live = LiveSearch.of(messages, upto=max(waiting, default=0), before=self._live)
+        return [_hit(waiting[found.seq], found) for found in live.search(query, limit=limit)]
+
+    def _newest(self, paths: Collection[str], kept: SearchFilter) -> list[tuple[str, tuple[int, ...]]]:
+        """Of some logs those last written that a filter leaves, the newest last, and by what a change shows."""
+        stamps = dict[str, tuple[int, ...]]()
+        for path in paths:
+            if path.startswith(kept.path_prefix):
+                with suppress(OSError):
+                    stat = (self._root / path).stat()
+                    stamps[path] = stat.st_mtime_ns, stat.st_size, stat.st_ino
+        return sorted(stamps.items(), key=lambda item: item[1])[-_LOGS:]
+
+    def _log(self, path: str, seen: tuple[int, ...]) -> _Log:
+        before = self._logs.get(path)
+        if before is not None and before.seen == seen:
+            return before
+        said = tuple(
+            _Said(
+                path=path,
+                ordinal=ordinal,
+                passage=passage,
+                message=numbered({"role": "user", "content": passage.text}, next(self._numbers)),
+            )
+            for ordinal, passage in self._waiting(path)
+        )
+        return _Log(seen=seen, said=said)
+
+    def _waiting(self, path: str) -> Iterator[tuple[int, Passage]]:
+        """The passages at the end of a log that the index does not have, as it will hold them, and their places."""
+        last = self._last(path)
+        raw, is_whole = _end(self._root / path)
+        behind = _behind(raw, last) if last else None
+        if behind is None:
+            told = {(each.passage.start_line, each.passage.text) for each in (self._known(path) if last else ())}
+            # Lines of OpenClaw's are numbered by their place, which the end alone does not tell.
+            read = split_transcript(raw) if is_whole or not is_openclaw(raw) else []
+            behind = [each for each in read if (each.start_line, each.text) not in told]
+        return enumerate(behind, last.ordinal + 1 if last else 0)
 
 
 def beside(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
@@ -81,30 +146,43 @@ def beside(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tuple[Hit, .
     return tuple(merged[:limit])
 
 
-def _hit(path: str, ordinal: int, passage: Passage, *, snippet: str, score: float) -> Hit:
+def _hit(said: _Said, found: LiveHit) -> Hit:
     return Hit(
-        path=path,
+        path=said.path,
         source="sessions",
-        passage=passage,
-        ordinal=ordinal,
-        snippet=snippet,
-        score=score,
-        text_score=score,
+        passage=said.passage,
+        ordinal=said.ordinal,
+        snippet=found.text,
+        score=found.score,
+        text_score=found.score,
         vector_score=None,
     )
 
 
-def _passages(log: Path) -> Iterator[Passage]:
-    """Those at the end of a log, as the index will hold them."""
+def _end(log: Path) -> tuple[bytes, bool]:
+    """The last lines of a log, and whether they are all of it; nothing of one that cannot be read."""
     with suppress(OSError), opened(log) as descriptor:
         start = max(0, os.fstat(descriptor).st_size - _END_BYTES)
         os.lseek(descriptor, start, os.SEEK_SET)
         raw = os.read(descriptor, _END_BYTES)
-        if start:
-            raw = raw[raw.find(b"\n") + 1 :]
-        # Its messages are numbered by their lines, which the end alone does not tell.
-        if not (start and is_openclaw(raw)):
-            yield from split_transcript(raw)
+        return (raw[raw.find(b"\n") + 1 :], False) if start else (raw, True)
+    return b"", True
+
+
+def _behind(raw: bytes, last: KnownPassage) -> list[Passage] | None:
+    """The passages behind one, which is read once more: None if it is not there, or says something else now."""
+    line = b'{"seq":%d,' % last.passage.start_line
+    at = 0 if raw.startswith(line) else raw.rfind(b"\n" + line) + 1
+    if not at and not raw.startswith(line):
+        return None
+    read = split_transcript(raw[at:])
+    same = [place for place, each in enumerate(read) if _is_same(each, last.passage)]
+    return read[same[-1] + 1 :] if same else None
+
+
+def _is_same(a: Passage, b: Passage) -> bool:
+    """Whether a passage is still what it was; its day may depend on lines before it that are not read again."""
+    return (a.start_line, a.text, a.date) == (b.start_line, b.text, b.date)
 
 
 def _is_kept(path: str, passage: Passage, kept: SearchFilter) -> bool:

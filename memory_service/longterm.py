@@ -33,8 +33,8 @@ from indexer.stores.base import KnownPassage
 from indexer.types import ErasedPassages
 from memory_service.erasures import Erasures
 from memory_service.errors import InvalidRequest
-from memory_service.indexing import Later, Refresher
-from memory_service.just_said import beside, just_said, newest_logs
+from memory_service.indexing import Crowd, Later, Refresher
+from memory_service.just_said import JustSaid, beside
 from memory_service.memories import AppendedMemory, ForgottenMemory, MemoryFiles, NewMemory
 from memory_service.schemas import Order
 from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
@@ -116,6 +116,8 @@ class LongTermMemory:
         self._behind: tuple[str, ...] = ()
         self._was_filled = False
         self._sessions = Later(self._index_sessions)
+        self._just_said = JustSaid(index.root, self._last_held, lambda path: self._held([path]) or ())
+        self._searching = Crowd()
         self._large = Later(self._index_large)
         self._vectors = Later(lambda _: "; ".join(self._heal(None)))
         self._healing = threading.Lock()
@@ -280,17 +282,24 @@ class LongTermMemory:
             # Stable: within its kind, the better one stays before the other.
             hits = sorted(found.hits, key=lambda hit: hit.source == "sessions")
             return replace(found, hits=tuple(hits[:limit]))
-        behind = (*self._look(), *self._heard(kept, in_view))
-        # Before the index is asked: what is indexed meanwhile is found by one of both.
-        said = self._just_said(query, limit, kept, in_view) if _BEING_SAID in behind and mode != "vector" else None
-        found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
-        self._was_filled = self._was_filled or bool(found.hits)
-        if not found.hits and self._was_filled and self.index.is_missing:
-            # Deleted since the last look: an empty answer would be a wrong one.
-            self._look_again = 0.0
-            behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
-            behind = (*behind, *self._heard(kept, in_view))
+        with self._searching.joined() as alone:
+            # By its words alone it could not be found by vectors.
+            waits = alone or mode == "vector"
+            behind = (*self._look(), *self._heard(kept, in_view, waits=waits))
+            # Before the index is asked: what is indexed meanwhile is found by one of both.
+            said = None
+            if _BEING_SAID in behind and mode != "vector":
+                waiting = self._sessions.undone - ({session_path(in_view)} if in_view else set())
+                rounds = self._sessions.rounds
+                said = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
             found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
+            self._was_filled = self._was_filled or bool(found.hits)
+            if not found.hits and self._was_filled and self.index.is_missing:
+                # Deleted since the last look: an empty answer would be a wrong one.
+                self._look_again = 0.0
+                behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
+                behind = (*behind, *self._heard(kept, in_view, waits=waits))
+                found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
         if said is not None:
             found = replace(found, hits=beside(found.hits, said, limit))
             behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
@@ -403,20 +412,25 @@ class LongTermMemory:
             self._look_again = 0.0
         return "; ".join((*unread, *report.degraded))
 
-    def _heard(self, kept: SearchFilter, in_view: str) -> tuple[str, ...]:
-        """Have what was just said indexed, if that takes no time; else say that it waits."""
+    def _heard(self, kept: SearchFilter, in_view: str, *, waits: bool) -> tuple[str, ...]:
+        """Have what was just said indexed, if one may wait for it and that takes no time; else say that it waits."""
         if kept.sources and "sessions" not in kept.sources:
             return ()
-        outcome = self._sessions.hurry(_PATIENCE_SECONDS, but=session_path(in_view) if in_view else "")
+        but = session_path(in_view) if in_view else ""
+        if not waits:
+            # Several search at once: a round for each would have all of them wait, and the index change under them.
+            return (_BEING_SAID,) if self._sessions.undone - {but} else ()
+        outcome = self._sessions.hurry(_PATIENCE_SECONDS, but=but)
         if outcome is None:
             return (_BEING_SAID,)
         return (outcome,) if outcome else ()
 
-    def _just_said(self, query: str, limit: int, kept: SearchFilter, in_view: str) -> list[Hit]:
-        """What still waits to be indexed, by its words."""
-        paths = self._sessions.undone - ({session_path(in_view)} if in_view else set())
-        logs = newest_logs(self.index.root, paths, kept)
-        return just_said(self.index.root, logs, self._held(logs) or (), query, limit=limit, kept=kept)
+    def _last_held(self, path: str) -> KnownPassage | None:
+        try:
+            return self.index.last_passage(path)
+        except IndexerError:
+            # The search says why it cannot be read.
+            return None
 
     def _heal(self, most: int | None, cancelled: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
         """Embed what was stored without a vector, if the model answers now; why some passages are still without."""

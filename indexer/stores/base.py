@@ -286,6 +286,10 @@ class IndexStore(Protocol):
         """The stored passages of a file from a place on, in reading order; places count from 0."""
         ...
 
+    def last_passage(self, path: str) -> KnownPassage | None:
+        """The last of the stored passages of a file, in reading order; None if there is none."""
+        ...
+
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """Vectors (float32, little-endian) already stored for these texts, in whatever file."""
         ...

@@ -200,11 +200,17 @@ class SqliteStore:
 
     def known_passages(self, path: str, *, first: int = 0) -> list[KnownPassage]:
         """See `IndexStore`."""
+        return self._known("f.path = ? AND p.ordinal >= ? ORDER BY p.ordinal", (path, first))
+
+    def last_passage(self, path: str) -> KnownPassage | None:
+        """See `IndexStore`."""
+        return next(iter(self._known("f.path = ? ORDER BY p.ordinal DESC LIMIT 1", (path,))), None)
+
+    def _known(self, which: str, bindings: tuple[str | int, ...]) -> list[KnownPassage]:
         rows = self._database.rows(
             f"""SELECT p.key, p.ordinal, p.text_hash, {PASSAGE_COLUMNS}
-                FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
-                WHERE f.path = ? AND p.ordinal >= ? ORDER BY p.ordinal""",
-            (path, first),
+                FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label) WHERE {which}""",
+            bindings,
         )
         return [
             KnownPassage(key=key, ordinal=ordinal, text_hash=text_hash, passage=passage_of(rest))

@@ -89,6 +89,8 @@ class LiveSearch:
             before: An earlier search of the same session.
         """
         listed = tuple(each for each in messages if each.seq <= upto)
+        if before is not None and (before.upto, before._messages) == (upto, listed):
+            return before
         known = {id(each.message): read for each, read in before._known()} if before else {}
         return cls(listed, tuple(known.get(id(each.message)) or _read(each.message) for each in listed), upto=upto)
 

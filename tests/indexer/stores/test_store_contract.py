@@ -283,6 +283,8 @@ def test_the_passages_of_a_file_can_be_had_from_a_place_on(store: IndexStore) ->
     put(store, "memory/b.md", ["four"])
     for first, texts in ((0, ["one", "two", "three"]), (2, ["three"]), (3, [])):
         assert [known.passage.text for known in store.known_passages("memory/a.md", first=first)] == texts
+    assert store.last_passage("memory/a.md") == store.known_passages("memory/a.md")[-1]
+    assert store.last_passage("memory/c.md") is None
 
 
 def test_a_write_is_refused_when_the_file_changed_meanwhile(store: IndexStore, open_store: Open) -> None:

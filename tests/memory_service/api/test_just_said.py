@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from memory_service import longterm
+from memory_service import indexing, longterm
 from memory_service.service import MemoryService
 from tests.serving import RunningServer, W, serving, settings
 
@@ -49,8 +51,10 @@ class Patient(HashEmbedder):
     def __init__(self) -> None:
         super().__init__()
         self.may_go = threading.Event()
+        self.asked = threading.Event()
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        self.asked.set()
         assert self.may_go.wait(20)
         return super().embed_documents(texts)
 
@@ -111,6 +115,35 @@ def test_what_takes_longer_is_found_by_its_words(slow_server: tuple[RunningServe
         assert {hit["text"] for hit in asked(server, "wombat digs 袋熊", **kept)["results"]} & digging == left, kept
     block = server.http.post(f"{W}/context", json={"query": "wombat digs"}).json()
     assert "The wombat digs." in block["block"] and longterm._FOUND_BY_WORDS in block["degraded"]
+
+
+def test_of_several_searches_at_once_none_waits_for_what_was_just_said(
+    slow_server: tuple[RunningServer, Patient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, model = slow_server
+    monkeypatch.setattr(longterm, "_PATIENCE_SECONDS", 5.0)
+    model.may_go.set()
+    said(server, "The harbour opens at six.")
+    assert asked(server, "harbour")["degraded"] == []
+    model.may_go.clear()
+    model.asked.clear()
+    said(server, "The wombat digs.", "袋熊在挖洞。")
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(asked, server, "harbour")
+        assert model.asked.wait(5)
+        for query, text in (("wombat digs", "The wombat digs."), ("袋熊", "袋熊在挖洞。")):
+            found = asked(server, query)
+            assert (found["results"][0]["text"], found["degraded"]) == (text, [longterm._FOUND_BY_WORDS])
+            assert found["took_ms"] < 1000 and not first.done()
+        model.may_go.set()
+        assert first.result()["degraded"] == []
+    said(server, "The quokka eats.")
+    assert asked(server, "quokka")["degraded"] == [longterm._FOUND_BY_WORDS], "others have just searched too"
+    assert asked(server, "quokka", mode="vector")["degraded"] == [], "it has no words to be found by"
+    time.sleep(indexing._CROWD_SECONDS)
+    said(server, "The dingo sings.")
+    found = asked(server, "dingo")
+    assert (found["results"][0]["text"], found["degraded"]) == ("The dingo sings.", [])
 
 
 def test_what_another_process_appended_is_found(tmp_path: Path) -> None:
