@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 
 from indexer.types import Hit
 from memory_service.block import block_text
@@ -123,12 +124,23 @@ def _offer(hit: Hit, order: Order, heard: str) -> Offer:
         ordinal=hit.ordinal,
         start_line=hit.passage.start_line,
         end_line=hit.passage.end_line,
-        text=block_text(redacted(hit.passage.text) if is_others else hit.passage.text),
+        text=_without_secrets(hit.passage.text) if is_others else _as_it_is(hit.passage.text),
         score=hit.score,
         # A memory file has its day in its name, the log of a session has not.
         day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
         goes_first=order == "memory_first" and hit.source != "sessions",
     )
+
+
+# The same passages are offered again and again, most of them in vain.
+@lru_cache(maxsize=4_096)
+def _without_secrets(text: str) -> str:
+    return block_text(redacted(text))
+
+
+@lru_cache(maxsize=4_096)
+def _as_it_is(text: str) -> str:
+    return block_text(text)
 
 
 def _item(hit: Hit, offer: Offer, reason: str = "") -> ReceiptItem:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from indexer.types import Hit
@@ -45,6 +46,8 @@ class _Texts:
         """The places, among some, of texts that make all of some statements, in order."""
         for word in words_of(statements):
             within &= self.places.get(word, 0)
+            if not within:
+                return
         for place in _bits(within):
             if covers(self.texts[place], statements):
                 yield place
@@ -137,23 +140,26 @@ def _each_once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 def _repeats(hits: Sequence[Hit]) -> dict[int, int]:
     """Which hits say what another one says, and which one that is; none goes in a circle."""
-    texts = _Texts()
-    for hit in hits:
-        texts.add(spoken(f"({hit.passage.date})\n{hit.passage.text}" if hit.passage.date else hit.passage.text))
-    everything = (1 << len(hits)) - 1
     sizes = [len(hit.passage.text) for hit in hits]
-    # What says more comes first.
-    ranks = [(-sizes[at], hit.source != "memory", at) for at, hit in enumerate(hits)]
+    # What says more comes first; so each is compared with those before it alone.
+    order = sorted(range(len(hits)), key=lambda at: (-sizes[at], hits[at].source != "memory", at))
+    texts = _Texts()
     repeats = dict[int, int]()
-    for at, hit in enumerate(hits):
-        fitting = [
-            other
-            for other in texts.holders(statements_of(hit.passage.text), everything ^ 1 << at)
-            if ranks[other] < ranks[at] and (other < at or sizes[other] <= _LONGER * sizes[at])
-        ]
-        if fitting:
-            repeats[at] = min(fitting, key=ranks.__getitem__)
+    for place, at in enumerate(order):
+        passage = hits[at].passage
+        for first in texts.holders(statements_of(passage.text), (1 << place) - 1):
+            other = order[first]
+            if other < at or sizes[other] <= _LONGER * sizes[at]:
+                repeats[at] = other
+                break
+        texts.add(_spoken(f"({passage.date})\n{passage.text}" if passage.date else passage.text))
     return repeats
+
+
+@lru_cache(maxsize=4_096)
+def _spoken(passage: str) -> str:
+    """What a passage says; the same ones are found again and again."""
+    return spoken(passage)
 
 
 def _bits(number: int) -> Iterator[int]:

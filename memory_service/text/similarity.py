@@ -301,6 +301,10 @@ def covers(said: str, statements: Sequence[str]) -> bool:
         said: From `spoken`.
         statements: From `statements_of`.
     """
+    # Most texts that have the words do not have them in this order.
+    for statement in statements:
+        if statement not in said:
+            return False
     return bool(statements) and all(_is_made(statement, said) for statement in statements)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from indexer import Hit, Passage
 from memory_service.echoes import Shown, without_echoes
 from memory_service.messages import Message, Numbered, numbered
+from memory_service.text.similarity import covers, spoken, statements_of
 
 
 def hit(text: str, at: int = 0, *, session: bool = False, score: float | None = None) -> Hit:
@@ -190,6 +191,42 @@ def test_what_is_kept_is_what_was_found_each_thing_once(found: list[str], shown:
     assert all(replace(each, score=0) == replace(hits[each.ordinal], score=0) for each in news)
     assert [each.score for each in news] == sorted((each.score for each in news), reverse=True)
     assert without_echoes(news, view) == news
+
+
+def of_all_pairs(hits: Sequence[Hit]) -> list[Hit]:
+    """The same judged pair by pair: each goes to the one that says most of those that say it and are not too long."""
+
+    def says_more(at: int) -> tuple[int, bool, int]:
+        return -len(hits[at].passage.text), hits[at].source != "memory", at
+
+    into = {}
+    for at, each in enumerate(hits):
+        statements, size = statements_of(each.passage.text), len(each.passage.text)
+        better = [
+            n
+            for n, other in enumerate(hits)
+            if says_more(n) < says_more(at) and covers(spoken(other.passage.text), statements)
+            if n < at or len(other.passage.text) <= 4 * size
+        ]
+        if better:
+            into[at] = min(better, key=says_more)
+    best: dict[int, int] = {}
+    for at in range(len(hits)):
+        last = at
+        while last in into:
+            last = into[last]
+        best.setdefault(last, at)
+    return [replace(hits[at], score=hits[first].score) for at, first in sorted(best.items(), key=lambda item: item[1])]
+
+
+_SENTENCES = sorted({text for pair in ECHOES + NEWS for text in pair})
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.lists(st.sampled_from(_SENTENCES), min_size=1, max_size=4), st.booleans()), max_size=12))
+def test_each_is_left_out_that_is_an_echo_of_another_judged_pair_by_pair(found: list[tuple[list[str], bool]]) -> None:
+    hits = [hit(" ".join(texts), at, session=session) for at, (texts, session) in enumerate(found)]
+    assert list(without_echoes(hits, Shown.of(()))) == of_all_pairs(hits)
 
 
 @settings(max_examples=100, deadline=None)
