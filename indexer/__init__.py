@@ -11,13 +11,14 @@ for hit in index.search("when do we deploy?").hits:
 ```
 """
 
+from indexer.compatibility import IndexStatus
 from indexer.embeddings.base import Embedder
 from indexer.embeddings.cache import CachedEmbedder
-from indexer.embeddings.cross_encoder import CrossEncoderReranker
 from indexer.embeddings.litellm import LiteLLMEmbedder
-from indexer.embeddings.litellm_reranker import LiteLLMReranker
 from indexer.embeddings.minilm import MiniLM
+from indexer.embeddings.rerankers import CrossEncoderReranker, LiteLLMReranker
 from indexer.embeddings.sentence_transformers import SentenceTransformerEmbedder
+from indexer.engine.ranking import RankingSettings
 from indexer.errors import (
     EmbedderUnavailable,
     EmbeddingError,
@@ -35,12 +36,10 @@ from indexer.errors import (
     SyncCancelled,
 )
 from indexer.index import Index
-from indexer.plan import SyncPlan
-from indexer.ranking import RankingSettings
 from indexer.rebuild import RebuildState
 from indexer.reranking import Reranker
-from indexer.status import IndexStatus
 from indexer.stores.base import IndexStore
+from indexer.sync.plan import SyncPlan
 from indexer.types import (
     FileFailure,
     Fingerprint,

@@ -1,4 +1,4 @@
-"""Owns the error tree of the index library.
+"""The error tree of the index library.
 
 ```
 IndexerError

@@ -1,46 +1,129 @@
-"""Owns `Index`: a workspace folder, its store and its embedder, held together. It computes nothing itself.
+"""`Index`: a workspace folder, its store and its embedder, held together. It computes nothing itself.
 
 Invariants: what a sync has stored is found by every search that begins after it, in every process; the
 files are the truth, and nothing here writes to them; no lock is held while a text is embedded.
+
+Measures of an index on its own passages: some of them, and how right its fast path is.
+
+Invariants: reading only; the same index gives the same sample.
+
+The times of the stages of one search.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import random
 import threading
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from indexer import measures
+import numpy as np
+
 from indexer import search as searching
-from indexer.documents.logs import Logs
-from indexer.documents.splitter import Splitter
+from indexer.compatibility import Fitting, IndexStatus, outdated
+from indexer.corpus import Ints
+from indexer.documents.incremental import Logs, Splitter
 from indexer.embeddings.base import Embedder
-from indexer.engine.view import View
-from indexer.engine.views import PACK_PASSAGES
-from indexer.engine.words import NO_WORDS, find_named, find_words, vector_text
+from indexer.engine.ranking import RankingSettings
+from indexer.engine.reader import NO_WORDS, View, find_named, find_words, vector_text
+from indexer.engine.reader_manager import PACK_PASSAGES, Shelf
 from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced, SyncCancelled
-from indexer.files.folders import Folders
-from indexer.files.sources import require_folder
-from indexer.filling import TextVectors, fill_in
-from indexer.fitting import Fitting
-from indexer.plan import SyncPlan
-from indexer.ranking import RankingSettings
 from indexer.rebuild import Rebuild, is_rebuilding, partial_state, scrub_others
 from indexer.reranking import RERANKED_HITS, Reranker, Reranking
-from indexer.shelf import Shelf
-from indexer.status import IndexStatus, outdated
-from indexer.stopwatch import Stopwatch
+from indexer.search import nearest
+from indexer.sources.folders import Folders
+from indexer.sources.scan import require_folder
 from indexer.stores.base import IndexStore, KnownPassage
 from indexer.stores.sqlite import SqliteStore
-from indexer.stores.tables import SCHEMA
-from indexer.survey import Survey, failures
-from indexer.sync import Progress, Sync, SyncRun
-from indexer.traffic import TRAFFIC
+from indexer.stores.sqlite_rows import SCHEMA
+from indexer.sync.plan import Planned, Survey, SyncPlan, failures
+from indexer.sync.run import Following, Progress, Sync, SyncRun, Upkeep, never
+from indexer.sync.vectors import TextVectors, fill_in
+from indexer.text.terms import passage_terms
+from indexer.throttle import TRAFFIC
 from indexer.types import ErasedPassages, Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
-from indexer.upkeep import Following, Planned, Upkeep, never
+
+
+def sampled_texts(view: View, count: int) -> list[str]:
+    """Texts of some passages, spread over all of them."""
+    keys = _sampled(view, count)
+    stored = view.store.passages(keys.tolist())
+    return [found.passage.text for found in stored.values()]
+
+
+def recall(view: View, limit: int, samples: int, kept: SearchFilter) -> float | None:
+    """Share of the exact nearest passages of some stored vectors that a search finds; None where there is none.
+
+    The exact ones are sqlite-vec's, also where the search looks at all vectors itself.
+    """
+    _, vectors = view.store.vectors(_sampled(view, samples).tolist())
+    shares = []
+    for vector in vectors:
+        exact, cosines = view.store.nearest(vector, limit, kept)
+        found, found_cosines = nearest(view, vector, limit, kept)
+        # Passages as near as the last exact one are as good as it.
+        good = len(set(found.tolist()) & set(exact.tolist()))
+        ties = int(np.count_nonzero(found_cosines >= cosines[-1] - 1e-6)) if len(cosines) else 0
+        shares.append(max(good, min(ties, len(exact))) / max(1, len(exact)))
+    return float(np.mean(shares)) if shares else None
+
+
+def neighbours(view: View, samples: int) -> tuple[int, int]:
+    """Of how many stored vectors sqlite-vec was asked for the nearest, and how many it answered with an equal."""
+    _, vectors = view.store.vectors(_sampled(view, samples).tolist())
+    found = [view.store.nearest(vector, 1, SearchFilter())[1] for vector in vectors]
+    return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)
+
+
+def erased(view: View, before: Sequence[KnownPassage], after: Collection[int]) -> ErasedPassages:
+    """Look for passages that were erased.
+
+    Args:
+        view: The index as it is now.
+        before: The passages of some files before the erasure.
+        after: Keys of those that stay.
+    """
+    gone = [known for known in before if known.key not in after]
+    keys = np.array([known.key for known in gone], np.int64)
+    terms = sorted({term for known in gone for term in passage_terms(known.passage)})
+    found = {
+        "rows": bool(view.store.passages(keys.tolist())),
+        "full text": view.store.found_by_terms(keys.tolist(), terms),
+    }
+    made = view.store.fingerprint()
+    if made is not None and made.dimensions:
+        found["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
+    if view.packed:
+        segment = view.packed.segment
+        found["pack"] = bool(np.isin(segment.keys(np.arange(len(segment))), keys).any())
+    left = tuple(place for place, is_there in found.items() if is_there)
+    return ErasedPassages(passages=len(gone), checked=tuple(found), left=left)
+
+
+def _sampled(view: View, count: int) -> Ints:
+    packed = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
+    keys = np.concatenate([view.corpus.keys, packed])
+    chosen = random.Random(len(keys)).sample(range(len(keys)), min(count, len(keys)))
+    return np.sort(keys[chosen])
+
+
+class Stopwatch:
+    """Laps in milliseconds, by name; two of one name add up."""
+
+    def __init__(self) -> None:
+        self.laps_ms: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """Book the time since the last lap under a name."""
+        now = time.perf_counter()
+        self.laps_ms[name] = self.laps_ms.get(name, 0.0) + (now - self._last) * 1000
+        self._last = now
+
 
 INDEX_NAME = "index.sqlite"
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -305,7 +388,7 @@ class Index:
     def sampled_texts(self, count: int) -> list[str]:
         """Texts of some passages, for trying out what is asked about them."""
         with self._store.reading():
-            return measures.sampled_texts(self._seen(), count)
+            return sampled_texts(self._seen(), count)
 
     def recall(
         self,
@@ -321,7 +404,7 @@ class Index:
         """
         with self._store.reading():
             view = self._seen()
-            return measures.recall(view, limit, samples, kept) if self._fitting.dimensions() else None
+            return recall(view, limit, samples, kept) if self._fitting.dimensions() else None
 
     def neighbours(self, samples: int = 5) -> tuple[int, int]:
         """Of how many stored vectors the store was asked for the nearest, and how many it answered rightly.
@@ -331,7 +414,7 @@ class Index:
         """
         with self._store.reading():
             view = self._seen()
-            return measures.neighbours(view, samples) if self._fitting.dimensions() else (0, 0)
+            return neighbours(view, samples) if self._fitting.dimensions() else (0, 0)
 
     def pack(self) -> tuple[str, ...]:
         """Pack the index if it is large and that is due; what kept it from it."""
@@ -393,7 +476,7 @@ class Index:
         """
         with self._store.reading():
             after = {known.key for path in paths for known in self._store.known_passages(path)}
-            return measures.erased(self._seen(), tuple(before), after)
+            return erased(self._seen(), tuple(before), after)
 
     def close(self) -> None:
         """Give back files and memory."""

@@ -1,4 +1,4 @@
-"""Owns a rebuild: the next generation of an index, made beside the one that answers meanwhile.
+"""A rebuild: the next generation of an index, made beside the one that answers meanwhile.
 
 Invariants: until the switch nothing of the index in use changes, and a rebuild that is killed, cancelled or
 out of room leaves it as it was; a write that the index in use took is in the next one before the switch,
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.errors import EmbeddingError, StoreBusy, StoreCorrupt, StoreError, StoreFull, SyncCancelled
-from indexer.generations import Generations
 from indexer.stores.base import Changes, FileWrite, Written
 from indexer.stores.sqlite import SqliteStore
-from indexer.traffic import TRAFFIC
+from indexer.stores.sqlite_generations import Generations
+from indexer.sync.run import Upkeep
+from indexer.throttle import TRAFFIC
 from indexer.types import Fingerprint, SyncReport
-from indexer.upkeep import Upkeep
 
 # What the next generation takes, as a share of the one in use: its log grows beside it.
 _ROOM_FACTOR = 1.2

@@ -1,4 +1,4 @@
-"""Owns the second look at the best hits by a model that reads question and text together: `Reranker`, `Reranking`.
+"""The second look at the best hits by a model that reads question and text together: `Reranker`, `Reranking`.
 
 Invariants: the second look changes the order of the first hits and nothing else; scores stay those of the ranking;
 where it fails, or is not done in time, the order stands as it was and the reason is told; a model that hangs holds

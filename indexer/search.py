@@ -1,4 +1,4 @@
-"""Owns a search from question to hits: candidates from both halves, ranking, the passages of the best.
+"""A search from question to hits: candidates from both halves, ranking, the passages of the best.
 
 Invariants: filters decide before anything is ranked; one search ranks one state of the index, and a passage
 that goes before it is fetched is left out; no read is open while the question is embedded; a half that is
@@ -14,35 +14,36 @@ from itertools import islice
 
 import numpy as np
 
-from indexer import analysis
-from indexer.dates import asked_days
-from indexer.documents.cues import asks_when
-from indexer.documents.names import NOBODY, Named
+from indexer.corpus import Corpus, Floats, Ints, Mask
 from indexer.embeddings.base import Embedder
-from indexer.engine.asked import asked
 from indexer.engine.bm25 import TextStatistics, text_evidence
-from indexer.engine.candidates import Candidates, gathered, joined
-from indexer.engine.corpus import Corpus, Floats, Ints, Mask
-from indexer.engine.evidence import Look, look
-from indexer.engine.view import Packed, View
-from indexer.engine.words import Words
-from indexer.errors import EmbeddingError, QueryInvalid
-from indexer.ranking import (
+from indexer.engine.ranking import (
     CANDIDATES,
+    Candidates,
     Fusion,
     RankingSettings,
     age_share,
+    asked,
     blend,
     candidates,
     cue_bonus,
     diversified,
     fuse,
+    gathered,
+    joined,
     reciprocal_ranks,
     speaker_bonus,
     vector_evidence,
 )
-from indexer.snippets import snippet
+from indexer.engine.reader import Packed, View, Words
+from indexer.engine.segments.search import Look, look
+from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.stores.base import IndexStore, StoredPassage
+from indexer.text import terms as analysis
+from indexer.text.dates import asked_days
+from indexer.text.names import NOBODY, Named
+from indexer.text.questions import asks_when
+from indexer.text.sentences import snippet
 from indexer.types import Cue, Hit, LineRange, Mode, SearchFilter, Vectors
 
 MAX_QUERY_CHARS = 10_000

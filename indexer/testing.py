@@ -1,13 +1,27 @@
-"""Owns `HashEmbedder`, an embedder for tests: deterministic, instant, without a model file."""
+"""`HashEmbedder`, an embedder for tests: deterministic, instant, without a model file.
+
+`LoopbackServer`, for doubles of providers: a real HTTP server whose answers are a test's own.
+
+Invariants: it listens on loopback alone; every request is recorded before it is answered; it prints nothing.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+import socket
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
-from indexer.analysis import index_terms
+from indexer.text.terms import index_terms
 from indexer.types import Vectors
 
 
@@ -47,3 +61,102 @@ class HashEmbedder:
         return (
             np.random.default_rng(int.from_bytes(digest, "little")).standard_normal(self.dimensions).astype(np.float32)
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a server was asked; names of headers are in lower case, and each connection has a port of its own."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+    at_seconds: float
+    client_port: int
+
+
+class Exchange:
+    """A request, and the ways to answer it."""
+
+    def __init__(self, request: Request, handler: BaseHTTPRequestHandler, stopping: threading.Event) -> None:
+        self.request = request
+        self._handler = handler
+        self._stopping = stopping
+
+    def send(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
+        """Answer, with JSON unless the headers say otherwise."""
+        content = text.encode()
+        self._handler.send_response(status)
+        for name, value in {"content-type": "application/json", **(headers or {})}.items():
+            self._handler.send_header(name, value)
+        self._handler.send_header("content-length", str(len(content)))
+        self._handler.end_headers()
+        self._handler.wfile.write(content)
+
+    def hang_up(self, after_seconds: float = 0.0) -> None:
+        """Break the connection instead of answering, after a while or when the server stops."""
+        self._stopping.wait(after_seconds)
+        self._handler.connection.shutdown(socket.SHUT_RDWR)
+        self._handler.close_connection = True
+
+
+class LoopbackServer(ABC):
+    """A server for POST requests with JSON; it runs while its `with` block does.
+
+    Attributes:
+        requests: What it was asked so far.
+        url: What a client takes as its base URL.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self._stopping = threading.Event()
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="loopback-server")
+
+    @abstractmethod
+    def answer(self, exchange: Exchange) -> None:
+        """Answer a request; called in a thread of its own."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _play(self, handler: BaseHTTPRequestHandler) -> None:
+        body = json.loads(handler.rfile.read(int(handler.headers.get("content-length", 0))) or b"{}")
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        request = Request(
+            path=handler.path, headers=headers, body=body, at_seconds=time.monotonic(),
+            client_port=handler.client_address[1],
+        )  # fmt: skip
+        self.requests.append(request)
+        self.answer(Exchange(request, handler, self._stopping))
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that went away: tests let them."""
+
+
+def _handler(server: LoopbackServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            server._play(self)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Print nothing."""
+
+    return Handler

@@ -1,4 +1,4 @@
-"""Owns the values that pass between the parts of the index: frozen, no behaviour beyond their fields.
+"""The values that pass between the parts of the index: frozen, no behaviour beyond their fields.
 
 Invariants: lines count from 1 and ranges include both ends; paths are relative to the workspace, with
 forward slashes; a higher score is better; `date` is the day that a text speaks of, never a file time.
@@ -15,6 +15,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+# What the paths of extra folders begin with, and no path of a workspace does.
+EXTRA_MARK = "@"
 
 Source = Literal["memory", "sessions", "files"]
 Mode = Literal["hybrid", "text", "vector"]

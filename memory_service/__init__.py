@@ -41,6 +41,7 @@ from memory_service.errors import (
 if TYPE_CHECKING:
     from memory_service.client import AsyncMemoryClient, AsyncSession, MemoryClient, Reply, Session, SessionEvent
 
+
 __all__ = [
     "AsyncMemoryClient",
     "AsyncSession",

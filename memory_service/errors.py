@@ -1,4 +1,4 @@
-"""Owns the error tree of the service, on both sides of the wire.
+"""The error tree of the service, on both sides of the wire.
 
 ```
 MemoryServiceError                 status  code
@@ -103,7 +103,7 @@ class UpstreamFailed(MemoryServiceError):
     """A model provider failed.
 
     Attributes:
-        kind: What went wrong, by the names of `memory_service.llm.overflow.FailureKind`.
+        kind: What went wrong, by the names of `memory_service.llm.errors.FailureKind`.
         transient: Whether the same call may succeed later.
         retry_after_seconds: How long the provider asks to wait before; None where it does not.
         sent: Whether anything was sent to a provider.

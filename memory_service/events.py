@@ -1,4 +1,4 @@
-"""Owns what happens to sessions, told while it happens: events, who hears them, and whether a session is at rest.
+"""What happens to sessions, told while it happens: events, who hears them, and whether a session is at rest.
 
 Invariants: the ids of a session's events rise by one, so who sees a gap has missed something, and rise further
 after a restart; nobody who listens ever holds up who tells: a subscription is a place in the session's history, and

@@ -1,4 +1,4 @@
-"""Owns what a program that runs the service in process adds to it: functions called before and after its work.
+"""What a program that runs the service in process adds to it: functions called before and after its work.
 
 Invariants: hooks are called in the order they were added, in the thread that does the work; a hook that fails
 never breaks the work, and is named among the failures, with the kind of its error but not its text, which may

@@ -1,4 +1,4 @@
-"""Owns the way to the bundled sample workspace: inside the package when installed, in `data/` in a checkout.
+"""The way to the bundled sample workspace: inside the package when installed, in `data/` in a checkout.
 
 Invariants: what is bundled is only read; a workspace that is there is never replaced; what the service made beside the
 sample at run time is no part of it.

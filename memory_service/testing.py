@@ -1,4 +1,4 @@
-"""Owns the doubles that tests of chat models use: a model and a real HTTP server that play a script.
+"""The doubles that tests of chat models use: a model and a real HTTP server that play a script.
 
 ```python
 model = ScriptedModel("A summary.", Reply(text="Cut sho", finish_reason="length"), ModelUnavailable("No key."))
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from indexer.loopback import Exchange, LoopbackServer
+from indexer.testing import Exchange, LoopbackServer
 from memory_service.errors import CallCancelled, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, never
 

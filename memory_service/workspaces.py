@@ -1,4 +1,4 @@
-"""Owns the way from names to folders and from paths to files; nothing ever leaves its folder.
+"""The way from names to folders and from paths to files; nothing ever leaves its folder.
 
 Invariants: a name or path that a caller gives is refused, never repaired; every file that is read or written
 lies below the folder of its workspace, with no symbolic link on the way; looking something up creates nothing.
@@ -13,11 +13,12 @@ import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
-from indexer.files.folders import ExtraFolder, Folders
-from indexer.files.sources import EXTRA_MARK, is_memory_path
+from indexer.sources.folders import ExtraFolder, Folders
+from indexer.sources.scan import is_memory_path
+from indexer.types import EXTRA_MARK
+from memory_service.config import read_extra_paths
+from memory_service.disk import make_folder, storage_errors
 from memory_service.errors import InvalidName, NotFound
-from memory_service.extra_paths import read_extra_paths
-from memory_service.files import make_folder, storage_errors
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _DRIVE = re.compile(r"[A-Za-z]:")

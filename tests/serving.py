@@ -1,4 +1,4 @@
-"""Owns a real server on a loopback port, for tests: real files, real sockets, its own home."""
+"""A real server on a loopback port, for tests: real files, real sockets, its own home."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from memory_service.api import create_app
-from memory_service.api.connections import TimedProtocol
-from memory_service.api.server import listening
-from memory_service.api.shutdown import StreamingServer
+from memory_service.api.limits import TimedProtocol
+from memory_service.api.server import StreamingServer, listening
 from memory_service.config import Settings
 from memory_service.service import MemoryService
 

@@ -1,18 +1,218 @@
-"""Owns the block structure of Markdown: lines in, blocks out, each with its section and exact lines.
+"""The block structure of Markdown: lines in, blocks out, each with its section and exact lines.
 
 Invariants: one pass over the lines, linear in their length; what is no heading, marker, rule, table
 separator, fence or comment is in the text of exactly one block; blocks come in the order of their lines.
 CommonMark decides, but for what its readers do more kindly with notes: list items may be indented too
 far, table rows need no separator row, and a number of four digits is a year, not a list marker.
+
+The outline of a Markdown file: its sections, and the blocks that were found in them.
+
+Invariants: blocks keep the order of their lines; a heading above at least one block is in that block's
+path; one above none becomes a block itself, so that no title is lost.
+
+HTML comments in Markdown: where one begins, where it ends, and what a line says without it.
+
+Invariants: a comment that is never closed is text and hides nothing; one inside a code span is code and
+stays; line numbers do not move, for the lines of a comment are emptied, never removed. Pure but for the
+list of lines that it is given to edit; these have no control characters other than tabs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
 
-from indexer.documents.comments import COVERED, remove_comments
-from indexer.documents.sections import Kind, Line, Outline
+Line = tuple[int, str]
+# A bullet or number with a space after it, or a Chinese one, which needs none.
+ITEM = re.compile(
+    r"(?:[-*+•·‣–]|\(?[0-9]{1,3}[.)]|#\.|\([a-z]\))(?:\s|$)|[（(]?[一二三四五六七八九十]{1,3}[)）、．]|[0-9]{1,3}、"
+)
+
+
+class Kind(Enum):
+    """What a block is."""
+
+    NONE = 0
+    TEXT = 1
+    ITEM = 2
+    ROW = 3
+    CODE = 4
+    TITLE = 5  # a heading with nothing below it
+
+
+@dataclass(slots=True, eq=False)
+class Section:
+    """A heading and what is below it.
+
+    Attributes:
+        path: The titles from the outermost heading to this one, without empty ones.
+        lines: First and last line of the heading itself.
+        used: Whether any block was found below it yet.
+    """
+
+    level: int
+    title: str
+    path: tuple[str, ...]
+    lines: tuple[int, int]
+    parent: Section | None
+    used: bool = False
+
+
+class Block(NamedTuple):
+    """One block of text.
+
+    Attributes:
+        section: The innermost heading above it.
+        opens: Whether it is the first block below that heading.
+        start: First line in the file, with an opening fence.
+        end: Last line, inclusive, with a closing fence.
+        lines: Number and text of each line of text; one of them, at least, is not empty.
+    """
+
+    kind: Kind
+    section: Section
+    opens: bool
+    start: int
+    end: int
+    lines: list[Line]
+
+
+class Outline:
+    """Collects the blocks of a file and knows the section that the next one belongs to.
+
+    Attributes:
+        blocks: What was found so far.
+        section: The innermost heading at this place; of level 0 above the first one.
+        titled: Whether a heading of level 1 was met.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.section = Section(0, "", (), (0, 0), None)
+        self.titled = False
+
+    def begin(self, level: int, title: str, lines: tuple[int, int]) -> None:
+        """Begins the section below a heading, and ends those that the heading ends."""
+        self.leave(level)
+        above = self.section.path
+        self.section = Section(level, title, (*above, title) if title else above, lines, self.section)
+        self.titled = self.titled or (level == 1 and bool(title))
+
+    def leave(self, level: int) -> None:
+        """Ends the open sections of this level and below; one without content becomes a block."""
+        while (parent := self.section.parent) is not None and self.section.level >= level:
+            empty = self.section
+            self.section = parent
+            if empty.title and not empty.used:
+                self.add(Kind.TITLE, *empty.lines, [(empty.lines[0], empty.title)])
+
+    def add(self, kind: Kind, start: int, end: int, lines: list[Line]) -> None:
+        """Adds a block to the section, unless it has no text: a fence may be empty."""
+        if not lines[0][1] and not any(text for _, text in lines):
+            return
+        self.blocks.append(Block(kind, self.section, not self.section.used, start, end, lines))
+        above: Section | None = self.section
+        while above is not None and not above.used:
+            above.used = True
+            above = above.parent
+
+
+def dedented(lines: list[Line]) -> list[Line]:
+    """Lines without the space that all of them begin with."""
+    margin = min((len(text) - len(text.lstrip()) for _, text in lines if text.strip()), default=0)
+    return [(number, text[margin:].rstrip()) for number, text in lines]
+
+
+COVERED = "\x1f"  # a line inside a comment in the middle of a paragraph, which does not end the paragraph
+_TOKEN = re.compile(r"`+|<!--(?:-?>)?|-->")
+
+
+def remove_comments(lines: list[str], at: int) -> str:
+    """Takes the comments that begin on a line out of `lines`.
+
+    A comment that spans lines ends at the next `-->` that comes before any other `<!--`: a forgotten end
+    must not reach as far as the next complete comment and hide what lies between. One that begins in the
+    middle of a text does not reach over a blank line either, as in CommonMark.
+
+    Args:
+        lines: The lines of the file; edited in place.
+        at: Index of the line.
+
+    Returns:
+        The line without comments, as it now stands in `lines`.
+    """
+    line = lines[at]
+    kept, opened = _remove_closed(line)
+    if opened is not None and not _close_below(lines, at, inline=bool(line[:opened].strip(" \t>-*+"))):
+        kept[-1] += line[opened:]
+    lines[at] = _join(kept)
+    return lines[at]
+
+
+def _remove_closed(line: str) -> tuple[list[str], int | None]:
+    """Returns what lies between the comments of a line, and where one begins that the line does not close."""
+    kept: list[str] = []
+    start, opened = 0, None
+    tokens = list(_TOKEN.finditer(line))
+    partners = _code_spans(tokens)
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        mark = token[0]
+        if opened is not None:
+            if mark == "-->":
+                start, opened = token.end(), None
+        elif mark[0] == "`":
+            index = partners.get(index, index)
+        elif mark[0] == "<":
+            kept.append(line[start : token.start()])
+            start = token.end()
+            opened = None if mark[-1] == ">" else token.start()
+        index += 1
+    if opened is None:
+        kept.append(line[start:])
+    return kept, opened
+
+
+def _code_spans(tokens: list[re.Match[str]]) -> dict[int, int]:
+    """Maps each run of backticks to the next one of the same length: what would close a code span."""
+    following: dict[int, int] = {}
+    partners: dict[int, int] = {}
+    for index in range(len(tokens) - 1, -1, -1):
+        mark = tokens[index][0]
+        if mark[0] == "`":
+            if len(mark) in following:
+                partners[index] = following[len(mark)]
+            following[len(mark)] = index
+    return partners
+
+
+def _close_below(lines: list[str], at: int, *, inline: bool) -> bool:
+    """Empties the lines below that an open comment covers; False, with nothing changed, if it has no end."""
+    for index in range(at + 1, len(lines)):
+        line = lines[index]
+        end, other = line.find("-->"), line.find("<!--")
+        if end >= 0 and not 0 <= other < end:
+            empty = COVERED if inline else ""
+            lines[at + 1 : index] = [empty] * (index - at - 1)
+            lines[index] = line[end + 3 :].rstrip() or empty
+            return True
+        if other >= 0 or (inline and not line.strip()):
+            return False
+    return False
+
+
+def _join(kept: list[str]) -> str:
+    """Joins what is left, with one space where a comment stood between two."""
+    line = kept[0]
+    for part in kept[1:]:
+        joined = line.endswith(" ") and part.startswith(" ") and bool(line.strip())
+        line += part[1:] if joined else part
+    return line
+
 
 _MARKER = re.compile(r"([-*+]|[0-9]{1,3}[.)])(?:[ \t]+|$)")
 _BULLET = re.compile(r"([-*+])(?:[ \t]+|$)")

@@ -1,4 +1,4 @@
-"""Owns the way from a Markdown file to passages: what is searched, where it stands, what day it belongs to.
+"""The way from a Markdown file to passages: what is searched, where it stands, what day it belongs to.
 
 Invariants: pure; linear in the length of the text; whatever a person wrote, outside of comments and front
 matter, is in a passage or in the heading of one; line ranges are exact; no passage is longer than asked for.
@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from indexer.analysis import is_unlatin
-from indexer.documents.blocks import read_blocks
-from indexer.documents.cues import asks, has_time_words
-from indexer.documents.pieces import end_of_part
-from indexer.documents.sections import Block, Kind, Line, Outline, Section
+from indexer.documents.blocks import Block, Kind, Line, Outline, Section, read_blocks
+from indexer.text.questions import asks, has_time_words
+from indexer.text.sentences import end_of_part
+from indexer.text.terms import is_unlatin
 from indexer.types import Cue, Passage
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.

@@ -1,4 +1,4 @@
-"""Owns the way from a reStructuredText file to passages: sections, paragraphs, list items, literal blocks.
+"""The way from a reStructuredText file to passages: sections, paragraphs, list items, literal blocks.
 
 Invariants: pure; linear in the length of the text; line ranges are exact; what a reader of the file would see is in
 a passage or in the heading of one, but for comments and bare link targets. What is no valid markup is text.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
+from indexer.documents.blocks import ITEM, Kind, Line, Outline, dedented
 from indexer.documents.markdown import outlined, split_lines
-from indexer.documents.sections import ITEM, Kind, Line, Outline, dedented
 from indexer.types import Passage
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")

@@ -1,4 +1,4 @@
-"""Owns the way from a session log to passages: what was said, by whom, on what day. Pure.
+"""The way from a session log to passages: what was said, by whom, on what day. Pure.
 
 Invariants: linear in the length of the log; a passage's lines are the `seq` of its message, which is the number
 of its line as long as nobody has trimmed the log; only whole batches count, so what a writer has not finished is
@@ -9,6 +9,19 @@ A log is JSON Lines. Each line begins with its place, `{"seq":7,"ts":"…",`. Wh
 its first line says in `batch` how many lines these are, `{"seq":6,"batch":2,"ts":"…",`, if there is more than one.
 Records of other kinds go on with `"kind":"…"`; a message, in the shape that OpenAI or Anthropic give it, follows in
 `message`, or as a string of JSON in `text`. A log that OpenClaw wrote is read as well, see `openclaw`.
+
+What of a tool's answer is worth a passage, and how records in it are laid out before it is cut. Pure.
+
+Invariants: linear in the length of the answer; records and values stand as they were written, and stay whole as far
+as they fit a line; what is no JSON stays as it is.
+
+The messages of a session log that OpenClaw wrote. Pure.
+
+Such a log is JSON Lines too: `{"type":"session",…}` first, then `{"type":"message","timestamp":"…","message":{…}}` and
+lines of other types. A message has the number of its line; its content is text or a list of parts (`text`,
+`thinking`, `toolCall`), and what a tool answers has the role `toolResult`.
+
+Source: pi-mono:packages/coding-agent/docs/session.md, which OpenClaw's logs follow.
 """
 
 from __future__ import annotations
@@ -20,16 +33,173 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from indexer.analysis import is_unlatin
-from indexer.documents.cues import asks, has_time_words
 from indexer.documents.markdown import CUES, MAX_CHARS, speaker
-from indexer.documents.openclaw import is_openclaw, openclaw_messages, usual_shape
-from indexer.documents.pieces import end_of_part, pieces
-from indexer.documents.results import is_acknowledgement, laid_out
-from indexer.documents.stamps import leading_stamp
+from indexer.text.dates import leading_stamp
+from indexer.text.questions import asks, has_time_words
+from indexer.text.sentences import end_of_part, pieces
+from indexer.text.terms import is_unlatin
 from indexer.types import Passage
+
+# Of a longer answer little is kept, and to read its records takes a second for each megabyte.
+_MAX_CHARS = 200_000
+# Each level is read once more, so that there has to be an end.
+_LEVELS = 5
+_ACKNOWLEDGED_CHARS = 120
+# Python refuses to read longer ones.
+_MAX_DIGITS = 400
+_SPACE = re.compile(r"[ \t\n\r]*")
+_WORD = re.compile(r"\w+(?:\.\d+)?")
+_FINE = (
+    "ok|okay|done|yes|true|success|successful|successfully|succeeded|accepted|complete|completed|finished"
+    "|成功|已?完成|好的?|操作成功|执行成功|已确认"
+)
+_DEED = (
+    "sent|saved|stored|updated|created|deleted|removed|written|added|delivered|received|applied|queued|scheduled"
+    "|acknowledged|posted|moved|copied|renamed|已?(?:发送|保存|更新|创建|删除|添加|送达|提交)(?:成功)?"
+)
+# "exit code 0" and "1 sent" say that it went well; "exit code 1" and "0 sent" are news.
+_CLAUSES = (
+    f"(?:(?:status|result|state|message) )?(?:{_FINE})",
+    f"(?:{_DEED})(?: (?:true|yes|ok|successfully|[1-9][0-9]{{0,2}}))?",
+    "(?:[1-9][0-9]{0,2} )(?:sent|saved|stored|updated|created|deleted|removed|written|added|delivered)",
+    "(?:exit_?code|exit_status|returncode|return_code|rc|(?:exit |return )?(?:code|status)) 0",
+    "(?:status|code|status_code) 20[0-4]",
+    "(?:errors?|stderr|stdout|output) (?:null|none|false|empty)",
+    "stdout|stderr|no output|无输出|退出码 0",
+)
+_TIME = r"[0-9]{1,4}(?:\.[0-9]+)? ?(?:s|ms|seconds|秒)"
+_ACKNOWLEDGEMENT = re.compile(f"(?:(?:{'|'.join(_CLAUSES)})(?: |$))+(?:{_TIME})?")
+
+
+def is_acknowledgement(text: str) -> bool:
+    """Whether an answer says that something went well, and nothing else: `{"ok": true}`, "exit code 0"."""
+    if len(text) > _ACKNOWLEDGED_CHARS:
+        return False
+    return _ACKNOWLEDGEMENT.fullmatch(" ".join(_WORD.findall(text.casefold()))) is not None
+
+
+def laid_out(text: str, max_chars: int) -> str:
+    """An answer as it is cut best: of one that is JSON, each record in its own line.
+
+    Args:
+        text: What a tool answered.
+        max_chars: How long a passage may be. What takes no more than half of that is a line: then there is a line
+            end where the answer is to be cut.
+
+    Returns:
+        The text itself if it is short, very long or no JSON; else lines. A string that is longer than a line stands
+        with its own line ends, and other scripts than Latin are not escaped.
+    """
+    stripped = text.strip()
+    if not stripped.startswith(("{", "[")) or len(text) > _MAX_CHARS or (len(text) <= max_chars and "\\u" not in text):
+        return text
+    try:
+        value = _PARSER.decode(stripped)
+        if len(text) <= max_chars:
+            return json.dumps(value, ensure_ascii=False)
+        return "\n".join(_lines("", stripped, value, max_chars // 2, _LEVELS))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _lines(lead: str, written: str, value: object, line_chars: int, levels: int) -> Iterator[str]:
+    """The lines of a value, as it was written behind its key."""
+    if isinstance(value, str) and len(written) > line_chars:
+        yield f"{lead}{value}"
+    elif len(lead) + len(written) <= line_chars or not levels or not isinstance(value, dict | list):
+        # As models and tools write them, other scripts may be escaped, and nobody would find them.
+        yield lead + (json.dumps(value, ensure_ascii=False) if "\\u" in written else written)
+    else:
+        if lead:
+            yield lead.rstrip()
+        for part in _parts(written):
+            yield from _lines(*part, line_chars, levels - 1)
+
+
+def _parts(written: str) -> Iterator[tuple[str, str, object]]:
+    """The parts of an object or a list that can be read: key with its colon, value as written, value."""
+    at = _behind_space(written, 1)
+    while written[at] not in "]}":
+        lead = ""
+        if written[0] == "{":
+            key, end = _PARSER.raw_decode(written, at)
+            lead, at = f"{key}: ", _behind_space(written, _behind_space(written, end) + 1)
+        value, end = _PARSER.raw_decode(written, at)
+        yield lead, written[at:end], value
+        at = _behind_space(written, end)
+        if written[at] == ",":
+            at = _behind_space(written, at + 1)
+
+
+def _behind_space(written: str, at: int) -> int:
+    space = _SPACE.match(written, at)
+    return space.end() if space else at
+
+
+def _integer(digits: str) -> int:
+    return int(digits) if len(digits) <= _MAX_DIGITS else 0
+
+
+_PARSER = json.JSONDecoder(parse_int=_integer)
+
+
+_FIRST = re.compile(rb'\s*\{\s*"type"\s*:\s*"session"')
+
+
+class Told(NamedTuple):
+    """A message: the number of its line, when it was written (ISO, or empty), and the message as it was given."""
+
+    line: int
+    ts: str
+    message: dict[str, Any]
+
+
+def is_openclaw(raw: bytes) -> bool:
+    """Whether a log begins as OpenClaw's do."""
+    return _FIRST.match(raw) is not None
+
+
+def openclaw_messages(raw: bytes) -> Iterator[Told]:
+    """The messages of a log, in order; lines that are not whole, or cannot be read, are passed over."""
+    for number, line in enumerate(raw.split(b"\n")[:-1], 1):
+        fields = _parsed(line) if b'"message"' in line else None
+        if fields is None or fields.get("type") != "message" or not isinstance(fields.get("message"), dict):
+            continue
+        ts = fields.get("timestamp")
+        yield Told(line=number, ts=ts if isinstance(ts, str) else _moment(ts), message=fields["message"])
+
+
+def usual_shape(message: dict[str, Any]) -> dict[str, Any]:
+    """A message of OpenClaw's with the roles and parts that other providers have."""
+    role = "tool" if message.get("role") == "toolResult" else message.get("role")
+    content = message.get("content")
+    return {**message, "role": role, "content": [*map(_part, content)] if isinstance(content, list) else content}
+
+
+def _part(part: object) -> object:
+    if isinstance(part, dict) and part.get("type") == "toolCall":
+        return {"type": "tool_use", "id": part.get("id"), "name": part.get("name"), "input": part.get("arguments")}
+    return part
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def _moment(milliseconds: object) -> str:
+    if not isinstance(milliseconds, int | float):
+        return ""
+    try:
+        return dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
+
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
 RULES = "transcripts-5"
@@ -50,7 +220,6 @@ _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _HALVES = re.compile("[\ud800-\udfff]")
 # Parts with words; the field that holds them has the name of the type.
 _SPEECH = ("text", "refusal")
-_MAX_DIGITS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +300,7 @@ def _read(raw: bytes, carried: Carried) -> _Reading:
     reading, waiting, seen = _Reading(carried), list[_Said](), carried.last_seq
     # The batch at hand: its last number and its time. A count may be damaged; the time shows where it ends then.
     last, at = 0, b""
-    for line, end in _lines(raw, carried.size_bytes):
+    for line, end in _transcript_lines(raw, carried.size_bytes):
         place = _STAMP.match(line)
         if place is None or not line.endswith(b"}") or b"\0" in line:
             continue
@@ -148,7 +317,7 @@ def _read(raw: bytes, carried: Carried) -> _Reading:
         seen = seq
         is_message = kind in (None, b"message")
         # Records of other kinds need not be understood, but the line that ends a batch has to be whole.
-        fields = _parsed(line) if is_message or seq == last else None
+        fields = _transcript_parsed(line) if is_message or seq == last else None
         if fields is None:
             continue
         if is_message:
@@ -168,10 +337,10 @@ def _read_openclaw(raw: bytes) -> _Reading:
 
 def is_known_log(raw: bytes) -> bool:
     """Whether a log is in a format that is read here; an empty one is."""
-    return not raw.strip() or is_openclaw(raw) or any(_STAMP.match(line) for line, _ in _lines(raw, 0))
+    return not raw.strip() or is_openclaw(raw) or any(_STAMP.match(line) for line, _ in _transcript_lines(raw, 0))
 
 
-def _lines(raw: bytes, at: int) -> Iterator[tuple[bytes, int]]:
+def _transcript_lines(raw: bytes, at: int) -> Iterator[tuple[bytes, int]]:
     """The whole lines from a place on without their ends, and where the next one begins."""
     while (end := raw.find(b"\n", at)) >= 0:
         yield raw[at:end], end + 1
@@ -216,7 +385,7 @@ class _Reading:
         label = (said.name or speaker(said.text[behind : behind + _NAME_CHARS])) if said.speaks else None
         if label is not None:
             self.speakers[label] += 1
-        day = self._dated(_moment(said.ts), stamp.day if stamp else None)
+        day = self._dated(_transcript_moment(said.ts), stamp.day if stamp else None)
         opens = day is not None and day != self._day
         self._day = day
         heading = _titles(day) if day else ()
@@ -256,7 +425,7 @@ def _titles(day: dt.date) -> tuple[str, ...]:
     return (day.isoformat(),)
 
 
-def _moment(ts: str) -> dt.datetime | None:
+def _transcript_moment(ts: str) -> dt.datetime | None:
     try:
         moment = dt.datetime.fromisoformat(ts)
         return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
@@ -264,29 +433,25 @@ def _moment(ts: str) -> dt.datetime | None:
         return None
 
 
-def _parsed(line: bytes | str) -> dict[str, object] | None:
+def _transcript_parsed(line: bytes | str) -> dict[str, object] | None:
     """The object that a line is; None if it is none."""
     try:
-        fields = _PARSER.decode(line if isinstance(line, str) else line.decode())
+        fields = _TRANSCRIPT_PARSER.decode(line if isinstance(line, str) else line.decode())
     except (ValueError, RecursionError):
         return None
     return fields if isinstance(fields, dict) else None
-
-
-def _integer(digits: str) -> int:
-    return int(digits) if len(digits) <= _MAX_DIGITS else 0
 
 
 def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is no JSON")
 
 
-_PARSER = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse)
+_TRANSCRIPT_PARSER = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse)
 
 
 def _said(seq: int, ts: str, fields: dict[str, object]) -> _Said:
     text = fields.get("text")
-    message = _parsed(text) if isinstance(text, str) else fields.get("message")
+    message = _transcript_parsed(text) if isinstance(text, str) else fields.get("message")
     if not isinstance(message, dict):
         return _Said(seq, ts, "", False)
     match message.get("role"):
@@ -305,7 +470,7 @@ def _name(given: object) -> str:
     return " ".join(_cleaned(given).split()) if isinstance(given, str) and len(given) <= _NAME_CHARS else ""
 
 
-def _parts(content: object) -> list[Mapping[str, object]]:
+def _transcript_parts(content: object) -> list[Mapping[str, object]]:
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
@@ -313,13 +478,13 @@ def _spoken(content: object) -> list[str]:
     """What somebody says in a content."""
     if isinstance(content, str):
         return [content] if content.strip() else []
-    texts = [part.get(str(part["type"])) for part in _parts(content) if part.get("type") in _SPEECH]
+    texts = [part.get(str(part["type"])) for part in _transcript_parts(content) if part.get("type") in _SPEECH]
     return [text for text in texts if isinstance(text, str) and text.strip()]
 
 
 def _results(content: object) -> list[str]:
     """What tools answer in a content."""
-    answers = [_answer(part.get("content")) for part in _parts(content) if part.get("type") == "tool_result"]
+    answers = [_answer(part.get("content")) for part in _transcript_parts(content) if part.get("type") == "tool_result"]
     return [answer for answer in answers if answer]
 
 
@@ -331,10 +496,10 @@ def _calls(message: dict[str, object]) -> list[str]:
     """The calls of a message: name and arguments, so that a path or a command in them can be found."""
     calls = [
         (part.get("name"), part.get("input"))
-        for part in _parts(message.get("content"))
+        for part in _transcript_parts(message.get("content"))
         if part.get("type") == "tool_use"
     ]
-    for call in _parts(message.get("tool_calls")):
+    for call in _transcript_parts(message.get("tool_calls")):
         function = call.get("function")
         if isinstance(function, dict):
             calls.append((function.get("name"), function.get("arguments")))
@@ -344,7 +509,7 @@ def _calls(message: dict[str, object]) -> list[str]:
 def _arguments(arguments: object) -> str:
     if isinstance(arguments, str):
         # As models write them, other scripts than Latin may be escaped, and nobody would find them.
-        arguments = (_parsed(arguments) or arguments) if "\\u" in arguments else arguments
+        arguments = (_transcript_parsed(arguments) or arguments) if "\\u" in arguments else arguments
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 

@@ -1,7 +1,15 @@
-"""Owns the default embedder: all-MiniLM-L6-v2 in ONNX Runtime, from the files in `minilm_model/`.
+"""The default embedder: all-MiniLM-L6-v2 in ONNX Runtime, from the files in `minilm_model/`.
 
 Invariants: nothing is fetched; a text gets the same vector alone and in company, but for the last digits
 of a float; neither importing this module nor making a `MiniLM` imports ONNX Runtime; its errors stop here.
+
+How many processors there are for us: a container often has fewer than the machine.
+
+Invariants: reads only; what cannot be read does not limit.
+
+Vocabulary of a tokenizer, and whether a text stands in it in pieces longer than letters.
+
+Invariants: pure; safe to call from several threads.
 """
 
 from __future__ import annotations
@@ -17,10 +25,87 @@ from typing import Any
 
 import numpy as np
 
-from indexer.embeddings.processors import usable_processors
-from indexer.embeddings.vocabulary import Vocabulary, load_tokenizer
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.types import Vectors
+
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def usable_processors(*, cgroups: Path = _CGROUPS) -> int:
+    """Processors that this process may keep busy: its affinity, and the quota of its control group.
+
+    Args:
+        cgroups: Where the control groups are mounted.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count() or 1
+    share = _quota(cgroups)
+    return count if share is None else max(1, min(count, math.ceil(share)))
+
+
+def _quota(cgroups: Path) -> float | None:
+    """Processors of the group's quota; None where there is none. Source: kernel.org, admin-guide/cgroup-v2, cpu.max."""
+    found = _words(cgroups / "cpu.max") or [
+        *_words(cgroups / "cpu" / "cpu.cfs_quota_us"),
+        *_words(cgroups / "cpu" / "cpu.cfs_period_us"),
+    ]
+    if len(found) != 2 or not all(word.isdigit() for word in found) or int(found[1]) == 0:
+        return None
+    return int(found[0]) / int(found[1])
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text("ascii").split()
+    except (OSError, ValueError):
+        return []
+
+
+# Characters of a text for each piece of it. BERT's English vocabulary cuts English into pieces of 4 characters,
+# accented Latin into 1.5 to 2.7; of Cyrillic, Greek, Arabic, Hebrew, Devanagari and Chinese it has the letters: 1.0 to
+# 1.15.
+# Source: our measurement, tests/indexer/embeddings/test_vocabulary.py.
+_LEAST_PIECE = 1.5
+
+
+class Vocabulary:
+    """Pieces that a model was trained on.
+
+    Args:
+        tokenizer: A `tokenizers.Tokenizer` that pads nothing.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._unknown = getattr(tokenizer.model, "unk_token", None)
+
+    def reads(self, text: str) -> bool:
+        """Whether the pieces of a text say more than its letters do."""
+        # Lone surrogates, which JSON can bring in, are refused.
+        made = self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8"), add_special_tokens=False)
+        pieces = zip(made.tokens, made.offsets, strict=True)
+        sizes = [end - start if token != self._unknown else 0 for token, (start, end) in pieces]
+        return sum(sizes) >= _LEAST_PIECE * len(sizes)
+
+
+def read_vocabulary(path: Path) -> Vocabulary | None:
+    """The vocabulary in a file such as tokenizer.json; None where it cannot be read."""
+    try:
+        return Vocabulary(load_tokenizer(path))
+    except Exception:  # a package that is not there, and tokenizers' plain subclasses of Exception
+        return None
+
+
+def load_tokenizer(path: Path) -> Any:
+    """The tokenizer in a file such as tokenizer.json, without padding."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_padding()
+    return tokenizer
+
 
 MODEL_SHA256 = "dc76711c8876414d261eb55812285d534ed40c83fe0403d487afb4186c7e004d"
 MAX_TOKENS = 256

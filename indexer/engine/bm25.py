@@ -1,4 +1,4 @@
-"""Owns BM25: how well the words of a question fit a passage, it with the one before, and its surroundings. Pure, numpy.
+"""BM25: how well the words of a question fit a passage, it with the one before, and its surroundings. Pure, numpy.
 
 Invariants: a score is 0.0 where no term occurs; with the statistics of all parts of an index, a passage has
 the same score in whichever part it stands.
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from indexer.analysis import weight
-from indexer.engine.corpus import Corpus, Floats, Ints, Mask
+from indexer.corpus import Corpus, Floats, Ints, Mask
+from indexer.text.terms import weight
 
 K1, B = 1.2, 0.75
 

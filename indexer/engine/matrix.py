@@ -1,4 +1,4 @@
-"""Owns the vectors of a corpus in memory: exact cosines of every passage in one pass.
+"""The vectors of a corpus in memory: exact cosines of every passage in one pass.
 
 Invariants: row i belongs to row i of the corpus; a matrix is never changed, a new one takes its place;
 it is derived from the store and may be dropped at any time.
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexer.engine.corpus import Corpus, Floats, Mask
+from indexer.corpus import Corpus, Floats, Mask
 from indexer.types import Vectors
 
 if TYPE_CHECKING:
     from indexer.stores.base import IndexStore
+
 
 # Up to here a pass over all vectors in memory takes under 4 ms and 31 MB; larger corpora ask the store.
 MATRIX_PASSAGES = 20_000

@@ -1,4 +1,4 @@
-"""Owns the `IndexStore` seam and the values that cross it.
+"""The `IndexStore` seam and the values that cross it.
 
 Invariants: a write happens whole or not at all; a reader never sees half of one; the store computes no
 terms and no vectors, it is handed both.
@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.engine.corpus import Corpus, Floats, Ints
+from indexer.corpus import Corpus, Floats, Ints
 from indexer.types import Fingerprint, Passage, SearchFilter, Source, Vectors
 
 # What a file is known again by, in 32 bytes: its size in bytes, times of change (mtime and ctime, ns) and inode. One

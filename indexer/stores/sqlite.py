@@ -1,4 +1,4 @@
-"""Owns the index's SQL: passages, FTS5 terms and sqlite-vec vectors in one SQLite file.
+"""The index's SQL: passages, FTS5 terms and sqlite-vec vectors in one SQLite file.
 
 Invariants: a passage is in `passages`, `terms` and (with a model) `vectors`, or in none of them; keys are
 never used twice; the full-text table holds no text, so a removal names the terms that were stored.
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexer.engine.corpus import Corpus, Floats, Ints
+from indexer.corpus import Corpus, Floats, Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced
-from indexer.stores import bulk
+from indexer.stores import sqlite_rows
 from indexer.stores.base import (
     NEAREST_LIMIT,
     Changes,
@@ -36,20 +36,23 @@ from indexer.stores.base import (
     UnembeddedPassage,
     Written,
 )
-from indexer.stores.tables import (
+from indexer.stores.sqlite_rows import (
     PASSAGE_COLUMNS,
     STATE_COLUMNS,
     TABLES,
     VECTORS,
+    apply,
     corpus_files,
+    drop_tables,
+    fill,
     passage_of,
     vector_filter,
 )
-from indexer.stores.writes import apply, drop_tables, fill
 from indexer.types import Fingerprint, LineRange, SearchFilter, Vectors, shown
 
 if TYPE_CHECKING:
-    from indexer.stores.database import Row
+    from indexer.stores.sqlite_database import Row
+
 
 # While a generation is made, the one in use takes fewer revisions and keys than this.
 _AHEAD = 1 << 32
@@ -69,7 +72,7 @@ class SqliteStore:
 
     def __init__(self, path: Path, *, busy_seconds: float = 30.0) -> None:
         # Here, so that `import indexer` loads no engine.
-        from indexer.stores.database import Database
+        from indexer.stores.sqlite_database import Database
 
         self.path = path
         self._database = Database(path, busy_seconds=busy_seconds)
@@ -249,7 +252,7 @@ class SqliteStore:
             if previous is not None and previous.revision > revision:
                 previous = None
             changes = self._changes(since if previous is None else previous.revision)
-            table = bulk.passage_table(self._database, [file for file, _, _ in changes.files])
+            table = sqlite_rows.passage_table(self._database, [file for file, _, _ in changes.files])
             files = corpus_files(changes.files, table)
             names = {row[0]: row[1] for row in self._database.rows("SELECT label, name FROM labels")}
         if previous is not None:
@@ -350,12 +353,12 @@ class SqliteStore:
 
     def term_entries(self) -> Iterator[TermEntries]:
         """See `IndexStore`."""
-        return bulk.term_entries(self._database)
+        return sqlite_rows.term_entries(self._database)
 
     def all_vectors(self) -> Iterator[tuple[Ints, Vectors]]:
         """See `IndexStore`."""
         fingerprint = self.fingerprint()
-        return bulk.vectors(self._database) if fingerprint and fingerprint.dimensions else iter(())
+        return sqlite_rows.vectors(self._database) if fingerprint and fingerprint.dimensions else iter(())
 
     def pack_path(self) -> Path | None:
         """See `IndexStore`."""

@@ -1,31 +1,144 @@
-"""Owns the making of the app: routes, layers, documentation, beginning and end.
+"""The making of the app: routes, layers, documentation, beginning and end.
 
 Invariants: the app owns the service that it is given and closes it; every handler that does work runs in a
 thread, so that slow work never holds up other requests.
+
+The page at /docs: Swagger UI where the browser can load it, else a plain reference. Pure.
+
+Invariants: the reference stands in the page itself and needs neither network nor scripts; Swagger UI, which
+comes from a public CDN, takes its place once it is there.
+
+What surrounds every request: its id, its line in the log, its numbers, and the answer to a defect.
+
+Invariants: a log line names the route, never the path or the query; every answer carries an X-Request-ID.
 """
 
 from __future__ import annotations
 
+import logging
+import re
+import secrets
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from html import escape
+from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_service._version import __version__
 from memory_service.api import errors
 from memory_service.api.auth import LocalOnly, RequireKey, is_loopback
-from memory_service.api.docs import docs_page
+from memory_service.api.errors import defect_answer
 from memory_service.api.limits import BodyLimit
 from memory_service.api.metrics import Metrics
-from memory_service.api.observed import Observed
 from memory_service.api.pools import Pools
+from memory_service.api.requests import AppState
 from memory_service.api.routes import ROUTERS
-from memory_service.api.state import AppState
 from memory_service.config import Settings
 from memory_service.service import MemoryService
+
+_MOUNT = '<div id="swagger-ui">'
+_STYLE = "<style>main{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{overflow:auto}</style>"
+
+
+def docs_page(document: dict[str, Any], openapi_url: str) -> str:
+    """The page for an OpenAPI document."""
+    title = document["info"]["title"]
+    page = bytes(get_swagger_ui_html(openapi_url=openapi_url, title=title, swagger_favicon_url="data:,").body).decode()
+    return page.replace(_MOUNT, f"{_MOUNT}{_STYLE}<main>{_reference(document, openapi_url)}</main>", 1)
+
+
+def _reference(document: dict[str, Any], openapi_url: str) -> str:
+    info = document["info"]
+    sections = [
+        f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['description'])}</p>",
+        f'<p>All shapes: <a href="{escape(openapi_url)}">{escape(openapi_url)}</a></p>',
+    ]
+    for path, methods in document["paths"].items():
+        sections += [_operation(method, path, operation) for method, operation in methods.items()]
+    return "\n".join(sections)
+
+
+def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
+    parameters = "".join(
+        f"<li><code>{escape(p['name'])}</code> ({escape(p['in'])}): {escape(p.get('description', ''))}</li>"
+        for p in operation.get("parameters", [])
+    )
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    name = body.get("$ref", "").rpartition("/")[2]
+    answers = ", ".join(
+        f"{escape(status)} {escape(answer.get('description', ''))}" for status, answer in operation["responses"].items()
+    )
+    return (
+        f"<h3><code>{method.upper()} {escape(path)}</code></h3>"
+        f"<p><b>{escape(operation['summary'])}.</b> {escape(operation['description'])}</p><ul>{parameters}"
+        f"{f'<li>body: <code>{escape(name)}</code></li>' if name else ''}<li>answers: {answers}</li></ul>"
+    )
+
+
+_access = logging.getLogger("memory_service.access")
+_log = logging.getLogger("memory_service.api")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+
+
+class Observed:
+    """Counts, logs and names requests; the outermost layer."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        status, streams = 0, False
+
+        async def send_named(message: Message) -> None:
+            nonlocal status, streams
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = request_id
+                streams = headers.get("content-type", "").startswith("text/event-stream")
+            await send(message)
+
+        started = time.perf_counter()
+        try:
+            await self._app(scope, receive, send_named)
+        except Exception:
+            _log.exception("defect while answering request %s (%s %s)", request_id, scope["method"], _route(scope))
+            if status:
+                raise
+            await defect_answer()(scope, receive, send_named)
+        finally:
+            self._note(scope, request_id, status, time.perf_counter() - started, streams=streams)
+
+    def _note(self, scope: Scope, request_id: str, status: int, seconds: float, *, streams: bool) -> None:
+        method, route = scope["method"], _route(scope)
+        # How long somebody listened says nothing of how fast the server is.
+        self._metrics.answered(method, route, status, None if streams else seconds)
+        _access.info("%s %s %d %.1f ms %s", method, route, status, 1000 * seconds, request_id)
+
+
+def _route(scope: Scope) -> str:
+    """The route's template; what no route answers is one kind."""
+    return getattr(scope.get("route"), "path", None) or "none"
+
+
+def _request_id(scope: Scope) -> str:
+    given = Headers(scope=scope).get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+
 
 _DESCRIPTION = (
     "Hybrid memory for AI agents: Markdown files in, an exact, budgeted block in the prompt out; and sessions that "

@@ -1,4 +1,4 @@
-"""Owns who may do what: keys and their workspaces, and what a browser may not do on somebody's behalf.
+"""Who may do what: keys and their workspaces, and what a browser may not do on somebody's behalf.
 
 Invariants: with keys configured every request but those for health, version and documentation needs one,
 before its body is read; comparing keys takes the same time for every wrong one; without keys only pages

@@ -1,4 +1,4 @@
-"""Owns how a failure is answered: `{"error": {"code", "message"}}` with its status, whatever failed.
+"""How a failure is answered: `{"error": {"code", "message"}}` with its status, whatever failed.
 
 Invariants: a message says what failed and what to do; what the caller sent is never repeated beyond the
 name of a field; a defect of the service is answered without details and logged with its traceback.
@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Match
 
 from memory_service.errors import Incompressible, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
-from memory_service.schemas import ErrorAnswer, ErrorBody
+from memory_service.schemas.memories import ErrorAnswer, ErrorBody
 
 _log = logging.getLogger("memory_service.api")
 _MAX_NAME_CHARS = 80

@@ -1,4 +1,4 @@
-"""Owns the numbers for Prometheus.
+"""The numbers for Prometheus.
 
 Invariants: one registry per app; labels come from small fixed sets: no path, no workspace, no text.
 """
@@ -18,9 +18,9 @@ from prometheus_client import (
     generate_latest,
 )
 
-from memory_service.compaction_schemas import Stage
 from memory_service.errors import codes
 from memory_service.events import Event, EventField
+from memory_service.schemas.compaction import Stage
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

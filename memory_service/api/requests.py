@@ -1,18 +1,53 @@
-"""Owns the way from what came over the wire to the service's values."""
+"""The way from what came over the wire to the service's values.
+
+What the routes of one app share: service, numbers and threads, what was asked before, how warm it is.
+
+How a request that changes something is run: in which threads, and once for each idempotency key.
+
+Invariants: the answer to a repeated request is the first one's, byte for byte, and says so in a header; what an answer
+was made of is turned into JSON in the thread that made it, never in the event loop.
+
+The way from what came over the wire about sessions to the service's values.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import re
-from dataclasses import dataclass
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
-from fastapi import Header, Request
+import anyio.to_thread
+from fastapi import Depends, Header, Path, Request, Response
 
-from indexer import SearchFilter
+from indexer import IndexerError, SearchFilter
 from memory_service import schemas
-from memory_service.errors import InvalidName, InvalidRequest
-from memory_service.memories import NewMemory
+from memory_service.api.metrics import Metrics
+from memory_service.api.pools import Places, Pools, Replays
+from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError, NotFound
+from memory_service.memories.store import NewMemory
+from memory_service.messages.sizes import MESSAGE_TOKENS, Usage, count_tokens
+from memory_service.schemas.compaction import (
+    CompactRequest,
+    OverflowRequest,
+    PromptOptions,
+    SessionContextRequest,
+    StatelessRequest,
+)
+from memory_service.schemas.memories import SESSION_ID, Answer
+from memory_service.schemas.sessions import NewPin, UsageReport
+from memory_service.service import MemoryService
+from memory_service.service.compactions import StatelessCall
+from memory_service.service.contexts import ContextCall
+from memory_service.service.overflows import OverflowCall
+from memory_service.service.receipts import CompactionCall
+from memory_service.service.short_term import ShortTermMemory
+from memory_service.sessions.folder import check_session_id
 
 _ETAG = re.compile(r'(?:W/)?"([^"\s]+)"|([^",\s]+)')
 
@@ -77,3 +112,247 @@ def search_filter(body: schemas.SearchRequest | schemas.ContextRequest) -> Searc
     """Which passages may be found."""
     prefix = body.path_prefix if isinstance(body, schemas.SearchRequest) else ""
     return SearchFilter(sources=tuple(body.sources), path_prefix=prefix, since=body.since, until=body.until)
+
+
+_log = logging.getLogger("memory_service.api")
+
+
+class WarmUp:
+    """Loads the model in the background, so that the first search does not wait for it."""
+
+    def __init__(self) -> None:
+        self.loading = False
+        self.failure = ""
+
+    def start(self, load: Callable[[], None]) -> None:
+        """Begin; returns at once."""
+        self.loading = True
+        threading.Thread(target=self._run, args=(load,), name="warm-up", daemon=True).start()
+
+    def _run(self, load: Callable[[], None]) -> None:
+        try:
+            load()
+        except (IndexerError, MemoryServiceError) as error:
+            self.failure = f"vector: {error}"
+            _log.warning("%s", self.failure)
+        finally:
+            self.loading = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppState:
+    """What the routes of one app share."""
+
+    service: MemoryService
+    metrics: Metrics
+    pools: Pools
+    watches: bool = False
+    replays: Replays = field(default_factory=Replays)
+    warm_up: WarmUp = field(default_factory=WarmUp)
+
+    def end(self) -> None:
+        """End what has no end of its own: streams of events, and calls of models; returns at once."""
+        self.pools.close()
+        self.service.events.close()
+
+
+async def _state(request: Request) -> AppState:
+    state: AppState = request.app.state.shared
+    return state
+
+
+Shared = Annotated[AppState, Depends(_state)]
+
+
+REPLAYED = {"Idempotency-Replayed": "true"}
+
+Act = Callable[[], Answer]
+
+
+class Job:
+    """One request that changes something.
+
+    Args:
+        request: The request; its body is what a repetition has to be equal in.
+        shared: What the routes share.
+        key: Its idempotency key.
+    """
+
+    def __init__(self, request: Request, shared: AppState, key: str | None) -> None:
+        self._request = request
+        self._shared = shared
+        self._key = key
+
+    async def quick(self, act: Act) -> Response:
+        """Run what waits for nobody."""
+        return await self._once(lambda: anyio.to_thread.run_sync(self._made, act))
+
+    async def slow(self, act: Act, places: Places | None = None) -> Response:
+        """Run what may wait for a model or for others, in threads of their own.
+
+        Raises:
+            TooManyRequests: None of them was free in time.
+            CallCancelled: The server ends.
+        """
+        run = (places or self._shared.pools.work).run
+        return await self._once(lambda: run(lambda: self._made(act)))
+
+    async def _once(self, run: Callable[[], Awaitable[bytes]]) -> Response:
+        replayed = False
+        if self._key is None:
+            content = await run()
+        else:
+            asked = hashlib.blake2b(await self._request.body(), digest_size=16).digest()
+            place = (f"{self._request.method} {self._request.url.path}", self._key)
+            content, replayed = await self._shared.replays.once(place, asked, run)
+        status = self._request.scope["route"].status_code or 200
+        return Response(content, status, REPLAYED if replayed else {}, "application/json")
+
+    def _made(self, act: Act) -> bytes:
+        answer = act()
+        self._shared.metrics.missed(getattr(answer, "degraded", ()))
+        return json_of(answer)
+
+
+def json_of(answer: Answer) -> bytes:
+    """An answer as it goes over the wire."""
+    try:
+        return answer.model_dump_json().encode()
+    except ValueError:
+        # Half a surrogate pair, which a message may hold, can be named in JSON but not encoded.
+        return json.dumps(answer.model_dump(), default=str).encode()
+
+
+async def _job(request: Request, shared: Shared, key: IdempotencyKey = None) -> Job:
+    return Job(request, shared, key)
+
+
+Once = Annotated[Job, Depends(_job)]
+
+
+SessionId = Annotated[
+    str,
+    Path(description="Id of the session.", examples=["support-42"], json_schema_extra={"pattern": SESSION_ID}),
+]
+
+_OWN = frozenset({"error", "status", "usage", "format"})
+
+
+def begun(
+    service: MemoryService, workspace: str, session_id: str | None, check: Callable[[], object]
+) -> ShortTermMemory:
+    """The sessions of a workspace; it is made if it is not there.
+
+    Args:
+        service: The service.
+        workspace: Its name.
+        session_id: The session that is to be begun there, if it is named.
+        check: Raises if what is to be written cannot be: that makes no workspace.
+    """
+    try:
+        return service.sessions(workspace)
+    except NotFound:
+        if session_id is not None:
+            check_session_id(session_id)
+        check()
+        return service.sessions(workspace, make=True)
+
+
+def usage_of(report: UsageReport | None, model: str | None = None, finish_reason: str | None = None) -> Usage | None:
+    """What a provider counted, whatever its names for it; None if it counted nothing and told nothing.
+
+    Source: OpenAI API reference, "Chat completions", `usage`: `prompt_tokens` hold the cached ones, and so do the
+    `input_tokens` of "Responses", which come with `input_tokens_details`. Anthropic API, "Messages": `input_tokens`
+    do not hold those that were read from or written to the cache. litellm sends `prompt_tokens` that hold both.
+    """
+    if report is None or (report.prompt_tokens is None and report.input_tokens is None):
+        return Usage(input_tokens=0, model=model, finish_reason=finish_reason) if finish_reason else None
+    details = report.prompt_tokens_details or report.input_tokens_details
+    told = (details.cached_tokens if details else None) or report.cache_read_input_tokens
+    read = told or report.cache_read_tokens or 0
+    write = report.cache_creation_input_tokens or report.cache_write_tokens or 0
+    whole = report.prompt_tokens if report.prompt_tokens is not None else report.input_tokens or 0
+    cached = read + write if report.prompt_tokens is not None else read if report.input_tokens_details else 0
+    output = report.completion_tokens if report.completion_tokens is not None else report.output_tokens
+    return Usage(
+        input_tokens=max(whole - cached, 0),
+        output_tokens=output or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        model=model,
+        finish_reason=finish_reason,
+    )
+
+
+def tools_tokens(tools: Sequence[object]) -> int:
+    """What the schemas of tools take, as they go over the wire."""
+    return sum(count_tokens(json.dumps(tool, ensure_ascii=False)) for tool in tools)
+
+
+def context_call(body: PromptOptions) -> ContextCall:
+    """What is wanted of a context."""
+    return ContextCall(
+        query=body.query,
+        system_prompt=body.system_prompt,
+        memory_budget_tokens=body.memory_budget_tokens,
+        max_tokens=body.max_tokens,
+        auto=body.auto if isinstance(body, SessionContextRequest) else True,
+        tools_tokens=tools_tokens(body.tools),
+        recall=body.recall,
+        sources=tuple(body.sources),
+        order=body.order,
+    )
+
+
+def overflow_call(body: OverflowRequest) -> OverflowCall:
+    """What a provider answered, and how the next prompt is made if that is told."""
+    told = body.model_fields_set - _OWN
+    return OverflowCall(
+        error=body.error,
+        status=body.status,
+        usage=usage_of(body.usage),
+        context=context_call(body) if told else None,
+    )
+
+
+def compaction_call(body: CompactRequest) -> CompactionCall:
+    """What is wanted of a compaction."""
+    return CompactionCall(
+        mode=body.mode,
+        preset=body.preset,
+        overrides=body.overrides,
+        trigger=body.trigger,
+        instructions=body.instructions,
+        identifier_policy=body.identifier_policy,
+        target_tokens=body.target_tokens,
+        force=body.force,
+    )
+
+
+def stateless_call(body: StatelessRequest) -> StatelessCall:
+    """What is to be compacted."""
+    system = count_tokens(body.system_prompt) + MESSAGE_TOKENS if body.system_prompt else 0
+    return StatelessCall(
+        messages=body.messages,
+        context_window=body.context_window,
+        model=body.model,
+        preset=body.preset,
+        overrides=body.overrides,
+        trigger=body.trigger,
+        target_tokens=body.target_tokens,
+        force=body.force,
+        instructions=body.instructions or "",
+        identifier_policy=body.identifier_policy,
+        pins=tuple(body.pins),
+        overhead_tokens=system + tools_tokens(body.tools),
+    )
+
+
+def check_pin(body: NewPin) -> None:
+    """Make sure that a pin can be the first thing of its session.
+
+    Raises:
+        InvalidRequest: It is no text.
+    """
+    if body.text is None or body.seq is not None or not body.text.strip():
+        raise InvalidRequest("A pin is of a text or of a message. Send text, or the seq of a message that is there.")

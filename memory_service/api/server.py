@@ -1,11 +1,23 @@
-"""Owns the running of the HTTP server: where it listens, what it says at the start, how it ends.
+"""The running of the HTTP server: where it listens, what it says at the start, how it ends.
 
 Invariants: no address but loopback is served without a key; the address is taken before anything is said
 about it, so who reads the line can connect.
+
+The order in which a server ends: open streams first.
+
+Invariants: uvicorn waits for every open answer before it tells the app of the end, and a stream has no end of its
+own, so it is ended before that; what must be done is done in the event loop, and at once.
+
+How much freed memory the C library keeps for itself.
+
+glibc gives each thread a heap of its own, and what a burst of requests has freed stays in all of them: a server with
+dozens of threads grows to several times what it uses. Two heaps are enough, since one thread at a time runs Python.
+Elsewhere nothing is done.
 """
 
 from __future__ import annotations
 
+import ctypes
 import ipaddress
 import logging
 import os
@@ -13,21 +25,56 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
-from memory_service.api.allocator import limit_heaps
 from memory_service.api.app import create_app
 from memory_service.api.auth import is_loopback
-from memory_service.api.connections import TimedProtocol
-from memory_service.api.shutdown import StreamingServer
-from memory_service.api.state import AppState
+from memory_service.api.limits import TimedProtocol
+from memory_service.api.requests import AppState
 from memory_service.config import Settings
 from memory_service.errors import InvalidRequest
 from memory_service.service import MemoryService
+
+
+class StreamingServer(uvicorn.Server):
+    """A server that can end while streams are open.
+
+    Args:
+        config: See uvicorn.
+        end_streams: Ends them all, and those to come; returns at once.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, end_streams: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._end_streams = end_streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End, streams first; called by uvicorn."""
+        self._end_streams()
+        await super().shutdown(sockets)
+
+
+# Source: glibc's malloc.h.
+_M_TRIM_THRESHOLD = -1
+_M_ARENA_MAX = -8
+_ARENAS = 2
+_TRIM_BYTES = 128 * 1024
+
+
+def limit_heaps() -> None:
+    """Set it for this process; heaps that are there already stay, so it comes before the threads."""
+    if sys.platform != "linux":
+        return
+    with suppress(OSError, AttributeError):  # another C library
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_ARENA_MAX, _ARENAS)
+        libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
+
 
 _BACKLOG = 512
 # Longer than clients keep an idle connection, so that none is closed under a request.

@@ -1,4 +1,4 @@
-"""Owns what goes over the wire in pieces: the messages of a long log, and the events of a session as they come.
+"""What goes over the wire in pieces: the messages of a long log, and the events of a session as they come.
 
 Invariants: a stream that waits holds no thread, however many there are; it is closed when its client has gone, when
 the hub closes, and when the response is never sent; a client that reads slowly slows nobody but itself.

@@ -1,21 +1,76 @@
-"""The commands about the index: reindex, status, doctor."""
+"""The commands about the index: reindex, status, doctor.
+
+The command that measures a workspace's own index.
+
+What `reindex --watch` prints: one line for each change that was indexed, until Ctrl-C.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.following import keep_following
 from memory_service.cli.options import Place, placed
-from memory_service.cli.output import columns, emit_json, warn
+from memory_service.cli.output import columns, emit_json, emit_value, warn, working
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from indexer.types import SyncProgress
-    from memory_service.schemas import Rebuild, ReindexReport, Status
+    from memory_service.schemas.memories import Rebuild, ReindexReport, Status
+    from memory_service.service import MemoryService
+    from memory_service.service.benchmark import Benchmark
+    from memory_service.service.watching import Followed
+
+
+_NAMED_PATHS = 3
+
+
+def keep_following(place: Place, service: MemoryService, paths: Sequence[str]) -> None:
+    """Print what is indexed as it changes; returns when the person ends it."""
+
+    def show(followed: Followed) -> None:
+        if place.as_json:
+            click.echo(_json_line(followed))
+        else:
+            _print_line(followed)
+
+    if not place.as_json:
+        click.secho("watching for changes; Ctrl-C ends it", dim=True, err=True)
+    try:
+        service.follow(place.workspace, show, threading.Event(), paths)
+    except KeyboardInterrupt:
+        # Asked for, and what was indexed is stored.
+        return
+
+
+def _json_line(followed: Followed) -> str:
+    from memory_service.service import answers
+
+    report = answers.reindex_report(followed.report).model_dump(mode="json")
+    told = {"paths": followed.paths, **report} | ({"error": followed.failure} if followed.failure else {})
+    return json.dumps(told, ensure_ascii=False)
+
+
+def _print_line(followed: Followed) -> None:
+    if followed.failure:
+        click.secho(f"failed: {followed.failure}", fg="red", err=True)
+        return
+    report = followed.report
+    shown = ", ".join(followed.paths[:_NAMED_PATHS])
+    more = len(followed.paths) - _NAMED_PATHS
+    named = f"{shown} and {more} more" if more > 0 else shown
+    counts = f"+{report.added} ~{report.changed} -{report.removed}"
+    click.echo(f"{named}  {counts}  {report.seconds * 1000:.0f} ms")
+    for failure in report.failed:
+        click.secho(f"failed: {failure.path}: {failure.reason}", fg="red", err=True)
+    warn(report.degraded)
 
 
 @click.command()
@@ -30,7 +85,7 @@ def reindex(place: Place, paths: tuple[str, ...], full: bool, dry_run: bool, wat
     Only what changed is read, and only new passages are embedded. Stop it at any time: the next run goes
     on from there. After a change of model the index is made anew; until that is done, the old one answers.
     """
-    from memory_service import answers
+    from memory_service.service import answers
 
     if watch and dry_run:
         raise click.UsageError("--watch and --dry-run exclude each other.")
@@ -104,7 +159,7 @@ def status(place: Place) -> None:
 
     Counts, coverage, changed files, sizes, model.
     """
-    from memory_service import answers
+    from memory_service.service import answers
 
     with place.service() as service:
         problems = service.engine_problems(place.workspace)
@@ -174,3 +229,47 @@ def doctor(place: Place) -> None:
         click.echo(json.dumps({"checks": [finding.model_dump() for finding in findings]}, ensure_ascii=False, indent=2))
     if not all(finding.ok for finding in findings):
         sys.exit(1)
+
+
+@click.command()
+@click.option(
+    "--seconds",
+    type=click.IntRange(1, 3600),
+    default=5,
+    show_default=True,
+    help="How long to search, and how long to index.",
+)
+@placed
+def bench(place: Place, seconds: int) -> None:
+    """Measure the searching and indexing of this workspace.
+
+    Questions are words of its own passages, none asked twice. What a search finds by vector
+    is compared with the exact nearest passages as sqlite-vec tells them. Files are indexed anew into a
+    temporary folder; the workspace stays as it is. A model of a provider is asked too, which may cost money.
+
+    Stages: view (see what has changed), words (look the question's up), embed (its vector), rank, fetch (read
+    the passages), rerank (where rerank_model is set).
+    """
+    with place.service() as service:
+        measured = service.bench(place.workspace, seconds=seconds, told=working)
+    if place.as_json:
+        emit_value(measured)
+    else:
+        for line in columns(_rows(measured)):
+            click.echo(line)
+    warn(measured.degraded)
+
+
+def _rows(measured: Benchmark) -> Iterator[tuple[str, str]]:
+    packed = f"{measured.packed:,} packed" if measured.packed else "all looked at for every question"
+    yield "passages", f"{measured.passages:,}, {packed}"
+    rate = f"{measured.searches_per_second:,.0f} a second"
+    yield "searches", f"{rate}, {measured.mode} ({measured.searches:,} made, one after another)"
+    for stage in measured.stages:
+        yield f"  {stage.name}", f"p50 {stage.p50_ms:7.2f} ms   p99 {stage.p99_ms:7.2f} ms"
+    if measured.recall is not None:
+        yield "recall@10", f"{measured.recall:.3f} of the exact nearest"
+    if measured.indexing_per_second is not None:
+        yield "indexing", f"{measured.indexing_per_second:,.0f} passages a second ({measured.indexed:,} made)"
+    if measured.embedding_per_second is not None:
+        yield "model alone", f"{measured.embedding_per_second:,.0f} passages a second"

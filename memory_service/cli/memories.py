@@ -1,18 +1,24 @@
-"""The commands that write and read memory files: remember, forget, get."""
+"""The commands that write and read memory files: remember, forget, get.
+
+The commands that find memories: search, context.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import DAY, Place, placed
-from memory_service.cli.output import emit_json, warn
+from memory_service.cli.options import DAY, Place, filtered, ordered, placed
+from memory_service.cli.output import emit_json, indented, warn
 
 if TYPE_CHECKING:
-    from memory_service.pages import Origin
+    from indexer import Mode, SearchFilter
+    from memory_service.memories.format import Origin
+    from memory_service.schemas.memories import Order, SearchResults
 
 
 @click.command()
@@ -31,8 +37,8 @@ def remember(
 
     It is on disk and searchable when the command ends. The same text on the same day is stored once.
     """
-    from memory_service import answers
-    from memory_service.memories import NewMemory
+    from memory_service.memories.store import NewMemory
+    from memory_service.service import answers
 
     words = _standard_input() if text == "-" else text
     day = date.date() if date else None
@@ -63,7 +69,7 @@ def _standard_input() -> str:
 @placed
 def forget(place: Place, memory_id: str) -> None:
     """Erase a memory from its file and from the index. MEMORY_ID stands in the comment above it."""
-    from memory_service import answers
+    from memory_service.service import answers
 
     with place.service() as service:
         done = service.forget(place.workspace, memory_id)
@@ -86,7 +92,7 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     PATH is relative to the workspace, such as MEMORY.md or memory/2026-11-20.md, or as a hit names a file of an extra
     folder, such as @docs/guide.rst.
     """
-    from memory_service import answers
+    from memory_service.service import answers
 
     with place.service() as service:
         found = service.read_file(place.workspace, path, start_line=start_line, lines=lines)
@@ -98,3 +104,75 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
         click.echo(
             f"(line {found.end_line} of {found.total_lines}; go on with --start-line {found.next_start_line})", err=True
         )
+
+
+@click.command()
+@click.argument("query")
+@click.option("--limit", "-n", type=click.IntRange(1, 200), default=6, show_default=True, help="Most results.")
+@click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "text", "vector"]),
+    default="hybrid",
+    show_default=True,
+    help="Words, meaning, or both.",
+)
+@click.option("--explain", is_flag=True, help="Show what every signal added to each score.")
+@ordered
+@placed
+@filtered
+def search(place: Place, query: str, limit: int, mode: Mode, explain: bool, order: Order, kept: SearchFilter) -> None:
+    """Find the passages that answer QUERY, with file and lines."""
+    from memory_service.service import answers
+
+    with place.service() as service:
+        started = time.perf_counter()
+        found = service.search(place.workspace, query, limit=limit, mode=mode, kept=kept, explain=explain, order=order)
+        took_ms = (time.perf_counter() - started) * 1000
+        fusion = service.settings.ranking.fusion
+    answer = answers.search_results(found, fusion=fusion, min_score=None, explain=explain, took_ms=took_ms)
+    if place.as_json:
+        emit_json(answer)
+        return
+    _print_results(answer)
+    warn(answer.degraded)
+
+
+def _print_results(answer: SearchResults) -> None:
+    if not answer.results:
+        click.echo("nothing found", err=True)
+    for number, result in enumerate(answer.results, 1):
+        where = click.style(result.citation, fg="cyan")
+        title = click.style(" › ".join(result.heading), dim=True)
+        click.echo(f"{number}. {where}  {result.score:.2f}  {title}".rstrip())
+        click.echo(indented(result.text))
+        for name, part in (result.signals or {}).items():
+            click.secho(f"     {name:<10} {part:+.3f}", dim=True)
+
+
+@click.command()
+@click.argument("query")
+@click.option("--budget-tokens", "-b", type=click.IntRange(min=0), default=2000, show_default=True, help="Most tokens.")
+@click.option("--system-prompt", default="", help="Print the block behind this prompt.")
+@ordered
+@placed
+@filtered
+def context(place: Place, query: str, budget_tokens: int, system_prompt: str, order: Order, kept: SearchFilter) -> None:
+    """Print the block of memories for a prompt about QUERY.
+
+    What went in, at which cost, is told on stderr.
+    """
+    from memory_service.service import answers
+
+    with place.service() as service:
+        made = service.context(place.workspace, query, budget_tokens=budget_tokens, kept=kept, order=order)
+        fusion = service.settings.ranking.fusion
+    answer = answers.context(made, system_prompt=system_prompt, fusion=fusion)
+    if place.as_json:
+        emit_json(answer)
+        return
+    if answer.system_prompt:
+        click.echo(answer.system_prompt)
+    receipt = answer.receipt
+    told = f"{len(receipt.included)} in, {receipt.omitted_count} left out; {answer.tokens} of {budget_tokens} tokens"
+    click.secho(f"{receipt.reason or told}; receipt {receipt.receipt_id}", dim=True, err=True)
+    warn(answer.degraded)

@@ -1,4 +1,4 @@
-"""Owns the options that every command has, and the way from them to an open service."""
+"""The options that every command has, and the way from them to an open service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import click
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
-    from memory_service.shortterm.memory import ShortTermMemory
+    from memory_service.service.short_term import ShortTermMemory
+
 
 DAY = click.DateTime(["%Y-%m-%d"])
 

@@ -1,4 +1,10 @@
-"""Owns what a command prints: results on stdout, everything else on stderr, JSON where it was asked for."""
+"""What a command prints: results on stdout, everything else on stderr, JSON where it was asked for.
+
+How text stands in a terminal: its width in cells, cuts that fit, tables, bars.
+
+Invariants: pure; a character that a terminal shows over two cells counts for two; what comes from a conversation can
+neither move the cursor nor change colours.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +12,13 @@ import dataclasses
 import datetime as dt
 import json
 import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pydantic import BaseModel
 
     from memory_service.errors import MemoryServiceError
@@ -72,3 +78,108 @@ def columns(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     width = max((len(name) for name, _ in listed), default=0)
     for name, value in listed:
         yield f"{name:<{width}}  {value}"
+
+
+# What a terminal obeys instead of showing it, and what turns the direction of what is shown.
+_UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_JOINER = "\u200d"
+_UNITS = ("B", "kB", "MB", "GB")
+
+
+def width(text: str) -> int:
+    """How many cells of a terminal a text takes."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def _cells(char: str) -> int:
+    if char.isascii():
+        return 1
+    if char == _JOINER or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def fitted(text: str, cells: int) -> str:
+    """The beginning of a text that takes at most so many cells; where something is missing, it ends in an ellipsis."""
+    used = cut = 0
+    # Marks take no cell, and hostile text may be nothing but marks.
+    for at, char in enumerate(text[: 8 * cells]):
+        if used < cells:
+            cut = at
+        used += _cells(char)
+        if used > cells:
+            return f"{text[:cut]}…"
+    return text if len(text) <= 8 * cells else f"{text[:cut]}…"
+
+
+def padded(text: str, cells: int, *, right: bool = False) -> str:
+    """A text with spaces up to a width."""
+    space = " " * max(cells - width(text), 0)
+    return space + text if right else text + space
+
+
+def printable(text: str) -> str:
+    """A text without anything that a terminal would obey; lines stay lines."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(char if char == "\n" or char.isprintable() else _shown(char) for char in text.expandtabs(4))
+
+
+def _shown(char: str) -> str:
+    if char == "\r":
+        return ""
+    if char == _JOINER or char in "\u200b\ufeff":
+        return char
+    if unicodedata.category(char) in _UNSHOWN:
+        return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}"
+    return char
+
+
+def one_line(text: str, cells: int) -> str:
+    """The beginning of a text on one line."""
+    return fitted(printable(" ".join(text[: 8 * cells].split())), cells)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> Iterator[str]:
+    """Lines of a table.
+
+    Args:
+        head: Names of the columns.
+        rows: As many cells each.
+        right: The columns that stand at their right edge, as numbers do.
+    """
+    listed, numbers = [head, *rows], frozenset(right)
+    widths = [max(width(row[at]) for row in listed) for at in range(len(head))]
+    for row in listed:
+        cells = (padded(cell, widths[at], right=at in numbers) for at, cell in enumerate(row))
+        yield "  ".join(cells).rstrip()
+
+
+def bar(tokens: int, marks: Sequence[int], whole: int, *, cells: int = 40) -> str:
+    """How full something is, as `[#####....|...|..]`.
+
+    Args:
+        tokens: What is used.
+        marks: Thresholds within it.
+        whole: What the bar stands for.
+        cells: Its length.
+    """
+    line = ["."] * cells
+    for mark in marks:
+        line[_place(mark, whole, cells - 1)] = "|"
+    used = min(-(-tokens * cells // max(whole, 1)), cells)
+    for at in range(used):
+        line[at] = "#" if line[at] == "." else "+"
+    return f"[{''.join(line)}]"
+
+
+def _place(tokens: int, whole: int, last: int) -> int:
+    return max(0, min(tokens * (last + 1) // max(whole, 1), last))
+
+
+def size(bytes_: int) -> str:
+    """A size in bytes, for people."""
+    value, unit = float(bytes_), 0
+    while value >= 1000 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {_UNITS[unit]}" if unit else f"{bytes_} B"

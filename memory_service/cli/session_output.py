@@ -1,4 +1,4 @@
-"""Owns how sessions, compactions and flushes are told in a terminal. Pure: lines out, nothing is printed here."""
+"""How sessions, compactions and flushes are told in a terminal. Pure: lines out, nothing is printed here."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.cells import bar, fitted, one_line, printable, size, table
-from memory_service.cli.output import columns, indented
+from memory_service.cli.output import bar, columns, fitted, indented, one_line, printable, size, table
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
-    from memory_service.sessions.lexical import LiveHit
-    from memory_service.shortterm.bench import Look
-    from memory_service.shortterm.contexts import SessionContext
-    from memory_service.shortterm.flushes import FlushReport
-    from memory_service.shortterm.memory import ShortTermMemory
-    from memory_service.shortterm.receipts import CompactionReceipt
-    from memory_service.shortterm.told import ListedSession, PinnedItem, SessionSummary
+    from memory_service.service.contexts import SessionContext
+    from memory_service.service.flushes import FlushReport
+    from memory_service.service.receipts import CompactionReceipt
+    from memory_service.service.session_services import Look
+    from memory_service.service.sessions import ListedSession, PinnedItem, SessionSummary
+    from memory_service.service.short_term import ShortTermMemory
+    from memory_service.sessions.search import LiveHit
+
 
 _PRESSURES = {"ok": "green", "soft": "yellow", "hard": "red"}
 _NAMED = 12

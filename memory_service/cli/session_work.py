@@ -12,11 +12,11 @@ from memory_service.cli.options import Place, examples, placed
 from memory_service.cli.output import emit_json, emit_value, warn, working
 
 if TYPE_CHECKING:
+    from memory_service.messages.shapes import Json
     from memory_service.service import MemoryService
-    from memory_service.sessions.records import Json
-    from memory_service.shortterm.flushes import FlushReport
-    from memory_service.shortterm.memory import ShortTermMemory
-    from memory_service.shortterm.receipts import CompactionMode, CompactionReceipt
+    from memory_service.service.flushes import FlushReport
+    from memory_service.service.receipts import CompactionMode, CompactionReceipt
+    from memory_service.service.short_term import ShortTermMemory
 
 
 def _numbers(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Json]:
@@ -75,7 +75,7 @@ def compact(
     The log keeps every message, and `undo` brings the view back as it was. Cheap steps come first: doubles, old
     results, media. The table shows what each of them leaves.
     """
-    from memory_service.shortterm.receipts import CompactionCall
+    from memory_service.service.receipts import CompactionCall
 
     call = CompactionCall(
         mode=mode or "apply",
@@ -92,11 +92,11 @@ def compact(
 
 
 def _print_receipt(place: Place, receipt: CompactionReceipt, *, summary: bool) -> None:
-    from memory_service import session_answers
     from memory_service.cli.session_output import receipt_lines
+    from memory_service.service import answers
 
     if place.as_json:
-        emit_json(session_answers.receipt(receipt))
+        emit_json(answers.compaction_receipt(receipt))
     else:
         click.echo("\n".join(receipt_lines(receipt, summary=summary)))
     warn(receipt.degraded)
@@ -108,8 +108,9 @@ def _print_receipt(place: Place, receipt: CompactionReceipt, *, summary: bool) -
 @placed
 def compactions(place: Place, session_id: str, compaction_id: str | None) -> None:
     """List the compactions of a session. The newest stands first; COMPACTION_ID shows one with its summary."""
-    from memory_service import compaction_schemas, session_answers
+    from memory_service import schemas
     from memory_service.cli.session_output import compaction_table
+    from memory_service.service import answers
 
     with place.service() as service:
         past = service.sessions(place.workspace).compactions
@@ -118,7 +119,7 @@ def compactions(place: Place, session_id: str, compaction_id: str | None) -> Non
             return
         receipts, settings = past.past(session_id), service.settings
     if place.as_json:
-        emit_json(compaction_schemas.Compactions(compactions=[session_answers.receipt(each) for each in receipts]))
+        emit_json(schemas.Compactions(compactions=[answers.compaction_receipt(each) for each in receipts]))
     elif receipts:
         click.echo("\n".join(compaction_table(receipts, settings)))
     else:
@@ -134,7 +135,7 @@ def undo(place: Place, session_id: str, compaction_id: str | None) -> None:
 
     Compactions that were built on it go with it. What was said since stays.
     """
-    from memory_service import session_answers
+    from memory_service.service import answers
 
     with place.sessions() as sessions:
         name = compaction_id or _newest(sessions, session_id)
@@ -142,7 +143,7 @@ def undo(place: Place, session_id: str, compaction_id: str | None) -> None:
         receipt = sessions.compactions.undo(session_id, name)
         after = sessions.look(session_id).view().tokens
     if place.as_json:
-        record = session_answers.receipt(receipt).model_dump(mode="json")
+        record = answers.compaction_receipt(receipt).model_dump(mode="json")
         emit_value({**record, "view_tokens_before": before, "view_tokens_after": after})
     else:
         click.echo(f"undone  {name}  {before:,} -> {after:,} tokens")
@@ -165,15 +166,15 @@ def flush(place: Place, session_id: str) -> None:
 
     Each is found by the next search. What is known already is not written again.
     """
-    from memory_service import session_answers
     from memory_service.cli.session_output import flush_lines
+    from memory_service.service import answers
 
     working("looking for memories")
     with place.service() as service:
         report = service.sessions(place.workspace).flushes.flush(session_id)
         places = _places(service, place.workspace, report)
     if place.as_json:
-        record = session_answers.flush(report).model_dump(mode="json")
+        record = answers.flush(report).model_dump(mode="json")
         written = [{**memory, "citation": places.get(memory["memory_id"])} for memory in record["written"]]
         emit_value({**record, "written": written})
     else:
@@ -183,8 +184,8 @@ def flush(place: Place, session_id: str) -> None:
 
 def _places(service: MemoryService, workspace: str, report: FlushReport) -> dict[str, str]:
     """Path and lines of what was written, by the ids in the comments; what a person moved meanwhile has none."""
-    from memory_service.answers import citation
-    from memory_service.entries import day_of, find_entries
+    from memory_service.memories.format import day_of, find_entries
+    from memory_service.service.answers import citation
 
     found = dict[str, str]()
     for path in {memory.path for memory in report.written}:

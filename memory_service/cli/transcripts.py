@@ -1,11 +1,16 @@
-"""Owns how messages stand in a terminal: who spoke, which number, the first lines, calls and media in a line each.
+"""How messages stand in a terminal: who spoke, which number, the first lines, calls and media in a line each.
 
 Invariants: pure; every message is named by its number in the log, or marked as put there by the service; nothing
 in a message can move the cursor; a text that is shown in part says so.
+
+Reading messages that a person has in a file: a JSON list, JSON lines, one object, or a whole request.
+
+Invariants: pure; what is in the file goes on as it is, in its order; an error names the line.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +18,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.cells import fitted, padded, printable
+from memory_service.cli.output import fitted, padded, printable
 
 if TYPE_CHECKING:
     from memory_service.messages import Message, Numbered
-    from memory_service.shortterm.bench import Look
+    from memory_service.service.session_services import Look
+
 
 _LINES = 4
 _GUTTER = 18
@@ -155,8 +161,8 @@ def _text(message: Message, room: int, full: bool) -> Iterator[str]:
 
 
 def _media(each: Spoken) -> Iterator[str]:
-    from memory_service.compaction.stubs import is_inline, media_label
     from memory_service.messages import media_parts_of
+    from memory_service.messages.placeholders import is_inline, media_label
 
     inline = 0
     for part in media_parts_of(each.message):
@@ -177,8 +183,94 @@ def _note_in(part: object) -> str:
 
 
 def _call(name: str, arguments: str, full: bool) -> str:
-    from memory_service.compaction.stubs import call_line
     from memory_service.messages import arguments_object
+    from memory_service.messages.placeholders import call_line
 
     said = f"{name}({arguments})" if full else call_line(name, arguments_object(arguments))
     return printable(f"-> {said}").replace("\n", " ")
+
+
+_BATCH = 10_000
+
+
+def messages_in(text: str) -> list[object]:
+    """The messages of a file.
+
+    Args:
+        text: A JSON list of messages, one message for each line, one message, or an object with `messages` and
+            perhaps Anthropic's `system`, as it is sent to a provider.
+
+    Raises:
+        InvalidRequest: It is none of these.
+    """
+    from memory_service.errors import InvalidRequest
+
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith("["):
+            at = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else "too deep"
+            raise InvalidRequest(f"The list of messages is no JSON ({at}). Correct it there.") from None
+        return _message_file_lines(text)
+    if isinstance(whole, list):
+        return whole
+    if isinstance(whole, Mapping):
+        return _of_object(whole)
+    raise InvalidRequest("The file holds JSON that is no message. Give a list of messages, one for each line, or one.")
+
+
+def _of_object(whole: Mapping[str, object]) -> list[object]:
+    messages = whole.get("messages")
+    if "role" in whole or not isinstance(messages, list):
+        return [whole]
+    system = whole.get("system")
+    return [*([{"role": "system", "content": system}] if system else []), *messages]
+
+
+def _message_file_lines(text: str) -> list[object]:
+    from memory_service.errors import InvalidRequest
+
+    found = list[object]()
+    # Only a line feed ends a line: others may stand within a JSON text.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(json.loads(line))
+        except (ValueError, RecursionError):
+            raise InvalidRequest(
+                f"Line {number} is no JSON. Give a JSON list of messages, one message for each line, or one message."
+            ) from None
+    return found
+
+
+def decoded(raw: bytes) -> str:
+    """The text of a file; a mark of byte order is no part of it.
+
+    Raises:
+        InvalidRequest: It is not UTF-8.
+    """
+    from memory_service.errors import InvalidRequest
+
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidRequest("The messages are not UTF-8. Convert them first, as with iconv.") from None
+
+
+def batches_of(messages: Sequence[object]) -> list[list[object]]:
+    """Messages in as many lists as one append takes each; all of them can be read.
+
+    Raises:
+        InvalidRequest: There are none, or one is of neither OpenAI's nor Anthropic's shape.
+        TooLarge: One has too many parts.
+    """
+    from memory_service.errors import InvalidRequest
+    from memory_service.messages import read_messages
+
+    if not messages:
+        raise InvalidRequest("The file has no messages. Give a JSON list, one message for each line, or one message.")
+    batches = [list(messages[at : at + _BATCH]) for at in range(0, len(messages), _BATCH)]
+    for batch in batches:
+        read_messages(batch)
+    return batches

@@ -3,7 +3,7 @@
 from memory_service.client._async_client import AsyncMemoryClient
 from memory_service.client._async_session import AsyncSession
 from memory_service.client._client import MemoryClient
-from memory_service.client._reply import Reply
+from memory_service.client._messages import Reply
 from memory_service.client._session import Session
 from memory_service.client._session_wire import SessionEvent
 

@@ -1,4 +1,4 @@
-"""Owns `AsyncMemoryClient`, the client of the HTTP API for async programs."""
+"""`AsyncMemoryClient`, the client of the HTTP API for async programs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from datetime import date as Day
 from types import TracebackType
 from typing import Any
 
-from memory_service import compaction_schemas, schemas, session_schemas
+from memory_service import schemas
 from memory_service.client import _session_wire, _wire
-from memory_service.client._async_connection import AsyncConnection
-from memory_service.client._async_session import AsyncSession
+from memory_service.client._async_session import AsyncConnection, AsyncSession
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Calls
 
@@ -110,7 +109,7 @@ class AsyncMemoryClient:
         query: str,
         *,
         limit: int = 6,
-        mode: schemas.Mode = "hybrid",
+        mode: schemas.SearchMode = "hybrid",
         sources: Collection[schemas.Source] = (),
         path_prefix: str = "",
         since: Day | None = None,
@@ -255,11 +254,11 @@ class AsyncMemoryClient:
         wanted = Wanted(model=model, context_window=context_window, settings=settings)
         return AsyncSession(self._connection, self.workspace, session_id, wanted)
 
-    async def sessions(self) -> list[session_schemas.ListedSession]:
+    async def sessions(self) -> list[schemas.ListedSession]:
         """All sessions, the last active first."""
         return (await self._connection.send(_session_wire.sessions_call(self.workspace))).sessions
 
-    async def delete_session(self, session_id: str) -> session_schemas.ErasedSession:
+    async def delete_session(self, session_id: str) -> schemas.ErasedSession:
         """Erase a session, from disk and index; memories that were flushed stay."""
         return await self._connection.send(SessionCalls(self.workspace, session_id).delete())
 
@@ -270,17 +269,17 @@ class AsyncMemoryClient:
         *,
         model: str | None = None,
         preset: str | None = None,
-        trigger: compaction_schemas.Trigger = "threshold",
+        trigger: schemas.Trigger = "threshold",
         target_tokens: int | None = None,
         force: bool = False,
         instructions: str | None = None,
-        identifier_policy: compaction_schemas.IdentifierPolicy | None = None,
+        identifier_policy: schemas.IdentifierPolicy | None = None,
         pins: Collection[str] = (),
         system_prompt: str = "",
         tools: Collection[object] = (),
         overrides: Mapping[str, Any] | None = None,
-        format: session_schemas.Wire = "openai",
-    ) -> compaction_schemas.CompactedMessages:
+        format: schemas.Wire = "openai",
+    ) -> schemas.CompactedMessages:
         """Messages in, fewer messages out, without a session; they come back as they are if they fit.
 
         Args:

@@ -1,22 +1,82 @@
-"""Owns `AsyncSession`, one conversation over HTTP, for async programs."""
+"""`AsyncSession`, one conversation over HTTP, for async programs.
+
+The async way to a server: calls are sent, repeated where that does nothing twice, and streams opened.
+
+Invariants: every failure leaves as an error of `memory_service.errors`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar, Unpack
 
-from memory_service import compaction_schemas as work
+import httpx
+from pydantic import BaseModel
+
 from memory_service import schemas
-from memory_service import session_schemas as shapes
-from memory_service.client import _completion, _session_wire
-from memory_service.client._async_connection import AsyncConnection
+from memory_service.client import _completion, _session_wire, _wire
 from memory_service.client._completion import Ask, Send, Step, Steps, Turn
-from memory_service.client._reply import Reply
+from memory_service.client._messages import Reply
 from memory_service.client._session_wire import SessionCalls, SessionEvent, Wanted
+from memory_service.client._wire import Call
 from memory_service.errors import MemoryServiceError
-from memory_service.sessions.records import TRIM_KEEP_LAST
+from memory_service.messages.sizes import TRIM_KEEP_LAST
+
+A = TypeVar("A", bound=BaseModel)
+
+
+class AsyncConnection:
+    """The way to one server; for use within one event loop.
+
+    Args:
+        base_url: Where it listens.
+        api_key: A key of the server, if it has any.
+        timeout: Seconds to wait for an answer.
+    """
+
+    def __init__(self, base_url: str, api_key: str | None, timeout: float) -> None:
+        self.base_url = base_url
+        self._http = httpx.AsyncClient(**_wire.httpx_arguments(base_url, api_key, timeout))
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._http.aclose()
+
+    async def send(self, call: Call[A]) -> A:
+        """The answer to a call."""
+        attempt = 0
+        while True:
+            outcome = await self._try(call)
+            delay = _wire.retry_delay(call, attempt, outcome)
+            if delay is None:
+                break
+            await asyncio.sleep(delay)
+            attempt += 1
+        if isinstance(outcome, httpx.RequestError):
+            raise _wire.unreached(outcome, self.base_url) from outcome
+        return _wire.parse(call, outcome)
+
+    @asynccontextmanager
+    async def stream(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[str]]:
+        """The lines of an answer that does not end by itself."""
+        try:
+            async with self._http.stream(**_wire.request_arguments(call, self._http.timeout)) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise _wire.failure(response)
+                yield response.aiter_lines()
+        except httpx.RequestError as error:
+            raise _wire.unreached(error, self.base_url) from error
+
+    async def _try(self, call: Call[A]) -> httpx.Response | httpx.RequestError:
+        try:
+            return await self._http.request(**_wire.request_arguments(call, self._http.timeout))
+        except httpx.RequestError as error:
+            return error
+
 
 T = TypeVar("T")
 
@@ -61,7 +121,7 @@ class AsyncSession:
         *,
         finish_reason: str | None = None,
         idempotency_key: str | None = None,
-    ) -> shapes.AppendedMessages:
+    ) -> schemas.AppendedMessages:
         """Append what was said; it is on the disk when this returns. A request that is sent again appends once.
 
         Args:
@@ -84,10 +144,10 @@ class AsyncSession:
         max_tokens: int | None = None,
         auto: bool = True,
         tools: Collection[object] | None = None,
-        recall: work.RecallMode = "auto",
+        recall: schemas.RecallMode = "auto",
         order: schemas.Order | None = None,
-        format: shapes.Wire = "openai",
-    ) -> work.SessionContext:
+        format: schemas.Wire = "openai",
+    ) -> schemas.SessionContext:
         """What to send to the model: complete, valid for its provider, and within the window.
 
         Args:
@@ -121,9 +181,9 @@ class AsyncSession:
         tools: Collection[object] | None = None,
         memory_budget_tokens: int = 2000,
         max_tokens: int | None = None,
-        recall: work.RecallMode = "auto",
+        recall: schemas.RecallMode = "auto",
         order: schemas.Order | None = None,
-        format: shapes.Wire = "openai",
+        format: schemas.Wire = "openai",
         max_retries: int = _completion.DEFAULT_MAX_RETRIES,
         max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
         larger_model: tuple[str, Callable[..., object]] | None = None,
@@ -168,7 +228,7 @@ class AsyncSession:
             await self._begin()
         return await self._play(_completion.completing(self._calls, turn))
 
-    async def messages(self, view: shapes.ViewName = "model", *, format: shapes.Wire = "openai") -> shapes.Messages:
+    async def messages(self, view: schemas.ViewName = "model", *, format: schemas.Wire = "openai") -> schemas.Messages:
         """What the model sees; or, with `log`, everything ever said, with the number of each message."""
         return await self._connection.send(self._calls.messages(view, format))
 
@@ -176,22 +236,22 @@ class AsyncSession:
         """One message of the log, as it was said."""
         return (await self._connection.send(self._calls.message(seq))).root
 
-    async def search(self, query: str, limit: int = 10) -> shapes.FoundMessages:
+    async def search(self, query: str, limit: int = 10) -> schemas.FoundMessages:
         """What was said about something, by words alone, whether the view still shows it or not."""
         return await self._connection.send(self._calls.search(query, limit))
 
     async def compact(
         self,
-        mode: work.Mode = "apply",
+        mode: schemas.CompactionMode = "apply",
         *,
         preset: str | None = None,
         instructions: str | None = None,
         target_tokens: int | None = None,
         force: bool = False,
-        trigger: work.Trigger = "manual",
-        identifier_policy: work.IdentifierPolicy | None = None,
+        trigger: schemas.Trigger = "manual",
+        identifier_policy: schemas.IdentifierPolicy | None = None,
         overrides: Mapping[str, Any] | None = None,
-    ) -> work.CompactionReceipt:
+    ) -> schemas.CompactionReceipt:
         """Let a summary stand for the old messages of the view; the log keeps every one of them.
 
         Args:
@@ -219,7 +279,7 @@ class AsyncSession:
 
     async def plan(
         self, *, preset: str | None = None, target_tokens: int | None = None, force: bool = False
-    ) -> work.CompactionReceipt:
+    ) -> schemas.CompactionReceipt:
         """What a compaction would do, without a model; changes nothing."""
         return await self.compact("plan", preset=preset, target_tokens=target_tokens, force=force)
 
@@ -230,17 +290,17 @@ class AsyncSession:
         instructions: str | None = None,
         target_tokens: int | None = None,
         force: bool = False,
-    ) -> work.CompactionReceipt:
+    ) -> schemas.CompactionReceipt:
         """A compaction with its summary and the view behind it; changes nothing."""
         return await self.compact(
             "preview", preset=preset, instructions=instructions, target_tokens=target_tokens, force=force
         )
 
-    async def compactions(self) -> list[work.CompactionReceipt]:
+    async def compactions(self) -> list[schemas.CompactionReceipt]:
         """All compactions, newest first, undone ones too."""
         return (await self._connection.send(self._calls.compactions())).compactions
 
-    async def undo(self, compaction_id: str | None = None) -> work.CompactionReceipt:
+    async def undo(self, compaction_id: str | None = None) -> schemas.CompactionReceipt:
         """Back to the exact view before a compaction; the newest that counts unless one is named.
 
         Raises:
@@ -250,32 +310,32 @@ class AsyncSession:
             compaction_id = _session_wire.newest_active(await self._connection.send(self._calls.compactions()))
         return await self._connection.send(self._calls.undo(compaction_id))
 
-    async def flush(self, reply: str | None = None) -> work.Flush:
+    async def flush(self, reply: str | None = None) -> schemas.Flush:
         """Write down the memories of what was said since the last flush; `reply` is the agent's, if it was asked."""
         return await self._connection.send(self._calls.flush(reply))
 
-    async def flush_prompt(self) -> work.FlushPrompt:
+    async def flush_prompt(self) -> schemas.FlushPrompt:
         """What to ask an agent that finds the memories itself."""
         return await self._connection.send(self._calls.flush_prompt())
 
-    async def pin(self, text: str | None = None, seq: int | None = None) -> shapes.Pin:
+    async def pin(self, text: str | None = None, seq: int | None = None) -> schemas.Pin:
         """Keep a text, or a message by its number, word for word in every view."""
         call = self._calls.pin(text, seq)
         if self._wanted:
             await self._begin()
         return await self._connection.send(call)
 
-    async def pins(self) -> list[shapes.Pin]:
+    async def pins(self) -> list[schemas.Pin]:
         """All pins, oldest first."""
         return (await self._connection.send(self._calls.pins())).pins
 
-    async def unpin(self, pin_id: str) -> shapes.RemovedPin:
+    async def unpin(self, pin_id: str) -> schemas.RemovedPin:
         """Keep something no longer."""
         return await self._connection.send(self._calls.unpin(pin_id))
 
     async def overflow(
         self, error: BaseException | str, usage: object = None, *, status: int | None = None, **prompt: object
-    ) -> work.Recovery:
+    ) -> schemas.Recovery:
         """What to do about a prompt that its provider refused: see `action`, and send its `messages` on `retry`.
 
         Args:
@@ -311,23 +371,23 @@ class AsyncSession:
         """Wait until no compaction runs and none is to be tried again; False if that takes longer."""
         return (await self._connection.send(self._calls.wait_idle(timeout_seconds))).idle
 
-    async def pending(self, call_ids: Collection[str]) -> shapes.AwaitedCalls:
+    async def pending(self, call_ids: Collection[str]) -> schemas.AwaitedCalls:
         """Note that calls of tools run for long: until their results come, they are not taken for lost."""
         return await self._connection.send(self._calls.pending(call_ids))
 
-    async def trim(self, keep_last: int = TRIM_KEEP_LAST) -> shapes.Trimmed:
+    async def trim(self, keep_last: int = TRIM_KEEP_LAST) -> schemas.Trimmed:
         """Move all but the last lines of the log into a file beside it."""
         return await self._connection.send(self._calls.trim(keep_last))
 
-    async def restore(self) -> shapes.Restored:
+    async def restore(self) -> schemas.Restored:
         """Take the last trim back."""
         return await self._connection.send(self._calls.restore())
 
-    async def status(self) -> shapes.Session:
+    async def status(self) -> schemas.Session:
         """Its size and pressure, its window and where that is from, what was compacted, flushed and pinned."""
         return await self._connection.send(self._calls.status())
 
-    async def update(self, **changes: Unpack[shapes.SessionChanges]) -> shapes.Session:
+    async def update(self, **changes: Unpack[schemas.SessionChanges]) -> schemas.Session:
         """Set its model, window or settings anew.
 
         Args:
@@ -337,7 +397,7 @@ class AsyncSession:
         self._wanted = self._wanted.changed(changes)
         return session
 
-    async def delete(self) -> shapes.ErasedSession:
+    async def delete(self) -> schemas.ErasedSession:
         """Erase it, from disk and index; memories that were flushed stay."""
         erased = await self._connection.send(self._calls.delete())
         self._begun = False

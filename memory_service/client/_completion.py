@@ -1,4 +1,4 @@
-"""Owns one turn of a session: append, fit, call the model, recover, append. No I/O: it says what to do, step by step.
+"""One turn of a session: append, fit, call the model, recover, append. No I/O: it says what to do, step by step.
 
 ```
 append the user's message -> fit the prompt (-> the agent's flush) -> call -> append the answer -> Reply
@@ -17,15 +17,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from memory_service.client._messages import WireMessage, prompt_tokens
-from memory_service.client._model_answers import ModelAnswer, read_answer
-from memory_service.client._provider import refusal_of
-from memory_service.client._reply import Reply
+from memory_service.client._messages import ModelAnswer, Reply, WireMessage, prompt_tokens, read_answer, refusal_of
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
-from memory_service.compaction_schemas import CompactionReceipt, Flush, Recovery, SessionContext
 from memory_service.errors import Conflict, Incompressible, MemoryServiceError
-from memory_service.session_schemas import AppendedMessages, Wire
+from memory_service.schemas.compaction import CompactionReceipt, Flush, Recovery, SessionContext
+from memory_service.schemas.sessions import AppendedMessages, Wire
 
 T = TypeVar("T")
 A = TypeVar("A", bound=BaseModel)

@@ -1,19 +1,37 @@
-"""Owns how messages and usage become plain JSON, whatever package of a provider they come from. Pure.
+"""How messages and usage become plain JSON, whatever package of a provider they come from. Pure.
 
 Invariants: no package of a provider is imported; a message keeps every field that says something; what cannot be a
 message is refused with the name of its type, never with its text.
+
+`Reply`, what a turn of a session came to.
+
+What comes back from a call of a model, in whichever package's shape it does. Pure.
+
+Read are: a text, a `Reply`, a message, an answer of OpenAI's chat completions (mapping or object, so litellm's and
+openai's too), an answer of Anthropic's messages (mapping or object). Invariants: the message is kept as it came.
+
+What the exception of a failed model call tells: text, status, and how long to wait. Pure.
+
+Invariants: nothing that an exception is made of can make reading it fail; no package of a provider is imported.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from pydantic import ValidationError
 
-from memory_service.errors import InvalidRequest
-from memory_service.session_schemas import UsageReport
+from memory_service.errors import InvalidRequest, UpstreamFailed
+from memory_service.messages import was_cut
+from memory_service.schemas.compaction import CompactionReceipt, Flush, SessionContext
+from memory_service.schemas.sessions import AppendedMessages, UsageReport
 
 # As it goes over the wire of its provider.
 WireMessage = dict[str, Any]
@@ -113,3 +131,256 @@ _TEXT_PARTS = ("text", "output_text")
 def _is_object(value: object) -> bool:
     """Whether it is one message of a package, which may be iterable itself."""
     return hasattr(value, "model_dump") or any(hasattr(value, name) for name in ("role", "content"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the model answered, and what it took to get there.
+
+    ```python
+    reply = session.complete(call, user="When do we deploy?")
+    print(reply.text, reply.attempts, [each.reason for each in reply.compactions])
+    ```
+
+    Attributes:
+        message: The answer as the provider gave it, and as it stands in the log now.
+        finish_reason: The provider's word for why it ended; "" if it said none; "command" if the user said `/compact`,
+            which is carried out without the model: `text` says what was done.
+        usage: What the provider counted; None if it told nothing.
+        context: The prompt that was made first.
+        attempts: How often the model was called for this answer.
+        compactions: What was compacted on the way, in order.
+        flush: The memories that were written on the way.
+        appended: Where the answer stands in the log; None if it was not appended, see `degraded`.
+        degraded: What did not work, and did not keep the answer from coming.
+    """
+
+    message: WireMessage
+    finish_reason: str = ""
+    usage: UsageReport | None = None
+    context: SessionContext | None = None
+    attempts: int = 1
+    compactions: tuple[CompactionReceipt, ...] = ()
+    flush: Flush | None = None
+    appended: AppendedMessages | None = None
+    degraded: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What the model said; "" if it only calls tools."""
+        return text_of(self.message)
+
+    @property
+    def tool_calls(self) -> list[WireMessage]:
+        """The tools that the model calls: run them, append the results, and complete again without `user`."""
+        return tool_calls_of(self.message)
+
+
+_SHAPES = (
+    "Return the answer of the model: a text, a message, or what openai, litellm or anthropic give without streaming."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswer:
+    """What a model said.
+
+    Attributes:
+        finish_reason: The provider's word; "" if it said none.
+        usage: What the provider counted; None if it told nothing.
+    """
+
+    message: WireMessage
+    finish_reason: str = ""
+    usage: UsageReport | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        return text_of(self.message)
+
+    @property
+    def cut(self) -> bool:
+        """Whether it was cut at its end."""
+        return was_cut(self.finish_reason)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was said in it, and no tool called."""
+        message = self.message
+        if self.text.strip() or tool_calls_of(message):
+            return False
+        content = message.get("content")
+        parts = content if isinstance(content, list) else []
+        spoken = any(not (isinstance(part, dict) and part.get("type") in ("text", "thinking")) for part in parts)
+        return not spoken and not any(message.get(name) for name in ("refusal", "audio", "function_call"))
+
+
+def read_answer(value: object) -> ModelAnswer:
+    """What a call returned.
+
+    Raises:
+        InvalidRequest: It is in none of the shapes.
+        UpstreamFailed: It is the report of an error instead of an answer.
+    """
+    if isinstance(value, str):
+        return ModelAnswer(message={"role": "assistant", "content": value})
+    if isinstance(value, Reply):
+        return ModelAnswer(message=dict(value.message), finish_reason=value.finish_reason, usage=value.usage)
+    choices = _part(value, "choices")
+    if isinstance(choices, list | tuple):
+        return _of_choices(value, choices)
+    if _part(value, "error") and not _part(value, "content"):
+        raise _reported(value)
+    if _part(value, "content") is None and not _part(value, "tool_calls"):
+        raise InvalidRequest(f"The call returned an object of the type {type(value).__name__}, no answer. {_SHAPES}")
+    return _of_message(value)
+
+
+def _of_choices(value: object, choices: list[Any] | tuple[Any, ...]) -> ModelAnswer:
+    message = _part(choices[0], "message") if choices else None
+    if message is None:
+        raise _reported(value)
+    return ModelAnswer(
+        message={"role": "assistant", **message_of(message)},
+        finish_reason=_word(_part(choices[0], "finish_reason")),
+        usage=usage_report(_part(value, "usage")),
+    )
+
+
+def _of_message(value: object) -> ModelAnswer:
+    """A message, or Anthropic's answer, which is one with more beside it."""
+    if _part(value, "type") == "message":
+        return ModelAnswer(
+            message={"role": "assistant", "content": plain(_part(value, "content"))},
+            finish_reason=_word(_part(value, "stop_reason")),
+            usage=usage_report(_part(value, "usage")),
+        )
+    return ModelAnswer(message={"role": "assistant", **message_of(value)})
+
+
+def _reported(value: object) -> UpstreamFailed:
+    error = plain(_part(value, "error"))
+    told = error.get("message") if isinstance(error, dict) else error
+    return UpstreamFailed(str(told) if told else "The model's answer has no choices. Look at what the call returned.")
+
+
+def _part(value: object, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+# Of a longer text, so much of each end is kept: what an error says itself stands there.
+_END_CHARS = 100_000
+_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What a provider answered instead of an answer.
+
+    Attributes:
+        text: Of the exception, and of the body behind it.
+        status: The HTTP status; None if there was none.
+        retry_after_seconds: What its headers ask to wait; None if they ask for nothing.
+    """
+
+    text: str
+    status: int | None = None
+    retry_after_seconds: float | None = None
+
+
+def refusal_of(error: BaseException | str) -> Refusal:
+    """What an exception tells, or a text."""
+    if isinstance(error, str):
+        return Refusal(text=_sent(error))
+    response = _attribute(error, "response")
+    said, body = _said(error), _body(error, response)
+    # The exceptions of bare HTTP clients name the status alone; what matters stands in the body.
+    text = f"{said}\n{body}" if body and body not in said else said
+    return Refusal(text=_sent(text), status=_status(error, response), retry_after_seconds=_wait(error, response))
+
+
+def _said(error: BaseException) -> str:
+    try:
+        said = str(error).strip()
+    except Exception:
+        said = ""
+    if said:
+        return said
+    if isinstance(error, TimeoutError):
+        return "Request timed out."
+    return "Connection error." if isinstance(error, ConnectionError) else type(error).__name__
+
+
+def _body(error: BaseException, response: object) -> str:
+    text = _attribute(response, "text")
+    if isinstance(text, str) and text.strip():
+        return text.strip()
+    body = _attribute(error, "body")
+    try:
+        return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False) if body else ""
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def _status(error: BaseException, response: object) -> int | None:
+    told = [_attribute(error, name) for name in ("status_code", "status", "code")]
+    for status in (*told, _attribute(response, "status_code"), _attribute(response, "status")):
+        if isinstance(status, int) and not isinstance(status, bool) and 100 <= status <= 599:
+            return int(status)
+    return None
+
+
+def _wait(error: BaseException, response: object) -> float | None:
+    for holder in (response, error):
+        headers = _attribute(holder, "headers") or _attribute(holder, "response_headers")
+        for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+            told = _header(headers, name)
+            if told is not None and (seconds := _seconds(told, scale)) is not None:
+                return seconds
+    return None
+
+
+def _header(headers: object, name: str) -> str | None:
+    get = _attribute(headers, "get")
+    if not callable(get):
+        return None
+    for spelling in (name, name.title()):
+        try:
+            value = get(spelling)
+        except Exception:
+            return None
+        if isinstance(value, str | int | float):
+            return str(value)
+    return None
+
+
+def _seconds(told: str, scale: float) -> float | None:
+    told = told.strip()
+    if _NUMBER.fullmatch(told):
+        return float(told) * scale
+    try:
+        at = parsedate_to_datetime(told)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    left = (at - datetime.now(UTC)).total_seconds()
+    return max(left, 0.0) if math.isfinite(left) else None
+
+
+def _attribute(value: object, name: str) -> object:
+    """An attribute; None if it is not there or reading it fails, as that of a body which was never read does."""
+    try:
+        return getattr(value, name, None)
+    except Exception:
+        return None
+
+
+def _sent(text: str) -> str:
+    if len(text) > 2 * _END_CHARS:
+        text = f"{text[:_END_CHARS]}\n…\n{text[-_END_CHARS:]}"
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,26 +1,134 @@
-"""Owns the calls of one session, its events, and what a session shall be like when it begins. No I/O.
+"""The calls of one session, its events, and what a session shall be like when it begins. No I/O.
 
 Invariants: those of `memory_service.client._wire`; whatever changes something carries an idempotency key, so that it
 can be sent again.
+
+How the lines of an event stream become events, for both clients. Pure: no I/O.
+
+Invariants: linear; an event counts once its empty line has come, so one that was cut off is none, and comes again
+after a new connection with `last_id`; an event has a largest size, whatever a server sends.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import RootModel, ValidationError
 
-from memory_service import compaction_schemas as work
 from memory_service import schemas
-from memory_service import session_schemas as shapes
-from memory_service.client._events import EventLines
-from memory_service.client._messages import messages_of, plain, usage_report
-from memory_service.client._provider import refusal_of
+from memory_service.client._messages import messages_of, plain, refusal_of, usage_report
 from memory_service.client._wire import Call, Routes, checked, listed, new_key, segment, workspace_root
 from memory_service.errors import ConnectionFailed, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
+
+MAX_EVENT_CHARS = 1_000_000
+_MAX_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentEvent:
+    """One event of a stream.
+
+    Attributes:
+        id: Where to go on after it; "" as long as the server has named none.
+        kind: Its name.
+        content: The JSON object it came with, to be checked by whom it concerns.
+    """
+
+    id: str
+    kind: str
+    content: dict[str, object]
+
+
+class EventLines:
+    """Reads a stream line by line, for either colour: `feed` is called for each.
+
+    Attributes:
+        last_id: What to send as `Last-Event-ID` on a new connection; "" before the first event.
+        retry_ms: What the server asks to wait before that; None if it asks for nothing.
+
+    Source: WHATWG HTML, 9.2.6 "Interpreting an event stream".
+    """
+
+    def __init__(self) -> None:
+        self.last_id = ""
+        self.retry_ms: int | None = None
+        self._id = ""
+        self._kind = ""
+        self._parts: list[str] = []
+        self._chars = 0
+        self._begun = False
+
+    def feed(self, line: str) -> SentEvent | None:
+        """Take a line, without its end; gives the event that is complete with it.
+
+        Raises:
+            ServerFailed: It is none that memory-service sends.
+        """
+        if not self._begun:
+            self._begun, line = True, line.removeprefix("\ufeff")
+        if not line:
+            return self._complete()
+        name, _, value = line.partition(":")
+        self._take(name, value.removeprefix(" "))
+        return None
+
+    def _take(self, name: str, value: str) -> None:
+        match name:
+            case "event":
+                self._kind = value
+            case "data":
+                self._add(value)
+            case "id" if "\0" not in value:
+                self._id = value
+            case "retry" if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS:
+                self.retry_ms = int(value)
+            case _:
+                pass  # A comment, or what a later version may send.
+
+    def _add(self, value: str) -> None:
+        self._chars += len(value) + 1
+        if self._chars > MAX_EVENT_CHARS:
+            raise ServerFailed(
+                f"An event of the stream is over {MAX_EVENT_CHARS:,} characters. "
+                "Check the URL: this may be another server."
+            )
+        self._parts.append(value)
+
+    def _complete(self) -> SentEvent | None:
+        text, kind = "\n".join(self._parts), self._kind or "message"
+        self._parts, self._chars, self._kind = [], 0, ""
+        self.last_id = self._id
+        return SentEvent(id=self._id, kind=kind, content=_object(text)) if text else None
+
+
+def events_of(lines: Iterable[str]) -> Iterator[SentEvent]:
+    """The events in the lines of a stream, each as soon as it is complete.
+
+    Raises:
+        ServerFailed: One is none that memory-service sends.
+    """
+    reader = EventLines()
+    for line in lines:
+        event = reader.feed(line)
+        if event is not None:
+            yield event
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise ServerFailed(
+            "An event of the stream is no JSON object. Check the URL, and that client and server are of one version."
+        )
+    return content
+
 
 # A model may write a summary meanwhile, in several calls.
 WORK_SECONDS = 600.0
@@ -65,9 +173,9 @@ class Wanted:
     def __bool__(self) -> bool:
         return bool(self.fields())
 
-    def fields(self) -> shapes.SessionChanges:
+    def fields(self) -> schemas.SessionChanges:
         """What is given."""
-        given = shapes.SessionChanges()
+        given = schemas.SessionChanges()
         if self.model is not None:
             given["model"] = self.model
         if self.context_window is not None:
@@ -76,11 +184,11 @@ class Wanted:
             given["settings"] = dict(self.settings)
         return given
 
-    def changed(self, changes: shapes.SessionChanges) -> Wanted:
+    def changed(self, changes: schemas.SessionChanges) -> Wanted:
         """This after changes."""
         return replace(self, **changes)
 
-    def is_met(self, session: shapes.Session) -> bool:
+    def is_met(self, session: schemas.Session) -> bool:
         """Whether a session is like this."""
         own = {
             "model": session.model,
@@ -104,114 +212,114 @@ class SessionCalls(Routes):
         self._session_id = session_id
         super().__init__(f"{root}/{segment(session_id)}")
 
-    def create(self, wanted: Wanted) -> Call[shapes.Session]:
+    def create(self, wanted: Wanted) -> Call[schemas.Session]:
         """The call that begins it."""
-        body = checked(shapes.NewSession, session_id=self._session_id, **wanted.fields())
-        return self._all._post("", shapes.Session, body, new_key())
+        body = checked(schemas.NewSession, session_id=self._session_id, **wanted.fields())
+        return self._all._post("", schemas.Session, body, new_key())
 
-    def status(self) -> Call[shapes.Session]:
+    def status(self) -> Call[schemas.Session]:
         """The call for how it stands."""
-        return self._get("", shapes.Session)
+        return self._get("", schemas.Session)
 
-    def update(self, changes: shapes.SessionChanges) -> Call[shapes.Session]:
+    def update(self, changes: schemas.SessionChanges) -> Call[schemas.Session]:
         """The call that changes it; the same values twice are the same."""
-        body = checked(shapes.SessionChange, **changes)
-        return Call(method="PATCH", path=self._root, answer=shapes.Session, body=body, safe=True)
+        body = checked(schemas.SessionChange, **changes)
+        return Call(method="PATCH", path=self._root, answer=schemas.Session, body=body, safe=True)
 
-    def delete(self) -> Call[shapes.ErasedSession]:
+    def delete(self) -> Call[schemas.ErasedSession]:
         """The call that erases it."""
-        return self._delete("", shapes.ErasedSession)
+        return self._delete("", schemas.ErasedSession)
 
     def append(
         self, said: object, usage: object, key: str | None, finish_reason: str | None = None
-    ) -> Call[shapes.AppendedMessages]:
+    ) -> Call[schemas.AppendedMessages]:
         """The call that appends; with its key it can be sent again."""
         report = usage_report(usage)
         if usage is not None and report is None:
             raise InvalidRequest("The usage is in no shape that is known. Give the provider's own, or None.")
         told: dict[str, object] = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
         told |= {} if finish_reason is None else {"finish_reason": finish_reason}
-        body = checked(shapes.NewMessages, messages=messages_of(said), **told)
-        return self._post("/messages", shapes.AppendedMessages, body, key or new_key())
+        body = checked(schemas.NewMessages, messages=messages_of(said), **told)
+        return self._post("/messages", schemas.AppendedMessages, body, key or new_key())
 
-    def messages(self, view: shapes.ViewName, wire: shapes.Wire) -> Call[shapes.Messages]:
+    def messages(self, view: schemas.ViewName, wire: schemas.Wire) -> Call[schemas.Messages]:
         """The call for its messages."""
-        return self._get("/messages", shapes.Messages, {"view": view, "format": wire})
+        return self._get("/messages", schemas.Messages, {"view": view, "format": wire})
 
     def message(self, seq: int) -> Call[RawMessage]:
         """The call for one message."""
         return self._get(f"/messages/{segment(str(seq))}", RawMessage)
 
-    def context(self, **options: object) -> Call[work.SessionContext]:
+    def context(self, **options: object) -> Call[schemas.SessionContext]:
         """The call for a prompt."""
-        body = checked(work.SessionContextRequest, **options)
-        return self._post("/context", work.SessionContext, body, new_key(), WORK_SECONDS)
+        body = checked(schemas.SessionContextRequest, **options)
+        return self._post("/context", schemas.SessionContext, body, new_key(), WORK_SECONDS)
 
     def overflow(
         self, error: BaseException | str, usage: object = None, status: int | None = None, **options: object
-    ) -> Call[work.Recovery]:
+    ) -> Call[schemas.Recovery]:
         """The call for what to do about a refused prompt."""
         refusal, report = refusal_of(error), usage_report(usage)
         told = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
         known = refusal.status if status is None else status
-        body = checked(work.OverflowRequest, error=refusal.text, status=known, **told, **options)
-        return self._post("/overflow", work.Recovery, body, new_key(), WORK_SECONDS)
+        body = checked(schemas.OverflowRequest, error=refusal.text, status=known, **told, **options)
+        return self._post("/overflow", schemas.Recovery, body, new_key(), WORK_SECONDS)
 
-    def compact(self, **options: object) -> Call[work.CompactionReceipt]:
+    def compact(self, **options: object) -> Call[schemas.CompactionReceipt]:
         """The call for a compaction, or for what one would do."""
-        body = checked(work.CompactRequest, **options)
-        return self._post("/compact", work.CompactionReceipt, body, new_key(), WORK_SECONDS)
+        body = checked(schemas.CompactRequest, **options)
+        return self._post("/compact", schemas.CompactionReceipt, body, new_key(), WORK_SECONDS)
 
-    def compactions(self) -> Call[work.Compactions]:
+    def compactions(self) -> Call[schemas.Compactions]:
         """The call for all compactions."""
-        return self._get("/compactions", work.Compactions)
+        return self._get("/compactions", schemas.Compactions)
 
-    def undo(self, compaction_id: str) -> Call[work.CompactionReceipt]:
+    def undo(self, compaction_id: str) -> Call[schemas.CompactionReceipt]:
         """The call that takes a compaction back."""
         path = f"/compactions/{segment(compaction_id)}/undo"
-        return self._post(path, work.CompactionReceipt, schemas.Request(), new_key(), WORK_SECONDS)
+        return self._post(path, schemas.CompactionReceipt, schemas.Request(), new_key(), WORK_SECONDS)
 
-    def flush(self, reply: str | None) -> Call[work.Flush]:
+    def flush(self, reply: str | None) -> Call[schemas.Flush]:
         """The call for a flush."""
-        body = checked(work.FlushRequest, reply=reply)
-        return self._post("/flush", work.Flush, body, new_key(), WORK_SECONDS)
+        body = checked(schemas.FlushRequest, reply=reply)
+        return self._post("/flush", schemas.Flush, body, new_key(), WORK_SECONDS)
 
-    def flush_prompt(self) -> Call[work.FlushPrompt]:
+    def flush_prompt(self) -> Call[schemas.FlushPrompt]:
         """The call for what an agent is asked."""
-        return self._get("/flush-prompt", work.FlushPrompt)
+        return self._get("/flush-prompt", schemas.FlushPrompt)
 
-    def pin(self, text: str | None, seq: int | None) -> Call[shapes.Pin]:
+    def pin(self, text: str | None, seq: int | None) -> Call[schemas.Pin]:
         """The call for a pin."""
-        return self._post("/pins", shapes.Pin, checked(shapes.NewPin, text=text, seq=seq), new_key())
+        return self._post("/pins", schemas.Pin, checked(schemas.NewPin, text=text, seq=seq), new_key())
 
-    def pins(self) -> Call[shapes.Pins]:
+    def pins(self) -> Call[schemas.Pins]:
         """The call for all pins."""
-        return self._get("/pins", shapes.Pins)
+        return self._get("/pins", schemas.Pins)
 
-    def unpin(self, pin_id: str) -> Call[shapes.RemovedPin]:
+    def unpin(self, pin_id: str) -> Call[schemas.RemovedPin]:
         """The call that removes a pin."""
-        return self._delete(f"/pins/{segment(pin_id)}", shapes.RemovedPin)
+        return self._delete(f"/pins/{segment(pin_id)}", schemas.RemovedPin)
 
-    def search(self, query: str, limit: int) -> Call[shapes.FoundMessages]:
+    def search(self, query: str, limit: int) -> Call[schemas.FoundMessages]:
         """The call for a search of its log."""
-        return self._get("/search", shapes.FoundMessages, {"q": _sendable(query), "limit": limit})
+        return self._get("/search", schemas.FoundMessages, {"q": _sendable(query), "limit": limit})
 
-    def pending(self, call_ids: Collection[str]) -> Call[shapes.AwaitedCalls]:
+    def pending(self, call_ids: Collection[str]) -> Call[schemas.AwaitedCalls]:
         """The call that notes calls of tools as running."""
-        body = checked(shapes.PendingCalls, call_ids=listed("call_ids", call_ids))
-        return self._post("/pending", shapes.AwaitedCalls, body, new_key())
+        body = checked(schemas.PendingCalls, call_ids=listed("call_ids", call_ids))
+        return self._post("/pending", schemas.AwaitedCalls, body, new_key())
 
-    def trim(self, keep_last: int) -> Call[shapes.Trimmed]:
+    def trim(self, keep_last: int) -> Call[schemas.Trimmed]:
         """The call that shortens the log."""
-        return self._post("/trim", shapes.Trimmed, checked(shapes.Trim, keep_last=keep_last), new_key())
+        return self._post("/trim", schemas.Trimmed, checked(schemas.Trim, keep_last=keep_last), new_key())
 
-    def restore(self) -> Call[shapes.Restored]:
+    def restore(self) -> Call[schemas.Restored]:
         """The call that takes a trim back."""
-        return self._post("/restore", shapes.Restored, schemas.Request(), new_key())
+        return self._post("/restore", schemas.Restored, schemas.Request(), new_key())
 
-    def wait_idle(self, timeout_seconds: float) -> Call[shapes.Idle]:
+    def wait_idle(self, timeout_seconds: float) -> Call[schemas.Idle]:
         """The call that waits until it is at rest."""
-        return self._get("/idle", shapes.Idle, {"timeout_seconds": timeout_seconds}, timeout_seconds + _GRACE_SECONDS)
+        return self._get("/idle", schemas.Idle, {"timeout_seconds": timeout_seconds}, timeout_seconds + _GRACE_SECONDS)
 
     def events(self, after: str) -> Call[SessionEvent]:
         """The call for its events, to be read as a stream."""
@@ -231,9 +339,9 @@ def prompt_options(
     memory_budget_tokens: int,
     max_tokens: int | None,
     tools: Collection[object] | None,
-    recall: work.RecallMode,
+    recall: schemas.RecallMode,
     order: schemas.Order | None,
-    wire: shapes.Wire,
+    wire: schemas.Wire,
 ) -> dict[str, object]:
     """How a prompt is made, by the names of the API."""
     return {
@@ -248,17 +356,17 @@ def prompt_options(
     }
 
 
-def sessions_call(workspace: str) -> Call[shapes.Sessions]:
+def sessions_call(workspace: str) -> Call[schemas.Sessions]:
     """The call for all sessions of a workspace."""
-    return Call(method="GET", path=f"{workspace_root(workspace)}/sessions", answer=shapes.Sessions, safe=True)
+    return Call(method="GET", path=f"{workspace_root(workspace)}/sessions", answer=schemas.Sessions, safe=True)
 
 
 def compact_messages_call(
     messages: object, *, pins: Collection[str], tools: Collection[object], **options: object
-) -> Call[work.CompactedMessages]:
+) -> Call[schemas.CompactedMessages]:
     """The call that compacts messages without a session; it keeps nothing, so it can be sent again."""
     body = checked(
-        work.StatelessRequest,
+        schemas.StatelessRequest,
         messages=messages_of(messages),
         pins=listed("pins", pins),
         tools=[plain(tool) for tool in tools],
@@ -267,14 +375,14 @@ def compact_messages_call(
     return Call(
         method="POST",
         path="/v1/compact",
-        answer=work.CompactedMessages,
+        answer=schemas.CompactedMessages,
         body=body,
         safe=True,
         least_seconds=WORK_SECONDS,
     )
 
 
-def newest_active(found: work.Compactions) -> str:
+def newest_active(found: schemas.Compactions) -> str:
     """The compaction that an undo without an id means.
 
     Raises:

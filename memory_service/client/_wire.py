@@ -1,4 +1,4 @@
-"""Owns what both clients have in common: calls as values, answers parsed, failures told apart. No I/O.
+"""What both clients have in common: calls as values, answers parsed, failures told apart. No I/O.
 
 Invariants: whatever a caller gives as a name or path stays one part of the URL; a call is repeated only
 where that does nothing twice; every failure leaves as an error of `memory_service.errors`.

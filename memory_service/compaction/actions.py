@@ -1,4 +1,4 @@
-"""Owns what a tool call did, read from its name, its arguments and its result: files, commands, failures.
+"""What a tool call did, read from its name, its arguments and its result: files, commands, failures.
 
 Invariants: pure; linear; tools are known by the words of their names, since every harness names them differently.
 """
@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from memory_service.compaction.statements import one_line
 from memory_service.messages import Message, ToolCall, arguments_of, text_of
+from memory_service.text.statements import one_line
 
 SUCCESS = ("", "exit 0")  # of outcomes: none told, or none bad
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")

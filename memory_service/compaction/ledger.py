@@ -1,4 +1,4 @@
-"""Owns the typed ledger: the exact things of a conversation that no model ever rewrites, found and merged by code.
+"""The typed ledger: the exact things of a conversation that no model ever rewrites, found and merged by code.
 
 ```
 message_entries (one message; callers may cache it)  +  calls, questions, answers (across messages)  ->  entries_of
@@ -6,20 +6,32 @@ merged(the ledger so far, the new entries)  ->  the next ledger, bounded
 ```
 Invariants: pure; linear; every text is quoted from its message, on one line, at most 240 characters, without secrets;
 a merge is bounded and depends on nothing but its arguments, so that a replay gives the same ledger.
+
+How a ledger looks in a prompt, and which of it fits.
+
+Invariants: pure; one line for each entry, so that none can open a section of its own or close a frame; the same
+ledger gives the same bytes; what fits is counted exactly as `count_tokens` counts the text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
 
 from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
-from memory_service.compaction.identifiers import Identifier, find_identifiers
-from memory_service.compaction.statements import (
+from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
+from memory_service.messages.sizes import quarters
+from memory_service.text.frames import escaped
+from memory_service.text.identifiers import Identifier, find_identifiers
+from memory_service.text.secrets import redacted
+from memory_service.text.statements import (
     MAX_CHARS,
     ask_of,
     decisions_of,
     is_no,
+    is_standing,
     is_yes,
     names_of,
     one_line,
@@ -27,9 +39,6 @@ from memory_service.compaction.statements import (
     question_of,
     rules_of,
 )
-from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
-from memory_service.sessions.records import LedgerEntry
-from memory_service.text.secrets import redacted
 
 # How many of a kind a ledger keeps. Source: OpenClaw keeps 8 tool failures and 12 ids; a ledger of 80 entries takes
 # about 1,500 tokens.
@@ -58,6 +67,17 @@ _MEASURE_END = re.compile(
     r"|\b(?:because|since|so|but|while|whereas|although|though|if|unless|when|which)\b|因为|由于|所以|但是?|如果|虽然",
     re.IGNORECASE,
 )
+
+
+class LedgerEntry(TypedDict):
+    """Something exact that no model rewrites: a path, a command, a number, a decision.
+
+    `seqs` are the messages that it stands in.
+    """
+
+    kind: str
+    text: str
+    seqs: list[int]
 
 
 def entries_of(
@@ -257,3 +277,86 @@ def _capped(entries: list[LedgerEntry], cap: int) -> list[LedgerEntry]:
             kept.append(entry)
     ranked = sorted(kept, key=lambda entry: entry["kind"] not in KEPT_LAST)
     return sorted(ranked[: max(cap, 0)], key=_age)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Section:
+    """A part of the text; its kinds stand in the order in which they are wanted most."""
+
+    opening: str
+    kinds: tuple[str, ...]
+    closing: str = ""
+    handles: bool = True
+    share: float = 1.0
+
+
+# The most wanted first: what the user may not have to say twice, then what cannot be looked up elsewhere.
+_SECTIONS = (
+    _Section(opening="## Rules", kinds=("rule",), share=0.5),
+    _Section(opening="## Decisions", kinds=("decision",), share=0.15),
+    _Section(opening="## Open asks", kinds=("ask",), share=0.1),
+    _Section(opening="## Promises and deadlines", kinds=("promise",), share=0.2),
+    _Section(opening="## Confirmations", kinds=("confirmation",), share=0.05),
+    _Section(opening="## Names", kinds=("name", "fact")),
+    _Section(opening="## Tool Failures", kinds=("failure",)),
+    _Section(opening="<modified-files>", kinds=("file_modified",), closing="</modified-files>", handles=False),
+    _Section(opening="## Commands", kinds=("command",)),
+    _Section(
+        opening="<exact-identifiers>", kinds=("id", "url", "path", "number", "date"), closing="</exact-identifiers>"
+    ),
+    _Section(opening="<read-files>", kinds=("file_read",), closing="</read-files>", handles=False),
+)
+
+
+def rendered(ledger: Sequence[LedgerEntry]) -> str:
+    """A ledger as Markdown; empty for an empty one, and without kinds that it does not know."""
+    sections = [_section_text(section, ledger) for section in _SECTIONS]
+    return "\n".join(filter(None, sections))
+
+
+def fitted(ledger: Sequence[LedgerEntry], limit_tokens: int) -> tuple[LedgerEntry, ...]:
+    """The most valuable entries whose text is at most `limit_tokens`, in their order.
+
+    The sections count in the order in which they are written, of each the newest entries first, of rules
+    those that always hold; none takes more than
+    its share before the others had theirs.
+    """
+    whole = left = 4 * limit_tokens + quarters("\n")  # the last line ends without one
+    kept: set[int] = set()
+    opened: set[str] = set()
+    sized = {section.opening: _sized(section, ledger) for section in _SECTIONS}
+    shared = ((section, section.share) for section in _SECTIONS if section.share < 1)
+    for section, share in (*shared, *((section, 1.0) for section in _SECTIONS)):
+        room = whole * share
+        for at, line in sized[section.opening]:
+            size = line if section.opening in opened else line + _frame(section)
+            if at not in kept and size <= min(left, room):
+                left, room = left - size, room - size
+                kept.add(at)
+                opened.add(section.opening)
+    return tuple(entry for at, entry in enumerate(ledger) if at in kept)
+
+
+def _sized(section: _Section, ledger: Sequence[LedgerEntry]) -> list[tuple[int, int]]:
+    """The places of a section's entries, the most wanted first, with the size of their lines."""
+    places = [at for at in range(len(ledger) - 1, -1, -1) if ledger[at]["kind"] in section.kinds]
+    if "rule" in section.kinds:
+        # What always holds is not overtaken by what was said of one thing.
+        places.sort(key=lambda at: not is_standing(ledger[at]["text"]))
+    return [(at, quarters(f"{_line(section, ledger[at])}\n")) for at in places]
+
+
+def _frame(section: _Section) -> int:
+    return sum(quarters(f"{line}\n") for line in (section.opening, section.closing) if line)
+
+
+def _section_text(section: _Section, ledger: Sequence[LedgerEntry]) -> str:
+    lines = [_line(section, entry) for entry in ledger if entry["kind"] in section.kinds]
+    return "\n".join(filter(None, [section.opening, *lines, section.closing])) if lines else ""
+
+
+def _line(section: _Section, entry: LedgerEntry) -> str:
+    text = " ".join(escaped(entry["text"]).split())
+    if not section.handles or not entry["seqs"]:
+        return f"- {text}"
+    return f"- {text} (log:{entry['seqs'][-1]})"

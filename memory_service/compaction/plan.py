@@ -1,4 +1,4 @@
-"""Owns the plan of a compaction: what is cleared, what is covered, what stays, and what that comes to. Pure.
+"""The plan of a compaction: what is cleared, what is covered, what stays, and what that comes to. Pure.
 
 ```
 cheap steps (duplicates, old results, media)  ->  fits?  ->  stage "prune"
@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from memory_service.budget import ContextBudget
-from memory_service.compaction.cheap import Cheap, CheapWish, cheapened, squeezed
+from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import frame_tokens, is_request
 from memory_service.compaction.cut import (
+    Snapshot,
     covered_by,
     cut_by_count,
     cut_by_tokens,
@@ -27,10 +27,10 @@ from memory_service.compaction.cut import (
     turns_of,
     waits,
 )
-from memory_service.compaction.last_turns import read_upto, without_tools
 from memory_service.compaction.presets import Fallback, Preset
-from memory_service.compaction.snapshot import Snapshot
-from memory_service.compaction.steps import Given
+from memory_service.compaction.prune_steps import Given
+from memory_service.compaction.pruning import Cheap, CheapWish, cheapened, squeezed
+from memory_service.compaction.summary import read_upto, without_tools
 from memory_service.errors import Incompressible
 from memory_service.messages import Numbered, is_tool_result
 from memory_service.messages.sizes import MESSAGE_TOKENS

@@ -1,4 +1,4 @@
-"""Owns the presets: the same machine set to work as each of five systems does, as plain values.
+"""The presets: the same machine set to work as each of five systems does, as plain values.
 
 | preset      | begins                  | keeps                        | summary                        |
 |-------------|-------------------------|------------------------------|--------------------------------|
@@ -9,25 +9,105 @@
 | opencode    | all that is usable      | 2 turns, 2,000 to 8,000      | updated section by section     |
 
 Invariants: a preset is a value and does nothing; `default` is what measures best, the others are what their systems do.
+
+How a preset has its summaries written by a model. Plain values; nothing is computed here.
+
+The numbers of a preset that users can override, by name, and the preset that comes of it. Pure.
+
+A name is made from the preset's own fields: those of `thresholds` and of the preset itself as they are, those of its
+other parts with the part before them, such as `keep_turns` and `pruning_soft_trim_chars`. What can be overridden is
+what has a type of `bounds`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-from memory_service.budget import DEFAULT, OPENCLAW, OPENCODE, PONYBUNNY, TURNS, Thresholds
-from memory_service.compaction.bounds import CountFromZero, Share, Switch, Tokens
-from memory_service.compaction.cheap import PruningMode
+from memory_service.compaction.budget import (
+    DEFAULT,
+    OPENCLAW,
+    OPENCODE,
+    PONYBUNNY,
+    TURNS,
+    Chars,
+    Count,
+    CountFromZero,
+    Factor,
+    Seconds,
+    Share,
+    Switch,
+    Thresholds,
+    Tokens,
+)
 from memory_service.compaction.cut import KeepRules
-from memory_service.compaction.guard import GuardRules
-from memory_service.compaction.prompts import OPENCODE_HEADINGS
-from memory_service.compaction.steps import PruningRules
-from memory_service.compaction.stubs import OLD_CLEARED, TRUNCATED
-from memory_service.compaction.summary_rules import SummaryRules
-from memory_service.schemas import Order
+from memory_service.compaction.prompts import ANCHORED_HEADINGS, OPENCODE_HEADINGS
+from memory_service.compaction.prune_steps import GuardRules, PruningRules
+from memory_service.compaction.pruning import PruningMode
+from memory_service.llm.calls import ATTEMPTS, BACKOFF_SECONDS
+from memory_service.llm.transcript import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY, TOOL_OUTPUT_CHARS
+from memory_service.messages.placeholders import OLD_CLEARED, TRUNCATED
+from memory_service.schemas.memories import Order
+
+Style = Literal["anchored", "rolling", "parts", "sections", "plain"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRules:
+    """How a preset summarises.
+
+    Attributes:
+        style: `anchored`: chunk after chunk, each bringing the summary up to date. `rolling`: the same, but what
+            takes several chunks is first divided into parts, whose summaries are merged. `parts`: as many parts as
+            the window asks for, at once, merged. `sections` and `plain`: one call, which fails if all does not fit.
+        headings: What a summary has to hold, in order, see `prompts.Brief`; empty for free text.
+        tool_output_chars: The longest tool result shown; a CJK character counts for four.
+        chunk_ratio: The share of the window that a chunk takes, where messages are small.
+        min_chunk_ratio: The same where they are large.
+        safety: By what estimates are multiplied.
+        overhead_tokens: Taken off a chunk for prompt and answer.
+        single_pass: Whether one call reads everything if it fits, however large a share it takes.
+        parts: Into how many parts `rolling` divides.
+        min_messages_for_parts: With fewer messages, nothing is divided.
+        concurrent: Whether parts are summarised at once.
+        merge_by_model: Whether the model merges the parts' summaries; else they are put together while they fit.
+        without_oversized: Whether a message that is too large gives way to a note; else it is a failure.
+        condense: Whether a summary over its target is summarised again, instead of being cut or refused.
+        retries: Further answers asked for after one that was refused, with the reasons.
+        attempts: Tries for an answer whose provider failed in a way that may pass.
+        backoff_seconds: The wait before the second of them; it doubles each time.
+        max_calls: The most requests for one summary.
+        keep_partial: Whether the summary of the first chunks is kept, marked, when a later one fails.
+    """
+
+    style: Style = "anchored"
+    headings: tuple[str, ...] = ANCHORED_HEADINGS
+    tool_output_chars: Chars = TOOL_OUTPUT_CHARS
+    chunk_ratio: Share = CHUNK_RATIO
+    min_chunk_ratio: Share = MIN_CHUNK_RATIO
+    safety: Factor = SAFETY
+    overhead_tokens: Tokens = OVERHEAD_TOKENS
+    single_pass: bool = False
+    parts: Count = 2
+    min_messages_for_parts: Count = 4
+    concurrent: bool = False
+    merge_by_model: bool = True
+    without_oversized: bool = True
+    condense: bool = False
+    retries: CountFromZero = 1
+    attempts: Count = ATTEMPTS
+    backoff_seconds: Seconds = BACKOFF_SECONDS
+    max_calls: Count = 24
+    keep_partial: bool = False
+
+    @property
+    def one_call(self) -> bool:
+        """Whether everything has to be read by one call."""
+        return self.style in ("sections", "plain")
+
 
 Fallback = Literal["extractive", "note", "last_turns", "none"]
 
@@ -198,3 +278,121 @@ _OPENCODE = Preset(
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {preset.name: preset for preset in (Preset(name="default"), _OPENCLAW, _TURNS, _PONYBUNNY, _OPENCODE)}
 )
+
+
+Value: TypeAlias = bool | int | float | None
+
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+
+# What must not be above what, by the names of both; a target that is the trigger would never be reached.
+_ORDERED = (
+    ("target_share", "trigger_share"),
+    ("flush_share", "trigger_share"),
+    ("emergency_target_share", "target_share"),
+    ("least_summary_tokens", "most_summary_tokens"),
+    ("emergency_summary_share", "summary_share"),
+    ("keep_least_tokens", "keep_most_tokens"),
+    ("summary_min_chunk_ratio", "summary_chunk_ratio"),
+    ("guard_share", "guard_clear_share"),
+    ("pruning_head_chars", "pruning_soft_trim_chars"),
+    ("pruning_tail_chars", "pruning_soft_trim_chars"),
+)
+_STRICT = frozenset({"target_share"})
+
+
+def numbers_of(preset: Preset) -> dict[str, Value]:
+    """All that can be overridden, as the preset has it."""
+    return {name: _read(preset, place) for name, (place, _) in _FIELDS.items()}
+
+
+def overridden(preset: Preset, overrides: Mapping[str, object]) -> Preset:
+    """The preset with numbers of one's own.
+
+    Args:
+        preset: As it is.
+        overrides: Values by name, see `numbers_of`; null where the preset's own may be none.
+
+    Raises:
+        ValueError: A name is unknown, a value is of another type or out of its bounds, or the numbers contradict each
+            other; the message names the field.
+    """
+    if not overrides:
+        return preset
+    values = _checked(overrides)
+    for name, value in values.items():
+        preset = _with(preset, _FIELDS[name][0], value)
+    return _ordered(preset, values)
+
+
+def _fields() -> Iterator[tuple[str, tuple[tuple[str, ...], Any]]]:
+    """The name of each number, where it stands in a preset, and its type."""
+    for name, hint in get_type_hints(Preset, include_extras=True).items():
+        if dataclasses.is_dataclass(hint):
+            prefix = "" if name == "thresholds" else f"{name}_"
+            for inner, kind in get_type_hints(hint, include_extras=True).items():
+                if _is_open(kind):
+                    yield f"{prefix}{inner}", ((name, inner), kind)
+        elif _is_open(hint):
+            yield name, ((name,), hint)
+
+
+def _is_open(hint: Any) -> bool:
+    return any(get_origin(each) is Annotated for each in (hint, *get_args(hint)))
+
+
+_FIELDS = dict(sorted(_fields()))
+
+
+def _checked(overrides: Mapping[str, object]) -> dict[str, Value]:
+    unknown = next((name for name in overrides if name not in _FIELDS), None)
+    if unknown is not None:
+        raise ValueError(f"{str(unknown)[:80]!a} is no number of a preset. There are {', '.join(_FIELDS)}.")
+    return {name: _value(name, value, _FIELDS[name][1]) for name, value in overrides.items()}
+
+
+def _value(name: str, value: object, hint: Any) -> Value:
+    """A value, if it is of the type of its field and within its bounds."""
+    kinds = (hint,) if get_origin(hint) is Annotated else get_args(hint)
+    if value is None and type(None) in kinds:
+        return None
+    kind, bounds = next(get_args(each) for each in kinds if get_origin(each) is Annotated)
+    # To Python, true is a whole number, and a whole number is no float.
+    fits = isinstance(value, bool) if kind is bool else type(value) is int or (kind is float and type(value) is float)
+    if not fits:
+        raise ValueError(f"{name} is {repr(value)[:80]} and has to be {_KINDS[kind]}.")
+    # NaN is within no bounds.
+    if not isinstance(value, int | float) or not bounds.least <= value <= bounds.most:
+        raise ValueError(f"{name} is {value} and has to be from {bounds.least:,} to {bounds.most:,}.")
+    return value
+
+
+def _ordered(preset: Preset, values: Mapping[str, Value]) -> Preset:
+    """The preset with the numbers that nobody named within those that somebody did."""
+    numbers = numbers_of(preset)
+    for low, high in _ORDERED:
+        # Without a share of its own, compaction begins where all that can be used is full.
+        least, most = numbers[low], 1.0 if high == "trigger_share" and numbers[high] is None else numbers[high]
+        if not {low, high} & values.keys() or least is None or most is None:
+            continue
+        if least < most or (least == most and low not in _STRICT):
+            continue
+        if low not in values and low not in _STRICT:
+            preset = _with(preset, _FIELDS[low][0], most)
+            continue
+        named, wanted = low if low in values else high, "less than" if low in _STRICT else "at most"
+        raise ValueError(f"{named}: {low} is {least:g} and has to be {wanted} {high}, which is {most:g}.")
+    return preset
+
+
+def _read(preset: Preset, place: tuple[str, ...]) -> Any:
+    value: Any = preset
+    for name in place:
+        value = getattr(value, name)
+    return value
+
+
+def _with(preset: Preset, place: tuple[str, ...], value: Any) -> Preset:
+    if len(place) == 1:
+        return dataclasses.replace(preset, **{place[0]: value})
+    part = getattr(preset, place[0])
+    return dataclasses.replace(preset, **{place[0]: dataclasses.replace(part, **{place[1]: value})})

@@ -1,4 +1,4 @@
-"""Owns what a model is asked for a summary with, word for word.
+"""What a model is asked for a summary with, word for word.
 
 Invariants: pure; what was said in the conversation stands between tags and is called material; what is asked for
 stands outside of them and after them. A change of a text here is a change of `PROMPT_VERSION`.

@@ -1,4 +1,4 @@
-"""Owns the cut of a message into sentences: what of it could stand in a summary, word for word.
+"""The cut of a message into sentences: what of it could stand in a summary, word for word.
 
 Invariants: pure; linear in the size of a message, of which at most `HEAD_CHARS` and `TAIL_CHARS` are read; a
 sentence occurs in its message as it is, but for white space where a line was wrapped; thinking, bytes and what
@@ -10,16 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from indexer.analysis import has_unspaced
+from indexer.text.terms import has_unspaced
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, media_parts_of, text_of
-from memory_service.sentences import is_others, others_words, split_sentences
+from memory_service.messages.sizes import quarters
 from memory_service.text.secrets import REDACTED
-from memory_service.tokens import quarters
+from memory_service.text.sentences import Sentence, Voice, is_others, others_words, split_sentences
 
-Voice = Literal["user", "assistant", "tool"]
 # Roles with the names that say who speaks at the start of their messages.
 Speakers: TypeAlias = frozenset[tuple[str, str]]
 
@@ -45,33 +43,6 @@ _NO_SPEAKERS = frozenset(
     "注意 备注 提示 待办 说明 警告 例如 重要 规则 结果 错误 报错".split()
 )
 _MEDIA = {"image_url": "[image]", "image": "[image]", "input_audio": "[audio]"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
-    """A sentence of a message, or a clause of a long one.
-
-    Attributes:
-        text: As it stands in the message, on one line.
-        voice: Whose message it is.
-        name: The speaker whom the message names; empty if it names none.
-        seq: The number of the message.
-        place: Its place in the message, from 0.
-        day: When the message was appended, as `YYYY-MM-DD`; empty if that is not known.
-        media: Labels of what else the message shows, such as `[image]`.
-        failed: Whether the message is the result of a tool that failed.
-        quoted: Whether the message quotes it, or passes it on, as somebody else's words.
-    """
-
-    text: str
-    voice: Voice
-    name: str = ""
-    seq: int = 0
-    place: int = 0
-    day: str = ""
-    media: str = ""
-    failed: bool = False
-    quoted: bool = False
 
 
 def media_labels(message: Message) -> list[str]:

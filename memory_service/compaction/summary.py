@@ -1,15 +1,39 @@
-"""Owns what a summary is asked with and what it is: the same values whether a model or rules write it. Pure.
+"""What a summary is asked with and what it is: the same values whether a model or rules write it. Pure.
 
 Invariants: a request holds all that may be in the summary; a summary says how it was made.
+
+The last turns without their tools: what was said stays, and calls, results, reasoning and empty messages go. Pure.
+
+Source: seed 001, 5.3. The messages stay in the log; the checkpoint says up to where their tools are left out.
+Invariants: what the model has not read, a call that still runs, and what is pinned stay, each with its results.
+
+The note that stands for messages that no summary could be written of: how many they were, and where they are.
+
+Invariants: pure; the notes of earlier rounds become one; never longer than asked for.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memory_service.messages import Numbered
-from memory_service.sessions.records import LedgerEntry
+from memory_service.compaction.ledger import LedgerEntry
+from memory_service.compaction.prune_steps import unread_from
+from memory_service.llm.answers import clipped
+from memory_service.llm.transcript import is_oversized
+from memory_service.messages import (
+    Message,
+    Numbered,
+    is_empty,
+    is_system,
+    is_tool_result,
+    numbered,
+    tool_calls_of,
+    without_thinking,
+)
+from memory_service.messages.sizes import count_tokens
 
 Method = Literal["model", "extractive", "note", "hook"]
 IdentifierPolicy = Literal["preserve", "strict", "anonymize", "off", "custom"]
@@ -80,3 +104,85 @@ class Summary:
     input_tokens: int = 0
     output_tokens: int = 0
     notes: tuple[str, ...] = ()
+
+
+def read_upto(messages: Sequence[Numbered]) -> int:
+    """The last number of what the model has read, whose tools may be left out; 0 for nothing."""
+    at = unread_from(messages)
+    return messages[at].seq - 1 if at > 0 else 0
+
+
+def without_tools(
+    messages: Sequence[Numbered], upto: int, *, live: Collection[str] = (), pinned: Collection[int] = ()
+) -> list[Numbered]:
+    """The messages up to a number without their tools, and those behind it as they are."""
+    kept = _kept_calls(messages, upto, live, pinned)
+    shown = [each if each.seq > upto or each.seq in pinned else _said(each, kept) for each in messages]
+    return [each for each in shown if each is not None]
+
+
+def _kept_calls(messages: Sequence[Numbered], upto: int, live: Collection[str], pinned: Collection[int]) -> set[str]:
+    """Ids of the calls that stay; calls of one message stay together."""
+    kept = {*live, *(each.message.get("tool_call_id", "") for each in messages if each.seq in pinned)}
+    for each in messages:
+        ids = {call["id"] for call in tool_calls_of(each.message)}
+        if each.seq > upto or each.seq in pinned or not kept.isdisjoint(ids):
+            kept |= ids
+    return kept
+
+
+def _said(each: Numbered, kept: Collection[str]) -> Numbered | None:
+    """A message without its tools; None if nothing is left of it."""
+    message = each.message
+    if is_system(message):
+        return each
+    if is_tool_result(message):
+        return each if message.get("tool_call_id") in kept else None
+    calls = tool_calls_of(message)
+    if calls and calls[0]["id"] in kept:
+        return each
+    said = without_thinking(_without_calls(message) if calls else message)
+    if is_empty(said):
+        return None
+    return each if said is message else numbered(said, each.seq, each.at)
+
+
+def _without_calls(message: Message) -> Message:
+    said = message.copy()
+    said.pop("tool_calls", None)
+    return said
+
+
+PROMPT_VERSION = "note-2"
+_NOTE = re.compile(
+    r"\[(\d{1,9}) messages \(log:(\d{1,18})-\d{1,18}(?:; (\d{1,9}) very large)?\) "
+    r"were left out here without a summary\.\]\Z"
+)
+
+
+def noted(request: SummaryRequest, kind: str, *, window_tokens: int) -> Summary:
+    """The note, below what was known before.
+
+    Args:
+        request: What should have been summarised.
+        kind: Why it was not, see `UpstreamFailed`. The error's text is not taken: it may quote anything.
+        window_tokens: Of the model that failed; a message over half of it is called very large.
+    """
+    gone = (*request.messages, *request.prefix)
+    large = sum(is_oversized(message, window_tokens) for message in gone)
+    previous, count, first = request.previous, len(gone), gone[0].seq if gone else 0
+    if gone and (before := _NOTE.search(previous)):
+        previous = previous[: before.start()].rstrip()
+        count, first, large = count + int(before[1]), int(before[2]), large + int(before[3] or 0)
+    sizes = f"; {large} very large" if large else ""
+    note = (
+        f"[{count} messages (log:{first}-{gone[-1].seq}{sizes}) were left out here without a summary.]" if gone else ""
+    )
+    room = max(request.target_tokens - count_tokens(note) - 1, 0)
+    previous = previous if count_tokens(previous) <= room else clipped(previous, room)
+    return Summary(
+        text="\n\n".join(part for part in (previous, note) if part),
+        method="note",
+        prompt_version=PROMPT_VERSION,
+        notes=(f"No summary could be written ({kind}); a note stands for {len(gone)} messages.",),
+    )

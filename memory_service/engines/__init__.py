@@ -1,4 +1,4 @@
-"""Owns the seam of context engines: what one is, how it is found by its name, and what keeps a failing one harmless.
+"""The seam of context engines: what one is, how it is found by its name, and what keeps a failing one harmless.
 
 A context engine decides what of a session goes to the model. The default engine is this service. To write another one,
 make a class, and name its factory under the entry points `memory_service.context_engines`:
@@ -7,7 +7,7 @@ make a class, and name its factory under the entry points `memory_service.contex
 # my_engine.py
 from memory_service.engines import Assembled, Compacted, EngineInfo
 from memory_service.messages import is_tool_result, message_tokens
-from memory_service.sessions.repair import repaired
+from memory_service.messages.repair import repaired
 
 
 class LastMessages:
@@ -41,6 +41,8 @@ it; what an engine gives is checked, and one that fails is asked no more: the de
 """
 
 from memory_service.engines.base import (
+    DEFAULT,
+    GROUP,
     AssembleCall,
     Assembled,
     BatchIngesting,
@@ -49,24 +51,20 @@ from memory_service.engines.base import (
     Compacted,
     ContextEngine,
     Disposing,
+    EngineFactory,
     EngineInfo,
     EnginePlace,
     Forgetting,
     SubagentEnding,
     SubagentSpawning,
     TurnEnding,
-)
-from memory_service.engines.guarded import GuardedEngine
-from memory_service.engines.registry import (
-    DEFAULT,
-    GROUP,
-    EngineFactory,
     check_engine,
     engine_names,
     load_engine,
     register,
     unregister,
 )
+from memory_service.engines.guarded import GuardedEngine
 
 __all__ = [
     "DEFAULT",

@@ -1,4 +1,4 @@
-"""Owns what stands between the service and an engine that somebody else wrote: time limits, checks, quarantine.
+"""What stands between the service and an engine that somebody else wrote: time limits, checks, quarantine.
 
 Invariants: nothing an engine does reaches the caller but what was checked; an engine that fails in a session is not
 asked for it again as long as the process lives, and for no session at all if it cannot be loaded, ran out of time or
@@ -32,7 +32,7 @@ from memory_service.engines.base import (
 from memory_service.errors import MemoryServiceError
 from memory_service.messages import Message, Numbered, is_system, message_tokens, read_messages, tool_calls_of
 from memory_service.messages.reading import MAX_MESSAGES
-from memory_service.sessions.repair import repaired
+from memory_service.messages.repair import repaired
 
 T = TypeVar("T")
 

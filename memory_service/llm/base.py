@@ -1,4 +1,4 @@
-"""Owns the `ChatModel` seam: messages in, one answer out. Its one vendor lives beside this file.
+"""The `ChatModel` seam: messages in, one answer out. Its one vendor lives beside this file.
 
 Invariants: an answer is reported as it came, empty or cut short as it may be, and the caller judges it; a
 failure is one of the errors named here, without the text of any message in it.

@@ -1,8 +1,10 @@
-"""Owns the chat models of litellm; imported at the first call.
+"""The chat models of litellm; imported at the first call.
 
 Invariants: the only requests are the ones to `api_base`, or to the model's provider where none is set; tools
 are never sent; nothing is printed; every exception of litellm ends here, and no text of a message or a key is
 in the errors that leave. One call is one request: litellm retries nothing, and neither does this module.
+
+What people are told when a model fails: what happened, and what to do. Plain values.
 """
 
 from __future__ import annotations
@@ -17,11 +19,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from indexer.embeddings.litellm_package import litellm_package, told_failure
+from indexer.providers.litellm import litellm_package, told_failure
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, never
-from memory_service.llm.overflow import FailureKind, ProviderFailure, classify
-from memory_service.llm.sayings import SAYINGS
+from memory_service.llm.errors import FailureKind, ProviderFailure, classify
+
+SAYINGS: dict[FailureKind, tuple[str, str]] = {
+    "byte_overflow": ("got a request of too many bytes", "Leave out images or send fewer messages."),
+    "output_overflow": ("cannot answer at the length that was asked for", "Ask for fewer output tokens."),
+    "malformed_history": ("refused the order of the messages", "Repair the history before it is sent."),
+    "rate_limit": ("is asked too often", "Try again later, or raise the limit at the provider."),
+    "quota": ("has no quota or credit left", "Pay, or set another llm_model."),
+    "auth": ("refused the key", "Set the key of its provider."),
+    "timeout": ("did not answer in time", "Try again, or allow it more time."),
+    "content_filter": ("was kept from answering by a content filter", "Change the text, or set another llm_model."),
+    "unsupported": ("is not there, or cannot do what was asked", "Check llm_model, or set another one."),
+    "unavailable": ("cannot be reached or is overloaded", "Check llm_api_base, or try again later."),
+    "other": ("failed", "Look at the provider's own error, which this one was raised from."),
+}
+
 
 # How often a call looks whether it was cancelled.
 _POLL_SECONDS = 0.05

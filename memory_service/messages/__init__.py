@@ -1,21 +1,21 @@
-"""Owns the shapes of messages: one inner form, read from OpenAI's and Anthropic's, written back as either.
+"""The shapes of messages: one inner form, read from OpenAI's and Anthropic's, written back as either.
 
 ```
-calls, parts  ->  shapes (the inner form)  ->  reading, writing, redaction
+calls, parts  ->  shapes (the inner form)  ->  reading, writing
 ```
 Invariants: pure; no message is changed in place; what was said is kept as it came, even where no API takes it, and
 is made valid only when it goes out.
 """
 
-from memory_service.messages.calls import arguments_object, wire_arguments
 from memory_service.messages.parts import Part, Role, text_part
 from memory_service.messages.reading import read_messages, read_sent
-from memory_service.messages.redaction import without_secrets
 from memory_service.messages.shapes import (
     Function,
     Message,
     ToolCall,
+    arguments_object,
     arguments_of,
+    compact_command,
     is_empty,
     is_system,
     is_tool_result,
@@ -25,11 +25,12 @@ from memory_service.messages.shapes import (
     tool_calls_of,
     tool_result,
     user_message,
+    was_cut,
+    wire_arguments,
     with_text,
     with_texts,
     without_thinking,
 )
-from memory_service.messages.signals import compact_command, was_cut
 from memory_service.messages.sizes import Numbered, message_tokens, numbered
 from memory_service.messages.writing import to_anthropic, to_litellm, to_mistral, to_openai
 
@@ -65,6 +66,5 @@ __all__ = [
     "wire_arguments",
     "with_text",
     "with_texts",
-    "without_secrets",
     "without_thinking",
 ]

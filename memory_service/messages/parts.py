@@ -1,4 +1,4 @@
-"""Owns the parts of a message's content, and how they are put where the other side reads them.
+"""The parts of a message's content, and how they are put where the other side reads them.
 
 A part is an OpenAI content part or an Anthropic content block. It is kept as it came; what the other side does
 not know is translated only when it goes out, and a label stands for what cannot be translated.

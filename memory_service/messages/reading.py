@@ -1,4 +1,4 @@
-"""Owns reading messages: OpenAI's and Anthropic's shapes in, the inner form out.
+"""Reading messages: OpenAI's and Anthropic's shapes in, the inner form out.
 
 Invariants: pure; what came is not changed; what the inner form can hold stays as it came, valid on a wire or not; an
 error names the message and the field and never holds their text.
@@ -11,9 +11,8 @@ from itertools import chain
 from typing import cast, get_args
 
 from memory_service.errors import InvalidRequest, TooLarge
-from memory_service.messages.calls import json_text
 from memory_service.messages.parts import THINKING, Part, Role, is_known
-from memory_service.messages.shapes import Message, ToolCall, text_of, tool_calls_of
+from memory_service.messages.shapes import Message, ToolCall, json_text, text_of, tool_calls_of
 
 MAX_MESSAGES = 10_000
 # A million tokens: more than a model takes, and seconds of work. Source: 15.9 million took 14 s (our measurement).

@@ -1,19 +1,60 @@
-"""Owns the estimate of what a message takes of a context window, in tokens. Pure.
+"""The estimate of what a message takes of a context window, in tokens. Pure.
 
 Invariants: never below characters / 4; the same for every provider, since the real count corrects it where a
 provider reports one.
 
 Source: providers frame a message in 3 to 4 tokens and a tool call in about 50 with its schema's names; an image is
 1,105 tokens at OpenAI (1024 x 1024, high detail) and up to 1,600 at Anthropic, whose number stands here.
+
+The estimate of tokens where no tokenizer is at hand: characters / 4, CJK characters one token each.
+
+Invariants: pure; quarters add up exactly over pieces of a text, tokens only round them up at the end.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from memory_service.messages.parts import MEDIA
 from memory_service.messages.shapes import Message, parts_of, text_of, tool_calls_of
-from memory_service.tokens import quarters
+
+# Lines of a log that a trim leaves. Source: seed 000, 1.2.
+TRIM_KEEP_LAST = 100
+
+# Han, kana, Hangul, their punctuation and full-width forms: tokenizers spend about one token on each.
+_CJK = re.compile(
+    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a provider counted for one call, in tokens; `input_tokens` without those of its cache.
+
+    Attributes:
+        estimated_tokens: What the prompt was taken for before the call; None if that is not known.
+        finish_reason: The provider's word for why the answer ended; None if that is not known.
+    """
+
+    input_tokens: int
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    model: str | None = None
+    estimated_tokens: int | None = None
+    finish_reason: str | None = None
+
+
+def quarters(text: str) -> int:
+    """Size of a text in quarters of a token."""
+    return len(text) if text.isascii() else len(text) + 3 * len(_CJK.findall(text))
+
+
+def count_tokens(text: str) -> int:
+    """Size of a text in tokens, rounded up."""
+    return -(-quarters(text) // 4)
+
 
 MESSAGE_TOKENS = 4
 CALL_TOKENS = 50

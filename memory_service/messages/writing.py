@@ -1,4 +1,4 @@
-"""Owns writing messages: the inner form in, what OpenAI, Anthropic, Mistral and litellm take out.
+"""Writing messages: the inner form in, what OpenAI, Anthropic, Mistral and litellm take out.
 
 Invariants: pure; no message is changed in place; a list read from OpenAI goes back to OpenAI unchanged, one from
 Anthropic to Anthropic up to a string being the same as one text block; thinking blocks go out byte-identical or not at
@@ -11,17 +11,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from memory_service.messages.calls import anthropic_id, mistral_id, openai_id, wire_arguments, wire_name
 from memory_service.messages.parts import Part, anthropic_block, is_blank, openai_part, text_of_part, text_part
 from memory_service.messages.shapes import (
     REASONING,
     Message,
     ToolCall,
+    anthropic_id,
     arguments_of,
     is_system,
+    mistral_id,
+    openai_id,
     parts_of,
     text_of,
     tool_calls_of,
+    wire_arguments,
+    wire_name,
 )
 
 _OURS = frozenset({"block_order", "is_error", "interim"})

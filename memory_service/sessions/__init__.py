@@ -1,1 +1,1 @@
-"""Owns conversations: what was said, kept for good, and what of it a model is shown."""
+"""Conversations: what was said, kept for good, and what of it a model is shown."""

@@ -1,4 +1,4 @@
-"""Owns what every log of a session can do, wherever it keeps its records."""
+"""What every log of a session can do, wherever it keeps its records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from memory_service.sessions.records import Appended, Body, Followed, LedgerEntry, Record, Repair, SessionHeader
+from memory_service.compaction.ledger import LedgerEntry
+from memory_service.sessions.records import Appended, Body, Followed, Record, Repair, SessionHeader
 
 
 class SessionLog(Protocol):

@@ -1,7 +1,11 @@
-"""Owns the logs of one workspace: their names, their list, and that nothing is left of one that is deleted.
+"""The logs of one workspace: their names, their list, and that nothing is left of one that is deleted.
 
 Invariants: a name that a caller gives is refused, never repaired; nothing leaves the folder; a list reads the
 beginning and the end of each log and not what is between; a content that another log names stays.
+
+Session logs that another program wrote: what can be shown of them, and what cannot be done with them.
+
+Invariants: such a log is read, never written to.
 """
 
 from __future__ import annotations
@@ -10,19 +14,22 @@ import datetime as dt
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_service import files
+from indexer.documents.transcripts import is_openclaw, openclaw_messages
+from memory_service import disk
+from memory_service.disk import WriteLock, opened, storage_errors
 from memory_service.errors import Conflict, InvalidName, NotFound
-from memory_service.files import WriteLock, opened, storage_errors
-from memory_service.sessions import trims
-from memory_service.sessions.blobs import Blobs
-from memory_service.sessions.lines import Stamp, stamp
+from memory_service.messages.shapes import Json
+from memory_service.sessions import recovery
+from memory_service.sessions.base import SessionLog
+from memory_service.sessions.codec import Stamp, stamp
 from memory_service.sessions.log import BLOBS, BLOBS_LOCK, LOCKS, SUFFIX, JsonlLog, utc_now
-from memory_service.sessions.records import Json, SessionHeader
+from memory_service.sessions.media import Blobs
+from memory_service.sessions.records import SessionHeader
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _KEPT_LOGS = 256
@@ -127,27 +134,27 @@ class SessionLogs:
         # To be removed, a log need not be sound, nor the disk have room to mend it.
         with log.writing(must_exist=True, mend=False):
             first()
-            own = [name, *(file for file in self._names() if trims.is_aside(file, name))]
+            own = [name, *(file for file in self._names() if recovery.is_aside(file, name))]
             # The log goes last: as long as it is there, a delete that was broken off can be repeated.
             if any(map(self._named_in, own)):
                 self._remove_unnamed(but=own)
             with storage_errors(self._folder.name):
-                files.sweep([self._folder], of=name)
+                disk.sweep([self._folder], of=name)
             self._sweep_blobs()
             for file in reversed(own):
-                files.remove_durably(self._folder / file)
+                disk.remove_durably(self._folder / file)
         with self._guard:
             self._logs.pop(session_id, None)
 
     def has_files(self, session_id: str) -> bool:
         """Whether the log of a session, or what a trim or a repair put beside it, is there."""
         name = f"{session_id}{SUFFIX}"
-        return any(file == name or trims.is_aside(file, name) for file in self._names())
+        return any(file == name or recovery.is_aside(file, name) for file in self._names())
 
     @property
     def drafts(self) -> tuple[Path, ...]:
         """What killed processes left of files that they were about to write."""
-        return tuple(draft for folder in (self._folder, *self._blobs.folders()) for draft in files.drafts(folder))
+        return tuple(draft for folder in (self._folder, *self._blobs.folders()) for draft in disk.drafts(folder))
 
     def sweep(self) -> None:
         """Remove these: they hold what may be erased, and nobody would find them.
@@ -156,7 +163,7 @@ class SessionLogs:
             StorageFailed: They cannot be removed.
         """
         with storage_errors(self._folder.name):
-            for draft in files.drafts(self._folder):
+            for draft in disk.drafts(self._folder):
                 name, suffix, _ = draft.name[1:].partition(SUFFIX)
                 is_ours = bool(suffix) and _ID.fullmatch(name)
                 with self._log(name).locked() if is_ours else nullcontext():
@@ -164,9 +171,9 @@ class SessionLogs:
             self._sweep_blobs()
 
     def _sweep_blobs(self) -> None:
-        if any(map(files.drafts, self._blobs.folders())):
+        if any(map(disk.drafts, self._blobs.folders())):
             with self._blobs_lock.held():
-                files.sweep(self._blobs.folders())
+                disk.sweep(self._blobs.folders())
 
     def _log(self, session_id: str) -> JsonlLog:
         check_session_id(session_id)
@@ -242,7 +249,7 @@ def _is_log(name: str) -> bool:
 
 def _pieces(descriptor: int) -> Iterator[bytes]:
     rest = b""
-    for piece in files.pieces(descriptor):
+    for piece in disk.pieces(descriptor):
         yield rest + piece
         rest = (rest + piece)[-_OVERLAP_BYTES:]
 
@@ -262,3 +269,23 @@ def _moment(last: Stamp | None, modified: float) -> dt.datetime:
         with suppress(ValueError):
             return dt.datetime.fromisoformat(last.ts).astimezone(dt.UTC)
     return dt.datetime.fromtimestamp(modified, dt.UTC)
+
+
+def foreign_messages(
+    log: SessionLog, since_seq: int, limit: int | None
+) -> Sequence[tuple[int, Mapping[str, object]]] | None:
+    """Number and message of those after `since_seq`, as they were given; None for a log of ours."""
+    content = log.foreign()
+    if content is None:
+        return None
+    return [(told.line, told.message) for told in openclaw_messages(content) if told.line > since_seq][:limit]
+
+
+def unreadable(log: SessionLog) -> tuple[str, ...]:
+    """What cannot be done with a log in another format, for `degraded`; empty for one of ours."""
+    content = log.foreign()
+    if content is None:
+        return ()
+    if is_openclaw(content):
+        return ("log: OpenClaw wrote it: it can be read and searched, not gone on with. Choose another id for that.",)
+    return ("log: it is in a format that is not known here, so nothing of it is shown. Move it away.",)

@@ -1,4 +1,4 @@
-"""Owns the log of one session: an append-only file, one record a line.
+"""The log of one session: an append-only file, one record a line.
 
 Invariants: what was answered is on the disk; a batch is there as a whole or not at all, for every reader that
 opens the log; numbers are given once, under a lock among threads and processes; no line is ever rewritten: a
@@ -20,27 +20,17 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_service import files
+from memory_service import disk
+from memory_service.compaction.ledger import LedgerEntry
+from memory_service.disk import WriteLock, opened, storage_errors
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
-from memory_service.files import WriteLock, opened, storage_errors
-from memory_service.sessions import trims
+from memory_service.sessions import recovery
 from memory_service.sessions.base import SessionLog
-from memory_service.sessions.blobs import Blobs
-from memory_service.sessions.lines import Draft, Line, draft, encode
-from memory_service.sessions.media import Part, attach, describe, media_of
-from memory_service.sessions.mending import Mending, save_beside
+from memory_service.sessions.codec import Draft, Line, draft, encode
+from memory_service.sessions.media import Blobs, Part, attach, describe, media_of
 from memory_service.sessions.offsets import Offsets, line_of
-from memory_service.sessions.records import (
-    Appended,
-    Body,
-    Followed,
-    LedgerEntry,
-    Message,
-    Record,
-    Repair,
-    SessionHeader,
-    Trimmed,
-)
+from memory_service.sessions.records import Appended, Body, Followed, Message, Record, Repair, SessionHeader, Trimmed
+from memory_service.sessions.recovery import Mending, save_beside
 
 __all__ = ["JsonlLog", "SessionLog"]
 
@@ -124,7 +114,7 @@ class JsonlLog:
         with self._reading() as descriptor:
             if descriptor is None or not self._mending.is_foreign:
                 return None
-            return b"".join(files.pieces(descriptor))
+            return b"".join(disk.pieces(descriptor))
 
     def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None, edition: int = 0) -> Appended:
         """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
@@ -267,14 +257,14 @@ class JsonlLog:
             raise InvalidRequest(f"A log cannot keep {keep_last} lines. Use 0 or more.")
         with self._held(edition) if edition else self.writing(must_exist=True) as descriptor:
             self._expect(expected_last_seq)
-            kept, gone = trims.kept_lines(lambda: files.whole_lines(descriptor), keep_last, also)
-            backup = save_beside(self._path, lambda: files.pieces(descriptor), "bak")
+            kept, gone = recovery.kept_lines(lambda: disk.whole_lines(descriptor), keep_last, also)
+            backup = save_beside(self._path, lambda: disk.pieces(descriptor), "bak")
             made = draft(Trimmed(backup=backup.name, lines=gone, head=head, ledger=ledger))
             try:
                 self._replace(descriptor, (*kept, *self._lines([made])))
             except BaseException:
                 # Only while the log is as it was: what the disk did not confirm may be done all the same.
-                if files.is_at(self._path, descriptor):
+                if disk.is_at(self._path, descriptor):
                     with suppress(OSError):
                         backup.unlink()
                 raise
@@ -288,15 +278,15 @@ class JsonlLog:
             StorageFailed: The disk did not take it; the log is as it was.
         """
         with self.writing(must_exist=True) as descriptor:
-            names = trims.backups(files.whole_lines(descriptor), self._path.name)
+            names = recovery.backups(disk.whole_lines(descriptor), self._path.name)
             backup = next((file for name in names if (file := self._path.with_name(name)).is_file()), None)
             if backup is None:
                 raise NotFound(f"The log of {self._session_id} has no trim to take back. Nothing has to be done.")
             with opened(backup) as earlier:
-                last_seq = trims.last_seq(files.whole_lines(earlier))
-                newer = trims.newer(files.whole_lines(descriptor), last_seq)
-                self._replace(descriptor, chain(files.pieces(earlier), newer))
-            files.remove_durably(backup)
+                last_seq = recovery.last_seq(disk.whole_lines(earlier))
+                newer = recovery.newer(disk.whole_lines(descriptor), last_seq)
+                self._replace(descriptor, chain(disk.pieces(earlier), newer))
+            disk.remove_durably(backup)
 
     def locked(self) -> AbstractContextManager[None]:
         """Keeps all others from writing, whether there is a log or not."""
@@ -321,7 +311,7 @@ class JsonlLog:
                     yield descriptor
                 finally:
                     with suppress(OSError):
-                        files.drop_empty(self._path, descriptor)
+                        disk.drop_empty(self._path, descriptor)
 
     @contextmanager
     def _held(self, edition: int) -> Iterator[int]:
@@ -404,8 +394,8 @@ class JsonlLog:
         return SessionHeader(session_id=self._session_id, rebuilt=True)
 
     def _replace(self, descriptor: int, raw: Iterable[bytes]) -> None:
-        if not files.replace_durably(self._path, raw, expected=files.signature(os.fstat(descriptor))):
-            raise files.restless(self._path.name)
+        if not disk.replace_durably(self._path, raw, expected=disk.signature(os.fstat(descriptor))):
+            raise disk.restless(self._path.name)
 
     def _lines(self, drafts: Sequence[Draft]) -> list[bytes]:
         first = self._offsets.last_seq + 1
@@ -417,16 +407,16 @@ class JsonlLog:
 
     def _write(self, descriptor: int, drafts: Sequence[Draft]) -> None:
         """Appends a batch with one write."""
-        files.append_durably(descriptor, b"".join(self._lines(drafts)))
+        disk.append_durably(descriptor, b"".join(self._lines(drafts)))
         if not self._offsets.end:
             try:
-                files.sync_folder(self._path.parent)
+                disk.sync_folder(self._path.parent)
             except BaseException:
                 os.ftruncate(descriptor, 0)
                 raise
         # Somebody may have put another file in this one's place.
-        if not files.is_at(self._path, descriptor):
-            raise files.restless(self._path.name)
+        if not disk.is_at(self._path, descriptor):
+            raise disk.restless(self._path.name)
         self._offsets.refresh(descriptor)
 
     @contextmanager

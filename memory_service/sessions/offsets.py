@@ -1,4 +1,4 @@
-"""Owns where each record begins in the file of a log, in 16 bytes a record.
+"""Where each record begins in the file of a log, in 16 bytes a record.
 
 Invariants: only records of whole batches are known, in the order of their numbers; what was known is looked
 at again when the file is another one, is shorter, or begins or ends differently, and that gives it another
@@ -14,8 +14,8 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from memory_service.files import Signature, signature
-from memory_service.sessions.lines import Line, Stamp, decode, is_object, stamp
+from memory_service.disk import Signature, signature
+from memory_service.sessions.codec import Line, Stamp, decode, is_object, stamp
 
 # A line begins with its place in the log; this much of it tells whether it is still the same one.
 _GLANCE_BYTES = 160

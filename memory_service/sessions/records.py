@@ -1,22 +1,32 @@
-"""Owns what a session log holds, as values: one class for each kind of record. Knows nothing of files.
+"""What a session log holds, as values: one class for each kind of record. Knows nothing of files.
 
 Invariants: a record never changes; a message is kept as the JSON text it came as; a compaction names the
 messages it stands for by number and never holds them.
+
+The fields of a stored record, each read as the type that it should have. Pure.
+
+Invariants: a field of another type is a `ValueError`.
+
+How a text is kept as what it changes of another: whole lines of that one by their numbers, the rest as text.
+
+Invariants: pure; `applied(base, delta(base, text)) == text`, always. Summaries of one session share most of their
+lines: kept whole, twenty of them would take as much as a fifth of the messages that they stand for.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, TypedDict
+from typing import Literal, TypeAlias
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+from memory_service.compaction.ledger import LedgerEntry
+from memory_service.messages.shapes import Json
+from memory_service.messages.sizes import Usage
+
 RepairKind = Literal["torn", "damaged", "header", "foreign", "media", "unrepaired"]
 
 LOG_VERSION = 1
-# Lines of a log that a trim leaves. Source: seed 000, 1.2.
-TRIM_KEEP_LAST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,24 +47,6 @@ class SessionHeader:
     settings: Mapping[str, Json] = field(default_factory=dict)
     version: int = LOG_VERSION
     rebuilt: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """What a provider counted for one call, in tokens; `input_tokens` without those of its cache.
-
-    Attributes:
-        estimated_tokens: What the prompt was taken for before the call; None if that is not known.
-        finish_reason: The provider's word for why the answer ended; None if that is not known.
-    """
-
-    input_tokens: int
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    model: str | None = None
-    estimated_tokens: int | None = None
-    finish_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,17 +77,6 @@ class Message:
     text: str
     usage: Usage | None = None
     media: tuple[Media, ...] = ()
-
-
-class LedgerEntry(TypedDict):
-    """Something exact that no model rewrites: a path, a command, a number, a decision.
-
-    `seqs` are the messages that it stands in.
-    """
-
-    kind: str
-    text: str
-    seqs: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,3 +301,98 @@ def json_text(value: object) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":"))
     return text
+
+
+class Fields:
+    """The fields of an object, each asked for by its type; `ValueError` if it has another."""
+
+    def __init__(self, fields: Json) -> None:
+        if not isinstance(fields, dict):
+            raise ValueError("no object")
+        self._fields = fields
+
+    def integer(self, name: str) -> int:
+        """A whole number."""
+        value = self._fields.get(name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name} is no integer")
+        return value
+
+    def integer_or_none(self, name: str) -> int | None:
+        """The same, if it is there."""
+        return None if self._fields.get(name) is None else self.integer(name)
+
+    def count(self, name: str) -> int:
+        """A whole number, or of a list how many it has; 0 where there is neither."""
+        value = self._fields.get(name)
+        return len(value) if isinstance(value, list) else self.integer_or_none(name) or 0
+
+    def text(self, name: str) -> str:
+        """A text."""
+        value = self._fields.get(name)
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is no text")
+        return value
+
+    def text_or_none(self, name: str) -> str | None:
+        """The same, if it is there."""
+        return None if self._fields.get(name) is None else self.text(name)
+
+    def text_or(self, name: str, otherwise: str) -> str:
+        """The same, or another where it is not there."""
+        return self.text(name) if self.has(name) else otherwise
+
+    def items(self, name: str) -> list[Json]:
+        """A list; an empty one where there is none."""
+        value = self._fields.get(name, [])
+        if not isinstance(value, list):
+            raise ValueError(f"{name} is no list")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """The same, each entry as text."""
+        return tuple(str(item) for item in self.items(name))
+
+    def mapping(self, name: str) -> Mapping[str, Json]:
+        """An object; an empty one where there is none."""
+        value = self._fields.get(name, {})
+        if not isinstance(value, dict):
+            raise ValueError(f"{name} is no object")
+        return value
+
+    def has(self, name: str) -> bool:
+        """Whether it is there and not null."""
+        return self._fields.get(name) is not None
+
+    def truth(self, name: str) -> bool:
+        """Whether it is true."""
+        return self._fields.get(name) is True
+
+
+# The lines from one number to another of the base, counted from 0, both included; or some lines of text.
+Part: TypeAlias = "str | tuple[int, int]"
+
+
+def delta(base: str, text: str) -> tuple[Part, ...]:
+    """A text as parts; without a base, the text itself."""
+    known = {line: number for number, line in reversed(list(enumerate(base.split("\n"))))} if base else {}
+    parts = list[Part]()
+    for line in text.split("\n"):
+        number = known.get(line)
+        last = parts[-1] if parts else None
+        if number is None:
+            if isinstance(last, str):
+                parts[-1] = f"{last}\n{line}"
+            else:
+                parts.append(line)
+        elif isinstance(last, tuple) and last[1] + 1 == number:
+            parts[-1] = (last[0], number)
+        else:
+            parts.append((number, number))
+    return tuple(parts)
+
+
+def applied(base: str, parts: Sequence[Part]) -> str:
+    """The text that parts stand for; lines that the base does not have are left out."""
+    lines = base.split("\n")
+    return "\n".join(part if isinstance(part, str) else "\n".join(lines[part[0] : part[1] + 1]) for part in parts)

@@ -1,4 +1,4 @@
-"""Owns what the records of a session come to: messages, pins, the compaction that counts, what was flushed. Pure.
+"""What the records of a session come to: messages, pins, the compaction that counts, what was flushed. Pure.
 
 Invariants: a fold: the same records give the same state, read at once or one by one; no record is needed again; a
 state never changes; what it cannot read it leaves out and counts.
@@ -10,17 +10,16 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from memory_service.compaction.anonymous import Labels
-from memory_service.compaction.ledger import entries_of, merged
+from memory_service.compaction.checkpoint import Labels
+from memory_service.compaction.ledger import LedgerEntry, entries_of, merged
 from memory_service.errors import InvalidRequest, TooLarge
 from memory_service.messages import Numbered, compact_command, is_system, numbered, read_messages, was_cut
-from memory_service.sessions.deltas import applied
+from memory_service.messages.sizes import Usage
 from memory_service.sessions.records import (
     Compaction,
     Flush,
     Keyed,
     Learned,
-    LedgerEntry,
     Media,
     Message,
     Pending,
@@ -30,7 +29,7 @@ from memory_service.sessions.records import (
     Trimmed,
     Undo,
     Unpin,
-    Usage,
+    applied,
 )
 
 # Of the calls of a session that a provider counted, the last ones tell how far the estimate is off.

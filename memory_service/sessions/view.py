@@ -1,26 +1,38 @@
-"""Owns the view: the messages that a model sees, as a pure function of a session's state.
+"""The view: the messages that a model sees, as a pure function of a session's state.
 
 Invariants: every message that is no system message is shown word for word, shown as a stub with its handle, or
 covered by the summary; system messages, pins and the last request of the user always stand there; what comes out is
 valid on the wire; a state and a shape always give the same bytes.
+
+One session as a process works with it: its log, the state that comes to, and the view of that.
+
+Invariants: what is read is as new as the log, whoever wrote to it; a compaction is committed only on the head that it
+was planned on, and takes nothing away that was said meanwhile; nothing is computed twice for the same log.
 """
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Literal, TypeAlias, cast
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, is_request, pinned_texts, shortened
-from memory_service.compaction.guard import GuardRules, guarded_view
-from memory_service.compaction.last_turns import without_tools
-from memory_service.compaction.ledger_text import fitted, rendered
-from memory_service.compaction.steps import shown as reduced
-from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, text_of
+from memory_service.compaction.ledger import fitted, rendered
+from memory_service.compaction.prune_steps import GuardRules, guarded_view
+from memory_service.compaction.prune_steps import shown as reduced
+from memory_service.compaction.summary import without_tools
+from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
+from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, read_messages, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
-from memory_service.sessions.repair import PORTABLE, Repair, Rules, repaired
-from memory_service.sessions.state import Head, SessionState
+from memory_service.messages.placeholders import without_media
+from memory_service.messages.repair import PORTABLE, Repair, Rules, repaired
+from memory_service.sessions.base import SessionLog
+from memory_service.sessions.records import Appended, Body, Compaction
+from memory_service.sessions.state import Head, SessionState, extended
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted
 
@@ -261,3 +273,175 @@ def _lead(messages: Sequence[Message], checkpoint: Sequence[Message]) -> int:
     if checkpoint:
         at = next((place + 1 for place in range(at, len(messages)) if messages[place] == checkpoint[0]), at)
     return at
+
+
+# Others may write between a look at the log and the commit; each time it is looked at anew.
+_COMMIT_ATTEMPTS = 200
+
+
+class Session:
+    """One session.
+
+    Args:
+        log: Where its records are kept.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, log: SessionLog) -> None:
+        self.log = log
+        self._state = SessionState()
+        self._reading = threading.Lock()
+        self._view: tuple[SessionState, ViewShape, View] | None = None
+        self._gauge: tuple[SessionState, ViewShape, Gauge] | None = None
+        self._originals: dict[int, tuple[Message, ...]] = {}
+
+    def state(self) -> SessionState:
+        """The session as its log tells it now.
+
+        Raises:
+            StorageFailed: The log cannot be read.
+        """
+        with self._reading:
+            read = self.log.follow(self._state.edition, self._state.last_seq)
+            if not read.is_same:
+                # Deleted and begun anew, trimmed or restored, here or by another process: nothing of before holds.
+                self._state = SessionState(edition=read.edition)
+                self._view = self._gauge = None
+                self._originals = {}
+            if read.records:
+                self._state = extended(self._state, read.records)
+            return self._state
+
+    def view(self, shape: ViewShape, state: SessionState | None = None) -> View:
+        """What a model sees, with its media."""
+        state = state or self.state()
+        known = self._view
+        if known is not None and known[0] is state and known[1] == shape:
+            return known[2]
+        view = project(state, shape, originals=self.originals(state))
+        self._view = (state, shape, view)
+        self._gauge = (state, shape, view.gauge)
+        return view
+
+    def seen(self, shape: ViewShape, state: SessionState) -> View:
+        """The last view that was made, new or not; one is made if there is none."""
+        return self._view[2] if self._view is not None else self.view(shape, state)
+
+    def gauge(self, shape: ViewShape, state: SessionState) -> Gauge:
+        """What the view takes; where only messages came since the last look, no view is made for it."""
+        known = self._gauge
+        if known is None or known[1] != shape or not _only_grown(known[0], state):
+            return self.view(shape, state).gauge
+        gauge = known[2]
+        if known[0] is not state:
+            gauge = grown(gauge, state.messages[len(known[0].messages) :], shape)
+            self._gauge = (state, shape, gauge)
+        return gauge
+
+    def append(self, bodies: Sequence[Body]) -> Appended:
+        """Write what was said; durable when this returns. A session that was deleted meanwhile begins anew."""
+        return self.log.append(bodies)
+
+    def note(self, bodies: Sequence[Body], on: SessionState) -> Appended:
+        """Write what was made from a state; durable when this returns.
+
+        Raises:
+            Conflict: The session was deleted, trimmed or restored since; nothing was written.
+        """
+        return self.log.append(bodies, edition=_there(on))
+
+    def held(self, on: SessionState) -> AbstractContextManager[None]:
+        """Keep the session from being deleted while something made from a state of it is stored; see `SessionLog`."""
+        return self.log.held(_there(on))
+
+    def commit(self, made: Compaction, on: SessionState) -> int:
+        """Write a compaction if the head is still the one that it was planned on; gives its number.
+
+        Args:
+            made: The compaction.
+            on: The state that it was planned on.
+
+        Raises:
+            Conflict: Another compaction, or an undo, came first, or the session was deleted; nothing was written.
+            StorageFailed: The disk did not take it.
+        """
+        edition = _there(on)
+        for _ in range(_COMMIT_ATTEMPTS):
+            state = self.state()
+            if state.edition == edition and state.head.seq != made.base:
+                raise Conflict(
+                    f"The session was compacted or undone meanwhile (now {state.head.seq}, planned on {made.base}). "
+                    "Look at the view again."
+                )
+            try:
+                return self.log.append([made], expected_last_seq=state.last_seq, edition=edition).last_seq
+            except Conflict:
+                if state.edition != edition:
+                    raise
+        raise Conflict("The session is written to all the time. Try again.")
+
+    def trim(self, keep_last: int) -> str:
+        """Move all but the last lines out of the log; what the view is built on stays. See `SessionLog.trim`.
+
+        System messages and pinned ones stay, and the ledger, which could not be gathered anew.
+        """
+        for _ in range(_COMMIT_ATTEMPTS):
+            state = self.state()
+            if not state.edition:
+                break
+            with suppress(Conflict):
+                return self.log.trim(
+                    keep_last,
+                    also={
+                        *(each.seq for each in state.messages if is_system(each.message)),
+                        *(pin.target for pin in state.pins if pin.target is not None),
+                    },
+                    head=state.head.seq,
+                    ledger=state.head.ledger,
+                    expected_last_seq=state.last_seq,
+                    edition=state.edition,
+                )
+        return self.log.trim(keep_last)
+
+    def originals(self, state: SessionState) -> Mapping[int, tuple[Message, ...]]:
+        """The messages of the tail whose media are shown, with them: all that one of the log was read as."""
+        head = state.head
+        wanted = [seq for seq in state.media if seq >= head.tail_start]
+        kept = {seq: self._originals[seq] for seq in wanted if seq in self._originals}
+        for seq in wanted:
+            if seq not in kept:
+                kept[seq] = self._original(seq) or tuple(
+                    without_media(each.message, seq) for each in state.between(seq, seq)
+                )
+        self._originals = kept
+        return kept
+
+    def _original(self, seq: int) -> tuple[Message, ...]:
+        """What a message was read as, with its media; nothing if they are gone, so that a label takes their place."""
+        try:
+            return tuple(read_messages([json.loads(self.log.message(seq))]))
+        except (NotFound, StorageFailed, InvalidRequest):
+            return ()
+
+
+def _there(on: SessionState) -> int:
+    """The edition of a log that was read."""
+    if not on.edition:
+        raise Conflict("The session was deleted meanwhile, so nothing was written. Begin a new one, if there shall be.")
+    return on.edition
+
+
+def _only_grown(before: SessionState, now: SessionState) -> bool:
+    """Whether nothing but messages of the conversation came between two states."""
+    if before is now:
+        return True
+    count = len(before.messages)
+    return (
+        before.head is now.head
+        and before.pins == now.pins
+        and before.pending == now.pending
+        and 0 < count <= len(now.messages)
+        and now.messages[count - 1] is before.messages[-1]
+        and not any(is_system(each.message) for each in now.messages[count:])
+    )

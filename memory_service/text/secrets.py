@@ -2,6 +2,11 @@
 
 Invariants: pure; linear in the length of the text; what is no secret stays byte for byte; doing it twice changes
 nothing more. The table of kinds is in `secret_kinds`; there is no other.
+
+Messages on their way to a file, a summary or a model that reads for the service: without their secrets.
+
+Invariants: pure; the log and the view of recent messages keep what was said; a text is judged as a whole, before it is
+cut into lines; redacting twice changes nothing more.
 """
 
 from __future__ import annotations
@@ -10,8 +15,10 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from memory_service.messages.shapes import with_texts
+from memory_service.messages.sizes import Numbered
 from memory_service.text.secret_kinds import KINDS, NAMES, Kind
 from memory_service.text.secret_proofs import REDACTED, place_of
 
@@ -290,3 +297,11 @@ def _plain_of(odd: str) -> str:
     char = chr(int(mark[1:], 16)) if odd[0] == "\\" else odd
     # Halves of a character beyond the first plane are of tags and pictures: no key is written in those.
     return "" if unicodedata.category(char) in ("Cf", "Mn", "Cs") else unicodedata.normalize("NFKC", char)
+
+
+def without_secrets(messages: Iterable[Numbered]) -> tuple[Numbered, ...]:
+    """The messages with `[redacted]` in the place of each secret; what went through before is not read again."""
+    return tuple(
+        each if each.redacted else replace(each, message=with_texts(each.message, redacted), redacted=True)
+        for each in messages
+    )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from indexer.analysis import STOP_WORDS, fold, has_unspaced, query_terms, simplified
+from indexer.text.terms import STOP_WORDS, fold, has_unspaced, query_terms, simplified
 
 Key: TypeAlias = tuple[object, ...]
 

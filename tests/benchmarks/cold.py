@@ -1,4 +1,4 @@
-"""Owns the cold start: what a command costs in a fresh process, beside an empty Python.
+"""The cold start: what a command costs in a fresh process, beside an empty Python.
 
 `python -m tests.benchmarks.cold`
 """

@@ -1,4 +1,4 @@
-"""Owns the bundled model's speed and likeness, beside the published one run by sentence-transformers in the same run.
+"""The bundled model's speed and likeness, beside the published one run by sentence-transformers in the same run.
 
 `python -m tests.benchmarks.embedder WEIGHTS_FOLDER [--passages 300]`
 

@@ -1,4 +1,4 @@
-"""Owns the speed of indexing, each number beside a reference of the same run.
+"""The speed of indexing, each number beside a reference of the same run.
 
 `python -m tests.benchmarks.index [--files 10000] [--passages 800] [--lines 50000]`
 
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from indexer import Index, MiniLM
-from indexer.files.folders import ExtraFolder, Folders
+from indexer.sources.folders import ExtraFolder, Folders
 from indexer.testing import HashEmbedder
 
 WORDS = (

@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 
 from indexer import Index, SearchFilter
-from indexer.engine.asked import asked
 from indexer.engine.matrix import load_matrix
+from indexer.engine.ranking import asked
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from tests.benchmarks.index import write_notes

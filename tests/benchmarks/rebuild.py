@@ -1,4 +1,4 @@
-"""Owns how long readers and writers wait while an index is rebuilt or packed, against the quiet time of the same run.
+"""How long readers and writers wait while an index is rebuilt or packed, against the quiet time of the same run.
 
 `python -m tests.benchmarks.rebuild [--passages 20000] [--model random|minilm|none] [--same-model]`
 
@@ -30,8 +30,8 @@ import numpy as np
 from indexer import Embedder, Index, MiniLM
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from memory_service.longterm import LongTermMemory
-from memory_service.memories import MemoryFiles, NewMemory
+from memory_service.memories.long_term import LongTermMemory
+from memory_service.memories.store import MemoryFiles, NewMemory
 
 # When a call began and ended, seconds of `perf_counter`, which all processes of a machine share.
 Span = tuple[float, float]

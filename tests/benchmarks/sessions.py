@@ -1,4 +1,4 @@
-"""Owns the speed and the size of sessions, against what the disk and the machine do in the same run.
+"""The speed and the size of sessions, against what the disk and the machine do in the same run.
 
 `python -m tests.benchmarks.sessions [--messages 2000] [--rounds 20]`
 
@@ -25,9 +25,9 @@ from pathlib import Path
 
 from memory_service.config import Settings
 from memory_service.service import MemoryService
-from memory_service.shortterm.contexts import ContextCall
-from memory_service.shortterm.memory import ShortTermMemory
-from memory_service.shortterm.receipts import CompactionCall
+from memory_service.service.contexts import ContextCall
+from memory_service.service.receipts import CompactionCall
+from memory_service.service.short_term import ShortTermMemory
 
 _TOPICS = ("invoice", "greenhouse", "courier", "website", "supplier", "refund", "newsletter", "pots", "watering")
 

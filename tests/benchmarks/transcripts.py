@@ -1,4 +1,4 @@
-"""Owns the speed of following a session as it grows, beside reading all of it in the same run.
+"""The speed of following a session as it grows, beside reading all of it in the same run.
 
 `python -m tests.benchmarks.transcripts [--messages 2000 10000]`
 

@@ -1,4 +1,4 @@
-"""Owns the speed of durable writes over HTTP: several clients, each asking for what it has just written.
+"""The speed of durable writes over HTTP: several clients, each asking for what it has just written.
 
 `python -m tests.benchmarks.writes [--clients 8] [--memories 1000] [--embedding-model minilm]`
 

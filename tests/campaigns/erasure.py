@@ -25,9 +25,9 @@ from types import MappingProxyType
 import apsw
 
 from memory_service.errors import NotFound
-from memory_service.pages import NewMemory
+from memory_service.memories.format import NewMemory
 from memory_service.service import MemoryService
-from memory_service.shortterm.contexts import ContextCall
+from memory_service.service.contexts import ContextCall
 from tests.disk import Call, recorded
 from tests.properties.erased import NEW, S, W, found, opened, say
 

@@ -1,4 +1,4 @@
-"""Owns the Chinese measure: is the one line that answers a question among the first hits?
+"""The Chinese measure: is the one line that answers a question among the first hits?
 
 `python -m tests.evals.chinese [--group natural|paraphrased] [--half dev|held] [--missed 5]`
 
@@ -39,7 +39,7 @@ from typing import Literal
 from rank_bm25 import BM25Okapi
 
 from indexer import Embedder, Index, MiniLM
-from indexer.analysis import index_terms
+from indexer.text.terms import index_terms
 
 Group = Literal["natural", "paraphrased"]
 GROUPS: tuple[Group, ...] = ("natural", "paraphrased")

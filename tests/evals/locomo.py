@@ -1,4 +1,4 @@
-"""Owns the LoCoMo measure: is the evidence for a question in the block that the service would put into a prompt?
+"""The LoCoMo measure: is the evidence for a question in the block that the service would put into a prompt?
 
 `python -m tests.evals.locomo PATH/locomo10.json [--budget 1024 2048] [--embedding-model none] [--pooled]`
 
@@ -30,7 +30,7 @@ from typing import Any, Literal, get_args
 from rank_bm25 import BM25Okapi
 
 from memory_service import MemoryClient
-from memory_service.tokens import count_tokens
+from memory_service.messages.sizes import count_tokens
 from tests.serving import running_process
 
 _WINDOW, _STEP = 6, 5

@@ -1,4 +1,4 @@
-"""Owns the LoCoMo measures of sessions: what a model sees after compactions, and what a flush keeps.
+"""The LoCoMo measures of sessions: what a model sees after compactions, and what a flush keeps.
 
 `python -m tests.evals.locomo_sessions PATH/locomo10.json [--window 8192] [--memory-budget 1024] [--conversations 5]`
 
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from memory_service import MemoryClient
-from memory_service.tokens import count_tokens
+from memory_service.messages.sizes import count_tokens
 from tests.evals.locomo import Conversation, Question, load, report, share_found, squashed
 from tests.serving import running_process
 

@@ -1,4 +1,4 @@
-"""Owns the needle measure: what of a few incidental facts is left after many turns and compactions, without a model.
+"""The needle measure: what of a few incidental facts is left after many turns and compactions, without a model.
 
 `python -m tests.evals.needles [--seeds 10] [--rounds 5] [--window 8192] [--model hash|none|minilm]`
 
@@ -22,9 +22,9 @@ from indexer.testing import HashEmbedder
 from memory_service.config import Settings
 from memory_service.messages import text_of
 from memory_service.service import MemoryService
-from memory_service.shortterm.contexts import ContextCall
-from memory_service.shortterm.memory import ShortTermMemory
-from memory_service.shortterm.receipts import CompactionCall
+from memory_service.service.contexts import ContextCall
+from memory_service.service.receipts import CompactionCall
+from memory_service.service.short_term import ShortTermMemory
 
 Language = Literal["en", "zh"]
 SESSION = "needles"

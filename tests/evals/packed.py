@@ -16,8 +16,7 @@ from pathlib import Path
 
 from indexer import Index, MiniLM
 from indexer.types import SearchFilter
-from memory_service.context import build_context
-from memory_service.packing import candidates_for
+from memory_service.memories.block import build_context, candidates_for
 from tests.evals.locomo import Conversation, load, report, share_found
 
 _NEVER = 10**9

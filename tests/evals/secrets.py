@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_service.sentences import split_sentences
 from memory_service.text.secrets import find_secrets
+from memory_service.text.sentences import split_sentences
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "default"
 _SHOWN = 10

@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 
 from indexer import Index, MiniLM, RankingSettings
-from indexer.analysis import index_terms
-from indexer.engine.views import PACK_PASSAGES
-from indexer.ranking import Fusion
+from indexer.engine.ranking import Fusion
+from indexer.engine.reader_manager import PACK_PASSAGES
 from indexer.reranking import RERANKED_HITS, Reranker, Scores
+from indexer.text.terms import index_terms
 from indexer.types import SearchFilter
-from memory_service.context import Context, build_context
-from memory_service.packing import candidates_for
+from memory_service.memories.block import Context, build_context, candidates_for
 from memory_service.sample import copy_sample
 from tests.evals.chinese import load, write_workspace
 

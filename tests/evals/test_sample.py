@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from indexer import Embedder, Index, MiniLM, Mode, RankingSettings, SearchFilter, Source
-from indexer.ranking import Fusion
+from indexer.engine.ranking import Fusion
 from memory_service.sample import copy_sample
 
 _QUESTIONS = json.loads((Path(__file__).parent / "sample_questions.json").read_text("utf-8"))

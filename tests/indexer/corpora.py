@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from indexer.corpus import COLUMNS, Corpus, CorpusFile
 from indexer.engine.bm25 import Posting
-from indexer.engine.corpus import COLUMNS, Corpus, CorpusFile
 
 TERMS = "abcde"
 

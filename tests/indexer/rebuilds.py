@@ -9,8 +9,8 @@ from pathlib import Path
 from indexer import Index
 from indexer.rebuild import Rebuild
 from indexer.stores.sqlite import SqliteStore
+from indexer.sync.run import Following
 from indexer.testing import HashEmbedder
-from indexer.upkeep import Following
 from tests.indexer.workspace import Workspace
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memory_service.sessions.lines import draft, encode
+from memory_service.sessions.codec import draft, encode
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Body, Message, SessionHeader
 

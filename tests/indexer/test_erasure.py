@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from indexer import Index, SyncCancelled
-from indexer.generations import Generations
+from indexer.stores.sqlite_generations import Generations
 from indexer.testing import HashEmbedder
 from tests.indexer.rebuilds import is_whole, rebuild
 from tests.indexer.workspace import Workspace

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from indexer import Index, Mode, SearchFilter
-from indexer.engine import views
+from indexer.engine import reader_manager
 from indexer.testing import HashEmbedder
 from tests.indexer.workspace import TODAY, Workspace, watched_statements
 
@@ -64,7 +64,7 @@ def test_recall_is_measured_against_sqlite_vec_however_large_the_index(
 ) -> None:
     assert (packed.recall() or 0.0) > 0.9
     assert workspace.index(EMBEDDER).recall() == 1.0
-    monkeypatch.setattr(views, "MATRIX_PASSAGES", 100)
+    monkeypatch.setattr(reader_manager, "MATRIX_PASSAGES", 100)
     few = SearchFilter(path_prefix="memory/2026-11-07")
     assert workspace.index(EMBEDDER).recall() == workspace.index(EMBEDDER).recall(kept=few) == 1.0
     packed.close()

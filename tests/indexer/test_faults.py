@@ -17,7 +17,7 @@ import pytest
 
 from indexer import Index, StoreCorrupt, StoreError, StoreReadOnly
 from indexer.testing import HashEmbedder
-from tests.indexer.files.test_sources import reachable
+from tests.indexer.sources.test_scan import reachable
 from tests.indexer.workspace import TODAY, Workspace, make_old, run_python, run_unprivileged
 
 QUESTION, ANSWER = "quokka number3x4", "On day 3 the quokka number3x4 was seen behind the greenhouse."
@@ -288,7 +288,7 @@ NOBODYS = """
 import sys
 from pathlib import Path
 from indexer import Index, StoreError
-import indexer.engine.segments
+import indexer.engine.segments.builder
 index = Index(Path(sys.argv[1]), HashEmbedder(), pack_passages=0)
 index.fingerprint
 index.search("quokka")

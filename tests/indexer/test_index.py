@@ -14,21 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from indexer import (
-    Index,
-    IndexerError,
-    SourceMissing,
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
-    StoreLocked,
-    StoreReadOnly,
-    analysis,
-)
+from indexer import Index, IndexerError, SourceMissing, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
 from indexer.documents import formats, markdown, transcripts
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
-from tests.indexer.files.test_sources import reachable
+from indexer.text import terms
+from tests.indexer.sources.test_scan import reachable
 from tests.indexer.stores.test_sqlite import beside, holding, two_sentences
 from tests.indexer.talks import turns, write_log
 from tests.indexer.workspace import TODAY, CountingEmbedder, Workspace, run_python, run_unprivileged, texts
@@ -393,7 +384,7 @@ def test_nothing_is_left_beside_a_closed_index(filled: Workspace) -> None:
 
 def test_rules_for_sessions_have_their_own_part_of_the_fingerprint(workspace: Workspace) -> None:
     made_by = workspace.index(None).fingerprint.rules.split("/")
-    assert made_by == [markdown.RULES, transcripts.RULES, formats.RULES, analysis.RULES]
+    assert made_by == [markdown.RULES, transcripts.RULES, formats.RULES, terms.RULES]
 
 
 def test_a_session_is_found_while_it_grows(workspace: Workspace) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from indexer.loopback import Exchange, LoopbackServer
+from indexer.testing import Exchange, LoopbackServer
 
 
 class Played(LoopbackServer):

@@ -12,14 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer import (
-    EmbedderUnavailable,
-    EmbeddingError,
-    StoreBusy,
-    StoreFull,
-    SyncCancelled,
-    SyncProgress,
-)
+from indexer import EmbedderUnavailable, EmbeddingError, StoreBusy, StoreFull, SyncCancelled, SyncProgress
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors

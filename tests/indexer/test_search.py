@@ -18,13 +18,12 @@ from indexer import (
     SearchFilter,
     Source,
 )
-from indexer.documents.names import NOBODY
 from indexer.engine.matrix import load_matrix
-from indexer.engine.view import View
-from indexer.engine.words import NO_WORDS, find_named, find_words, vector_text
+from indexer.engine.reader import NO_WORDS, View, find_named, find_words, vector_text
 from indexer.search import MAX_QUERY_CHARS, Query, rank, to_hits
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
+from indexer.text.names import NOBODY
 from tests.indexer.talks import write_log
 from tests.indexer.workspace import TODAY, CountingEmbedder, FailingEmbedder, Workspace, texts
 

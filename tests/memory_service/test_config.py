@@ -22,7 +22,7 @@ from memory_service.config import (
     load_settings,
 )
 from memory_service.errors import InvalidRequest
-from memory_service.memories import NewMemory
+from memory_service.memories.store import NewMemory
 from memory_service.service import MemoryService
 
 README = Path(__file__).parents[2] / "README.md"

@@ -10,10 +10,9 @@ import pytest
 from indexer import SearchFilter
 from indexer.testing import HashEmbedder
 from memory_service import MemoryClient
-from memory_service.config import FILE_NAME, load_settings
+from memory_service.config import FILE_NAME, ExtraPath, load_settings, read_extra_path, read_extra_paths
 from memory_service.errors import InvalidName, InvalidRequest, NotFound
-from memory_service.extra_paths import ExtraPath, read_extra_path, read_extra_paths
-from memory_service.memories import NewMemory
+from memory_service.memories.store import NewMemory
 from memory_service.service import MemoryService
 from tests.serving import serving, settings
 

@@ -20,9 +20,9 @@ from indexer import Embedder, Index
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service import schemas
-from memory_service.doctor import Finding
-from memory_service.memories import NewMemory
+from memory_service.memories.store import NewMemory
 from memory_service.service import MemoryService
+from memory_service.service.doctor import Finding
 from tests.indexer.test_faults import small_disk
 from tests.indexer.workspace import run_python
 from tests.memory_service.cli.commands import CommandLine
@@ -262,7 +262,7 @@ except NotFound:
     print("not found")
 print(*(finding.name for finding in service.examine("default") if not finding.ok))
 (home / "default/memory/2026-11-30.md").rename(home / f"default/memory/{day}.md")
-from memory_service.memories import NewMemory
+from memory_service.memories.store import NewMemory
 try:
     service.remember("default", NewMemory(text="one more"))
 except TooLarge as error:

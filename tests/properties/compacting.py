@@ -7,30 +7,27 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from memory_service import packing
 from memory_service.compaction.audit import audited
 from memory_service.compaction.checkpoint import frame_tokens
 from memory_service.compaction.cut import covered_by
-from memory_service.compaction.note import noted
+from memory_service.compaction.model_summary import summarize
 from memory_service.compaction.plan import plan_compaction
-from memory_service.compaction.presets import PRESETS
+from memory_service.compaction.presets import PRESETS, SummaryRules
 from memory_service.compaction.pruning import cache_ttl
-from memory_service.compaction.summarize import summarize
-from memory_service.compaction.summary import SummaryRequest
-from memory_service.compaction.summary_rules import SummaryRules
+from memory_service.compaction.summary import SummaryRequest, noted
 from memory_service.llm.base import ChatMessage
+from memory_service.memories import block
+from memory_service.memories.block import Offer, pack
 from memory_service.messages import Message, is_system, text_of
-from memory_service.messages.sizes import MESSAGE_TOKENS
-from memory_service.packing import Offer, pack
+from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
 from memory_service.sessions.records import Pin
 from memory_service.sessions.state import Head
 from memory_service.sessions.view import ViewShape, project, with_head
 from memory_service.testing import ScriptedModel
-from memory_service.tokens import count_tokens
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 from tests.memory_service.compaction.test_plan import DEFAULT, budget, snapshot, talk
+from tests.memory_service.service.rooms import words
 from tests.memory_service.sessions.test_view import session
-from tests.memory_service.shortterm.rooms import words
 
 
 def check_no_system_message_is_covered() -> None:
@@ -177,7 +174,7 @@ def check_costs_follow_both_neighbours() -> None:
         Offer(path="a.md", ordinal=at, start_line=2 * at, end_line=2 * at, text="x" * size, score=-float(size))
         for at, size in enumerate(sizes)
     ]
-    picker = packing._Picker(offers, 4 * 90)
+    picker = block._Picker(offers, 4 * 90)
     picked = picker.run()
     left = [at for at in range(len(offers)) if at not in picked]
     assert left and picked

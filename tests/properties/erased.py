@@ -23,15 +23,15 @@ from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, MemoryServiceError, NotFound, StorageFailed
 from memory_service.llm.base import ChatMessage
-from memory_service.pages import NewMemory
+from memory_service.memories.format import NewMemory
 from memory_service.service import MemoryService
+from memory_service.service.contexts import ContextCall
+from memory_service.service.receipts import CompactionCall
+from memory_service.service.session_services import Look, Models
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Message, SessionHeader
-from memory_service.sessions.session import Session
-from memory_service.shortterm.bench import Look, Models
-from memory_service.shortterm.contexts import ContextCall
-from memory_service.shortterm.receipts import CompactionCall
+from memory_service.sessions.view import Session
 from memory_service.testing import ScriptedModel
 from tests.disk import Call, recorded
 from tests.properties.durable import Disturbed

@@ -1,4 +1,4 @@
-"""Owns the folders that worlds live in: one long-term memory for all, an empty folder for each."""
+"""The folders that worlds live in: one long-term memory for all, an empty folder for each."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import itertools
 from pathlib import Path
 
 from indexer import Index
-from memory_service.longterm import LongTermMemory
-from memory_service.memories import MemoryFiles
+from memory_service.memories.long_term import LongTermMemory
+from memory_service.memories.store import MemoryFiles
 from tests.properties.world import START, World
 
 

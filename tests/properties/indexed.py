@@ -20,9 +20,9 @@ import pytest
 
 from indexer import Embedder, EmbedderUnavailable, EmbeddingError, Hit, Index, Mode, SearchFilter
 from indexer.embeddings.cache import CachedEmbedder
-from indexer.engine.segment import Segment
-from indexer.engine.segments import open_segment, pack_store
-from indexer.files import sources
+from indexer.engine.segments.builder import open_segment, pack_store
+from indexer.engine.segments.segment import Segment
+from indexer.sources import scan
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.types import LineRange, Source, Vectors
@@ -185,7 +185,7 @@ class _Torn:
         return half + self._stream.read()
 
 
-def _read_while_it_changes(path: Path, now: bytes) -> sources.Content:
+def _read_while_it_changes(path: Path, now: bytes) -> scan.Content:
     """A file as it is read, when it is written over while it is read for the first time."""
     opened = list[Any]()
 
@@ -193,10 +193,10 @@ def _read_while_it_changes(path: Path, now: bytes) -> sources.Content:
         opened.append(builtins.open(*given, **named))
         return _Torn(opened[0], path, now) if len(opened) == 1 else opened[-1]
 
-    file = sources.source_file("memory/a.md", os.lstat(path))
+    file = scan.source_file("memory/a.md", os.lstat(path))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "open", torn, raising=False)
-        read = sources.read(path.parent.parent, file, max_bytes=1 << 20)
+        patch.setattr(scan, "open", torn, raising=False)
+        read = scan.read(path.parent.parent, file, max_bytes=1 << 20)
     assert opened, "the file was read through the stream that changes it"
     return read
 
@@ -208,7 +208,7 @@ def check_what_is_read_is_one_state_of_a_file(home: Path) -> None:
         make_old(path)
         read = _read_while_it_changes(path, (now * 5_000).encode())
         assert (read.text, read.failure) == (now * 5_000, "")
-        assert read.file == sources.source_file("memory/a.md", os.lstat(path))
+        assert read.file == scan.source_file("memory/a.md", os.lstat(path))
 
 
 def _pages(workspace: Workspace, count: int) -> Workspace:

@@ -1,4 +1,4 @@
-"""Owns the ten invariants of compaction: each a check of what an operation made of a session.
+"""The ten invariants of compaction: each a check of what an operation made of a session.
 
 Each takes the session before and after, and what the world knows of it, and raises `Broken` with its own name.
 """
@@ -13,16 +13,15 @@ from memory_service.compaction.plan import LEAST_PROGRESS
 from memory_service.errors import Conflict, Incompressible, UpstreamFailed
 from memory_service.messages import message_tokens as size_of
 from memory_service.messages import text_of
+from memory_service.messages.sizes import count_tokens
+from memory_service.service.contexts import prompt_of
+from memory_service.service.receipts import CompactionCall, CompactionMode
+from memory_service.service.session_services import Look
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Compaction, Record
 from memory_service.sessions.records import Undo as UndoRecord
-from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState, extended
-from memory_service.sessions.view import project
-from memory_service.shortterm.bench import Look
-from memory_service.shortterm.prompt import prompt_of
-from memory_service.shortterm.receipts import CompactionCall, CompactionMode
-from memory_service.tokens import count_tokens
+from memory_service.sessions.view import Session, project
 from tests.properties.said import Said
 from tests.properties.sessions import FAILING, Compact, Operation, Restart, Say, Undo
 from tests.properties.shots import Change, Shot, as_bytes, hold, on_wire, shot_of, words_of

@@ -1,4 +1,4 @@
-"""Owns bugs that other systems had, each a small patch of ours: the invariants have to find every one.
+"""Bugs that other systems had, each a small patch of ours: the invariants have to find every one.
 
 `source` names the entry of the compaction reference's section 4, and the public issue that told of it.
 """
@@ -14,23 +14,26 @@ from typing import Any
 
 import pytest
 
-from memory_service.compaction import cheap, cut, plan, steps, transcript, writer
+from memory_service.compaction import chunked, cut, plan, prune_steps, pruning
 from memory_service.compaction.audit import Audit
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
-from memory_service.compaction.snapshot import Snapshot
+from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.summary import Summary, SummaryRequest
-from memory_service.compaction.verdict import Verdict, verdict_on
 from memory_service.errors import UpstreamFailed
+from memory_service.llm import transcript
+from memory_service.llm.answers import Verdict, verdict_on
 from memory_service.llm.base import Completion
-from memory_service.messages import Message, Numbered, tool_calls_of
-from memory_service.meter import Anchor, anchor_of
-from memory_service.sessions import repair, session, state, view
+from memory_service.llm.token_counter import Anchor, anchor_of
+from memory_service.messages import Message, Numbered, repair, tool_calls_of
+from memory_service.messages.sizes import Usage
+from memory_service.service import compactions, compactor, options
+from memory_service.service import compactor as snapshot
+from memory_service.service.compactor import Compactor
+from memory_service.sessions import state, view
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.records import Compaction, Record, Usage
-from memory_service.sessions.session import Session
+from memory_service.sessions.records import Compaction, Record
 from memory_service.sessions.state import Head, SessionState
-from memory_service.shortterm import compactions, compactor, readings, snapshot
-from memory_service.shortterm.compactor import Compactor
+from memory_service.sessions.view import Session
 from tests.properties import test_invariants as tests
 from tests.properties.homes import Homes
 
@@ -82,7 +85,7 @@ def _stale_usage(patch: Patch) -> None:
     def stale(counted: Iterable[tuple[int, Usage]], **named: Any) -> Anchor | None:
         return anchor_of(counted, **{**named, "changed_seq": 0})
 
-    patch.setattr(readings, "anchor_of", stale)
+    patch.setattr(options, "anchor_of", stale)
 
 
 def _too_large(patch: Patch) -> None:
@@ -245,7 +248,7 @@ def _answers_taken(**changes: Any) -> Callable[[Patch], None]:
     def taken(completion: Completion, **named: Any) -> Verdict:
         return verdict_on(replace(completion, **changes), **named)
 
-    return lambda patch: patch.setattr(writer, "verdict_on", taken)
+    return lambda patch: patch.setattr(chunked, "verdict_on", taken)
 
 
 def _invented(patch: Patch) -> None:
@@ -303,14 +306,16 @@ def _summary_grows(patch: Patch) -> None:
 
 
 def _out_of_order(patch: Patch) -> None:
+    made = view.project
+
     def newest_first(*arguments: Any, **named: Any) -> view.View:
-        shown = view.project(*arguments, **named)
+        shown = made(*arguments, **named)
         if shown.messages[-1:] and shown.messages[-1]["role"] == "user" and len(shown.messages) > shown.lead + 1:
             lead = shown.lead
             return replace(shown, messages=(*shown.messages[:lead], shown.messages[-1], *shown.messages[lead:-1]))
         return shown
 
-    patch.setattr(session, "project", newest_first)
+    patch.setattr(view, "project", newest_first)
 
 
 def _rounds(homes: Homes) -> None:
@@ -355,13 +360,13 @@ MUTANTS: Mapping[str, Mutant] = MappingProxyType(
         "a failure drops the history": _mutant(_dropped_on_failure, "I8", "4.4, langchain #38867", "failing"),
         "a summary of the end alone": _mutant(_last_tokens_alone, "I2", "1.7 and 4.4, langchain #38867", "rounds"),
         "a stub without a handle": _mutant(
-            _set(steps, "stub_text", lambda *call: "[Old tool result content cleared]"),
+            _set(prune_steps, "stub_text", lambda *call: "[Old tool result content cleared]"),
             "I2",
             "1.2 and 5.8, opencode",
             "pruned",
         ),
         "one stub for several results": _mutant(
-            _set(cheap, "_sharing", lambda tail: frozenset()), "I2", "4.4, of our own first version", "sharing"
+            _set(pruning, "_sharing", lambda tail: frozenset()), "I2", "4.4, of our own first version", "sharing"
         ),
         "the log is replaced": _mutant(_log_rewritten, "I1", "4.10, codex #32287", "rounds"),
         "the ledger is lost": _mutant(_ledger_lost, "I2", "section 3, deja-vu #543", also=(tests.i2_ledger,)),

@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service import daybook, errors, files, memories, packing
+from memory_service import disk, errors
 from memory_service.api import app, auth, limits
 from memory_service.api import errors as api_errors
 from memory_service.client import _wire
-from memory_service.compaction import audit, cut, note, plan, pruning, summarize
+from memory_service.compaction import audit, cut, model_summary, plan, pruning, summary
+from memory_service.memories import block, daily_notes, store
 from memory_service.service import MemoryService
-from memory_service.sessions import blobs, log, mending, view
+from memory_service.sessions import log, media, recovery, view
 from tests.memory_service.api import test_keys as keys
 from tests.memory_service.client import test_waiting as waiting
 from tests.properties import compacting, durable
@@ -139,56 +140,54 @@ def _mutant(module: ModuleType, removed: str, added: str, check: Check) -> Plant
 PLANTED: Mapping[str, Planted] = MappingProxyType(
     {
         "a draft is shown before it is synced": _mutant(
-            files,
+            disk,
             "                _write_all(descriptor, piece)\n            os.fsync(descriptor)",
             "                _write_all(descriptor, piece)",
             _does("a new text of a file"),
         ),
         "a rename is not made durable": _mutant(
-            files, '    _confirm(target, "has its new content")\n', "", _does("a new text of a file")
+            disk, '    _confirm(target, "has its new content")\n', "", _does("a new text of a file")
         ),
-        "a removal is not made durable": _mutant(
-            files, '    _confirm(target, "is gone")\n', "", _does("delete a file")
-        ),
+        "a removal is not made durable": _mutant(disk, '    _confirm(target, "is gone")\n', "", _does("delete a file")),
         "an append is not synced": _mutant(
-            files,
+            disk,
             "        _write_all(descriptor, raw)\n        os.fsync(descriptor)\n",
             "        _write_all(descriptor, raw)\n",
             _does("a message more"),
         ),
         "a cut is not synced": _mutant(
-            files,
+            disk,
             "    os.ftruncate(descriptor, size)\n    os.fsync(descriptor)\n",
             "    os.ftruncate(descriptor, size)\n",
             durable.check_a_cut_is_synced,
         ),
         "a new folder is not made durable": _mutant(
-            files,
+            disk,
             "        folder.mkdir()\n    sync_folder(folder.parent)\n",
             "        folder.mkdir()\n",
             _does("the first memory"),
         ),
         "the compare comes before the draft": _mutant(
-            files,
+            disk,
             "        if current_signature(target) != expected:\n",
             "        if False:\n",
             durable.check_a_change_during_the_write_stays,
         ),
         "an unconfirmed name is a plain failure": _mutant(
-            files,
+            disk,
             '    except OSError as error:\n        raise StorageFailed(\n            f"{target.name} {state}',
             '    except ZeroDivisionError as error:\n        raise StorageFailed(\n            f"{target.name} {state}',
             durable.check_an_unconfirmed_write_is_told_as_it_is,
         ),
         "a new log is not made durable": _mutant(
             log,
-            "                files.sync_folder(self._path.parent)\n",
+            "                disk.sync_folder(self._path.parent)\n",
             "                pass\n",
             _does("the first message"),
         ),
         "a trim that fails takes its backup": _mutant(
             log,
-            "                if files.is_at(self._path, descriptor):\n",
+            "                if disk.is_at(self._path, descriptor):\n",
             "                if True:\n",
             durable.check_an_unconfirmed_trim_keeps_the_log,
         ),
@@ -199,68 +198,68 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             _no_lock_behind_a_link,
         ),
         "a torn end is cut before it is kept": _mutant(
-            mending,
-            '            kept = save_beside(self._path, lambda: files.pieces(descriptor, end), "torn")\n            files.truncate_durably(descriptor, end)\n',
-            '            torn = b"".join(files.pieces(descriptor, end))\n            files.truncate_durably(descriptor, end)\n            kept = save_beside(self._path, lambda: [torn], "torn")\n',
+            recovery,
+            '            kept = save_beside(self._path, lambda: disk.pieces(descriptor, end), "torn")\n            disk.truncate_durably(descriptor, end)\n',
+            '            torn = b"".join(disk.pieces(descriptor, end))\n            disk.truncate_durably(descriptor, end)\n            kept = save_beside(self._path, lambda: [torn], "torn")\n',
             durable.check_a_torn_end_is_kept_before_it_is_cut,
         ),
         "a damaged content stays": _mutant(
-            blobs,
+            media,
             "is_new = self._read(target) != content",
             "is_new = not self._read(target)",
             durable.check_a_damaged_content_is_mended,
         ),
         "a content that is there is not made durable": _mutant(
-            blobs,
-            "                files.sync_folder(target.parent)\n",
+            media,
+            "                disk.sync_folder(target.parent)\n",
             "                pass\n",
             durable.check_a_content_that_is_there_is_synced,
         ),
         "a new page is not made durable": _mutant(
-            daybook,
-            "                files.sync_folder(target.parent)\n",
+            daily_notes,
+            "                disk.sync_folder(target.parent)\n",
             "                pass\n",
             _does("the first memory"),
         ),
         "a failed append removes what is there": _mutant(
-            daybook,
-            "                    files.drop_empty(target, descriptor)\n",
+            daily_notes,
+            "                    disk.drop_empty(target, descriptor)\n",
             "                    target.unlink(missing_ok=True)\n",
             durable.check_a_failed_first_append_takes_no_file,
         ),
         "what the disk refused is remembered": _mutant(
-            daybook,
+            daily_notes,
             "            self._pages.pop(day, None)\n",
             "            pass\n",
             durable.check_a_failed_append_is_no_duplicate,
         ),
         "an editor that renames swallows a memory": _mutant(
-            daybook,
-            "                    if files.current_signature(target) == files.signature(os.fstat(descriptor)):\n",
+            daily_notes,
+            "                    if disk.current_signature(target) == disk.signature(os.fstat(descriptor)):\n",
             "                    if True:\n",
             durable.check_an_editor_that_renames_swallows_nothing,
         ),
         "each waits for the disk alone": _mutant(
-            daybook,
+            daily_notes,
             "            self._asked = others\n",
             "            self._asked = chosen[1:] + others\n            del chosen[1:]\n",
             durable.check_those_who_wait_together_share_a_sync,
         ),
         "two of one text are written together": _mutant(
-            daybook,
+            daily_notes,
             "is_first = asked.draft.folded not in texts and (",
             "is_first = True or (",
             durable.check_those_who_wait_together_share_a_sync,
         ),
         "an entry is erased without the lock": _mutant(
-            memories,
+            store,
             "            with self._locked():\n                bearers =",
             "            if True:\n                bearers =",
             durable.check_an_append_waits_for_a_forget,
         ),
         "a page that was saved meanwhile is removed": _mutant(
-            memories,
-            "if is_blank_page(rest, day) and files.current_signature(target) == seen:",
+            store,
+            "if is_blank_page(rest, day) and disk.current_signature(target) == seen:",
             "if is_blank_page(rest, day):",
             durable.check_a_saved_page_is_not_removed,
         ),
@@ -364,13 +363,13 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             audit, "[-_MAX_RULES:]", "[:_MAX_RULES]", _alone(compacting.check_the_newest_rules_are_quoted)
         ),
         "body and prefix together are over the length": _mutant(
-            summarize,
+            model_summary,
             "return self._request.target_tokens - self._prefix_tokens()",
             "return self._request.target_tokens",
             _alone(compacting.check_the_report_of_a_split_turn_is_whole),
         ),
         "a note makes a summary longer than its room": _mutant(
-            note,
+            summary,
             "previous = previous if count_tokens(previous) <= room else clipped(previous, room)",
             "previous = str(previous)",
             _alone(compacting.check_a_note_keeps_its_room),
@@ -400,7 +399,7 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             _alone(compacting.check_a_result_before_exactly_the_last_replies_is_pruned),
         ),
         "a rendered block is not measured": _mutant(
-            packing,
+            block,
             "    while picked and quarters(block := _rendered(offers, picked)) > 4 * budget_tokens:\n        picked.pop()\n",
             "    block = _rendered(offers, picked)\n",
             _alone(compacting.check_a_block_is_never_over_its_budget),
@@ -430,7 +429,7 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             _alone(compacting.check_thinking_of_the_last_turn_stays),
         ),
         "the cost of the neighbour before is stale": _mutant(
-            packing,
+            block,
             "for j in (self._neighbour(i, -1), self._neighbour(i, 1)) if j is not None]",
             "for j in (self._neighbour(i, 1),) if j is not None]",
             _alone(compacting.check_costs_follow_both_neighbours),

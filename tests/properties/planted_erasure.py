@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from indexer import sync, upkeep
-from indexer.engine import segments
-from memory_service import erasures, files, longterm, memories, receipts
-from memory_service.sessions import folder, log, offsets, session, state, trims
-from memory_service.shortterm import compactions, contexts, flushes, recalls
+from indexer.engine.segments import builder
+from indexer.sync import run
+from memory_service import disk
+from memory_service.memories import long_term, receipts, store
+from memory_service.service import compactions, contexts, flushes
+from memory_service.service import contexts as recalls
+from memory_service.sessions import folder, log, offsets, recovery, state, view
 from tests.properties import erased
 from tests.properties.planted import Planted, _mutant
 
@@ -35,7 +37,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_log_in_the_same_file_is_read_afresh,
         ),
         "a session begun anew is read on": _mutant(
-            session,
+            view,
             "            if not read.is_same:\n",
             "            if not read.is_same and self.log.last_seq < self._state.last_seq:\n",
             erased.check_a_session_begun_anew_is_read_alone,
@@ -83,19 +85,19 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_session_is_gone_with_its_receipts,
         ),
         "a trim forgets idempotency keys": _mutant(
-            trims,
+            recovery,
             'frozenset({"message", "usage"})',
             'frozenset({"message", "usage", "keyed"})',
             erased.check_a_trim_keeps_what_the_view_is_built_on,
         ),
         "a trim forgets how far was flushed": _mutant(
-            trims,
+            recovery,
             'frozenset({"message", "usage"})',
             'frozenset({"message", "usage", "flush"})',
             erased.check_a_trim_keeps_what_the_view_is_built_on,
         ),
         "a trim takes what is pinned": _mutant(
-            trims,
+            recovery,
             "(place.kind not in _GOES or place.seq in also)",
             "place.kind not in _GOES",
             erased.check_a_trim_keeps_what_the_view_is_built_on,
@@ -137,49 +139,49 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_lost_race_is_no_strike,
         ),
         "drafts stay": _mutant(
-            files,
+            disk,
             "            draft.unlink(missing_ok=True)\n\n\ndef remove_durably",
             "            pass\n\n\ndef remove_durably",
             erased.check_drafts_are_swept,
         ),
         "a copied id takes another entry along": _mutant(
-            memories,
+            store,
             "                _check_copies(memory_id, bearers)\n",
             "",
             erased.check_forget_takes_true_bearers_alone,
         ),
         "an erasure is not marked": _mutant(
-            erasures,
+            store,
             "                self._mark.touch()\n",
             "                pass\n",
             erased.check_a_broken_erasure_is_ended,
         ),
         "the mark goes before the deed": _mutant(
-            erasures,
+            store,
             "            if left:\n                self._unmarked = not self._mark.exists()\n            elif not before:\n",
             "            if not before:\n",
             erased.check_a_mark_stays_until_all_is_gone,
         ),
         "a mark is never looked for": _mutant(
-            longterm,
+            long_term,
             "        return self.erasures.ended(self._end_erasures)\n",
             "        return []\n",
             erased.check_a_broken_erasure_is_ended,
         ),
         "what was read of a deleted log is kept": _mutant(
-            sync,
+            run,
             "        if not gone:\n            return\n        states",
             "        if True:\n            return\n        states",
             erased.check_what_is_read_is_taken_back,
         ),
         "a deleted file stays in the packed part": _mutant(
-            segments,
+            builder,
             "            standing = segment.standing([*(number for number, _, _ in changes.files), *changes.gone])\n            if",
             "            standing = segment.standing([number for number, _, _ in changes.files])\n            if",
             erased.check_what_is_deleted_leaves_the_packed_file,
         ),
         "a stopped rebuild keeps what was edited out": _mutant(
-            upkeep,
+            run,
             "stale = (*plan.removed, *(file.path for file in plan.suspects))",
             "stale = plan.removed",
             erased.check_a_stopped_rebuild_has_no_edited_word,

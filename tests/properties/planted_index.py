@@ -7,8 +7,10 @@ from types import MappingProxyType
 
 from indexer import rebuild, search
 from indexer.embeddings import cache
-from indexer.engine import evidence, recent, segment, segments
-from indexer.files import sources
+from indexer.engine.segments import builder, segment
+from indexer.engine.segments import search as evidence
+from indexer.engine.segments import segment as recent
+from indexer.sources import scan
 from indexer.stores import sqlite
 from tests.properties import indexed
 from tests.properties.planted import Planted, _mutant
@@ -82,7 +84,7 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
             indexed.check_a_text_search_finds_what_lies_around_its_words,
         ),
         "two states of a file are mixed": _mutant(
-            sources,
+            scan,
             "if source_file(file.path, os.lstat(absolute)) == before and len(raw) == before.size_bytes:",
             "if len(raw) == before.size_bytes:",
             indexed.check_what_is_read_is_one_state_of_a_file,
@@ -112,25 +114,25 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
             indexed.check_a_vector_is_found_wherever_it_stands,
         ),
         "an erased speaker counts in the packed part": _mutant(
-            segments,
+            builder,
             '    arrays["speakers"] = np.unique(arrays["labels"][arrays["labels"] > 0])\n',
             "",
             indexed.check_a_scrubbed_pack_is_as_one_made_anew,
         ),
         "erased words count in the lengths of the packed part": _mutant(
-            segments,
+            builder,
             "return arrays | _lexicon(words), {**pack.notes, **lengths}",
             "return arrays | _lexicon(words), dict(pack.notes)",
             indexed.check_a_scrubbed_pack_is_as_one_made_anew,
         ),
         "words of what is erased point at what stands": _mutant(
-            segments,
+            builder,
             "new_rows = np.where(standing, np.cumsum(standing) - 1, -1)",
             "new_rows = np.where(standing, np.cumsum(standing) - 1, 0)",
             indexed.check_a_scrubbed_pack_is_as_one_made_anew,
         ),
         "a file of which nothing stands keeps its place": _mutant(
-            segments,
+            builder,
             "kept = np.flatnonzero(sizes)",
             "kept = np.arange(len(sizes))",
             indexed.check_a_scrubbed_pack_is_as_one_made_anew,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from memory_service import lanes, operations
-from memory_service.shortterm import flushes
+from memory_service import locks
+from memory_service.service import flushes, watching
 from tests.properties import working
 from tests.properties.planted import Planted, _mutant
 
@@ -19,13 +19,13 @@ PLANTED_WORK: Mapping[str, Planted] = MappingProxyType(
             working.check_a_flush_is_due_where_pressure_says_so,
         ),
         "a compaction waits twice": _mutant(
-            lanes,
+            locks,
             "self._entered(key, patience, compaction=True):",
             "self._entered(key, _Patience(timeout_seconds, cancelled), compaction=True):",
             working.check_a_compaction_waits_once_in_all,
         ),
         "the switches of forgotten operations stay": _mutant(
-            operations,
+            watching,
             "del self._operations[oldest], self._stops[oldest]",
             "del self._operations[oldest]",
             working.check_the_oldest_that_ended_is_forgotten,
@@ -37,7 +37,7 @@ PLANTED_WORK: Mapping[str, Planted] = MappingProxyType(
             working.check_a_flush_is_due_where_pressure_says_so,
         ),
         "the newest operation is forgotten": _mutant(
-            operations,
+            watching,
             "oldest = next(ended, None)",
             "oldest = next(reversed(list(ended)), None)",
             working.check_the_oldest_that_ended_is_forgotten,

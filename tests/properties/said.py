@@ -1,4 +1,4 @@
-"""Owns what a world remembers of its session by itself: each message as it was said, and what came of an operation."""
+"""What a world remembers of its session by itself: each message as it was said, and what came of an operation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.llm.base import ChatMessage
-from memory_service.shortterm.receipts import CompactionReceipt
+from memory_service.service.receipts import CompactionReceipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Owns sessions written by hand: each meets one kind of trouble for certain, where random ones meet it by chance."""
+"""Sessions written by hand: each meets one kind of trouble for certain, where random ones meet it by chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what the invariants look at: a session at one moment, and one operation with the session before and after it."""
+"""What the invariants look at: a session at one moment, and one operation with the session before and after it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from functools import cached_property
 
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.messages import Message, is_system, text_of, to_anthropic, to_litellm, to_mistral, to_openai
-from memory_service.sessions.repair import MISTRAL, repaired
+from memory_service.messages.repair import MISTRAL, repaired
+from memory_service.service.session_services import Look
 from memory_service.sessions.state import Head, SessionState
 from memory_service.sessions.view import View
-from memory_service.shortterm.bench import Look
 from tests.properties.said import Outcome
 from tests.properties.sessions import Compact, Operation
 from tests.properties.world import World

@@ -14,11 +14,11 @@ from memory_service.errors import SummaryFailed
 from memory_service.llm.base import ChatMessage
 from memory_service.messages import Message, text_of
 from memory_service.service import MemoryService
-from memory_service.shortterm.bench import Models
-from memory_service.shortterm.stateless import StatelessCall
+from memory_service.service.compactions import StatelessCall
+from memory_service.service.session_services import Models
 from memory_service.testing import ScriptedModel
 from memory_service.text.frames import escaped
-from tests.memory_service.shortterm.rooms import summary
+from tests.memory_service.service.rooms import summary
 from tests.properties.hostile import (
     BLOCK_TAGS,
     CHECKPOINT_TAGS,

@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 
 from indexer import SyncProgress, SyncReport
-from memory_service import lanes, operations
+from memory_service import locks
 from memory_service.errors import NotFound, TooManyRequests
-from memory_service.lanes import Lanes
-from memory_service.operations import Operations
-from tests.memory_service.shortterm.rooms import Room, S
-from tests.memory_service.test_lanes import A, B, occupied, until, waiting
+from memory_service.locks import Lanes
+from memory_service.service import watching
+from memory_service.service.watching import Operations
+from tests.memory_service.service.rooms import Room, S
+from tests.memory_service.test_locks import A, B, occupied, until, waiting
 
 
 def check_a_flush_is_due_where_pressure_says_so(home: Path) -> None:
@@ -54,7 +55,7 @@ def check_a_compaction_waits_once_in_all(home: Path) -> None:
 
     other = threading.Thread(target=stays)
     with pytest.MonkeyPatch.context() as patch, occupied(made, A, compacting=True):
-        patch.setattr(lanes, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        patch.setattr(locks, "time", SimpleNamespace(monotonic=lambda: clock[0]))
         other.start()
         until(lambda: B in made._sessions)
         with pytest.raises(TooManyRequests), made.compaction(B, timeout_seconds=10, cancelled=passes):
@@ -73,7 +74,7 @@ def check_the_oldest_that_ended_is_forgotten(home: Path) -> None:
 
     made, started = Operations(), list[str]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operations, "_KEPT", 3)
+        patch.setattr(watching, "_KEPT", 3)
         for _ in range(12):
             started.append(made.start("w", work).operation_id)
             until(lambda: not made.running())

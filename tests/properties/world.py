@@ -21,17 +21,18 @@ from memory_service.config import CompactionTable, Settings
 from memory_service.errors import MemoryServiceError
 from memory_service.events import EventHub
 from memory_service.hooks import Hooks, Intent
-from memory_service.lanes import Lanes
-from memory_service.longterm import LongTermMemory
+from memory_service.locks import Lanes
+from memory_service.memories.long_term import LongTermMemory
+from memory_service.messages.sizes import Usage
+from memory_service.service.compactions import Compactions
+from memory_service.service.compactor import Compactor, _Terms
+from memory_service.service.engine_adapter import Seat
+from memory_service.service.receipts import CompactionCall
+from memory_service.service.session_services import Bench, Look, Shared
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.records import Body, Message, Pending, Unpin, Usage
+from memory_service.sessions.records import Body, Message, Pending, Unpin
 from memory_service.sessions.records import Pin as PinRecord
 from memory_service.sessions.view import View
-from memory_service.shortterm.bench import Bench, Look, Shared
-from memory_service.shortterm.compactions import Compactions
-from memory_service.shortterm.compactor import Compactor, _Terms
-from memory_service.shortterm.receipts import CompactionCall
-from memory_service.shortterm.seat import Seat
 from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait
 from tests.properties.summarisers import model_of

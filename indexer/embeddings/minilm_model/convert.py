@@ -1,4 +1,4 @@
-"""Owns how `model.onnx` is made from the published weights of all-MiniLM-L6-v2.
+"""How `model.onnx` is made from the published weights of all-MiniLM-L6-v2.
 
 Run it with the package `onnx` installed: `python convert.py FOLDER_OR_SAFETENSORS OUTPUT_FOLDER`.
 

@@ -1,4 +1,7 @@
-"""Routes of compactions: of a session, and of messages without one."""
+"""Routes of compactions: of a session, and of messages without one.
+
+Routes of flushes: memories that a session leaves behind.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,34 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Response
 
-from memory_service import compaction_schemas, session_answers
-from memory_service.api import session_examples as examples
+from memory_service import schemas
+from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, grant_of, in_workspace
 from memory_service.api.errors import documented
 from memory_service.api.examples import shown
-from memory_service.api.jobs import Once, json_of
-from memory_service.api.session_requests import SessionId, compaction_call, stateless_call
-from memory_service.api.state import Shared
+from memory_service.api.requests import Once, SessionId, Shared, compaction_call, json_of, stateless_call
+from memory_service.service import answers
+from memory_service.service.sessions import on_wire
 from memory_service.sessions.state import SessionState
-from memory_service.shortterm.talks import on_wire
 
-router = APIRouter(tags=["compactions"], responses=documented(401, 403, 422, 503))
+compactions_router = APIRouter(tags=["compactions"], responses=documented(401, 403, 422, 503))
 
 CompactionId = Annotated[str, Path(max_length=200, description="From its receipt.", examples=["c41"])]
 _SESSION = "/v1/workspaces/{workspace}/sessions/{session_id}"
 _GUARDED = [Depends(in_workspace)]
 
 
-@router.post(
+@compactions_router.post(
     f"{_SESSION}/compact",
     dependencies=_GUARDED,
-    response_model=compaction_schemas.CompactionReceipt,
+    response_model=schemas.CompactionReceipt,
     summary="Compact a session",
-    responses=shown(200, examples.RECEIPT) | documented(400, 404, 409, 413, 429, 502),
+    responses=shown(200, examples.COMPACTION_RECEIPT) | documented(400, 404, 409, 413, 429, 502),
 )
 async def compact(
     workspace: WorkspaceName,
     session_id: SessionId,
-    body: compaction_schemas.CompactRequest,
+    body: schemas.CompactRequest,
     shared: Shared,
     once: Once,
 ) -> Response:
@@ -45,61 +47,63 @@ async def compact(
     """
     wanted = compaction_call(body)
     return await once.slow(
-        lambda: session_answers.receipt(
+        lambda: answers.compaction_receipt(
             shared.service.sessions(workspace).compactions.compact(session_id, wanted, cancelled=shared.pools.cancelled)
         )
     )
 
 
-@router.get(
+@compactions_router.get(
     f"{_SESSION}/compactions",
     dependencies=_GUARDED,
     summary="List the compactions",
     responses=shown(200, examples.COMPACTIONS) | documented(400, 404),
 )
-def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> compaction_schemas.Compactions:
+def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Compactions:
     """The receipts of all compactions of a session, newest first, undone ones too."""
     found = shared.service.sessions(workspace).compactions.past(session_id)
-    return compaction_schemas.Compactions(compactions=[session_answers.receipt(each) for each in found])
+    return schemas.Compactions(compactions=[answers.compaction_receipt(each) for each in found])
 
 
-@router.get(
+@compactions_router.get(
     f"{_SESSION}/compactions/{{compaction_id}}",
     dependencies=_GUARDED,
     summary="Read the receipt of a compaction",
-    responses=shown(200, examples.RECEIPT) | documented(400, 404),
+    responses=shown(200, examples.COMPACTION_RECEIPT) | documented(400, 404),
 )
 def receipt(
     workspace: WorkspaceName, session_id: SessionId, compaction_id: CompactionId, shared: Shared
-) -> compaction_schemas.CompactionReceipt:
+) -> schemas.CompactionReceipt:
     """What it did and why: sizes, summary, ledger, audit, steps that were tried, calls of a model."""
-    return session_answers.receipt(shared.service.sessions(workspace).compactions.receipt(session_id, compaction_id))
+    return answers.compaction_receipt(shared.service.sessions(workspace).compactions.receipt(session_id, compaction_id))
 
 
-@router.post(
+@compactions_router.post(
     f"{_SESSION}/compactions/{{compaction_id}}/undo",
     dependencies=_GUARDED,
-    response_model=compaction_schemas.CompactionReceipt,
+    response_model=schemas.CompactionReceipt,
     summary="Undo a compaction",
-    responses=shown(200, examples.RECEIPT) | documented(400, 404, 409, 429),
+    responses=shown(200, examples.COMPACTION_RECEIPT) | documented(400, 404, 409, 429),
 )
 async def undo(
     workspace: WorkspaceName, session_id: SessionId, compaction_id: CompactionId, shared: Shared, once: Once
 ) -> Response:
     """Back to the exact view before it; what was said since stays. Later compactions that built on it go with it."""
     return await once.slow(
-        lambda: session_answers.receipt(shared.service.sessions(workspace).compactions.undo(session_id, compaction_id))
+        lambda: answers.compaction_receipt(
+            shared.service.sessions(workspace).compactions.undo(session_id, compaction_id)
+        )
     )
 
 
-@router.post(
+@compactions_router.post(
     "/v1/compact",
     dependencies=[Depends(grant_of)],
-    response_model=compaction_schemas.CompactedMessages,
+    response_model=schemas.CompactedMessages,
     summary="Compact messages without a session",
     responses=shown(200, examples.COMPACTED) | documented(413, 429, 502),
 )
-async def compact_messages(body: compaction_schemas.StatelessRequest, shared: Shared) -> Response:
+async def compact_messages(body: schemas.StatelessRequest, shared: Shared) -> Response:
     """Messages in, fewer messages out; nothing is kept. They come back as they are if they fit the window.
 
     Any key may call it. `receipt.summary` and `receipt.covered` say what stands for what, counted from 1.
@@ -109,7 +113,48 @@ async def compact_messages(body: compaction_schemas.StatelessRequest, shared: Sh
     )
 
 
-def _compacted(body: compaction_schemas.StatelessRequest, shared: Shared) -> compaction_schemas.CompactedMessages:
+def _compacted(body: schemas.StatelessRequest, shared: Shared) -> schemas.CompactedMessages:
     made = shared.service.compact_messages(stateless_call(body), cancelled=shared.pools.cancelled)
     sent = on_wire(made.messages, body.format, SessionState())
-    return session_answers.compacted(made.receipt, sent, body.format)
+    return answers.compacted(made.receipt, sent, body.format)
+
+
+flushes_router = APIRouter(
+    prefix="/v1/workspaces/{workspace}/sessions/{session_id}",
+    tags=["flushes"],
+    dependencies=[Depends(in_workspace)],
+    responses=documented(400, 401, 403, 404, 422, 503),
+)
+
+
+@flushes_router.post(
+    "/flush",
+    response_model=schemas.Flush,
+    summary="Write down what a session leaves behind",
+    responses=shown(200, examples.FLUSHED) | documented(409, 413, 429, 502),
+)
+async def flush(
+    workspace: WorkspaceName,
+    session_id: SessionId,
+    shared: Shared,
+    once: Once,
+    body: schemas.FlushRequest | None = None,
+) -> Response:
+    """Memories of what was said since the last flush go to today's file, and the next search finds them.
+
+    With `reply`, what the agent answered to the flush prompt is stored; else the model of the service finds the
+    memories, or rules do where there is none. Each stretch is searched once, and a known fact is not stored again.
+    """
+    reply = body.reply if body else None
+    return await once.slow(
+        lambda: answers.flush(
+            shared.service.sessions(workspace).flushes.flush(session_id, reply=reply, cancelled=shared.pools.cancelled)
+        )
+    )
+
+
+@flushes_router.get("/flush-prompt", summary="Read the flush prompt", responses=shown(200, examples.FLUSH_PROMPT))
+def flush_prompt(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.FlushPrompt:
+    """What to ask an agent that finds the memories itself. It answers `NO_REPLY` if there are none."""
+    asked = shared.service.sessions(workspace).flush_prompt(session_id)
+    return schemas.FlushPrompt(prompt=asked.prompt, system_prompt=asked.system_prompt)

@@ -1,20 +1,35 @@
-"""Routes of memories: the entries and the files that hold them."""
+"""Routes of memories: the entries and the files that hold them.
+
+Route of search.
+
+Routes of contexts: the block that goes into a prompt, and the receipt of what it was made of.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from memory_service import answers, schemas
+from memory_service import schemas
 from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, in_workspace
 from memory_service.api.errors import documented
 from memory_service.api.examples import ETAG_HEADER, shown
-from memory_service.api.requests import IdempotencyKey, IfMatch, IfNoneMatch, condition, new_memory, well_encoded
-from memory_service.api.state import Shared
+from memory_service.api.requests import (
+    IdempotencyKey,
+    IfMatch,
+    IfNoneMatch,
+    Shared,
+    condition,
+    new_memory,
+    search_filter,
+    well_encoded,
+)
+from memory_service.service import answers
 
-router = APIRouter(
+memories_router = APIRouter(
     prefix="/v1/workspaces/{workspace}",
     tags=["memories"],
     dependencies=[Depends(in_workspace), Depends(well_encoded)],
@@ -48,7 +63,7 @@ StartLine = Annotated[int, Query(ge=1, le=10**9, description="The first line to 
 Lines = Annotated[int | None, Query(ge=1, le=10**9, description="How many lines; 2,000 at most, which is the default.")]
 
 
-@router.post(
+@memories_router.post(
     "/memories",
     status_code=201,
     summary="Remember something",
@@ -70,13 +85,15 @@ def remember(
     return answers.stored_memory(done.value, done.degraded)
 
 
-@router.get("/memories", summary="List the memory files", responses=shown(200, examples.FILES) | documented(404))
+@memories_router.get(
+    "/memories", summary="List the memory files", responses=shown(200, examples.FILES) | documented(404)
+)
 def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
     """All memory files of the workspace, by path."""
     return answers.memory_files(shared.service.list_files(workspace))
 
 
-@router.get(
+@memories_router.get(
     "/memories/{path:path}",
     summary="Read a memory file",
     responses=shown(200, examples.TEXT, ETAG_HEADER) | documented(404),
@@ -95,7 +112,7 @@ def read_file(
     return answers.file_text(found)
 
 
-@router.put(
+@memories_router.put(
     "/memories/{path:path}",
     summary="Write a memory file",
     responses=shown(200, examples.WRITTEN, ETAG_HEADER) | documented(404, 412, 413),
@@ -123,7 +140,7 @@ def write_file(
     return schemas.WrittenFile(path=path, etag=done.value, degraded=list(done.degraded))
 
 
-@router.delete(
+@memories_router.delete(
     "/memories/{path:path}", summary="Erase a memory file", responses=shown(200, examples.ERASED) | documented(404)
 )
 def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> schemas.ErasedFile:
@@ -133,7 +150,7 @@ def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> sch
     return schemas.ErasedFile(path=path, erased=answers.erased(done.value), degraded=list(done.degraded))
 
 
-@router.delete(
+@memories_router.delete(
     "/entries/{memory_id}", summary="Forget a memory", responses=shown(200, examples.FORGOTTEN) | documented(404, 409)
 )
 def forget(
@@ -145,3 +162,71 @@ def forget(
     done = shared.service.forget(workspace, memory_id)
     shared.metrics.missed(done.degraded)
     return answers.forgotten(done.value, done.degraded)
+
+
+search_router = APIRouter(prefix="/v1/workspaces/{workspace}", tags=["search"], dependencies=[Depends(in_workspace)])
+
+
+@search_router.post(
+    "/search",
+    summary="Search the memories",
+    responses=shown(200, examples.RESULTS) | documented(400, 401, 403, 404, 413, 422, 503),
+)
+def search(workspace: WorkspaceName, body: schemas.SearchRequest, shared: Shared) -> schemas.SearchResults:
+    """The passages that answer a question, best first, by meaning and by words.
+
+    The query is plain text: quotes, operators and wildcards have no special meaning.
+    """
+    started = time.perf_counter()
+    found = shared.service.search(
+        workspace,
+        body.query,
+        limit=body.limit,
+        mode=body.mode,
+        kept=search_filter(body),
+        explain=body.explain,
+        order=body.order,
+    )
+    seconds = time.perf_counter() - started
+    shared.metrics.searched(seconds)
+    shared.metrics.missed(found.degraded)
+    fusion = shared.service.settings.ranking.fusion
+    return answers.search_results(
+        found, fusion=fusion, min_score=body.min_score, explain=body.explain, took_ms=1000 * seconds
+    )
+
+
+context_router = APIRouter(
+    prefix="/v1/workspaces/{workspace}",
+    tags=["context"],
+    dependencies=[Depends(in_workspace)],
+    responses=documented(400, 401, 403, 404, 422, 503),
+)
+
+
+@context_router.post(
+    "/context", summary="Make a context for a prompt", responses=shown(200, examples.CONTEXT) | documented(413)
+)
+def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shared) -> schemas.Context:
+    """The memories that a prompt needs, as a block that is never over the budget, wrapper included."""
+    started = time.perf_counter()
+    made = shared.service.context(
+        workspace, body.query, budget_tokens=body.budget_tokens, kept=search_filter(body), order=body.order
+    )
+    shared.metrics.injected(time.perf_counter() - started, made.receipt.tokens)
+    shared.metrics.missed(made.receipt.degraded)
+    fusion = shared.service.settings.ranking.fusion
+    return answers.context(made, system_prompt=body.system_prompt, fusion=fusion)
+
+
+@context_router.get(
+    "/receipts/{receipt_id}", summary="Read the receipt of a context", responses=shown(200, examples.RECEIPT)
+)
+def receipt(
+    workspace: WorkspaceName,
+    receipt_id: Annotated[str, Path(description="From the context.", examples=["r20261120-0123456789abcdef"])],
+    shared: Shared,
+) -> schemas.Receipt:
+    """What was put into a prompt and what was left out, with the reasons."""
+    made = shared.service.receipt(workspace, receipt_id)
+    return answers.receipt(made, fusion=shared.service.settings.ranking.fusion)

@@ -1,22 +1,43 @@
-"""Routes of sessions: begin, list, look at, change, search, shorten, erase."""
+"""Routes of sessions: begin, list, look at, change, search, shorten, erase.
+
+Routes of messages: append them, read them as they were said or as the model sees them, one by one or all.
+
+Routes of prompts: what to send to the model, and what to do when its provider refuses it.
+
+Routes of pins: what every view of a session keeps word for word.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi.responses import StreamingResponse
 
-from memory_service import schemas, session_answers, session_schemas
-from memory_service.api import session_examples as examples
+from memory_service import schemas
+from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, in_workspace
 from memory_service.api.errors import documented
 from memory_service.api.examples import shown
-from memory_service.api.jobs import Once
-from memory_service.api.session_requests import SessionId, begun
-from memory_service.api.state import Shared
-from memory_service.shortterm.options import check_new
+from memory_service.api.requests import (
+    REPLAYED,
+    IdempotencyKey,
+    Once,
+    SessionId,
+    Shared,
+    begun,
+    check_pin,
+    context_call,
+    json_of,
+    overflow_call,
+    usage_of,
+)
+from memory_service.api.streams import log_pieces
+from memory_service.messages import read_sent
+from memory_service.service import answers
+from memory_service.service.options import check_new
 
-router = APIRouter(
+sessions_router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions",
     tags=["sessions"],
     dependencies=[Depends(in_workspace)],
@@ -26,17 +47,17 @@ router = APIRouter(
 SearchText = Annotated[
     str, Query(alias="q", min_length=1, max_length=schemas.MAX_QUERY_CHARS, description="What was said, in words.")
 ]
-Limit = Annotated[int, Query(ge=1, le=session_schemas.MAX_SEARCH_LIMIT, description="The most results.")]
+Limit = Annotated[int, Query(ge=1, le=schemas.MAX_SEARCH_LIMIT, description="The most results.")]
 
 
-@router.post(
+@sessions_router.post(
     "",
     status_code=201,
-    response_model=session_schemas.Session,
+    response_model=schemas.Session,
     summary="Begin a session",
     responses=shown(201, examples.SESSION) | documented(409, 413),
 )
-async def begin(workspace: WorkspaceName, body: session_schemas.NewSession, shared: Shared, once: Once) -> Response:
+async def begin(workspace: WorkspaceName, body: schemas.NewSession, shared: Shared, once: Once) -> Response:
     """A conversation with its own model, window and settings. To append to it begins a session too.
 
     The answer says which context window is used, who decided it, and what is wrong with it if it is small.
@@ -44,7 +65,7 @@ async def begin(workspace: WorkspaceName, body: session_schemas.NewSession, shar
     return await once.quick(lambda: _begun(workspace, body, shared))
 
 
-def _begun(workspace: str, body: session_schemas.NewSession, shared: Shared) -> session_schemas.Session:
+def _begun(workspace: str, body: schemas.NewSession, shared: Shared) -> schemas.Session:
     settings, model, window = body.settings or {}, body.model, body.context_window
 
     def check() -> None:
@@ -52,96 +73,303 @@ def _begun(workspace: str, body: session_schemas.NewSession, shared: Shared) -> 
 
     memory = begun(shared.service, workspace, body.session_id, check)
     made = memory.talks.create(body.session_id, model=model, context_window=window, settings=settings)
-    return session_answers.session(made)
+    return answers.session(made)
 
 
-@router.get("", summary="List the sessions", responses=shown(200, examples.SESSIONS))
-def sessions(workspace: WorkspaceName, shared: Shared) -> session_schemas.Sessions:
+@sessions_router.get("", summary="List the sessions", responses=shown(200, examples.SESSIONS))
+def sessions(workspace: WorkspaceName, shared: Shared) -> schemas.Sessions:
     """All sessions of the workspace, the last active first."""
-    return session_answers.sessions(shared.service.sessions(workspace).talks.listed())
+    return answers.sessions(shared.service.sessions(workspace).talks.listed())
 
 
-@router.get("/{session_id}", summary="See how a session stands", responses=shown(200, examples.SESSION))
-def session(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> session_schemas.Session:
+@sessions_router.get("/{session_id}", summary="See how a session stands", responses=shown(200, examples.SESSION))
+def session(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Session:
     """Its size and pressure, its window and where that is from, what was compacted, flushed and pinned."""
-    return session_answers.session(shared.service.sessions(workspace).talks.summary(session_id))
+    return answers.session(shared.service.sessions(workspace).talks.summary(session_id))
 
 
-@router.patch("/{session_id}", summary="Change a session", responses=shown(200, examples.SESSION) | documented(413))
+@sessions_router.patch(
+    "/{session_id}", summary="Change a session", responses=shown(200, examples.SESSION) | documented(413)
+)
 def change(
-    workspace: WorkspaceName, session_id: SessionId, body: session_schemas.SessionChange, shared: Shared
-) -> session_schemas.Session:
+    workspace: WorkspaceName, session_id: SessionId, body: schemas.SessionChange, shared: Shared
+) -> schemas.Session:
     """Set its model, window or settings anew; what is left out stays, and null leaves them to the service again.
 
     `settings` replace the old ones as a whole.
     """
-    changes = cast(session_schemas.SessionChanges, body.model_dump(exclude_unset=True))
-    return session_answers.session(shared.service.sessions(workspace).talks.update(session_id, changes))
+    changes = cast(schemas.SessionChanges, body.model_dump(exclude_unset=True))
+    return answers.session(shared.service.sessions(workspace).talks.update(session_id, changes))
 
 
-@router.delete("/{session_id}", summary="Erase a session", responses=shown(200, examples.ERASED))
-def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> session_schemas.ErasedSession:
+@sessions_router.delete("/{session_id}", summary="Erase a session", responses=shown(200, examples.SESSION_ERASED))
+def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.ErasedSession:
     """Erase its log, what is kept beside it, and its part of the index. Memories that were flushed stay."""
     done = shared.service.sessions(workspace).talks.delete(session_id)
     shared.metrics.missed(done.degraded)
-    return session_answers.erased(done)
+    return answers.session_erased(done)
 
 
-@router.get("/{session_id}/search", summary="Search a session", responses=shown(200, examples.FOUND))
+@sessions_router.get("/{session_id}/search", summary="Search a session", responses=shown(200, examples.FOUND))
 def search(
     workspace: WorkspaceName, session_id: SessionId, query: SearchText, shared: Shared, limit: Limit = 10
-) -> session_schemas.FoundMessages:
+) -> schemas.FoundMessages:
     """What was said in it about something, by words alone, whether the view still shows it or not."""
     found = shared.service.sessions(workspace).search(session_id, query, limit=limit)
     shared.metrics.missed(found.degraded)
-    return session_answers.found_messages(found)
+    return answers.found_messages(found)
 
 
-@router.post(
+@sessions_router.post(
     "/{session_id}/pending",
-    response_model=session_schemas.AwaitedCalls,
+    response_model=schemas.AwaitedCalls,
     summary="Await results of tools",
     responses=shown(200, examples.AWAITED) | documented(409, 413),
 )
 async def await_results(
-    workspace: WorkspaceName, session_id: SessionId, body: session_schemas.PendingCalls, shared: Shared, once: Once
+    workspace: WorkspaceName, session_id: SessionId, body: schemas.PendingCalls, shared: Shared, once: Once
 ) -> Response:
     """Note that tool calls run for long: until their results come, they are not taken for lost."""
 
-    def act() -> session_schemas.AwaitedCalls:
+    def act() -> schemas.AwaitedCalls:
         shared.service.sessions(workspace).talks.await_results(session_id, body.call_ids)
-        return session_schemas.AwaitedCalls(call_ids=body.call_ids)
+        return schemas.AwaitedCalls(call_ids=body.call_ids)
 
     return await once.quick(act)
 
 
-@router.post(
+@sessions_router.post(
     "/{session_id}/trim",
-    response_model=session_schemas.Trimmed,
+    response_model=schemas.Trimmed,
     summary="Shorten a log",
     responses=shown(200, examples.TRIMMED) | documented(409, 413),
 )
 async def trim(
-    workspace: WorkspaceName, session_id: SessionId, body: session_schemas.Trim, shared: Shared, once: Once
+    workspace: WorkspaceName, session_id: SessionId, body: schemas.Trim, shared: Shared, once: Once
 ) -> Response:
     """Move all but the last lines of the log into a file beside it. `restore` takes that back."""
     trimmed = shared.service.sessions
-    return await once.quick(
-        lambda: session_schemas.Trimmed(backup=trimmed(workspace).talks.trim(session_id, body.keep_last))
-    )
+    return await once.quick(lambda: schemas.Trimmed(backup=trimmed(workspace).talks.trim(session_id, body.keep_last)))
 
 
-@router.post(
+@sessions_router.post(
     "/{session_id}/restore",
-    response_model=session_schemas.Restored,
+    response_model=schemas.Restored,
     summary="Take a trim back",
     responses=shown(200, examples.RESTORED) | documented(409),
 )
 async def restore(workspace: WorkspaceName, session_id: SessionId, shared: Shared, once: Once) -> Response:
     """Put back what the last trim took out of the log; what was appended since stays."""
 
-    def act() -> session_schemas.Restored:
+    def act() -> schemas.Restored:
         shared.service.sessions(workspace).talks.restore(session_id)
-        return session_schemas.Restored(session_id=session_id)
+        return schemas.Restored(session_id=session_id)
 
     return await once.quick(act)
+
+
+messages_router = APIRouter(
+    prefix="/v1/workspaces/{workspace}/sessions/{session_id}/messages",
+    tags=["messages"],
+    dependencies=[Depends(in_workspace)],
+    responses=documented(400, 401, 403, 404, 422, 503),
+)
+
+ViewQuery = Annotated[schemas.ViewName, Query(description="`model`: what the model sees; `log`: everything ever said.")]
+FormatQuery = Annotated[
+    schemas.Wire, Query(alias="format", description="The shape of the view; the log is as it was given.")
+]
+SinceSeq = Annotated[int, Query(ge=0, le=2**53, description="Of the log: only messages after this number.")]
+MessageLimit = Annotated[int | None, Query(ge=1, le=10**9, description="Of the log: the most messages; else all.")]
+Seq = Annotated[int, Path(ge=0, le=2**53, description="Number of the message in the log.", examples=[12])]
+MediumNumber = Annotated[int, Path(ge=0, le=10**6, description="Which of its media, from 1 on.", examples=[1])]
+
+_MESSAGE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The message, byte for byte as it is kept.",
+        "content": {"application/json": {"schema": {"type": "object"}, "example": examples.MESSAGE}},
+    }
+}
+_MEDIUM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The content, with the MIME type that the message names.",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+# A page may show these by itself; anything else that somebody sent is for saving, never for a browser to run.
+_SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/", "video/")
+_AS_FILE = {"Content-Disposition": "attachment", "X-Content-Type-Options": "nosniff"}
+
+
+@messages_router.post("", summary="Append messages", responses=shown(200, examples.APPENDED) | documented(409, 413))
+def append(
+    workspace: WorkspaceName,
+    session_id: SessionId,
+    body: schemas.NewMessages,
+    shared: Shared,
+    response: Response,
+    key: IdempotencyKey = None,
+) -> schemas.AppendedMessages:
+    """Append what was said. It is on the disk when the answer arrives, and waits for no model and no compaction.
+
+    The first messages begin the session, and the workspace. Messages that the service itself put into a prompt are
+    recognised and left out, so the whole list that was sent to the model may come back. With an idempotency key the
+    same messages are appended once, whatever happens to client or server between.
+    """
+    memory = begun(shared.service, workspace, session_id, lambda: read_sent(body.messages))
+    usage = usage_of(body.usage, body.model, body.finish_reason)
+    made = memory.append(session_id, body.messages, usage=usage, model=body.model, key=key)
+    response.headers.update(REPLAYED if made.replayed else {})
+    shared.metrics.appended(0 if made.replayed else len(body.messages))
+    missing = (
+        ["usage: none of its numbers is known; nothing was counted."] if body.usage and not usage_of(body.usage) else []
+    )
+    return answers.appended(made, missing)
+
+
+@messages_router.get(
+    "", response_model=schemas.Messages, summary="Read the messages", responses=shown(200, examples.MESSAGES)
+)
+def read(
+    workspace: WorkspaceName,
+    session_id: SessionId,
+    shared: Shared,
+    view: ViewQuery = "model",
+    wire: FormatQuery = "openai",
+    since_seq: SinceSeq = 0,
+    limit: MessageLimit = None,
+) -> Response:
+    """What the model sees, valid for its provider; or everything ever said, with the number of each message."""
+    talks = shared.service.sessions(workspace).talks
+    if view == "model":
+        answer = answers.messages(talks.model_view(session_id, wire=wire), wire)
+        return Response(json_of(answer), media_type="application/json")
+    said, degraded = talks.said(session_id, since_seq=since_seq, limit=limit)
+    return StreamingResponse(log_pieces(said, degraded), media_type="application/json")
+
+
+@messages_router.get("/{seq}", response_class=Response, summary="Read one message", responses=_MESSAGE)
+def message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, shared: Shared) -> Response:
+    """One message of the log, word for word: what a stub or a handle `log:<seq>` in a view stands for."""
+    text = shared.service.sessions(workspace).talks.message(session_id, seq)
+    return Response(text.encode(), media_type="application/json")
+
+
+@messages_router.get("/{seq}/media/{number}", response_class=Response, summary="Read a medium", responses=_MEDIUM)
+def medium(workspace: WorkspaceName, session_id: SessionId, seq: Seq, number: MediumNumber, shared: Shared) -> Response:
+    """One image, sound or file of a message: what a handle `log:<seq>#<number>` in a view stands for."""
+    content, mime = shared.service.sessions(workspace).talks.medium(session_id, seq, number)
+    return Response(content, media_type=mime, headers=None if mime.startswith(_SHOWN_TYPES) else _AS_FILE)
+
+
+prompts_router = APIRouter(
+    prefix="/v1/workspaces/{workspace}/sessions/{session_id}",
+    tags=["prompts"],
+    dependencies=[Depends(in_workspace)],
+    responses=documented(400, 401, 403, 404, 409, 413, 422, 429, 502, 503),
+)
+
+
+@prompts_router.post(
+    "/context",
+    response_model=schemas.SessionContext,
+    summary="Make the prompt of a session",
+    responses=shown(200, examples.SESSION_CONTEXT),
+)
+async def context(
+    workspace: WorkspaceName,
+    session_id: SessionId,
+    body: schemas.SessionContextRequest,
+    shared: Shared,
+    once: Once,
+) -> Response:
+    """The messages to send to the model: complete, valid on the wire, and within the window.
+
+    System prompt, summary, older messages, memories for the last turn, and that turn. With `auto`, memories are
+    flushed and old messages compacted first if the budget asks for it; `compaction` and `flush` say what was done, and
+    are null if nothing was. When `flush.mode` is `agent`, send `flush.prompt` to the model in a turn of its own, and
+    its reply to the route `flush`.
+    """
+    return await once.slow(lambda: _context(workspace, session_id, body, shared), shared.pools.contexts)
+
+
+def _context(
+    workspace: str, session_id: str, body: schemas.SessionContextRequest, shared: Shared
+) -> schemas.SessionContext:
+    memory = shared.service.sessions(workspace)
+    made = memory.context(session_id, context_call(body), cancelled=shared.pools.cancelled)
+    sent = memory.sent(session_id, made.prompt.messages, body.format)
+    return answers.session_context(made, sent, body.format, fusion=shared.service.settings.ranking.fusion)
+
+
+@prompts_router.post(
+    "/overflow",
+    response_model=schemas.Recovery,
+    summary="Recover from a refused prompt",
+    responses=shown(200, examples.RECOVERY),
+)
+async def overflow(
+    workspace: WorkspaceName,
+    session_id: SessionId,
+    body: schemas.OverflowRequest,
+    shared: Shared,
+    once: Once,
+) -> Response:
+    """Give the error of the provider, word for word, and get what to send instead, or why to give up.
+
+    A window that the error tells is learned. Each remedy is tried a bounded number of times for one prompt. A failed
+    compaction is never taken for an overflow, nor is a rate limit: then `retry_after_seconds` says how long to wait.
+    """
+    return await once.slow(lambda: _recovery(workspace, session_id, body, shared))
+
+
+def _recovery(workspace: str, session_id: str, body: schemas.OverflowRequest, shared: Shared) -> schemas.Recovery:
+    memory = shared.service.sessions(workspace)
+    made = memory.recover(session_id, overflow_call(body), cancelled=shared.pools.cancelled)
+    shared.metrics.recovered(made.remedy)
+    return answers.recovery(made, memory.sent(session_id, made.messages, body.format), body.format)
+
+
+pins_router = APIRouter(
+    prefix="/v1/workspaces/{workspace}/sessions/{session_id}/pins",
+    tags=["pins"],
+    dependencies=[Depends(in_workspace)],
+    responses=documented(400, 401, 403, 404, 422, 503),
+)
+
+PinId = Annotated[str, Path(max_length=200, description="From the pin.", examples=["p0123456789ab"])]
+
+
+@pins_router.post(
+    "",
+    status_code=201,
+    response_model=schemas.Pin,
+    summary="Pin something",
+    responses=shown(201, examples.PIN) | documented(409, 413),
+)
+async def pin(
+    workspace: WorkspaceName, session_id: SessionId, body: schemas.NewPin, shared: Shared, once: Once
+) -> Response:
+    """Keep a text, or a message by its number, word for word in every view, however often it is compacted.
+
+    A text begins the session if it is not there.
+    """
+
+    def act() -> schemas.Pin:
+        memory = begun(shared.service, workspace, session_id, lambda: check_pin(body))
+        return answers.pin(memory.talks.pin(session_id, text=body.text, seq=body.seq))
+
+    return await once.quick(act)
+
+
+@pins_router.get("", summary="List the pins", responses=shown(200, examples.PINS))
+def pins(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Pins:
+    """All pins of the session, oldest first."""
+    return answers.pins(shared.service.sessions(workspace).talks.pins(session_id))
+
+
+@pins_router.delete("/{pin_id}", summary="Remove a pin", responses=shown(200, examples.REMOVED_PIN))
+def unpin(workspace: WorkspaceName, session_id: SessionId, pin_id: PinId, shared: Shared) -> schemas.RemovedPin:
+    """Keep it no longer: the next compaction may cover it."""
+    shared.service.sessions(workspace).talks.unpin(session_id, pin_id)
+    return schemas.RemovedPin(pin_id=pin_id)

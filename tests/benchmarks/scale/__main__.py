@@ -1,4 +1,4 @@
-"""Owns the command line of the scale benchmark.
+"""The command line of the scale benchmark.
 
 `pip install -e . -r tests/benchmarks/peers.txt`, then
 `python -m tests.benchmarks.scale [--sizes 1000,10000,100000] [--systems all] [--json scale.json]` and

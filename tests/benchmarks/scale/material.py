@@ -1,4 +1,4 @@
-"""Owns the corpus on disk: texts, vectors and questions of one size, made once and read by every system.
+"""The corpus on disk: texts, vectors and questions of one size, made once and read by every system.
 
 Invariants: a folder that has its last file is complete; vectors are mapped, never loaded whole.
 """

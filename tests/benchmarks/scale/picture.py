@@ -1,4 +1,4 @@
-"""Owns the picture of a report: p50 by size and system, with p99 as whiskers, as one SVG file. Pure but for `main`.
+"""The picture of a report: p50 by size and system, with p99 as whiskers, as one SVG file. Pure but for `main`.
 
 `python -m tests.benchmarks.scale.picture scale.json [--svg tests/benchmarks/scale.svg]`
 

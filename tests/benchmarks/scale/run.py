@@ -1,4 +1,4 @@
-"""Owns the run: every size, every system, one process after another, and what comes of it as lines of a table.
+"""The run: every size, every system, one process after another, and what comes of it as lines of a table.
 
 Invariants: a system that is missing, fails or takes too long has its line with the reason; nothing is left out.
 """

@@ -1,4 +1,4 @@
-"""Owns the report as text and as JSON: an aligned table, the ratios that matter below it. Pure."""
+"""The report as text and as JSON: an aligned table, the ratios that matter below it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the generated texts: passages of words in the proportions of real text, and the questions made from them.
+"""The generated texts: passages of words in the proportions of real text, and the questions made from them.
 
 Invariants: pure and seeded; file i always holds the same passages, so a small corpus is the beginning of a
 large one; one passage in twenty is Chinese, written without spaces.
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import indexer.embeddings.minilm as minilm
-from indexer.analysis import STOP_WORDS
+from indexer.text.terms import STOP_WORDS
 from tests.benchmarks.scale.values import KINDS, Kind
 
 SEED = 20261121

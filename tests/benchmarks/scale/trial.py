@@ -1,4 +1,4 @@
-"""Owns one trial: a system, in a process of its own, builds an index or answers from it, and says what it took.
+"""One trial: a system, in a process of its own, builds an index or answers from it, and says what it took.
 
 `python -m tests.benchmarks.scale.trial build|ask SYSTEM MATERIAL MADE SIZE FOLDER ...` is for `run` alone; its last
 line of output is the result as JSON.

@@ -1,4 +1,4 @@
-"""Owns what a process takes: memory of it and the processes it started, and bytes on disk."""
+"""What a process takes: memory of it and the processes it started, and bytes on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the values that pass between the parts of the scale benchmark: frozen, plain, written as JSON and read back."""
+"""The values that pass between the parts of the scale benchmark: frozen, plain, written as JSON and read back."""
 
 from __future__ import annotations
 

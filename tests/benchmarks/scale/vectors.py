@@ -1,4 +1,4 @@
-"""Owns the vectors of the generated texts, and which of them are truly nearest.
+"""The vectors of the generated texts, and which of them are truly nearest.
 
 Invariants: seeded; row i is the same in every size; all rows have length 1.
 """

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from indexer.documents.definitions import BLANK, Language, belongs_below, continues, depths, title
+from indexer.documents.code import BLANK, Language, belongs_below, continues, depths, title
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexer.documents.logs import Growth, Logs
+from indexer.documents.incremental import Growth, Logs
 from indexer.documents.transcripts import split_transcript
 from indexer.types import Passage
 from tests.indexer.talks import batches, turns

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indexer.documents.formats import split_text
 from indexer.documents.markdown import MAX_CHARS, split_lines
-from indexer.documents.prose import split_text
 from indexer.types import Cue
 
 

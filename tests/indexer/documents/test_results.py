@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexer.documents.results import is_acknowledgement, laid_out
+from indexer.documents.transcripts import is_acknowledgement, laid_out
 
 NOTHING = [
     '{"ok": true}',

@@ -21,9 +21,10 @@ from indexer.documents.transcripts import (
     whole_transcript,
 )
 from indexer.types import Cue, Passage
+from memory_service.messages.sizes import Usage
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.offsets import Offsets
-from memory_service.sessions.records import Flush, Message, Usage
+from memory_service.sessions.records import Flush, Message
 from tests.indexer.talks import NOON, batches, log_of, message, turns
 
 DAY = NOON.date()

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from indexer.loopback import Exchange, LoopbackServer, Request
-from indexer.testing import HashEmbedder
+from indexer.testing import Exchange, HashEmbedder, LoopbackServer, Request
 
 DIMENSIONS = 8
 _EMBEDDER = HashEmbedder(DIMENSIONS)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.embeddings.batching import Limits, estimated_tokens
-from indexer.embeddings.provider_errors import EmbeddingFailure, Kind
+from indexer.embeddings.litellm import Limits, estimated_tokens
+from indexer.providers.errors import EmbeddingFailure, Kind
 
 texts = st.lists(st.text("ab 字", max_size=300) | st.builds(lambda n: "word " * n, st.integers(0, 9_000)), max_size=150)
 failures = st.builds(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from indexer.embeddings.families import NO_PROMPTS, prompts_of, reads_more_than_latin
+from indexer.embeddings.model_folder import NO_PROMPTS, prompts_of, reads_more_than_latin
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer.embeddings.hub import find_model
+from indexer.embeddings.sentence_transformers import find_model
 from indexer.errors import EmbedderUnavailable
 
 

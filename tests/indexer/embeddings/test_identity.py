@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexer.embeddings.cache import CachedEmbedder
-from indexer.embeddings.identity import Identity, identify, learn
+from indexer.embeddings.cache import CachedEmbedder, Identity, identify, learn
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.index import Index
 from indexer.testing import HashEmbedder

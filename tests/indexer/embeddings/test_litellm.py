@@ -18,8 +18,7 @@ from indexer.embeddings.base import Embedder
 from indexer.embeddings.cache import CachedEmbedder
 from indexer.embeddings.litellm import LiteLLMEmbedder
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.loopback import Request
-from indexer.testing import HashEmbedder
+from indexer.testing import HashEmbedder, Request
 from indexer.types import Vectors
 from tests.indexer.embeddings.serving import (
     DIMENSIONS,

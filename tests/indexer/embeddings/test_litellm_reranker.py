@@ -6,10 +6,10 @@ import importlib.util
 
 import pytest
 
-from indexer.embeddings.litellm_reranker import LiteLLMReranker
+from indexer.embeddings.rerankers import LiteLLMReranker
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.loopback import Request
 from indexer.reranking import Reranker
+from indexer.testing import Request
 from tests.indexer.embeddings.serving import Answer, EmbeddingServer, Said, failing
 
 pytestmark = [

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from indexer.embeddings.families import Prompts
-from indexer.embeddings.model_folder import read_model_folder
+from indexer.embeddings.model_folder import Prompts, read_model_folder
 from indexer.errors import EmbedderUnavailable
 
 MODULES = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer.embeddings.processors import usable_processors
+from indexer.embeddings.minilm import usable_processors
 
 
 def all_of_them() -> int:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer.embeddings.vectors import empty_rows, unit_rows
+from indexer.embeddings.base import empty_rows, unit_rows
 from indexer.errors import EmbeddingError
 
 NAN, INF = float("nan"), float("inf")

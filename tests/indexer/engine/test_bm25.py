@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
+from indexer.corpus import Ints
 from indexer.engine.bm25 import K1, B, RangeStatistics, bm25, text_evidence, text_statistics
-from indexer.engine.corpus import Ints
 from tests.indexer.corpora import TERMS, Row, corpus_of, postings_of, rows
 
 QUESTIONS = st.text(alphabet=TERMS, min_size=1, max_size=4).map(lambda text: "".join(sorted(set(text))))

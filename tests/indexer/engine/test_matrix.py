@@ -11,7 +11,7 @@ from indexer.engine.matrix import Matrix, _triple_norms, load_matrix
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from tests.indexer.corpora import Row, corpus_of, rows
-from tests.indexer.engine.test_corpus import edit
+from tests.indexer.test_corpus import edit
 from tests.indexer.workspace import Workspace
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexer.engine.corpus import COLUMNS
-from indexer.engine.postings import term_hashes
-from indexer.plan import passage_terms
-from indexer.stores import bulk
-from indexer.stores import database as databases
-from indexer.stores.bulk import passage_table, term_entries, vectors
-from indexer.stores.database import Database
+from indexer.corpus import COLUMNS
+from indexer.stores import sqlite_database as databases
+from indexer.stores import sqlite_rows
 from indexer.stores.sqlite import SqliteStore
+from indexer.stores.sqlite_database import Database
+from indexer.stores.sqlite_rows import passage_table, term_entries, vectors
+from indexer.text.terms import passage_terms, term_hashes
 from indexer.types import Fingerprint
 from tests.indexer.stores.test_store_contract import MADE, passage, put, removal
 
@@ -63,7 +62,7 @@ def entries(database: Database, size: int = 500_000) -> dict[tuple[int, int], in
 def test_every_term_of_every_passage_comes_once(
     store: SqliteStore, database: Database, monkeypatch: pytest.MonkeyPatch, size: int, first: int
 ) -> None:
-    monkeypatch.setattr(bulk, "_FIRST_TERMS", first)
+    monkeypatch.setattr(sqlite_rows, "_FIRST_TERMS", first)
     put(store, "memory/a.md", TEXTS)
     put(store, "memory/b.md", TEXTS[::-1])
     assert entries(database, size) == expected(store)

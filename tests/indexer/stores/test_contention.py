@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from indexer.errors import StoreLocked
-from indexer.stores.database import Database
+from indexer.stores.sqlite_database import Database
 
 
 def made(path: Path, **patience: float) -> Database:

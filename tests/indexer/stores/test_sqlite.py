@@ -17,10 +17,10 @@ import pytest
 import sqlite_vec
 
 from indexer.errors import StoreCorrupt, StoreError, StoreLocked
-from indexer.stores.database import Database
 from indexer.stores.sqlite import SqliteStore
+from indexer.stores.sqlite_database import Database
 from indexer.types import SearchFilter
-from tests.indexer.files.test_sources import reachable
+from tests.indexer.sources.test_scan import reachable
 from tests.indexer.stores.test_store_contract import MADE, passage, put, removal
 from tests.indexer.workspace import run_unprivileged
 

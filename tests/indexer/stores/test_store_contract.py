@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexer.documents.greetings import greeted_name
 from indexer.errors import StoreReplaced
-from indexer.plan import passage_terms, text_hash
 from indexer.stores.base import Changes, FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written
 from indexer.stores.sqlite import SqliteStore
+from indexer.sync.plan import text_hash
 from indexer.testing import HashEmbedder
+from indexer.text.names import greeted_name
+from indexer.text.terms import passage_terms
 from indexer.types import Cue, Fingerprint, LineRange, Passage, SearchFilter
 
 DIMENSIONS = 16

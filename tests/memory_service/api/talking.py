@@ -1,4 +1,4 @@
-"""Owns talks to append in tests of sessions, and short ways to append them."""
+"""Talks to append in tests of sessions, and short ways to append them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import httpx
 
 from indexer.testing import HashEmbedder
 from memory_service.service import MemoryService
-from memory_service.shortterm.bench import Models
+from memory_service.service.session_services import Models
 from memory_service.testing import ScriptedModel
 from tests.serving import RunningServer, W, serving, settings
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 from starlette.routing import Route
 
-from memory_service.schemas import Request
+from memory_service.schemas.memories import Request
 from tests.serving import RunningServer
 
 W = "/v1/workspaces/{workspace}"

@@ -14,7 +14,7 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from memory_service import indexing, longterm
+from memory_service.memories import indexing, long_term
 from memory_service.service import MemoryService
 from tests.serving import RunningServer, W, serving, settings
 
@@ -61,7 +61,7 @@ class Patient(HashEmbedder):
 
 @pytest.fixture
 def slow_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[RunningServer, Patient]]:
-    monkeypatch.setattr(longterm, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(long_term, "_PATIENCE_SECONDS", 0.2)
     model = Patient()
     with serving(MemoryService(settings(tmp_path), embedder=model)) as server:
         yield server, model
@@ -74,8 +74,8 @@ def test_what_takes_longer_is_named_and_nobody_waits_twice(slow_server: tuple[Ru
     server.http.post(f"{W}/memories", json={"text": "The harbour opens at six."})
     model.may_go.clear()
     said(server, "The wombat digs.")
-    assert asked(server, "wombat", mode="vector")["degraded"] == [longterm._BEING_SAID]
-    assert asked(server, "wombat")["degraded"] == [longterm._FOUND_BY_WORDS]
+    assert asked(server, "wombat", mode="vector")["degraded"] == [long_term._BEING_SAID]
+    assert asked(server, "wombat")["degraded"] == [long_term._FOUND_BY_WORDS]
     assert asked(server, "wombat")["took_ms"] < 150, "it has been waited for"
     assert asked(server, "harbour", sources=["memory"])["degraded"] == [], "no session was asked for"
     model.may_go.set()
@@ -96,7 +96,7 @@ def test_what_takes_longer_is_found_by_its_words(slow_server: tuple[RunningServe
     said(server, "袋熊在挖洞。", session="other")
     for query, text in (("wombat digs", "The wombat digs."), ("袋熊", "袋熊在挖洞。")):
         found = asked(server, query, explain=True)
-        assert (found["results"][0]["text"], found["degraded"]) == (text, [longterm._FOUND_BY_WORDS])
+        assert (found["results"][0]["text"], found["degraded"]) == (text, [long_term._FOUND_BY_WORDS])
         scores = [hit["score"] for hit in found["results"]]
         assert scores == sorted(scores, reverse=True)
         assert [hit["text"] for hit in found["results"]].count(text) == 1
@@ -114,14 +114,14 @@ def test_what_takes_longer_is_found_by_its_words(slow_server: tuple[RunningServe
     ):
         assert {hit["text"] for hit in asked(server, "wombat digs 袋熊", **kept)["results"]} & digging == left, kept
     block = server.http.post(f"{W}/context", json={"query": "wombat digs"}).json()
-    assert "The wombat digs." in block["block"] and longterm._FOUND_BY_WORDS in block["degraded"]
+    assert "The wombat digs." in block["block"] and long_term._FOUND_BY_WORDS in block["degraded"]
 
 
 def test_of_several_searches_at_once_none_waits_for_what_was_just_said(
     slow_server: tuple[RunningServer, Patient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, model = slow_server
-    monkeypatch.setattr(longterm, "_PATIENCE_SECONDS", 5.0)
+    monkeypatch.setattr(long_term, "_PATIENCE_SECONDS", 5.0)
     model.may_go.set()
     said(server, "The harbour opens at six.")
     assert asked(server, "harbour")["degraded"] == []
@@ -133,12 +133,12 @@ def test_of_several_searches_at_once_none_waits_for_what_was_just_said(
         assert model.asked.wait(5)
         for query, text in (("wombat digs", "The wombat digs."), ("袋熊", "袋熊在挖洞。")):
             found = asked(server, query)
-            assert (found["results"][0]["text"], found["degraded"]) == (text, [longterm._FOUND_BY_WORDS])
+            assert (found["results"][0]["text"], found["degraded"]) == (text, [long_term._FOUND_BY_WORDS])
             assert found["took_ms"] < 1000 and not first.done()
         model.may_go.set()
         assert first.result()["degraded"] == []
     said(server, "The quokka eats.")
-    assert asked(server, "quokka")["degraded"] == [longterm._FOUND_BY_WORDS], "others have just searched too"
+    assert asked(server, "quokka")["degraded"] == [long_term._FOUND_BY_WORDS], "others have just searched too"
     assert asked(server, "quokka", mode="vector")["degraded"] == [], "it has no words to be found by"
     time.sleep(indexing._CROWD_SECONDS)
     said(server, "The dingo sings.")

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from indexer.embeddings.litellm import LiteLLMEmbedder
-from indexer.loopback import Request
-from indexer.testing import HashEmbedder
+from indexer.testing import HashEmbedder, Request
 from indexer.types import Vectors
 from memory_service.service import MemoryService
 from tests.indexer.embeddings.serving import Answer, EmbeddingServer, Hang, failing, sound

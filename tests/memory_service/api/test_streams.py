@@ -20,10 +20,9 @@ from fastapi import FastAPI, Header
 from fastapi.responses import StreamingResponse
 
 from memory_service.api.limits import BodyLimit
-from memory_service.api.server import listening
-from memory_service.api.shutdown import StreamingServer
+from memory_service.api.server import StreamingServer, listening
 from memory_service.api.streams import event_stream, last_event_id
-from memory_service.client._events import SentEvent, events_of
+from memory_service.client._session_wire import SentEvent, events_of
 from memory_service.events import KEPT_EVENTS, EventHub
 
 W, S = "default", "support-42"
@@ -216,7 +215,7 @@ def test_an_id_that_is_none_of_ours_asks_for_nothing(header: str | None, after: 
 PROGRAM = """
 import sys, uvicorn
 from memory_service.api.server import listening
-from memory_service.api.shutdown import StreamingServer
+from memory_service.api.server import StreamingServer
 from memory_service.events import EventHub
 from tests.memory_service.api.test_streams import make_app
 hub = EventHub()

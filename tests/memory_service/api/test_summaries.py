@@ -13,9 +13,9 @@ from indexer.testing import HashEmbedder
 from memory_service.compaction.presets import PRESETS
 from memory_service.llm.base import ChatMessage
 from memory_service.service import MemoryService
-from memory_service.shortterm.bench import Models
+from memory_service.service.session_services import Models
 from memory_service.testing import ScriptedModel
-from tests.memory_service.shortterm.rooms import says, summary, user
+from tests.memory_service.service.rooms import says, summary, user
 from tests.serving import RunningServer, W, serving, settings
 
 Said = Callable[[Sequence[ChatMessage]], str]

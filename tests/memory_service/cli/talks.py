@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memory_service import session_schemas
+from memory_service import schemas
 from tests.memory_service.cli.commands import CommandLine
 
 Json = Mapping[str, Any]
@@ -38,11 +38,9 @@ def jsonl(messages: Sequence[Json]) -> str:
     return "".join(f"{json.dumps(message, ensure_ascii=False)}\n" for message in messages)
 
 
-def appended(
-    cli: CommandLine, session_id: str, messages: Sequence[Json], *options: str
-) -> session_schemas.AppendedMessages:
+def appended(cli: CommandLine, session_id: str, messages: Sequence[Json], *options: str) -> schemas.AppendedMessages:
     run = cli.run("sessions", "append", session_id, "--file", "-", "--json", *options, stdin=jsonl(messages))
-    return run.answer(session_schemas.AppendedMessages)
+    return run.answer(schemas.AppendedMessages)
 
 
 def begun(cli: CommandLine, session_id: str = "support-42", turns: int = 20, window: int = 12_000) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.cli.cells import bar, fitted, one_line, padded, printable, size, table, width
+from memory_service.cli.output import bar, fitted, one_line, padded, printable, size, table, width
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from memory_service.cli.demo.replay import PIN
+from memory_service.cli.demo.run import PIN
+from memory_service.messages.sizes import count_tokens
 from memory_service.sample import SESSION_ID
 from memory_service.service import MemoryService
-from memory_service.tokens import count_tokens
 from tests.memory_service.cli.commands import CommandLine
 
 STEPS = ("files and index", "conversation", "flush", "reindex", "compaction", "context", "pins, and another language")

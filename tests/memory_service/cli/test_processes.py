@@ -32,7 +32,7 @@ _ALLOWED = ("changed files", "another process")
 WITH_VECTORS = """
 import sys
 from indexer.testing import HashEmbedder
-from memory_service import service
+from memory_service.service import facade as service
 from memory_service.cli import main
 service.make_embedder = lambda settings: HashEmbedder()
 main()

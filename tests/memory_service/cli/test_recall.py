@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memory_service import schemas
+from memory_service.messages.sizes import count_tokens
 from memory_service.sample import copy_sample
-from memory_service.tokens import count_tokens
 from tests.memory_service.cli.commands import CommandLine, Run
 
 QUESTION = "when do we deploy?"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_service import compaction_schemas, session_schemas
-from memory_service.cli.cells import width
+from memory_service import schemas
+from memory_service.cli.output import width
 from tests.memory_service.cli.commands import CommandLine
 from tests.memory_service.cli.talks import SYSTEM, Json, appended, begun, jsonl, log, talk, turn, view
 
@@ -52,7 +52,7 @@ def test_every_shape_of_a_file_is_read(cli: CommandLine, tmp_path: Path, text: s
 
 def test_one_object_and_anthropics_shape_are_read(cli: CommandLine) -> None:
     one = cli.run("sessions", "append", "s", "-f", "-", "--json", stdin=json.dumps(ANTHROPIC[0]))
-    assert one.answer(session_schemas.AppendedMessages).first_seq == 2
+    assert one.answer(schemas.AppendedMessages).first_seq == 2
     appended(cli, "s", ANTHROPIC[1:])
     assert log(cli, "s") == ANTHROPIC
     assert [message["role"] for message in view(cli, "s")] == ["user", "assistant", "tool"]
@@ -219,9 +219,9 @@ def test_a_context_is_printed_with_what_each_part_takes(cli: CommandLine) -> Non
     assert run.code == 0
     assert run.out.startswith("     - system     Be brief.") and "快递四点来。" in run.out
     assert re.match(r"[\d,]+ of 12,000 tokens: system \d+, memory [1-9]\d*, summary 0, tail [\d,]+; receipt r", run.err)
-    made = cli.run(*arguments, "--json").answer(compaction_schemas.SessionContext)
+    made = cli.run(*arguments, "--json").answer(schemas.SessionContext)
     assert made.tokens.memory <= 310 and made.receipt and made.messages[0]["content"] == "Be brief."
-    wired = cli.run(*arguments, "--json", "--wire", "anthropic").answer(compaction_schemas.SessionContext)
+    wired = cli.run(*arguments, "--json", "--wire", "anthropic").answer(schemas.SessionContext)
     assert wired.system and all(message["role"] in ("user", "assistant") for message in wired.messages)
 
 
@@ -230,5 +230,5 @@ def test_a_context_compacts_first_if_it_must(cli: CommandLine) -> None:
     cli.run("sessions", "context", "support-42", "--no-auto", "--max-tokens", "8000").failed_with("8000 fit")
     run = cli.run("sessions", "context", "support-42")
     assert run.code == 0 and "flushed first: " in run.err and "compacted first: c" in run.err
-    again = cli.run("sessions", "context", "support-42", "--json").answer(compaction_schemas.SessionContext)
+    again = cli.run("sessions", "context", "support-42", "--json").answer(schemas.SessionContext)
     assert again.compaction is None and again.tokens.total <= 12_000

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from memory_service import compaction_schemas
+from memory_service import schemas
 from tests.memory_service.cli.commands import CommandLine
 from tests.memory_service.cli.talks import appended, begun, jsonl, log, talk, view
 
 
-def receipt(cli: CommandLine, *arguments: str) -> compaction_schemas.CompactionReceipt:
-    return cli.run("sessions", *arguments, "--json").answer(compaction_schemas.CompactionReceipt)
+def receipt(cli: CommandLine, *arguments: str) -> schemas.CompactionReceipt:
+    return cli.run("sessions", *arguments, "--json").answer(schemas.CompactionReceipt)
 
 
 def raw(cli: CommandLine) -> bytes:
@@ -90,7 +90,7 @@ def test_past_compactions_are_listed_newest_first(cli: CommandLine) -> None:
     assert first and second
     lines = cli.ok("sessions", "compactions", "support-42").splitlines()
     assert [(line.split()[0], line.split()[-1]) for line in lines[1:]] == [(second, "active"), (first, "undone")]
-    listed = cli.run("sessions", "compactions", "support-42", "--json").answer(compaction_schemas.Compactions)
+    listed = cli.run("sessions", "compactions", "support-42", "--json").answer(schemas.Compactions)
     assert [each.compaction_id for each in listed.compactions] == [second, first]
     shown = cli.ok("sessions", "compactions", "support-42", second)
     assert "  | ## " in shown and shown.splitlines()[-1].startswith(f"compacted {second}: ")
@@ -110,7 +110,7 @@ def test_a_flush_says_what_it_wrote_where(cli: CommandLine) -> None:
         assert f"id={memory_id}" in written[int(line) - 2]
         assert text.rstrip("…")[:20] in written[int(line) - 1]
     assert "A-1002" in cli.ok("search", "Order A-1002 ships")
-    again = cli.run("sessions", "flush", "support-42", "--json").answer(compaction_schemas.Flush)
+    again = cli.run("sessions", "flush", "support-42", "--json").answer(schemas.Flush)
     assert again.written == [] and again.reason == "nothing was said since the last flush"
     assert cli.ok("sessions", "flush", "support-42") == "nothing written: nothing was said since the last flush\n"
 

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from memory_service import MemoryClient, session_schemas
-from memory_service.cli.cells import width
+from memory_service import MemoryClient, schemas
+from memory_service.cli.output import width
 from memory_service.cli.root import root
 from memory_service.cli.sessions import sessions
 from tests.memory_service.cli.commands import CommandLine
@@ -159,7 +159,7 @@ def test_a_session_begins_with_its_own_model_window_and_preset(cli: CommandLine)
     run = cli.run(
         "sessions", "create", "s", "--model", "gpt-4o", "--context-window", "9000", "--preset", "turns", "--json"
     )
-    made = run.answer(session_schemas.Session)
+    made = run.answer(schemas.Session)
     assert (made.session_id, made.context_window.tokens, made.preset) == ("s", 9000, "turns")
     cli.run("sessions", "create", "s").failed_with("session s already")
     cli.run("sessions", "create", "t", "--preset", "spins").failed_with("spins", "openclaw")
@@ -196,7 +196,7 @@ def test_delete_asks_and_erases(cli: CommandLine) -> None:
     )
     assert not list((cli.workspace / "sessions").glob("support-42*"))
     begun(cli)
-    erased = cli.run("sessions", "delete", "support-42", "--yes", "--json").answer(session_schemas.ErasedSession)
+    erased = cli.run("sessions", "delete", "support-42", "--yes", "--json").answer(schemas.ErasedSession)
     assert erased.session_id == "support-42"
     assert json.loads(cli.ok("sessions", "list", "--json"))["sessions"] == []
 

@@ -1,4 +1,4 @@
-"""Owns the async client with blocking methods, so that one test serves both colours."""
+"""The async client with blocking methods, so that one test serves both colours."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.api.streams import frame
-from memory_service.client._events import MAX_EVENT_CHARS, EventLines, SentEvent, events_of
+from memory_service.client._session_wire import MAX_EVENT_CHARS, EventLines, SentEvent, events_of
 from memory_service.errors import ServerFailed
 from memory_service.events import EventHub
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from memory_service import InvalidRequest, Reply, UpstreamFailed
-from memory_service.client._messages import message_of, messages_of, prompt_tokens, text_of, usage_report
-from memory_service.client._model_answers import read_answer
+from memory_service.client._messages import message_of, messages_of, prompt_tokens, read_answer, text_of, usage_report
 
 
 class Function(BaseModel):

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from memory_service.client._provider import refusal_of
-from memory_service.llm.overflow import classify
+from memory_service.client._messages import refusal_of
+from memory_service.llm.errors import classify
 
 
 class Told(Exception):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory_service.compaction.anonymous import Labels
-from memory_service.sessions.records import LedgerEntry
+from memory_service.compaction.checkpoint import Labels
+from memory_service.compaction.ledger import LedgerEntry
 from tests.memory_service.compaction.talk import calls, log, user
 
 

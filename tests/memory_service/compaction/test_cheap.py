@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from memory_service.compaction.cheap import CheapWish, PruningMode, cheapened, squeezed
-from memory_service.compaction.steps import Given, PruningRules
+from memory_service.compaction.prune_steps import Given, PruningRules
+from memory_service.compaction.pruning import CheapWish, PruningMode, cheapened, squeezed
 from memory_service.messages import Message, Numbered, is_tool_result, numbered, text_of
 from tests.memory_service.compaction.talk import calls, log, result, says, user
-from tests.memory_service.shortterm.rooms import image, words
+from tests.memory_service.service.rooms import image, words
 
 NOW = dt.datetime(2026, 11, 20, 9, tzinfo=dt.UTC)
 RULES = PruningRules()

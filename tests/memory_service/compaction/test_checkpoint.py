@@ -15,7 +15,7 @@ from memory_service.compaction.checkpoint import (
     shortened,
 )
 from memory_service.messages import Message
-from memory_service.tokens import count_tokens, quarters
+from memory_service.messages.sizes import count_tokens, quarters
 
 FULL = Checkpoint(
     summary="## Goal\n- 备份\n", ledger="- path: /srv/app", pins=("- 周五绝不部署",), request="下一步？", request_seq=12

@@ -5,10 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from memory_service.compaction.duplicates import duplicates
-from memory_service.compaction.steps import Given, PruningRules, pruned_view
+from memory_service.compaction.prune_steps import Given, PruningRules, duplicates, pruned_view
 from memory_service.messages import Message, Numbered, numbered, text_of
-from tests.memory_service.sessions.test_repair import IMAGE, says, user
+from tests.memory_service.messages.test_repair import IMAGE, says, user
 
 TEXT = "".join(f"def step_{number}(): ...\n" for number in range(60))
 CHINESE = "第一章 上下文管理\n" * 60

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from indexer.errors import EmbedderUnavailable
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from memory_service.compaction.coverage import read_coverage
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.outline import read_outline, write_outline
+from memory_service.compaction.extractive_lines import read_coverage
 from memory_service.compaction.summary import IdentifierPolicy, SummaryRequest
+from memory_service.compaction.summary_format import read_outline, write_outline
 from memory_service.messages import Message, Numbered, numbered, text_of
-from memory_service.tokens import count_tokens
+from memory_service.messages.sizes import count_tokens
 
 Turn = tuple[Literal["user", "assistant", "tool"], str]
 

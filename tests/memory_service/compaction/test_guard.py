@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.compaction.guard import GuardRules, guard_limit_chars, guarded_view
-from memory_service.compaction.stubs import COMPACTED, TRUNCATED
+from memory_service.compaction.prune_steps import GuardRules, guard_limit_chars, guarded_view
 from memory_service.messages import Message, Numbered, is_tool_result, message_tokens, numbered, text_of
-from memory_service.sessions.units import units_of
-from tests.memory_service.sessions.test_repair import IMAGE, calls, result, sequences, user
+from memory_service.messages.placeholders import COMPACTED, TRUNCATED
+from memory_service.messages.units import units_of
+from tests.memory_service.messages.test_repair import IMAGE, calls, result, sequences, user
 
 SEED_002 = GuardRules(share=0.25, clear_share=0.5, notice=TRUNCATED)
 

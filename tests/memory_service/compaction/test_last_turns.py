@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from memory_service.compaction.cut import halved
-from memory_service.compaction.last_turns import read_upto, without_tools
+from memory_service.compaction.summary import read_upto, without_tools
 from memory_service.messages import (
     Message,
     Numbered,
@@ -16,8 +16,8 @@ from memory_service.messages import (
     to_openai,
     tool_calls_of,
 )
-from memory_service.sessions.repair import MISTRAL, repaired
-from tests.memory_service.shortterm.rooms import Wire, calls, result, says, system, turn, user, words
+from memory_service.messages.repair import MISTRAL, repaired
+from tests.memory_service.service.rooms import Wire, calls, result, says, system, turn, user, words
 from tests.wire import PROVIDERS, Provider, problems
 
 

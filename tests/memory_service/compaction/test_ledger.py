@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.compaction.ledger import CAPS, entries_of, merged, message_entries
-from memory_service.compaction.ledger_text import fitted, rendered
+from memory_service.compaction.ledger import CAPS, LedgerEntry, entries_of, fitted, merged, message_entries, rendered
 from memory_service.messages import Numbered, numbered, read_messages
-from memory_service.sessions.records import LedgerEntry
-from memory_service.tokens import count_tokens
+from memory_service.messages.sizes import count_tokens
 
 
 def talk(*raw: dict[str, object]) -> list[Numbered]:

@@ -4,10 +4,10 @@ from typing import cast
 
 import pytest
 
-from memory_service.compaction.media import media, media_bytes, media_to_bytes
-from memory_service.compaction.steps import Given, pruned_view
+from memory_service.compaction.prune_steps import Given, pruned_view
+from memory_service.compaction.pruning import media, media_bytes, media_to_bytes
 from memory_service.messages import Message, Numbered, Part, media_parts_of, numbered, text_of
-from tests.memory_service.sessions.test_repair import calls, says, user
+from tests.memory_service.messages.test_repair import calls, says, user
 
 
 def image(size_bytes: int = 1_000) -> Part:

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.compaction.note import noted
-from memory_service.compaction.summary import SummaryRequest
-from memory_service.tokens import count_tokens
+from memory_service.compaction.summary import SummaryRequest, noted
+from memory_service.messages.sizes import count_tokens
 from tests.memory_service.compaction.talk import chat, log, says, user
 
 

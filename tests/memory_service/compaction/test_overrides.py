@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_service.compaction.overrides import Value, numbers_of, overridden
-from memory_service.compaction.presets import PRESETS
+from memory_service.compaction.presets import PRESETS, Value, numbers_of, overridden
 
 README = Path(__file__).parents[3] / "README.md"
 DEFAULT = PRESETS["default"]

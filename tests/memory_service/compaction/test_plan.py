@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from memory_service.budget import ContextBudget, budget_for, resolve_window
+from memory_service.compaction.budget import ContextBudget, budget_for, resolve_window
+from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.plan import LEAST_PROGRESS, Plan, plan_compaction
 from memory_service.compaction.presets import PRESETS, Preset
-from memory_service.compaction.snapshot import Snapshot
 from memory_service.errors import Incompressible
 from memory_service.messages import Numbered
 from tests.memory_service.compaction.talk import calls, chat, log, result, says, user
-from tests.memory_service.shortterm.rooms import words
+from tests.memory_service.service.rooms import words
 
 NOW = dt.datetime(2026, 11, 20, 9, tzinfo=dt.UTC)
 DEFAULT = PRESETS["default"]

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from memory_service.budget import budget_for, resolve_window
+from memory_service.compaction.budget import budget_for, resolve_window
 from memory_service.compaction.presets import PRESETS, Preset
 from memory_service.config import PresetName
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from memory_service.compaction.chunked import prompt_tokens
 from memory_service.compaction.prompts import (
     ANCHORED_HEADINGS,
     CONTINUE_NOTE,
@@ -16,7 +17,6 @@ from memory_service.compaction.prompts import (
     with_reasons,
 )
 from memory_service.compaction.summary import IdentifierPolicy
-from memory_service.compaction.writer import prompt_tokens
 from tests.memory_service.compaction.talk import asked
 
 

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
+from memory_service.compaction.prune_steps import Given, Pruned, PruningRules, pruned_view
 from memory_service.compaction.pruning import budget, cache_ttl, to_target
-from memory_service.compaction.steps import Given, Pruned, PruningRules, pruned_view
-from memory_service.compaction.stubs import COMPACTED, OLD_CLEARED
 from memory_service.messages import Message, Numbered, numbered, text_of
-from tests.memory_service.sessions.test_repair import IMAGE, says, system, user
+from memory_service.messages.placeholders import COMPACTED, OLD_CLEARED
+from tests.memory_service.messages.test_repair import IMAGE, says, system, user
 
 DEFAULT = PruningRules()
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

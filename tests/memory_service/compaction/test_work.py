@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.ledger import entries_of, merged
-from memory_service.compaction.ledger_text import fitted, rendered
+from memory_service.compaction.ledger import entries_of, fitted, merged, rendered
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Message, Numbered, Role, numbered
 

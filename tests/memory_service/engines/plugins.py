@@ -16,7 +16,7 @@ SOURCE = '''
 import time
 from memory_service.engines import Assembled, Compacted, EngineInfo
 from memory_service.messages import is_system, is_tool_result, message_tokens
-from memory_service.sessions.repair import repaired
+from memory_service.messages.repair import repaired
 
 SECRET = "消息的正文"
 

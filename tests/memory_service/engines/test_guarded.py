@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memory_service.engines import AssembleCall, CompactCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.engines.guarded import EngineFault, TimeLimits, within
 from memory_service.messages import Message, Numbered, message_tokens, numbered
-from memory_service.sessions.repair import repaired
+from memory_service.messages.repair import repaired
 
 S = "support-42"
 SECRET = "消息的正文"

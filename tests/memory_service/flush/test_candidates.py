@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.flush.candidates import ENTRY_CHARS, MAX_ENTRIES, MAX_TOKENS, SHARE, find_candidates
+from memory_service.flush.rules import ENTRY_CHARS, MAX_ENTRIES, MAX_TOKENS, SHARE, find_candidates
 from memory_service.messages import Message, Numbered, numbered
-from memory_service.tokens import count_tokens, quarters
+from memory_service.messages.sizes import count_tokens, quarters
 from tests.memory_service.flush.stretches import AT, stretch, texts
 
 FRAGMENTS = (

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from memory_service.flush.prompts import PROMPT_VERSION, agent_prompt, extraction_prompt
+from memory_service.flush.replies import PROMPT_VERSION, agent_prompt, extraction_prompt
 
 DAY = dt.date(2026, 11, 20)
 

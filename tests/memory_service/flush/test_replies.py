@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_text
-from memory_service.flush.prompts import MAX_LINES
-from memory_service.flush.replies import MAX_CHARS, is_failure, is_nothing, is_silent, noted
+from memory_service.flush.replies import MAX_CHARS, MAX_LINES, is_failure, is_nothing, is_silent, noted
 from memory_service.messages import numbered
 from tests.memory_service.flush.stretches import stretch
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from memory_service.errors import ContextOverflow, MemoryServiceError, UpstreamFailed, _below, from_wire
-from memory_service.llm.overflow import classify
+from memory_service.llm.errors import classify
 
 
 def test_codes_are_unique() -> None:

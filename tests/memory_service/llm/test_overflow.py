@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.llm.overflow import OVERFLOWS, PASSING, classify, is_compaction_failure
+from memory_service.llm.errors import OVERFLOWS, PASSING, classify, is_compaction_failure
 
 TABLE: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "provider_errors.json").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from memory_service.errors import CallCancelled, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, Usage
-from memory_service.llm.overflow import classify
+from memory_service.llm.errors import classify
 from memory_service.testing import _FAILURES, Cut, Failure, Hang, Reply, ScriptedModel, ScriptedServer
 
 MESSAGES: list[ChatMessage] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello there"}]

@@ -7,11 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.messages import (
-    read_messages,
-    to_anthropic,
-    to_openai,
-)
+from memory_service.messages import read_messages, to_anthropic, to_openai
 from tests.memory_service.messages.shared import IMAGE_URL, PDF, PNG, REDACTED, THINKING, text
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

@@ -5,14 +5,7 @@ from typing import Any, cast
 import pytest
 
 from memory_service import messages as door
-from memory_service.messages import (
-    Message,
-    is_empty,
-    media_parts_of,
-    text_of,
-    with_text,
-    without_thinking,
-)
+from memory_service.messages import Message, is_empty, media_parts_of, text_of, with_text, without_thinking
 from tests.memory_service.messages.shared import IMAGE_URL, PDF, THINKING, read, text, tool_call
 
 

@@ -22,7 +22,7 @@ from memory_service.messages import (
     with_text,
     without_thinking,
 )
-from memory_service.messages.calls import anthropic_id, mistral_id, openai_id, wire_name
+from memory_service.messages.shapes import anthropic_id, mistral_id, openai_id, wire_name
 from tests.memory_service.messages.shared import IMAGE_URL, PDF, PNG, REDACTED, THINKING, USE, read, text, tool_call
 
 

@@ -23,16 +23,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound, StorageFailed
+from memory_service.messages.shapes import Json
+from memory_service.messages.sizes import Usage
 from memory_service.sessions.base import SessionLog
+from memory_service.sessions.codec import MAX_NESTING
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.lines import MAX_NESTING
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import (
     Appended,
     Body,
     Compaction,
     Flush,
-    Json,
     Learned,
     Message,
     Pending,
@@ -42,7 +43,6 @@ from memory_service.sessions.records import (
     Undo,
     Unknown,
     Unpin,
-    Usage,
     json_text,
 )
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from memory_service.messages.sizes import Usage
 from memory_service.sessions.records import (
     Body,
     Compaction,
@@ -23,7 +24,6 @@ from memory_service.sessions.records import (
     Undo,
     Unknown,
     Unpin,
-    Usage,
 )
 from memory_service.sessions.state import Head, SessionState, chain_of, extended
 

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from memory_service.compaction.guard import GuardRules
+from memory_service.compaction.prune_steps import GuardRules
 from memory_service.messages import Message, message_tokens, text_of, to_openai
 from memory_service.sessions.records import Body, Compaction, Pin, Record
 from memory_service.sessions.records import Message as Logged
 from memory_service.sessions.state import Head, SessionState, extended
 from memory_service.sessions.view import ViewShape, checkpoint_of, grown, pinned, project, tail_of, with_head
-from tests.memory_service.shortterm.rooms import calls, image, result, says, system, user, words
+from tests.memory_service.service.rooms import calls, image, result, says, system, user, words
 from tests.wire import problems
 
 SHAPE = ViewShape(window_tokens=8_000)

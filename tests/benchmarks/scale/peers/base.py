@@ -1,4 +1,4 @@
-"""Owns what every system has to do to stand in the table, and the list of them.
+"""What every system has to do to stand in the table, and the list of them.
 
 Invariants: each system is used as its own documents tell, with the vectors and questions that all get; its
 packages are imported only in the process that runs it.

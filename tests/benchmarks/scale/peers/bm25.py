@@ -1,4 +1,4 @@
-"""Owns how rank-bm25 stands in the table: words alone, in memory, every passage scored for every question."""
+"""How rank-bm25 stands in the table: words alone, in memory, every passage scored for every question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns how chromadb stands in the table: a persistent client, cosine, everything else as it comes."""
+"""How chromadb stands in the table: a persistent client, cosine, everything else as it comes."""
 
 from __future__ import annotations
 

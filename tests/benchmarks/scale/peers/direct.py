@@ -1,4 +1,4 @@
-"""Owns the short way into the index of this project: passages written to its store, without files to read."""
+"""The short way into the index of this project: passages written to its store, without files to read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 
 from indexer import Fingerprint, Index, Passage
 from indexer.index import INDEX_NAME
-from indexer.plan import passage_terms, text_hash
 from indexer.stores.base import FileState, FileWrite, NewPassage
 from indexer.stores.sqlite import SqliteStore
+from indexer.sync.plan import text_hash
+from indexer.text.terms import passage_terms
 from indexer.types import Vectors
 from tests.benchmarks.scale.material import Material
 from tests.benchmarks.scale.peers.ours import Given, Ours

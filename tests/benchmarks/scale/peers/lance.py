@@ -1,4 +1,4 @@
-"""Owns how lancedb stands in the table: a table with a full-text index, hybrid search, its own reciprocal ranks.
+"""How lancedb stands in the table: a table with a full-text index, hybrid search, its own reciprocal ranks.
 
 The vectors are scanned: below some hundred thousand rows its documents advise against an index of them.
 """

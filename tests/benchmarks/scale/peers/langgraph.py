@@ -1,4 +1,4 @@
-"""Owns how LangGraph's SQLite store stands in the table: its long-term memory, with an index of vectors.
+"""How LangGraph's SQLite store stands in the table: its long-term memory, with an index of vectors.
 
 Many builds of Python cannot load extensions into their own SQLite, which the store needs; it is handed a connection of
 `pysqlite3`, the same driver with its own SQLite.

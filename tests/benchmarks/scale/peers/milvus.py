@@ -1,4 +1,4 @@
-"""Owns how milvus-lite stands in the table: with the collection and the query of memsearch.
+"""How milvus-lite stands in the table: with the collection and the query of memsearch.
 
 Source: memsearch 0.4.23, `memsearch/store.py`: an exact index over the vectors, a sparse inverted one that a BM25
 function fills, both asked for the wanted number and joined by reciprocal ranks, k = 60.

@@ -1,4 +1,4 @@
-"""Owns how the index of this project stands in the table: Markdown files through `Index.sync`, then `Index.search`."""
+"""How the index of this project stands in the table: Markdown files through `Index.sync`, then `Index.search`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from indexer import Index, RankingSettings, SearchFilter, SearchResults
-from indexer.plan import text_hash
+from indexer.sync.plan import text_hash
 from indexer.types import Vectors
 from tests.benchmarks.scale.material import Material
 from tests.benchmarks.scale.peers.base import System
@@ -63,7 +63,7 @@ class Ours(System):
 
     title = "this project"
     does = "hybrid"
-    modules = ("apsw", "sqlite_vec", "indexer.index", "indexer.stores.database")
+    modules = ("apsw", "sqlite_vec", "indexer.index", "indexer.stores.sqlite_database")
     packages = ("memory-service", "apsw", "sqlite-vec", "numpy")
 
     def stage(self, material: Material, folder: Path) -> None:

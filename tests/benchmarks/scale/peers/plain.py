@@ -1,4 +1,4 @@
-"""Owns sqlite-vec and FTS5 used plainly, as most projects use them: the mark that this project is measured against.
+"""Sqlite-vec and FTS5 used plainly, as most projects use them: the mark that this project is measured against.
 
 A scan of all vectors (vec0, float32) and `bm25()` for the words, 50 of each, joined by reciprocal ranks; words of
 more than a tenth of the passages are dropped, without which a question of common words takes seconds. The driver is

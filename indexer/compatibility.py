@@ -1,0 +1,236 @@
+"""`Fitting`: whether the embedder and the rules in use are those that an index was made with.
+
+Invariants: vectors of two models never meet; what an index has to do without is named, never passed over.
+
+How an index stands: what it holds, what it was made with, what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from indexer.documents import formats, markdown, transcripts
+from indexer.embeddings.base import Embedder
+from indexer.embeddings.cache import Identity, identify, learn
+from indexer.errors import EmbeddingError, StoreOutdated
+from indexer.rebuild import RebuildState
+from indexer.stores.base import IndexStore, StoreCounts
+from indexer.stores.sqlite_rows import SCHEMA
+from indexer.text import terms
+from indexer.types import FileFailure, Fingerprint, Mode, Vectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStatus:
+    """How an index stands.
+
+    Attributes:
+        stored: What it was made with; None before the first sync.
+        current: What a sync would make it with now.
+        pending: Files that were added, changed or removed since the last sync.
+        failed: Files that could not be indexed.
+        rebuild: How far a rebuild is that runs, or was interrupted.
+        problem: Why the model cannot be used, as far as that shows without using it; empty where nothing is known.
+        packed: Passages of the packed part, which is searched by compact codes first; 0 for a small index.
+        slow: Why the index is not packed although it is large; empty where it is, or need not be.
+    """
+
+    counts: StoreCounts | None
+    stored: Fingerprint | None
+    current: Fingerprint
+    pending: int
+    failed: tuple[FileFailure, ...]
+    rebuild: RebuildState | None = None
+    problem: str = ""
+    packed: int = 0
+    slow: str = ""
+
+    @property
+    def unembedded(self) -> int:
+        """Passages that lack a vector which the model should have made."""
+        counts = self.counts
+        return counts.passages - counts.embedded if counts and (self.current.model or self.problem) else 0
+
+    @property
+    def outdated(self) -> str:
+        """Why the index should be made anew, and what to do; empty where it is what a sync would make."""
+        if self.stored is None or not outdated(self.stored, self.current):
+            return ""
+        if self.rebuild and self.rebuild.running and self.rebuild.current:
+            share = f"{self.rebuild.share:.0%} of the files are done"
+            return f"{_difference(self.stored, self.current)}, and is being made anew: {share}. Wait for that."
+        return outdated(self.stored, self.current)
+
+
+def outdated(stored: Fingerprint, current: Fingerprint) -> str:
+    """Why an index should be made anew, and how; empty where it need not, as one of words takes any model's vectors."""
+    if not stored.model:
+        current = replace(current, model="", dimensions=0)
+    if stored == current:
+        return ""
+    difference = _difference(stored, current)
+    return f"{difference}. Run `memory-service reindex --full` to build it anew; no memory is lost."
+
+
+def _difference(stored: Fingerprint, current: Fingerprint) -> str:
+    if stored.model == current.model and 0 < current.dimensions != stored.dimensions:
+        now = f"{current.model} gives {current.dimensions:,} now"
+        what = f"made of vectors of {stored.dimensions:,} numbers, and {now}"
+    elif stored.model != current.model:
+        what = f"made with the model {stored.model or 'none'}, and {current.model or 'none'} is configured"
+    else:
+        what = "made by another version"
+    return f"The index was {what}"
+
+
+class Fitting:
+    """An embedder beside the index that it is to serve."""
+
+    def __init__(self, store: IndexStore, embedder: Embedder | None) -> None:
+        self._store = store
+        self._embedder = embedder
+
+    @property
+    def current(self) -> Fingerprint:
+        """What the index would be made with now."""
+        model = self._identity()
+        return Fingerprint(
+            model=model.model,
+            dimensions=model.dimensions,
+            rules=f"{markdown.RULES}/{transcripts.RULES}/{formats.RULES}/{terms.RULES}",
+            schema=SCHEMA,
+        )
+
+    @property
+    def problem(self) -> str:
+        """Why the model cannot be used, as far as that shows without using it; empty where nothing is known."""
+        return self._identity().problem
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether there is anything that a rebuild would keep alive."""
+        stored = self._store.fingerprint()
+        return stored is not None and (stored.schema != SCHEMA or not self._store.is_empty())
+
+    def embedder(self, made: Fingerprint | None) -> Embedder | None:
+        """The embedder if vectors of an index are, or would be, its own."""
+        current = self.current
+        fits = made is None or (made.model, made.dimensions) == (current.model, current.dimensions)
+        return self._embedder if fits and current.model else None
+
+    def dimensions(self) -> int | None:
+        """Length of the stored vectors if a search can use them."""
+        return self.current.dimensions if self.embedder(self._store.fingerprint()) else None
+
+    def for_search(self, mode: Mode, degraded: list[str]) -> Embedder | None:
+        """The embedder if the stored vectors are its own; otherwise None, with the reason added to `degraded`.
+
+        Raises:
+            StoreOutdated: Another version made the index.
+        """
+        stored, current = self._store.fingerprint(), self.current
+        if stored and stored.schema != current.schema:
+            raise StoreOutdated(outdated(stored, current))
+        if stored and stored.rules != current.rules:
+            degraded.append(f"index: {outdated(stored, current)}")
+        if self._embedder is None:
+            if mode == "vector":
+                degraded.append("vector: no embedding model is configured. Set embedding_model and run a full reindex.")
+            return None
+        if mode == "text":
+            return None
+        usable = self.embedder(stored)
+        if stored and usable is None:
+            degraded.append(f"vector: {outdated(stored, current) or self.problem or self._waiting()}")
+        return usable
+
+    def _waiting(self) -> str:
+        name = self._embedder.name if self._embedder else "none"
+        return f"The index has no vectors yet. They are made as soon as the model {name} answers."
+
+    def measured(self, vector: Vectors | None, degraded: list[str]) -> Vectors | None:
+        """A question's vector if it is as long as the stored ones; otherwise None, with the reason."""
+        stored = self._store.fingerprint()
+        if vector is None or stored is None or len(vector) == stored.dimensions:
+            return vector
+        degraded.append(f"vector: {outdated(stored, replace(stored, dimensions=len(vector)))}")
+        return None
+
+    def learn(self) -> None:
+        """Have the model tell what has to be known before an index is made with it.
+
+        Raises:
+            EmbeddingError: It cannot.
+        """
+        learn(self._embedder)
+
+    def begin(self, *, full: bool, briefly: bool = False) -> tuple[Fingerprint, list[str]]:
+        """Begin the index if it is not there, or is to be made anew in its place; let one of words take vectors.
+
+        Args:
+            full: Make it anew.
+            briefly: Somebody waits: a model that has to be asked how long its vectors are is asked a question, which
+                it answers soon or not at all.
+
+        Returns:
+            What it is made with, and what a sync cannot do to it, each "part: why and what to do".
+
+        Raises:
+            StoreOutdated: Another version made it, and `full` is not set.
+            EmbeddingError: The model does not tell what it is, and there is an index that would lose its vectors.
+        """
+        stored, current = self._store.fingerprint(), self.current
+        problem = ""
+        if stored is None or full or (stored != current and not self.is_filled):
+            problem = self._learned()
+            # Without its size there is no room for vectors: the index goes by words until the model answers.
+            current = replace(self.current, model="", dimensions=0) if problem else self.current
+            self._store.reset(current, only_missing=stored is None and not full)
+            stored = self._store.fingerprint() or current
+        if stored.schema != current.schema:
+            raise StoreOutdated(outdated(stored, current))
+        if not stored.model and self._embedder is not None and not problem:
+            stored, problem = self._with_vectors(stored, briefly=briefly)
+        current = self.current
+        part = "index" if stored.model == current.model else "vector"
+        difference = outdated(stored, current)
+        return stored, [
+            *([f"{part}: {difference}"] if difference else []),
+            *([f"vector: {problem}"] if problem else []),
+        ]
+
+    def _with_vectors(self, stored: Fingerprint, *, briefly: bool) -> tuple[Fingerprint, str]:
+        """An index of words as one that takes vectors, and why it cannot be."""
+        try:
+            learn(self._embedder, briefly=briefly)
+        except EmbeddingError as error:
+            return stored, str(error)
+        model = self._identity()
+        if not model.model or not model.dimensions:
+            return stored, model.problem or self._waiting()
+        wanted = replace(stored, model=model.model, dimensions=model.dimensions)
+        return self._store.begin_vectors(stored, wanted), ""
+
+    def answers(self) -> str:
+        """Why the model gives no vectors now, asked for one as briefly as can be; empty where it does."""
+        if self._embedder is None:
+            return ""
+        try:
+            self._embedder.embed_query(f"Is somebody there? {time.monotonic_ns()}")
+        except EmbeddingError as error:
+            return str(error)
+        return ""
+
+    def _learned(self) -> str:
+        """Have the model tell; why it cannot, where an index can do without."""
+        try:
+            self.learn()
+        except EmbeddingError as error:
+            if self.is_filled:
+                raise
+            return str(error)
+        return ""
+
+    def _identity(self) -> Identity:
+        return identify(self._embedder, self._store.fingerprint)

@@ -1,0 +1,280 @@
+"""The passages of a workspace as columns in memory, in reading order: what ranking looks at.
+
+Invariants: row i-1 and row i+1 are the neighbours of row i when they have the same `file`; a corpus is
+never changed, a new one takes its place. It holds no text and, per passage, under 100 bytes beside
+its vector.
+
+Who greets whom by which name, from the columns of passages: only in files in which exactly two speak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.types import EVERGREEN, Source
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greetings:
+    """Passages that greet somebody, as columns of shape (m,).
+
+    Attributes:
+        rows: Their rows.
+        speakers: Numbers of the labels of who greets.
+        others: Those of the only other speaker of the file.
+        names: Numbers of the names.
+    """
+
+    rows: Ints
+    speakers: Ints
+    others: Ints
+    names: Ints
+
+    def named(
+        self, names: Mapping[int, str], standing: NDArray[np.bool_] | None = None
+    ) -> Iterator[tuple[int, int, str]]:
+        """Speaker, other and name of each, of the rows that stand."""
+        chosen = slice(None) if standing is None else standing[self.rows]
+        columns = self.speakers[chosen].tolist(), self.others[chosen].tolist(), self.names[chosen].tolist()
+        for speaker, other, name in zip(*columns, strict=True):
+            if name in names:
+                yield speaker, other, names[name]
+
+
+def find_greetings(starts: Ints, labels: NDArray[np.integer], greeted: NDArray[np.integer]) -> Greetings:
+    """The greetings among some rows.
+
+    Args:
+        starts: First row of each file, and the number of rows.
+        labels: Number of the label of each row; 0 for none.
+        greeted: Number of the name that each row greets; 0 for none.
+    """
+    rows = np.flatnonzero((greeted > 0) & (labels > 0))
+    others = _others(starts, labels, rows) if len(rows) else rows
+    known = others > 0
+    rows = rows[known]
+    return Greetings(
+        rows=rows,
+        speakers=labels[rows].astype(np.int64),
+        others=others[known],
+        names=greeted[rows].astype(np.int64),
+    )
+
+
+def _others(starts: Ints, labels: NDArray[np.integer], rows: Ints) -> Ints:
+    """The label of the only other speaker of the file of each row; 0 where there are more, or none."""
+    spoken = np.flatnonzero(labels > 0)
+    files = np.searchsorted(starts, spoken, "right") - 1
+    base = int(labels.max()) + 1
+    speakers = np.unique(files * base + labels[spoken])
+    count = np.bincount(speakers // base, minlength=len(starts))
+    total = np.bincount(speakers // base, weights=speakers % base, minlength=len(starts)).astype(np.int64)
+    here = np.searchsorted(starts, rows, "right") - 1
+    others: Ints = np.where(count[here] == 2, total[here] - labels[rows], 0)
+    return others
+
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Caps keep neighbour evidence to short lines that belong together; long prose stands alone.
+# Source: LoCoMo and XQuAD, our measurement. A reach of 5, 6, or 6 with 1,500 characters gave .893, .892 and .891 of
+# LoCoMo's evidence in 1,024 tokens and .930, .928 and .928 in 2,048, where 4 gives .893 and .931.
+PAIR_CHARS = 500
+TRIPLE_CHARS = 1000
+WINDOW_CHARS = 1300
+WINDOW_REACH = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusFile:
+    """One file of a corpus: its passages as a table of integers, one row each, in `COLUMNS` order.
+
+    Attributes:
+        file: The store's number of the file; never used twice within a generation of the index.
+    """
+
+    path: str
+    source: Source
+    table: Ints
+    file: int = 0
+
+
+COLUMNS = ("key", "chars", "length", "day", "cues", "label", "greeted", "opens_section", "start_line", "end_line")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """Columns over n passages, files in the order of their paths.
+
+    Attributes:
+        revision: The store's revision that this shows.
+        label_names: Names that `labels` and `greeted` count in, by the store's number of the label.
+        generation: Which making of the index this shows.
+        since: Only files that were written after this revision are in it.
+    """
+
+    revision: int
+    files: tuple[CorpusFile, ...]
+    label_names: dict[int, str]
+    generation: str = ""
+    since: int = 0
+
+    @cached_property
+    def _columns(self) -> dict[str, Ints]:
+        tables = [file.table for file in self.files]
+        whole = np.concatenate(tables).T.copy() if tables else np.empty((len(COLUMNS), 0), np.int64)
+        return dict(zip(COLUMNS, whole, strict=True))
+
+    @cached_property
+    def keys(self) -> Ints:
+        """The store's key of each passage: distinct, in no order."""
+        return self._columns["key"]
+
+    @cached_property
+    def chars(self) -> Ints:
+        """Characters of each passage's text."""
+        return self._columns["chars"]
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Terms of each passage."""
+        return self._columns["length"]
+
+    @cached_property
+    def totals(self) -> Ints:
+        """Terms of all passages before each one, and of all; shape (n + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    @cached_property
+    def days(self) -> Ints:
+        """Date of each passage as a proleptic ordinal; 0 for undated."""
+        return self._columns["day"]
+
+    @cached_property
+    def cues(self) -> Ints:
+        """`Cue` flags of each passage."""
+        return self._columns["cues"]
+
+    @cached_property
+    def labels(self) -> Ints:
+        """Number of each passage's label; 0 for none."""
+        return self._columns["label"]
+
+    @cached_property
+    def greeted(self) -> Ints:
+        """Number of the name that each passage begins by greeting; 0 for none."""
+        return self._columns["greeted"]
+
+    @cached_property
+    def start_lines(self) -> Ints:
+        """First line of each passage."""
+        return self._columns["start_line"]
+
+    @cached_property
+    def end_lines(self) -> Ints:
+        """Last line of each passage, inclusive."""
+        return self._columns["end_line"]
+
+    @cached_property
+    def file(self) -> Ints:
+        """Position of each passage's file in `files`."""
+        return np.repeat(np.arange(len(self.files)), [len(file.table) for file in self.files])
+
+    @cached_property
+    def evergreen(self) -> Mask:
+        """Whether each passage is of a file that does not age."""
+        files: Mask = np.array([file.path in EVERGREEN for file in self.files], bool)
+        return files[self.file]
+
+    def __len__(self) -> int:
+        """Number of passages."""
+        return len(self.keys)
+
+    @cached_property
+    def speakers(self) -> dict[int, str]:
+        """Names of the labels that occur, by number."""
+        return {int(label): self.label_names[int(label)] for label in np.unique(self.labels) if label}
+
+    @cached_property
+    def greetings(self) -> Greetings:
+        """Who greets whom by which name."""
+        starts = np.cumsum([0, *(len(file.table) for file in self.files)])
+        return find_greetings(starts, self.labels, self.greeted)
+
+    @cached_property
+    def row_of(self) -> tuple[Ints, Ints]:
+        """Sorted keys and the row of each, for `rows`."""
+        order = np.argsort(self.keys)
+        return self.keys[order], order
+
+    def rows(self, keys: Ints) -> tuple[Ints, Mask]:
+        """Rows of the given keys, and which of the keys are known here (others are left out of the rows)."""
+        ordered, order = self.row_of
+        if not len(ordered):
+            return np.empty(0, np.int64), np.zeros(len(keys), bool)
+        at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+        known: Mask = ordered[at] == keys
+        return order[at[known]], known
+
+    @cached_property
+    def section_starts(self) -> Ints:
+        """First row of each section: a stretch of a file below one heading."""
+        if not len(self):
+            return np.empty(0, np.int64)
+        return np.flatnonzero(np.r_[True, (self.file[1:] != self.file[:-1]) | (self._columns["opens_section"][1:] > 0)])
+
+    @cached_property
+    def bounds(self) -> tuple[Ints, Ints]:
+        """First and last row of each passage's section: neighbours beyond them are about something else."""
+        starts = self.section_starts
+        ends = np.r_[starts[1:], len(self)] - 1 if len(self) else starts
+        sizes = ends - starts + 1
+        return np.repeat(starts, sizes), np.repeat(ends, sizes)
+
+    @cached_property
+    def units(self) -> tuple[Ints, Ints]:
+        """Row range of each passage alone."""
+        rows = np.arange(len(self))
+        return rows, rows
+
+    @cached_property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """Row range of each passage with the one before it, where both are short."""
+        first, _ = self.bounds
+        rows = np.arange(len(self))
+        before = np.maximum(rows - 1, first)
+        joined = self.chars + np.where(before < rows, self.chars[before], 0) <= PAIR_CHARS
+        return np.where(joined, before, rows), rows
+
+    @cached_property
+    def triples(self) -> tuple[Ints, Ints]:
+        """Row range of each passage with its two neighbours, as far as they are short."""
+        first, last = self.bounds
+        rows = np.arange(len(self))
+        before, after = np.maximum(rows - 1, first), np.minimum(rows + 1, last)
+        size = self.chars + np.where(before < rows, self.chars[before], 0)
+        low = np.where(size <= TRIPLE_CHARS, before, rows)
+        size = np.where(low < rows, size, self.chars) + np.where(after > rows, self.chars[after], 0)
+        return low, np.where(size <= TRIPLE_CHARS, after, rows)
+
+    @cached_property
+    def windows(self) -> tuple[Ints, Ints]:
+        """Row range of each passage with up to four on either side, half of the characters each side."""
+        first, last = self.bounds
+        rows = np.arange(len(self))
+        total = np.r_[0, np.cumsum(self.chars)]
+        room = WINDOW_CHARS // 2
+        # The farthest start whose text up to the passage fits into half the room, and the same ahead.
+        low = np.searchsorted(total, total[rows] - room, side="left")
+        high = np.searchsorted(total, total[rows + 1] + room, side="right") - 2
+        low = np.clip(low, np.maximum(first, rows - WINDOW_REACH), rows)
+        high = np.clip(high, rows, np.minimum(last, rows + WINDOW_REACH))
+        return low, high

@@ -1,0 +1,241 @@
+"""`Splitter`: files that grow at their end are split there only, not from the top again.
+
+Invariants: the result is that of `split_markdown` for the whole text, always; what is remembered is a
+bounded number of files, and only ever used where the text before a heading is the same to the letter.
+
+An agent appends to one file all day: splitting all of it for every entry would cost as much as
+everything else of a write together, and more with every entry.
+
+`Logs`: session logs that grow at their end are read there only, not from the top again.
+
+Invariants: the result is that of `split_transcript` for the whole log, always; what is remembered is a bounded
+number of logs, without their text, and only ever used where the log up to there is the same, byte for byte, and
+the index holds the passages of just that log.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from indexer.documents.formats import split_file
+from indexer.documents.markdown import SpokenPassages, labelled, read_section, read_speakers
+from indexer.documents.transcripts import Carried, grown_transcript, whole_transcript
+from indexer.types import EXTRA_MARK, Passage
+
+_LOGS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """What a log says beyond its first passages.
+
+    Attributes:
+        first: How many passages come before these, and stay as they are.
+    """
+
+    first: int
+    passages: list[Passage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KnownLog:
+    """A log as it was read last.
+
+    Attributes:
+        content_hash: Of the whole file then.
+        read_hash: Of the part that was read, up to `carried.size_bytes`.
+    """
+
+    content_hash: str
+    read_hash: bytes
+    carried: Carried
+
+
+class Logs:
+    """Reads session logs, remembering those read lately. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, _KnownLog] = OrderedDict()
+        self._changing = threading.Lock()
+
+    def read(self, raw: bytes, path: str, *, content_hash: str, stored_hash: str = "") -> Growth:
+        """The passages of a log that an index does not have yet.
+
+        Args:
+            raw: The whole log.
+            path: Where it lies.
+            content_hash: What it is recognised by.
+            stored_hash: The content hash of the log that the index holds in full; empty if it holds none.
+        """
+        with self._changing:
+            known = self._known.get(path)
+        usable = known if known and stored_hash == known.content_hash else None
+        carried = usable.carried if usable else Carried()
+        hashed = hashlib.sha256(memoryview(raw)[: carried.size_bytes])
+        unchanged = usable is not None and hashed.digest() == usable.read_hash
+        read = grown_transcript(raw, carried) if unchanged else None
+        if read is None:
+            # Another beginning, or earlier messages turn out to have a speaker.
+            carried, hashed = Carried(), hashlib.sha256()
+            read = whole_transcript(raw)
+        hashed.update(memoryview(raw)[carried.size_bytes : read.carried.size_bytes])
+        self._remember(path, _KnownLog(content_hash=content_hash, read_hash=hashed.digest(), carried=read.carried))
+        return Growth(first=carried.passages, passages=read.passages)
+
+    def _remember(self, path: str, known: _KnownLog) -> None:
+        with self._changing:
+            self._known.pop(path, None)
+            self._known[path] = known
+            while len(self._known) > _LOGS:
+                self._known.popitem(last=False)
+
+
+_FILES = 32
+_HEADING = re.compile(r"(##?)[ \t]+\S")
+_FRONT_END = re.compile(r"^(?:---|\+\+\+|\.\.\.)[ \t]*$", re.MULTILINE)
+_TOP_LEVEL = re.compile(r"^ {0,3}(?:#(?:[ \t]|$)|=+[ \t]*$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """A file up to a heading of level 1 or 2, below which it is read anew.
+
+    Attributes:
+        before: The text up to that heading.
+        lines: How many lines that is.
+        passages: Its passages, as `SpokenPassages` has them.
+        level: Level of the heading.
+        above: Titles above the heading.
+    """
+
+    before: str
+    lines: int
+    passages: list[Passage]
+    level: int
+    above: tuple[str, ...]
+    file_date: dt.date | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Split:
+    """The passages of a file, and the hash of the content that they were made from."""
+
+    content_hash: str
+    passages: list[Passage]
+
+
+class Splitter:
+    """Splits Markdown files, remembering those split lately. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._splits: OrderedDict[str, _Split] = OrderedDict()
+        self._changing = threading.Lock()
+
+    def read(self, text: str, path: str, *, content_hash: str, stored_hash: str = "") -> Growth:
+        """Passages of a file from the first one on that an index holds otherwise, or not at all.
+
+        Args:
+            text: The whole file.
+            path: Path of the file.
+            content_hash: Hash of the file's content.
+            stored_hash: Content hash of the file that the index holds in full; empty if it holds none.
+        """
+        with self._changing:
+            before = self._splits.get(path)
+        passages = self.split(text, path)
+        self._remember_split(path, _Split(content_hash=content_hash, passages=passages))
+        first = 0
+        if before is not None and stored_hash == before.content_hash:
+            first = _common(before.passages, passages)
+        return Growth(first=first, passages=passages[first:])
+
+    def split(self, text: str, path: str) -> list[Passage]:
+        """The passages of a file; see `split_markdown`, or for one of an extra folder `split_file`."""
+        if path.startswith(EXTRA_MARK):
+            return split_file(text, path)
+        with self._changing:
+            known = self._known.get(path)
+        spoken = (known and _grown(known, text, path)) or read_speakers(text, path=path)
+        self._remember(path, _last_section(text, spoken))
+        return labelled(spoken)
+
+    def _remember(self, path: str, known: _Known | None) -> None:
+        with self._changing:
+            self._known.pop(path, None)
+            if known is not None:
+                self._known[path] = known
+                while len(self._known) > _FILES:
+                    self._known.popitem(last=False)
+
+    def _remember_split(self, path: str, split: _Split) -> None:
+        with self._changing:
+            self._splits.pop(path, None)
+            self._splits[path] = split
+            while len(self._splits) > _FILES:
+                self._splits.popitem(last=False)
+
+
+def _common(before: Sequence[Passage], now: Sequence[Passage]) -> int:
+    """Number of passages at the beginning that are the same in both."""
+    # Most are one and the same object, which is cheaper to see than that two are equal.
+    pairs = enumerate(zip(before, now, strict=False))
+    return next((place for place, (a, b) in pairs if a is not b and a != b), min(len(before), len(now)))
+
+
+def _grown(known: _Known, text: str, path: str) -> SpokenPassages | None:
+    """The passages of a text that is as before up to a heading; None where it is not."""
+    if not text.startswith(known.before):
+        return None
+    rest = text[len(known.before) :]
+    heading = _HEADING.match(rest)
+    if heading is None or len(heading[1]) != known.level or "\r" in rest:
+        return None
+    if known.level > 1 and _TOP_LEVEL.search(rest):
+        return None
+    part = read_section(rest, path=path, above=known.above, file_date=known.file_date)
+    # A heading with nothing below it is a passage of the section above, which only the whole file knows.
+    if not part.passages or len(part.passages[0].heading) <= len(known.above):
+        return None
+    moved = [
+        replace(passage, start_line=passage.start_line + known.lines, end_line=passage.end_line + known.lines)
+        for passage in part.passages
+    ]
+    return SpokenPassages(passages=known.passages + moved, file_date=known.file_date)
+
+
+def _last_section(text: str, spoken: SpokenPassages) -> _Known | None:
+    """The file up to its last heading of level 1 or 2, where that can be told without doubt."""
+    if "\r" in text or text.startswith("\ufeff"):
+        return None
+    last = next((i for i in range(len(spoken.passages) - 1, -1, -1) if spoken.passages[i].opens_section), None)
+    if last is None:
+        return None
+    first = spoken.passages[last]
+    after = spoken.passages[last - 1].end_line if last else 0
+    lines = text.split("\n")
+    at = next((n for n in range(after, first.start_line - 1) if _HEADING.match(lines[n])), None)
+    if at is None or lines[at].lstrip("#").strip().rstrip("#").rstrip() != first.heading[-1]:
+        return None
+    before = "\n".join((*lines[:at], ""))
+    # A comment that is still open there might end below, and take the heading with it.
+    if before.rfind("<!--") > before.rfind("-->"):
+        return None
+    # Front matter that is not closed yet may be closed below, and what looked like text is none then.
+    if before.startswith(("---", "+++")) and _FRONT_END.search(before, 3) is None:
+        return None
+    level = len(lines[at]) - len(lines[at].lstrip("#"))
+    return _Known(
+        before=before,
+        lines=at,
+        passages=spoken.passages[:last],
+        level=level,
+        above=first.heading[:-1],
+        file_date=spoken.file_date,
+    )

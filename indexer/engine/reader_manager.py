@@ -1,0 +1,340 @@
+"""What of an index is in memory, brings it up to date for every search, and has it packed when it is large.
+
+Invariants: a view shows the store as the read sees that it is made within, whoever wrote; what is written
+after the packing is looked at beside the packed part, in full; nobody waits for a packing.
+
+Which views of an index a search uses while another generation takes its place.
+
+Invariants: a search is given the views of the generation that its read sees; those of the next one are
+made ready before the switch, and those before it are kept until nobody reads it any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexer.corpus import Corpus, Mask
+from indexer.engine.matrix import MATRIX_PASSAGES, Matrix, load_matrix
+from indexer.engine.reader import Packed, View
+from indexer.engine.segments.builder import open_segment, pack_store, scrub_pack
+from indexer.engine.segments.file import is_sound, open_pack
+from indexer.engine.segments.segment import Recent, Segment, load_recent
+from indexer.errors import StoreCorrupt, StoreError
+from indexer.stores.base import Changes, IndexStore
+from indexer.throttle import TRAFFIC
+
+# Up to here all passages are looked at for every question: as fast as by codes, and exact.
+PACK_PASSAGES = 6_000
+# The first question that a process asks of a larger index is answered by sqlite-vec. Source: python -m
+# tests.benchmarks.nearest: reading all vectors takes twice as long at 5,000 passages and more above, at
+# 2,000 less, for the neighbours of what is near are read too. Once read, a pass takes a twentieth of sqlite-vec's time.
+_COLD_PASSAGES = 4_000
+# What is not packed may be so many passages, and this share of the packed ones, before it is packed anew.
+_RECENT_PASSAGES = 4_000
+_RECENT_SHARE = 0.02
+# This share of the packed passages may have been replaced.
+_GONE_SHARE = 0.2
+_RETRY_SECONDS = 60.0
+_MENDED_BY = "Delete it and run `memory-service reindex`; no memory is lost."
+
+
+class Views:
+    """What one process holds of an index.
+
+    Args:
+        store: The index.
+        pack_passages: Larger indexes are packed.
+    """
+
+    def __init__(self, store: IndexStore, *, pack_passages: int = PACK_PASSAGES) -> None:
+        self._store = store
+        self._pack_passages = pack_passages
+        self._corpus: Corpus | None = None
+        self._matrix: Matrix | None = None
+        self._segment: Segment | None = None
+        self._recent: Recent | None = None
+        self._standing: tuple[int, Mask | None] = (0, None)
+        self._seen: tuple[int, ...] = ()
+        self._mapped: tuple[int, ...] = ()
+        self._place_of: tuple[str, Path | None] = ("", None)
+        self._view: View | None = None
+        self._asked = False
+        self._shown: tuple[object, ...] = ()
+        self._packing = threading.Lock()
+        self._retry_at = 0.0
+        self._closed = False
+        self.trouble = ""
+
+    def view(self, dimensions: int | None, *, loaded: bool = False) -> View:
+        """What a search of this moment reads; to be called within a read, by one thread at a time.
+
+        Args:
+            dimensions: Length of the vectors; None where none are searched.
+            loaded: Have the vectors in memory for the first question too.
+        """
+        now = self._store.changed_since(self._view.corpus.revision if self._view else 0)
+        path = self._path(now.generation)
+        seen = (now.generation, now.revision, _place(path), dimensions)
+        if self._view is None or seen != self._shown:
+            first = dimensions is not None and not (loaded or self._asked)
+            self._view = self._made(now, path, dimensions, first=first)
+            # The next question has the vectors read.
+            self._shown = () if first and self._view.matrix is None else seen
+            self._asked = self._asked or dimensions is not None
+        return self._view
+
+    def _made(self, now: Changes, path: Path | None, dimensions: int | None, *, first: bool) -> View:
+        segment = self._current_segment(now, path)
+        corpus = self._corpus = self._store.corpus(self._corpus, since=segment.revision if segment is not None else 0)
+        matrix = self._current_matrix(corpus, dimensions, packed=segment is not None, first=first)
+        packed = self._packed(segment, corpus) if segment is not None else None
+        if self._is_due(corpus, packed) and time.monotonic() > self._retry_at:
+            self._pack_later()
+        return View(store=self._store, corpus=corpus, matrix=matrix, packed=packed)
+
+    def _current_matrix(self, corpus: Corpus, dimensions: int | None, *, packed: bool, first: bool) -> Matrix | None:
+        """The vectors of a corpus; None where none are searched, or sqlite-vec answers."""
+        if dimensions is None:
+            # A search by words between two by vectors: they need not be read again.
+            return None
+        if not packed and len(corpus) > (_COLD_PASSAGES if first else MATRIX_PASSAGES):
+            self._matrix = None
+            return None
+        known = self._matrix if self._matrix and self._matrix.vectors.shape[1] == dimensions else None
+        if known is None or known.corpus is not corpus:
+            self._matrix = load_matrix(self._store, corpus, dimensions, known)
+        return self._matrix
+
+    def is_due(self) -> bool:
+        """Whether the index should be packed; to be called as `view` is."""
+        now = self._store.changed_since(self._store.revision())
+        path = self._path(now.generation)
+        segment = self._current_segment(now, path)
+        if segment is None:
+            return bool(now.generation) and self._store.counts().passages > self._pack_passages
+        corpus = self._store.corpus(self._corpus, since=segment.revision)
+        if not _place(path):
+            # Deleted, and still mapped here; other processes are slower for it.
+            return len(segment) + len(corpus) > self._pack_passages
+        return self._is_due(corpus, self._packed(segment, corpus))
+
+    def pack(self) -> None:
+        """Pack the index, or wait for the thread of this process that does; not for another process.
+
+        Raises:
+            StoreError: It cannot be read, or the packed part not be written.
+        """
+        path = self._store.pack_path()
+        if path is None or self._closed:
+            return
+        if not self._packing.acquire(blocking=False):
+            with self._packing:
+                return
+        try:
+            with TRAFFIC.behind():
+                pack_store(self._store, path)
+            self.trouble = ""
+        except StoreError as error:
+            self.trouble = f"index: it could not be packed, searches are slower. {error}"
+            self._retry_at = time.monotonic() + _RETRY_SECONDS
+            raise
+        finally:
+            self._packing.release()
+
+    def packed_passages(self) -> int:
+        """Passages in the packed part; to be called as `view` is."""
+        now = self._store.changed_since(self._store.revision())
+        segment = self._current_segment(now, self._path(now.generation))
+        return 0 if segment is None else len(segment)
+
+    def shortfall(self, passages: int) -> str:
+        """Why an index of so many passages is not packed as it should be, and what to do; to be called as `view` is.
+
+        Empty where it is, or need not be.
+        """
+        packed, path = self.packed_passages(), self._store.pack_path()
+        if self.trouble or packed or path is None or passages <= self._pack_passages:
+            return self.trouble
+        how = f"index: none of its {passages:,} passages is packed, so searches are slower"
+        if not os.access(path.parent, os.W_OK):
+            return f"{how}. Make the folder {path.parent.name} writable and run `memory-service reindex`."
+        damaged = f", as {path.name} is damaged, or of another index" if os.path.lexists(path) else ""
+        return f"{how}{damaged}. Run `memory-service reindex`."
+
+    def distrust(self) -> bool:
+        """Do without the packed part if it is damaged, or was replaced; whether it is. It is packed anew then."""
+        path, place = self._store.pack_path(), self._mapped
+        if self._segment is None or path is None:
+            return False
+        sound = is_sound(path)
+        if sound and place == _place(path):
+            return False
+        self._segment, self._view, self._mapped, self._seen = None, None, (), ()
+        if not sound:
+            self._seen = place
+            self.trouble = f"index: its packed part {path.name} is damaged, so searches are slower. {_MENDED_BY}"
+        return True
+
+    def check(self) -> None:
+        """Read all of the packed part for damage, if there is one that searches use.
+
+        Raises:
+            StoreCorrupt: It is damaged.
+        """
+        path = self._store.pack_path()
+        if path is not None and open_pack(path) is not None and not is_sound(path):
+            raise StoreCorrupt(f"The packed part {path} of the index is damaged. {_MENDED_BY}")
+
+    def scrub(self) -> None:
+        """Leave nothing in the packed part of what was removed.
+
+        Raises:
+            StoreError: It cannot be done now; the message says why.
+        """
+        path = self._store.pack_path()
+        if path is not None:
+            with TRAFFIC.behind():
+                scrub_pack(self._store, path)
+
+    @property
+    def generation(self) -> str:
+        """Which making of the index is in memory; empty before the first view."""
+        return self._corpus.generation if self._corpus else ""
+
+    def take_over(self, ready: Views) -> None:
+        """Hold what was loaded from the same index at another path."""
+        self._corpus, self._matrix = ready._corpus, ready._matrix
+        self._segment, self._recent = ready._segment, ready._recent
+        self._standing, self._seen, self._mapped = ready._standing, ready._seen, ready._mapped
+        self._asked = ready._asked
+
+    def close(self) -> None:
+        """Give back memory; a packing that runs ends with the process."""
+        self._closed = True
+        self._corpus = self._matrix = self._segment = self._recent = self._view = None
+
+    def _packed(self, segment: Segment, corpus: Corpus) -> Packed:
+        if self._standing[0] != corpus.revision:
+            changes = self._store.changed_since(segment.revision)
+            replaced = [*(number for number, _, _ in changes.files), *changes.gone]
+            self._standing = corpus.revision, segment.standing(replaced)
+        if self._recent is None or self._recent.corpus is not corpus:
+            self._recent = load_recent(self._store, corpus, self._recent)
+        return Packed(segment=segment, standing=self._standing[1], recent=self._recent)
+
+    def _path(self, generation: str) -> Path | None:
+        """Where the packed part of a generation is; resolving links for every search would cost a tenth of it."""
+        if self._place_of[0] != generation:
+            self._place_of = generation, self._store.pack_path()
+        return self._place_of[1]
+
+    def _current_segment(self, now: Changes, path: Path | None) -> Segment | None:
+        """The newest packed part that is not newer than what this read sees."""
+        if self._segment is not None and self._segment.generation != now.generation:
+            self._segment, self._seen, self._mapped = None, (), ()
+        seen = _place(path)
+        if seen != self._seen and seen[:2] == self._mapped[:2]:
+            # Somebody wrote into the very file that is mapped, or cut it short: to read on may end the process.
+            self._segment, self._mapped = None, ()
+        if path and seen and seen != self._seen:
+            found = open_segment(path, now.generation)
+            if found is None or found.revision <= now.revision:
+                self._seen = seen
+            if found is not None and found.revision <= now.revision:
+                self._segment, self._recent, self._standing = found, None, (0, None)
+                self._mapped, self.trouble = seen, ""
+        return self._segment
+
+    def _is_due(self, corpus: Corpus, packed: Packed | None) -> bool:
+        if packed is None:
+            return len(corpus) > self._pack_passages
+        size = len(packed.segment)
+        gone = 0 if packed.standing is None else size - int(packed.standing.sum())
+        return len(corpus) > _RECENT_PASSAGES + _RECENT_SHARE * size or gone > _RECENT_PASSAGES + _GONE_SHARE * size
+
+    def _pack_later(self) -> None:
+        self._retry_at = time.monotonic() + _RETRY_SECONDS
+        threading.Thread(target=self._pack_quietly, name="index-packing", daemon=True).start()
+
+    def _pack_quietly(self) -> None:
+        # Why it failed stands in `trouble`.
+        with contextlib.suppress(StoreError):
+            self.pack()
+
+
+def _place(path: Path | None) -> tuple[int, ...]:
+    if path is None:
+        return ()
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return ()
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+# Longer than a search goes on reading the generation before the switch.
+_KEPT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Spare:
+    """Views of another generation than the one that most searches see."""
+
+    generation: str
+    views: Views
+
+
+class Shelf:
+    """The views of an index, whichever generation of it is in use.
+
+    Args:
+        store: The index.
+        pack_passages: Larger indexes are packed.
+    """
+
+    def __init__(self, store: IndexStore, *, pack_passages: int) -> None:
+        self._store = store
+        self._pack_passages = pack_passages
+        self._views = Views(store, pack_passages=pack_passages)
+        self._next: _Spare | None = None
+        self._former: _Spare | None = None
+        self._former_until = 0.0
+
+    def views(self) -> Views:
+        """Those for the read at hand; to be called within it, by one thread at a time."""
+        if self._next is None and self._former is None:
+            return self._views
+        generation = self._store.generation()
+        if self._next is not None and generation == self._next.generation:
+            self._former_until = time.monotonic() + _KEPT_SECONDS
+            self._former, self._views = _Spare(self._views.generation, self._views), self._next.views
+            self._next = None
+        elif self._former is not None and generation == self._former.generation:
+            return self._former.views
+        elif time.monotonic() > self._former_until:
+            self._former = None
+        return self._views
+
+    def make_ready(self, store: IndexStore, dimensions: int | None) -> None:
+        """Load the generation that is about to take the index's place, from its own store."""
+        loaded = Views(store, pack_passages=self._pack_passages)
+        with store.reading():
+            due = loaded.is_due()
+        if due:
+            loaded.pack()
+        with store.reading():
+            loaded.view(dimensions, loaded=True)
+            generation = store.generation()
+        views = Views(self._store, pack_passages=self._pack_passages)
+        views.take_over(loaded)
+        self._next = _Spare(generation, views)
+
+    def close(self) -> None:
+        """Give back memory."""
+        self._views.close()
+        self._next = self._former = None

@@ -1,0 +1,1 @@
+"""Search in large indexes: vectors and words packed into one file, searched without the database."""

@@ -1,0 +1,318 @@
+"""Where packed segments come from: built from a store, kept in a file beside it, opened again.
+
+Invariants: a segment is of one generation at one revision; a file of another generation, or that is not
+whole, is passed over; who packs holds no lock that a reader or a writer waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from itertools import chain, islice
+from operator import attrgetter
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from indexer.corpus import Corpus, Ints, Mask
+from indexer.engine.segments import postings as lexicon
+from indexer.engine.segments import quantizer as coding
+from indexer.engine.segments.file import Array, Pack, drafts, open_pack, sweep, write_pack
+from indexer.engine.segments.postings import Entries, Postings
+from indexer.engine.segments.quantizer import Coder, Codes
+from indexer.engine.segments.segment import Reach, Segment
+from indexer.errors import StoreError, StoreLocked, StoreReadOnly
+from indexer.stores.base import IndexStore
+from indexer.throttle import TRAFFIC
+from indexer.types import Source, shown
+
+SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")
+_FORMAT = "3"
+# Where the steps of each kind of range begin among the bits of a row, and how many each side of it has.
+_REACHES = {"pairs": (0, 1), "triples": (2, 1), "windows": (4, 3)}
+_ROW_COLUMNS = ("key_offsets", "days", "cues", "labels", "greeted", "start_lines", "end_lines", "sections", "steps")
+# What the coder is fitted to: some thousands of vectors, not all of one file.
+_FITTED_CHUNKS = 8
+# How long an erasure waits for a packing that began before it.
+_SCRUB_SECONDS = 60.0
+
+
+def open_segment(path: Path, generation: str) -> Segment | None:
+    """The segment in a file, mapped; None where there is none of this generation."""
+    pack = open_pack(path)
+    if pack is None or not _is_of(pack, generation):
+        return None
+    try:
+        return _segment(pack)
+    except (LookupError, ValueError):
+        # Its header is whole and its content is not.
+        return None
+
+
+def pack_store(store: IndexStore, path: Path) -> Segment | None:
+    """Build a segment of all that a store holds, and keep it in a file.
+
+    Returns:
+        The segment as it was written; None where another process is packing or the store is empty.
+
+    Raises:
+        StoreError: The store cannot be read or the file not written; see `write_pack`.
+    """
+    try:
+        with _alone(path):
+            sweep(path)
+            generation = store.generation()
+            if not generation:
+                return None
+            arrays, notes = _built(store)
+            write_pack(path, arrays, notes)
+    except Timeout:
+        return None
+    return open_segment(path, generation)
+
+
+def scrub_pack(store: IndexStore, path: Path) -> None:
+    """Leave nothing in the file of what was removed from the store or replaced in it.
+
+    Raises:
+        StoreLocked: Another process packs, maybe what was removed.
+        StoreError: The file cannot be read or written.
+    """
+    if not path.exists() and not drafts(path):
+        return
+    try:
+        with _alone(path, seconds=_SCRUB_SECONDS):
+            sweep(path)
+            pack, generation = open_pack(path), store.generation()
+            if pack is None or not _is_of(pack, generation):
+                _remove(path)
+                return
+            segment = _segment(pack)
+            changes = store.changed_since(segment.revision)
+            standing = segment.standing([*(number for number, _, _ in changes.files), *changes.gone])
+            if standing is not None:
+                write_pack(path, *_standing(pack, segment, standing))
+    except Timeout:
+        raise StoreLocked(
+            f"Another process packs the index, so what was removed may still be in {shown(path)}. "
+            "Wait for it and try again."
+        ) from None
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"The file {shown(path)} cannot be removed ({error.strerror}), and may hold what was erased. Remove it."
+        ) from error
+
+
+@contextmanager
+def _alone(path: Path, *, seconds: float = 0.0) -> Iterator[None]:
+    """Nobody else packs or scrubs the file within the block.
+
+    Raises:
+        Timeout: Somebody does.
+        StoreReadOnly: The folder cannot be written.
+    """
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=seconds)
+    try:
+        lock.acquire()
+    except OSError as error:
+        if isinstance(error, Timeout):
+            raise
+        raise StoreReadOnly(
+            f"The file {shown(path)} cannot be made ({error.strerror}). "
+            "Make its folder writable, or choose another --home."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _is_of(pack: Pack, generation: str) -> bool:
+    return pack.notes.get("generation") == generation and pack.notes.get("format") == _FORMAT
+
+
+def _standing(pack: Pack, segment: Segment, standing: Mask) -> tuple[dict[str, Array], dict[str, str]]:
+    """The arrays and notes without the rows that no longer stand."""
+    rows = np.flatnonzero(standing)
+    sizes = np.add.reduceat(np.r_[standing, False].astype(np.int64), segment.starts[:-1]) * (
+        np.diff(segment.starts) > 0
+    )
+    kept = np.flatnonzero(sizes)
+    arrays = dict(pack.arrays)
+    for name in (*_ROW_COLUMNS, "triple_norms", "codes.levels", "codes.scales"):
+        if name in arrays and len(arrays[name]):
+            arrays[name] = arrays[name][rows]
+    if segment.codes is not None:
+        arrays["codes.bits"] = arrays["codes.bits"][:, rows]
+    totals = np.r_[0, np.cumsum(np.diff(segment.totals)[rows], dtype=np.int64)]
+    arrays["totals"] = _small(totals, np.int32)
+    arrays["files"], arrays["sources"] = arrays["files"][kept], arrays["sources"][kept]
+    arrays["starts"] = np.r_[0, np.cumsum(sizes[kept])]
+    arrays["paths"] = _joined([segment.paths[position] for position in kept.tolist()])
+    arrays["speakers"] = np.unique(arrays["labels"][arrays["labels"] > 0])
+    every = np.arange(len(rows))
+    now = {name: _reach(arrays["steps"], name, 0.0).of(every) for name in _REACHES}
+    new_rows = np.where(standing, np.cumsum(standing) - 1, -1)
+    words = lexicon.take(segment.postings, new_rows, now["pairs"], now["windows"])
+    lengths = {f"{name}.length": str(_length(totals, now[name])) for name in _REACHES}
+    return arrays | _lexicon(words), {**pack.notes, **lengths}
+
+
+def _joined(paths: Sequence[str]) -> Array:
+    return np.frombuffer("\0".join(paths).encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def _built(store: IndexStore) -> tuple[dict[str, Array], dict[str, str]]:
+    """All arrays of a segment, and what is noted beside them."""
+    with store.reading():
+        whole = store.corpus(None)
+        # Ordered by the store's numbers, so that the files of a segment are found by bisection.
+        corpus = replace(whole, files=tuple(sorted(whole.files, key=attrgetter("file"))))
+        words = lexicon.build(_entries(store, corpus), corpus.pairs, corpus.windows)
+        codes = _codes(store, corpus)
+    totals = corpus.totals
+    notes = {
+        "generation": whole.generation,
+        "revision": str(whole.revision),
+        "format": _FORMAT,
+        "first_key": str(_first_key(corpus)),
+        **{f"{name}.length": str(_length(totals, getattr(corpus, name))) for name in _REACHES},
+    }
+    return _columns(corpus) | _lexicon(words) | (_codebook(codes, corpus) if codes else {}), notes
+
+
+def _columns(corpus: Corpus) -> dict[str, Array]:
+    files = corpus.files
+    columns: dict[str, Array] = {
+        "files": np.array([file.file for file in files], np.int64),
+        "starts": np.cumsum([0, *(len(file.table) for file in files)]),
+        "paths": _joined([file.path for file in files]),
+        "sources": np.array([SOURCES.index(file.source) for file in files], np.uint8),
+        "key_offsets": _small(corpus.keys - _first_key(corpus), np.uint32),
+        "days": corpus.days.astype(np.int32),
+        "cues": corpus.cues.astype(np.uint8),
+        "labels": _small(corpus.labels, np.uint16),
+        "greeted": _small(corpus.greeted, np.uint16),
+        "start_lines": corpus.start_lines.astype(np.int32),
+        "end_lines": corpus.end_lines.astype(np.int32),
+        "totals": _small(corpus.totals, np.int32),
+        "sections": np.repeat(
+            np.arange(len(corpus.section_starts), dtype=np.int32), np.diff(np.r_[corpus.section_starts, len(corpus)])
+        ),
+        "speakers": np.array(sorted(corpus.speakers), np.int32),
+    }
+    rows, steps = np.arange(len(corpus)), np.zeros(len(corpus), np.uint16)
+    for name, (shift, bits) in _REACHES.items():
+        low, high = getattr(corpus, name)
+        steps |= (((rows - low) | ((high - rows) << bits)) << shift).astype(np.uint16)
+    return columns | {"steps": steps}
+
+
+def _first_key(corpus: Corpus) -> int:
+    return int(corpus.keys.min()) if len(corpus) else 0
+
+
+def _small(values: NDArray[np.integer], kind: type[np.integer]) -> Array:
+    """The same as smaller numbers, where they fit."""
+    return values.astype(kind) if not len(values) or values.max() <= np.iinfo(kind).max else values
+
+
+def _length(totals: Ints, ranges: tuple[Ints, Ints]) -> float:
+    """Terms of all ranges together."""
+    low, high = ranges
+    return float((totals[high + 1] - totals[low]).sum())
+
+
+def _lexicon(words: Postings) -> dict[str, Array]:
+    arrays: dict[str, Array] = {f"words.{field.name}": getattr(words, field.name) for field in fields(words)}
+    return arrays | {"words.starts": _small(words.starts, np.int32)}
+
+
+def _codebook(codes: Codes, corpus: Corpus) -> dict[str, Array]:
+    return {
+        "codes.mean": codes.coder.mean,
+        "codes.bits": codes.bits,
+        "codes.levels": codes.levels,
+        "codes.scales": codes.scales,
+        "triple_norms": coding.triple_norms(codes, *corpus.triples),
+    }
+
+
+def _entries(store: IndexStore, corpus: Corpus) -> Iterator[Entries]:
+    for chunk in TRAFFIC.paced(store.term_entries()):
+        rows, _ = corpus.rows(chunk.keys)
+        yield Entries(terms=chunk.terms, sizes=chunk.sizes, rows=rows, counts=chunk.counts)
+
+
+def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
+    """The codes of all vectors, made chunk by chunk."""
+    chunks = TRAFFIC.paced(store.all_vectors())
+    first = list(islice(chunks, _FITTED_CHUNKS))
+    if not first:
+        return None
+    coder = Coder.fitted(np.concatenate([vectors for _, vectors in first]))
+    codes = Codes(
+        coder=coder,
+        bits=np.zeros((coder.words, len(corpus)), np.uint64),
+        levels=np.zeros((len(corpus), coder.dimensions), np.int8),
+        scales=np.zeros(len(corpus), np.float16),
+    )
+    for keys, vectors in TRAFFIC.paced(chain(first, chunks)):
+        part = codes.coder.encode(vectors)
+        rows, known = corpus.rows(keys)
+        codes.bits[:, rows] = part.bits[:, known]
+        codes.levels[rows] = part.levels[known]
+        codes.scales[rows] = part.scales[known]
+    return codes
+
+
+def _segment(pack: Pack) -> Segment:
+    arrays, notes = pack.arrays, pack.notes
+    paths = arrays["paths"].tobytes().decode("utf-8", "surrogatepass").split("\0") if len(arrays["files"]) else []
+    codes = None
+    if "codes.bits" in arrays:
+        mean = arrays["codes.mean"]
+        codes = Codes(
+            coder=Coder(dimensions=len(mean), mean=mean),
+            bits=arrays["codes.bits"],
+            levels=arrays["codes.levels"],
+            scales=arrays["codes.scales"],
+        )
+    return Segment(
+        generation=notes["generation"],
+        revision=int(notes["revision"]),
+        paths=tuple(paths),
+        sources=tuple(SOURCES[number] for number in arrays["sources"].tolist()),
+        speakers=frozenset(arrays["speakers"].tolist()),
+        postings=Postings(**{field.name: arrays[f"words.{field.name}"] for field in fields(Postings)}),
+        codes=codes,
+        triple_norms=arrays.get("triple_norms", np.empty(0, np.float16)),
+        files=arrays["files"],
+        starts=arrays["starts"],
+        totals=arrays["totals"],
+        first_key=int(notes["first_key"]),
+        key_offsets=arrays["key_offsets"],
+        days=arrays["days"],
+        cues=arrays["cues"],
+        labels=arrays["labels"],
+        greeted=arrays["greeted"],
+        start_lines=arrays["start_lines"],
+        end_lines=arrays["end_lines"],
+        sections=arrays["sections"],
+        pairs=_reach(arrays["steps"], "pairs", float(notes["pairs.length"])),
+        triples=_reach(arrays["steps"], "triples", float(notes["triples.length"])),
+        windows=_reach(arrays["steps"], "windows", float(notes["windows.length"])),
+    )
+
+
+def _reach(steps: Array, name: str, length: float) -> Reach:
+    shift, bits = _REACHES[name]
+    return Reach(steps=steps, shift=shift, bits=bits, length=length)

@@ -1,0 +1,183 @@
+"""The file that named arrays are kept in, to be mapped into memory: a header, then one array after another.
+
+Invariants: a file is written whole under another name, synced and put in place at once, never changed
+afterwards; one whose header or size is not as it should be is as good as none. What is in it is made from
+somewhere else and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import json
+import mmap
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.errors import StoreError, StoreFull
+from indexer.throttle import TRAFFIC
+
+Array = NDArray[Any]
+
+_MAGIC = b"memory-service pack 1\n"
+_ALIGNED = 64
+_PIECE = 1 << 24
+_DRAFT = ".tmp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """Arrays as they lie in a file, mapped and read-only, and what was noted beside them."""
+
+    notes: Mapping[str, str]
+    arrays: Mapping[str, Array]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where an array lies in a file, and its checksum."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+    crc: int
+
+    @property
+    def size_bytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
+def write_pack(path: Path, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> None:
+    """Put arrays into a file, in the place of the one that is there.
+
+    Raises:
+        StoreFull: The disk is full; the file that was there stays.
+        StoreError: The file cannot be written; the file that was there stays.
+    """
+    flat = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    places, offset = dict[str, _Place](), 0
+    for name, array in flat.items():
+        places[name] = _Place(dtype=array.dtype.str, shape=array.shape, offset=offset, crc=_checksum(_bytes(array)))
+        offset = _padded(offset + array.nbytes)
+    header = _header(places, notes, offset)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{_DRAFT}")
+    try:
+        with open(temporary, "wb") as stream:
+            stream.write(header)
+            for array in flat.values():
+                _write(stream, _bytes(array))
+                stream.write(b"\0" * (_padded(array.nbytes) - array.nbytes))
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull(
+                f"The disk is full: {path} of {len(header) + offset:,} bytes cannot be written. Free some space; "
+                "until then searches are slower, and nothing is lost."
+            ) from error
+        raise StoreError(
+            f"The file {path} cannot be written ({error.strerror}). Searches are slower without it; check its folder."
+        ) from error
+
+
+def open_pack(path: Path) -> Pack | None:
+    """Map a file; None where there is none that is whole."""
+    try:
+        with open(path, "rb") as stream:
+            header = _read_header(stream.readline(), stream.readline(), stream.readline())
+            if header is None:
+                return None
+            start = _padded(stream.tell())
+            places, notes, size = header
+            if os.fstat(stream.fileno()).st_size != start + size:
+                return None
+            mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        return None
+    arrays = {
+        name: np.frombuffer(
+            mapped, place.dtype, count=int(np.prod(place.shape, dtype=np.int64)), offset=start + place.offset
+        ).reshape(place.shape)
+        for name, place in places.items()
+        if place.size_bytes
+    }
+    empty = {name: np.empty(place.shape, place.dtype) for name, place in places.items() if not place.size_bytes}
+    return Pack(notes=notes, arrays=arrays | empty, size_bytes=start + size)
+
+
+def is_sound(path: Path) -> bool:
+    """Whether every byte of a file is as it was written; reads all of it."""
+    pack = open_pack(path)
+    if pack is None:
+        return False
+    with open(path, "rb") as stream:
+        header = _read_header(stream.readline(), stream.readline(), stream.readline())
+    return header is not None and all(
+        _checksum(_bytes(pack.arrays[name])) == place.crc for name, place in header[0].items()
+    )
+
+
+def drafts(path: Path) -> list[Path]:
+    """What is being written, or was left by a process that ended while it wrote."""
+    return sorted(path.parent.glob(f".{glob.escape(path.name)}.*{_DRAFT}"))
+
+
+def sweep(path: Path) -> None:
+    """Remove what such processes left; nobody may be writing meanwhile."""
+    for draft in drafts(path):
+        with contextlib.suppress(OSError):
+            draft.unlink()
+
+
+def _header(places: Mapping[str, _Place], notes: Mapping[str, str], size: int) -> bytes:
+    listed = {name: (place.dtype, place.shape, place.offset, place.crc) for name, place in places.items()}
+    body = json.dumps({"arrays": listed, "notes": dict(notes), "size": size}).encode() + b"\n"
+    header = _MAGIC + f"{zlib.crc32(body)}\n".encode() + body
+    return header.ljust(_padded(len(header)), b"\0")
+
+
+def _read_header(magic: bytes, crc: bytes, body: bytes) -> tuple[dict[str, _Place], dict[str, str], int] | None:
+    if magic != _MAGIC or crc.strip() != str(zlib.crc32(body)).encode():
+        return None
+    read = json.loads(body)
+    places = {
+        name: _Place(dtype=dtype, shape=tuple(shape), offset=offset, crc=crc)
+        for name, (dtype, shape, offset, crc) in read["arrays"].items()
+    }
+    return places, read["notes"], read["size"]
+
+
+def _bytes(array: Array) -> memoryview:
+    # Zero-length arrays have no buffer that can be cast.
+    return array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
+
+
+def _write(stream: BinaryIO, content: memoryview) -> None:
+    """Write piece by piece, each synced: whoever syncs a small file meanwhile would wait for all of it at once."""
+    for start in TRAFFIC.paced(range(0, len(content), _PIECE)):
+        stream.write(content[start : start + _PIECE])
+        if start:
+            os.fsync(stream.fileno())
+
+
+def _checksum(content: memoryview) -> int:
+    crc = 0
+    for start in range(0, len(content), _PIECE):
+        crc = zlib.crc32(content[start : start + _PIECE], crc)
+    return crc
+
+
+def _padded(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED

@@ -1,0 +1,207 @@
+"""What a packed segment says to a question: the rows that it reaches, and their signals.
+
+Invariants: only rows that are allowed are told; a signal of a row is what it would be in memory, but for
+what the codes round (a cosine by .003) and for neighbours far from anything else that was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexer.corpus import Floats, Ints, Mask
+from indexer.engine.bm25 import RangeStatistics, TextEvidence, TextStatistics
+from indexer.engine.ranking import CANDIDATES, Candidates, VectorEvidence, candidates
+from indexer.engine.segments import quantizer as coding
+from indexer.engine.segments.postings import Found
+from indexer.engine.segments.quantizer import Codes
+from indexer.engine.segments.segment import Segment
+from indexer.engine.segments.shortlist import (
+    Frequencies,
+    bm25_of,
+    candidate_rows,
+    counts_at,
+    covered,
+    distinct,
+    frequencies,
+)
+from indexer.types import Vectors
+
+# About so many rows have their words scored exactly.
+_SCORED = 1_000
+# Postings that the first pass over words looks at. Source: our measurement, 1 ms per 100,000.
+_POSTINGS = 150_000
+# Of a pasted text, only the rarest words are scored: the others tell next to nothing.
+_SCORED_TERMS = 24
+# A filter that leaves so few rows has all of them scored exactly.
+_FEW = 2_000
+# So many nearest have to be found for certain; a thousand and more are looked at for them.
+_NEAREST = 50
+# Of the nearest passages, how many have their neighbours looked at as well.
+_NEIGHBOURED = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What is looked for in a segment.
+
+    Attributes:
+        found: Where the question's terms occur; None where words are not searched.
+        known: Statistics of those terms in all parts of the index.
+        vector: The question's vector; None where vectors are not searched.
+        allowed: Rows that may be found; None for all.
+    """
+
+    found: tuple[Found, ...] | None
+    known: TextStatistics
+    vector: Vectors | None
+    allowed: Mask | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Near:
+    """What is near a question: rows, ascending, and their cosines; those of others on demand."""
+
+    codes: Codes | None
+    vector: Vectors
+    rows: Ints
+    cosines: Floats
+
+    def best(self, count: int) -> Ints:
+        if len(self.rows) <= count:
+            return self.rows
+        return self.rows[np.argpartition(-self.cosines, count)[:count]]
+
+    def of(self, rows: Ints) -> Floats:
+        """Cosines of any rows; 0 where a passage has no vector."""
+        own = np.zeros(len(rows))
+        if self.codes is None:
+            return own
+        at = np.searchsorted(self.rows, rows).clip(max=max(0, len(self.rows) - 1))
+        known = self.rows[at] == rows if len(self.rows) else np.zeros(len(rows), bool)
+        own[known] = self.cosines[at[known]]
+        own[~known] = coding.cosines(self.codes, self.vector, rows[~known])
+        return own
+
+
+def look(segment: Segment, wanted: Look) -> Candidates:
+    """The candidates of a segment, with their signals."""
+    near = _near(segment, wanted.vector, wanted.allowed) if wanted.vector is not None else None
+    seeds = _seeds(segment, near, wanted.allowed) if near else np.empty(0, np.int64)
+    rows, text = _rows(segment, wanted, seeds), None
+    if wanted.found is not None:
+        text = _text(segment, wanted, rows)
+        # A cosine costs more than the words of a row: only the best by words get one, and what is near anyway.
+        chosen = candidates([text.pair, text.window], np.ones(len(rows), bool), CANDIDATES)
+        if near:
+            chosen = distinct(np.concatenate([chosen, np.flatnonzero(_among(rows, seeds))]))
+        rows, text = rows[chosen], text.take(chosen)
+    return Candidates(
+        keys=segment.keys(rows),
+        days=segment.days[rows].astype(np.int64),
+        cues=segment.cues[rows].astype(np.int64),
+        labels=segment.labels[rows].astype(np.int64),
+        evergreen=segment.evergreen(rows),
+        text=text,
+        vector=_vector(segment, rows, near) if near else None,
+    )
+
+
+def _among(rows: Ints, wanted: Ints) -> Mask:
+    """Which of some rows, ascending, are among others, ascending."""
+    at = np.searchsorted(wanted, rows).clip(max=max(0, len(wanted) - 1))
+    return wanted[at] == rows if len(wanted) else np.zeros(len(rows), bool)
+
+
+def _seeds(segment: Segment, near: _Near, allowed: Mask | None) -> Ints:
+    """The nearest rows, and those beside the nearest of them, ascending."""
+    low, high = segment.triples.of(near.best(_NEIGHBOURED))
+    rows = distinct(np.concatenate([near.best(CANDIDATES), low, high]))
+    return rows if allowed is None else rows[allowed[rows]]
+
+
+def _near(segment: Segment, vector: Vectors, allowed: Mask | None) -> _Near:
+    rows, cosines = np.empty(0, np.int64), np.empty(0)
+    if segment.codes is not None:
+        rows, found = coding.nearest(segment.codes, vector, _NEAREST, allowed)
+        cosines = found.astype(np.float64)
+    return _Near(codes=segment.codes, vector=vector, rows=rows, cosines=cosines)
+
+
+def _rows(segment: Segment, wanted: Look, seeds: Ints) -> Ints:
+    """Rows to look at closely, ascending."""
+    standing = _few(segment, wanted.allowed)
+    if standing is not None:
+        return standing
+    rows = seeds
+    if wanted.found:
+        idfs = np.array([_idfs(wanted.found, wanted.known.pair), _idfs(wanted.found, wanted.known.window)])
+        around = segment.around(wanted.known)
+        worded = candidate_rows(wanted.found, idfs, around, _POSTINGS, _SCORED, wanted.allowed)
+        rows = distinct(np.concatenate([rows, worded]))
+    return rows
+
+
+def _few(segment: Segment, allowed: Mask | None) -> Ints | None:
+    """All rows that are allowed, where they are so few that all of them can be looked at."""
+    if allowed is None:
+        return np.arange(len(segment)) if len(segment) <= _FEW else None
+    return np.flatnonzero(allowed) if np.count_nonzero(allowed) <= _FEW else None
+
+
+def _text(segment: Segment, wanted: Look, rows: Ints) -> TextEvidence:
+    """The lexical signals of some rows, ascending."""
+    found = sorted(wanted.found or (), key=lambda one: one.units)[:_SCORED_TERMS]
+    known, around = wanted.known, segment.around(wanted.known)
+    windows, pairs = segment.windows.of(rows), segment.pairs.of(rows)
+    # A pair is shorter than half of a window: its rows are among these too.
+    every = covered(windows)
+    counts = counts_at(found, every)
+    place = np.searchsorted(every, rows)
+    alone = counts.take(place, axis=1).astype(np.int32)
+    before = counts.take(np.maximum(place - 1, 0), axis=1)
+
+    def scored(frequency: Frequencies, ranges: tuple[Ints, Ints], of_kind: RangeStatistics) -> Floats:
+        return bm25_of(frequency, around.lengths(ranges), _idfs(found, of_kind), of_kind.mean_length)
+
+    return TextEvidence(
+        unit=scored(alone, (rows, rows), known.unit),
+        pair=scored(alone + before * (pairs[0] < rows), pairs, known.pair),
+        window=scored(frequencies(counts, every, windows), windows, known.window),
+    )
+
+
+def _idfs(found: Sequence[Found], known: RangeStatistics) -> Floats:
+    return np.array([known.idf(one.term) for one in found])
+
+
+def _vector(segment: Segment, rows: Ints, near: _Near) -> VectorEvidence:
+    """The vector signals of some rows."""
+    low, high = segment.triples.of(rows)
+    every = distinct(np.concatenate([low, rows, high]))
+    cosines = near.of(every)
+    own = cosines[np.searchsorted(every, rows)]
+    total = own.copy()
+    for end in (low, high):
+        total += np.where(end == rows, 0.0, cosines[np.searchsorted(every, end)])
+    return VectorEvidence(
+        own=own,
+        triple=total / segment.triple_norms[rows].astype(np.float64),
+        section=_section_best(segment, rows, own, near),
+    )
+
+
+def _section_best(segment: Segment, rows: Ints, own: Floats, near: _Near) -> Floats:
+    """The best cosine of each row's section, of all that was looked at."""
+    own_sections = segment.sections[rows].astype(np.int64)
+    sections = distinct(own_sections)
+    place = np.searchsorted(sections, own_sections)
+    best = np.full(len(sections), -1.0)
+    np.maximum.at(best, place, own)
+    others = segment.sections[near.rows]
+    at = np.minimum(np.searchsorted(sections, others), max(0, len(sections) - 1))
+    known = sections[at] == others if len(sections) else np.zeros(len(others), bool)
+    np.maximum.at(best, at[known], near.cosines[known])
+    return best[place]

@@ -1,0 +1,266 @@
+"""A packed segment of an index: its passages as columns, with vector codes and postings, over n rows.
+
+Invariants: a segment is never changed; which of its rows still stand is told beside it, as a mask. Rows of
+a file follow one another in reading order. Nothing in it is text, and all of it is made from the store.
+
+The words of passages that were written since the index was packed, in memory.
+
+Invariants: derived from the stored passages, by the rules that made the stored terms; what a file said
+before is not read again while it stays as it was.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.corpus import Corpus, CorpusFile, Greetings, Ints, Mask, find_greetings
+from indexer.engine.bm25 import Posting, RangeStatistics, TextStatistics
+from indexer.engine.segments.postings import Found, Postings
+from indexer.engine.segments.quantizer import Codes
+from indexer.engine.segments.shortlist import Surroundings
+from indexer.stores.base import IndexStore
+from indexer.text.terms import passage_terms, term_hashes
+from indexer.types import EVERGREEN, SearchFilter, Source
+
+Small = NDArray[np.uint8]
+Steps = NDArray[np.uint16]
+Running = NDArray[np.int32] | NDArray[np.int64]
+Offsets = NDArray[np.uint32] | NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a kind of range goes from each row: so many rows before it, and so many after it.
+
+    Attributes:
+        steps: Those of all kinds, a few bits each.
+        shift: Where the bits of this kind begin: first the rows before, then those after.
+        bits: How many each of the two has.
+        length: Terms of all ranges of this kind together.
+    """
+
+    steps: Steps
+    shift: int
+    bits: int
+    length: float
+
+    def of(self, rows: Ints) -> tuple[Ints, Ints]:
+        """First and last row of the ranges of some rows."""
+        steps, most = self.steps[rows] >> self.shift, (1 << self.bits) - 1
+        return rows - (steps & most), rows + ((steps >> self.bits) & most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """Columns over n rows.
+
+    Attributes:
+        generation: The making of the index that this was packed from.
+        revision: The revision of the store that this shows.
+        files: The store's numbers of the files, ascending.
+        starts: First row of each file, and n.
+        first_key: The lowest of the store's keys.
+        key_offsets: How far each row's key is above it.
+        totals: Terms of all rows before each one, and of all; shape (n + 1,).
+        sections: Number of the section that each row stands in.
+        triple_norms: Length of the sum of each row's vector and its neighbours'.
+        codes: None where the index has no vectors.
+    """
+
+    generation: str
+    revision: int
+    files: Ints
+    starts: Ints
+    paths: tuple[str, ...]
+    sources: tuple[Source, ...]
+    first_key: int
+    key_offsets: Offsets
+    days: NDArray[np.int32]
+    cues: Small
+    labels: NDArray[np.uint16] | NDArray[np.int64]
+    greeted: NDArray[np.uint16] | NDArray[np.int64]
+    start_lines: NDArray[np.int32]
+    end_lines: NDArray[np.int32]
+    totals: Running
+    sections: NDArray[np.int32]
+    pairs: Reach
+    triples: Reach
+    windows: Reach
+    triple_norms: NDArray[np.float16]
+    speakers: frozenset[int]
+    postings: Postings
+    codes: Codes | None
+
+    def __len__(self) -> int:
+        """Number of rows, standing or not."""
+        return len(self.key_offsets)
+
+    def keys(self, rows: Ints) -> Ints:
+        """The store's keys of some rows."""
+        return self.key_offsets[rows].astype(np.int64) + self.first_key
+
+    def evergreen(self, rows: Ints) -> Mask:
+        """Whether some rows are of files that do not age."""
+        evergreen: Mask = self._evergreen_files[np.searchsorted(self.starts, rows, "right") - 1]
+        return evergreen
+
+    @cached_property
+    def _evergreen_files(self) -> Mask:
+        return np.array([path in EVERGREEN for path in self.paths], bool)
+
+    def standing(self, replaced: Sequence[int]) -> Mask | None:
+        """Which rows still stand when some files were written anew or forgotten; None for all."""
+        known = self._positions(replaced)
+        if not len(known):
+            return None
+        mask = np.ones(len(self), bool)
+        for position in known.tolist():
+            mask[self.starts[position] : self.starts[position + 1]] = False
+        return mask
+
+    @cached_property
+    def greetings(self) -> Greetings:
+        """Who greets whom by which name."""
+        return find_greetings(self.starts, self.labels, self.greeted)
+
+    def around(self, known: TextStatistics) -> Surroundings:
+        """How its rows stand to each other, by the statistics of all parts of the index."""
+        return Surroundings(
+            totals=self.totals,
+            pairs=self.pairs.of,
+            windows=self.windows.of,
+            pair_length=known.pair.mean_length,
+            window_length=known.window.mean_length,
+        )
+
+    def _positions(self, files: Sequence[int]) -> Ints:
+        wanted = np.array(sorted(files), np.int64)
+        if not len(wanted) or not len(self.files):
+            return np.empty(0, np.int64)
+        at = np.minimum(np.searchsorted(self.files, wanted), len(self.files) - 1)
+        known: Ints = at[self.files[at] == wanted]
+        return known
+
+    def allowed(self, kept: SearchFilter, standing: Mask | None) -> Mask | None:
+        """Which rows a filter leaves of those that stand; None for all."""
+        mask = standing
+        if kept.sources or kept.path_prefix:
+            chosen = np.array(
+                [
+                    (not kept.sources or source in kept.sources) and path.startswith(kept.path_prefix)
+                    for path, source in zip(self.paths, self.sources, strict=True)
+                ],
+                bool,
+            )
+            mask = _both(mask, np.repeat(chosen, np.diff(self.starts)))
+        if kept.since or kept.until:
+            first = kept.since.toordinal() if kept.since else 1
+            last = (kept.until or dt.date.max).toordinal()
+            mask = _both(mask, (self.days >= first) & (self.days <= last))
+        if kept.without:
+            mask = self._left_out(kept, mask)
+        return mask
+
+    def _left_out(self, kept: SearchFilter, mask: Mask | None) -> Mask:
+        mask = np.ones(len(self), bool) if mask is None else mask.copy()
+        for lines in kept.without:
+            if lines.path in self._position_of:
+                position = self._position_of[lines.path]
+                rows = slice(self.starts[position], self.starts[position + 1])
+                mask[rows] &= ~((self.start_lines[rows] >= lines.start_line) & (self.end_lines[rows] <= lines.end_line))
+        return mask
+
+    @cached_property
+    def _position_of(self) -> dict[str, int]:
+        return {path: position for position, path in enumerate(self.paths)}
+
+    def statistics(self, found: Sequence[Found]) -> TextStatistics:
+        """What BM25 has to know of some terms here."""
+        n = len(self)
+        return TextStatistics(
+            unit=RangeStatistics(
+                count=n, length=float(self.totals[-1]), containing={one.term: one.units for one in found}
+            ),
+            pair=RangeStatistics(count=n, length=self.pairs.length, containing={one.term: one.pairs for one in found}),
+            window=RangeStatistics(
+                count=n, length=self.windows.length, containing={one.term: one.windows for one in found}
+            ),
+        )
+
+
+def _both(mask: Mask | None, other: Mask) -> Mask:
+    return other if mask is None else mask & other
+
+
+Hashes = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileWords:
+    """The words of one file: for every word of a passage its hash, the passage's place and how often."""
+
+    file: CorpusFile
+    hashes: Hashes
+    places: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """The words of a corpus, in no order."""
+
+    corpus: Corpus
+    files: dict[str, FileWords]
+    hashes: Hashes
+    rows: Ints
+    counts: Ints
+
+    def postings(self, terms: Sequence[str]) -> list[Posting]:
+        """Where terms occur; those that do not are left out."""
+        found = []
+        for term, wanted in zip(terms, term_hashes(terms), strict=True):
+            # A pass over all beats keeping them sorted: they change with every write.
+            at = np.flatnonzero(self.hashes == wanted)
+            if len(at):
+                found.append(Posting(term=term, rows=self.rows[at], counts=self.counts[at]))
+        return found
+
+
+def load_recent(store: IndexStore, corpus: Corpus, previous: Recent | None) -> Recent:
+    """The words of a corpus, reading only files that `previous` does not hold as they are."""
+    known = previous.files if previous else {}
+    files = {}
+    for file in corpus.files:
+        before = known.get(file.path)
+        files[file.path] = before if before and before.file is file else _read(store, file)
+    starts = np.cumsum([0, *(len(file.table) for file in corpus.files)])
+    rows = [words.places + start for words, start in zip(files.values(), starts, strict=False)]
+    empty = np.empty(0, np.int64)
+    return Recent(
+        corpus=corpus,
+        files=files,
+        hashes=np.concatenate([np.empty(0, np.uint64), *(words.hashes for words in files.values())]),
+        rows=np.concatenate([empty, *rows]),
+        counts=np.concatenate([empty, *(words.counts for words in files.values())]),
+    )
+
+
+def _read(store: IndexStore, file: CorpusFile) -> FileWords:
+    keys = file.table[:, 0].tolist()
+    stored = store.passages(keys)
+    terms, places, counts = list[str](), list[int](), list[int]()
+    for place, key in enumerate(keys):
+        counted = Counter(passage_terms(stored[key].passage))
+        terms += counted
+        places += [place] * len(counted)
+        counts += counted.values()
+    return FileWords(
+        file=file, hashes=term_hashes(terms), places=np.array(places, np.int64), counts=np.array(counts, np.int64)
+    )

@@ -1,0 +1,1 @@
+"""Vendors of models: how they are called, and what their errors mean."""

@@ -1,0 +1,231 @@
+"""The requests of the index to a provider: one through litellm, and what its answer or its exception means.
+
+Invariants: each exception of litellm ends here as a `ProviderFailed`, whose text is no provider's and no memory's.
+
+The package litellm: how it is imported, and what its exceptions tell.
+
+Invariants: imported at the first need, quiet and offline; it retries nothing; what an exception tells may quote a
+request, so it is read and never shown.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.providers.errors import EmbeddingFailure, read_failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldFailure:
+    """What an exception tells.
+
+    Attributes:
+        text: What litellm and the provider say.
+        status: The HTTP status of the provider's answer; None where there was none.
+        wait_seconds: How long its `Retry-After` asks to wait; None where it does not.
+    """
+
+    text: str
+    status: int | None
+    wait_seconds: float | None
+
+
+def litellm_package() -> Any:
+    """The package.
+
+    Raises:
+        ImportError: It, or what it needs, is not installed.
+    """
+    # Without the first it fetches a list of prices when it is imported; without the second it reads a .env file.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    # It takes the 0 that it is given for nothing given. Source: litellm 1.106, llms/openai/openai.py, embedding
+    litellm.DEFAULT_MAX_RETRIES = 0
+    return litellm
+
+
+def even_timeout(seconds: float) -> float:
+    """A timeout rounded up to one digit, as the package keeps a client with connections for each that it is given.
+
+    What remains until a deadline is another number each time; as it is, no two requests would share a connection.
+    """
+    unit = 10.0 ** math.floor(math.log10(seconds))
+    return math.ceil(seconds / unit) * unit
+
+
+def told_failure(error: BaseException) -> ToldFailure:
+    """What an exception of litellm tells, with those that caused it."""
+    chain = list(_chain(error))
+    answers = [(one, status) for one in chain if isinstance(status := getattr(one, "status_code", None), int)]
+    return ToldFailure(
+        text=" | ".join(dict.fromkeys(str(one) for one in (error, *(one for one, _ in answers)))),
+        # The last is the provider's own: litellm makes a 429 of another's 413.
+        status=answers[-1][1] if answers else None,
+        wait_seconds=next((seconds for one in chain if (seconds := _retry_after(one)) is not None), None),
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """Seconds that the headers of an answer ask to wait."""
+    response = getattr(error, "response", None)
+    for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
+        value = headers.get("retry-after") if headers else None
+        if value:
+            return seconds_until(str(value))
+    return None
+
+
+def seconds_until(value: str) -> float | None:
+    """Seconds from a `Retry-After`, a number or a date; None if it is neither."""
+    try:
+        return max(float(value), 0.0)
+    except ValueError:
+        pass
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max((moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Whom to ask.
+
+    Attributes:
+        model: A litellm name.
+        api_base: Where it is served; None is its provider's own address.
+        api_key: None is the variable that its provider names.
+    """
+
+    model: str
+    api_base: str | None = None
+    api_key: str | None = None
+
+
+class ProviderFailed(Exception):
+    """One request failed; the cause is litellm's exception."""
+
+    def __init__(self, failure: EmbeddingFailure) -> None:
+        super().__init__(failure.kind)
+        self.failure = failure
+
+
+def embed(target: Target, texts: Sequence[str], *, seconds: float, told: Mapping[str, str]) -> list[object]:
+    """One request for vectors, in the order of the texts; what they are is for the caller to look at.
+
+    Args:
+        target: Whom to ask.
+        texts: None of them empty.
+        seconds: The most that it may take, to a digit.
+        told: Parameters of that provider alone.
+
+    Raises:
+        ProviderFailed: There was no answer, or an error.
+        EmbeddingError: The answer is numbered in a way that makes no sense.
+        EmbedderUnavailable: litellm is not installed.
+    """
+    litellm = _litellm(target.model)
+    try:
+        response = litellm.embedding(
+            model=target.model,
+            input=list(texts),
+            encoding_format="float",
+            drop_params=True,  # not every provider knows the one above
+            **_common(target, seconds),
+            **told,
+        )
+    except Exception as error:  # litellm's have no common base, and its defects come as anything
+        raise ProviderFailed(_failure(error)) from error
+    return _in_order(response, target.model)
+
+
+def rerank(target: Target, query: str, texts: Sequence[str], *, seconds: float) -> dict[int, float]:
+    """One request for how well texts answer a question: scores by place.
+
+    Raises:
+        ProviderFailed: There was no answer, or an error.
+        EmbedderUnavailable: litellm is not installed.
+    """
+    litellm = _litellm(target.model)
+    try:
+        response = litellm.rerank(
+            model=target.model, query=query, documents=list(texts), top_n=len(texts), return_documents=False,
+            **_common(target, seconds),
+        )  # fmt: skip
+        return {int(found["index"]): float(found["relevance_score"]) for found in response.results or ()}
+    except Exception as error:
+        raise ProviderFailed(_failure(error)) from error
+
+
+def require_litellm(model: str) -> None:
+    """Have litellm imported.
+
+    Raises:
+        EmbedderUnavailable: It is not installed.
+    """
+    _litellm(model)
+
+
+def _common(target: Target, seconds: float) -> dict[str, object]:
+    place = {"api_base": target.api_base, "api_key": target.api_key}
+    known = {name: value for name, value in place.items() if value}
+    return {"timeout": even_timeout(seconds), "max_retries": 0, "num_retries": 0, **known}
+
+
+def _in_order(response: Any, name: str) -> list[object]:
+    """The vectors of an answer in the order of the texts.
+
+    Raises:
+        EmbeddingError: It has no list of vectors, or their numbers are not those of the texts.
+    """
+    entries = list(getattr(response, "data", None) or ())
+    found = [(_field(entry, "index"), _field(entry, "embedding")) for entry in entries]
+    indices = [index for index, _ in found if isinstance(index, int)]
+    if len(indices) == len(found) and len(set(indices)) > 1:
+        if sorted(indices) != list(range(len(found))):
+            raise EmbeddingError(
+                f"The model {name} numbered its {len(found):,} vectors {min(indices)} to {max(indices)}, "
+                "some twice or not at all. Ask its provider, or choose another embedding_model."
+            )
+        found.sort(key=lambda entry: entry[0] or 0)
+    return [vector for _, vector in found]
+
+
+def _field(entry: Any, name: str) -> Any:
+    return entry.get(name) if isinstance(entry, dict) else getattr(entry, name, None)
+
+
+def _failure(error: Exception) -> EmbeddingFailure:
+    """What an exception of litellm means."""
+    if isinstance(error, ImportError):
+        return EmbeddingFailure(kind="unusable")
+    told = told_failure(error)
+    return read_failure(told.text, status=told.status, wait_seconds=told.wait_seconds)
+
+
+def _litellm(model: str) -> Any:
+    try:
+        return litellm_package()
+    except ImportError as error:
+        raise EmbedderUnavailable(
+            f"The model {model} needs the package {error.name or 'litellm'}, which cannot be imported. "
+            'Install it with pip install "memory-service[llm]", or choose another model.'
+        ) from error

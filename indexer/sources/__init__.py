@@ -1,0 +1,1 @@
+"""Files on disk: which there are, which are left out, which changed."""

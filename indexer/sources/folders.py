@@ -1,0 +1,318 @@
+"""The extra folders of a workspace: what in them is indexed, under which path, and where that lies.
+
+Invariants: nothing outside of a folder is listed or read, so no symbolic link below it is followed; what memory files
+and session logs are is never a file of an extra folder too, nor is what belongs to another workspace; a file lies in
+one folder, the innermost; of a folder that cannot be seen nothing is known, so nothing in it counts as gone.
+
+A path is `@NAME/way/to/the/file`: no path of a workspace begins with `@`.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+
+from indexer.documents.formats import LEFT_OUT_FOLDERS, is_known
+from indexer.sources.gitignore import (
+    RULES_NAMES,
+    Level,
+    Unreadable,
+    is_ignored,
+    read_rules,
+    rules_above,
+    why,
+    with_rules_in,
+)
+from indexer.sources.scan import MEMORY_FOLDER, SESSIONS_FOLDER, Look, Scan, open_folder, source_file
+from indexer.types import EVERGREEN, EXTRA_MARK
+
+_OWN_NAMES = (MEMORY_FOLDER, SESSIONS_FOLDER, "receipts", "engines", *EVERGREEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraFolder:
+    """A folder beside the workspace that is indexed with it.
+
+    Attributes:
+        name: What its paths begin with, after the `@`.
+        folder: Where it lies; the folder itself may be a symbolic link.
+        globs: Patterns as in `.gitignore`. With any that does not begin with "!", only files that match one are
+            indexed, whatever their kind; those that match one with "!" are not.
+    """
+
+    name: str
+    folder: Path
+    globs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """A folder to look into.
+
+    Attributes:
+        absolute: Where it lies, with a slash at the end.
+        way: The same from the extra folder; empty for that itself.
+        levels: Rules that hold in it, the innermost first.
+        asked: Whether a glob asks for all of it.
+    """
+
+    absolute: str
+    way: str
+    levels: tuple[Level, ...]
+    asked: bool
+
+
+class Folders:
+    """The extra folders of one workspace.
+
+    Args:
+        root: The workspace folder.
+        extra: Its extra folders, with distinct names.
+        private: Folders with what belongs to others, such as the home of all workspaces: nothing in them is indexed,
+            but what lies in `root`.
+
+    Raises:
+        ValueError: Two folders have one name.
+    """
+
+    def __init__(self, root: Path, extra: Sequence[ExtraFolder] = (), *, private: Sequence[Path] = ()) -> None:
+        self._root = root
+        self._private = tuple(private)
+        self._walks = {one.name: _Walk(one) for one in extra}
+        if len(self._walks) < len(extra):
+            raise ValueError("Two extra folders have one name. Give one of them another.")
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders themselves, as they are configured."""
+        return tuple(walk.extra.folder for walk in self._walks.values())
+
+    def scan(self, known: dict[str, bytes] | None = None) -> Scan:
+        """Look for all files of all folders.
+
+        Args:
+            known: What files were, see `Look`.
+        """
+        look = Look(known={} if known is None else known)
+        for walk, top, left_out in self._tops(look):
+            walk.scan(top, left_out, look)
+        return look.scan()
+
+    def look(self, paths: Collection[str]) -> Scan:
+        """Look at some files alone; those that are not there, or are not indexed, are left out."""
+        look = Look()
+        ways: dict[str, list[str]] = {}
+        for path in paths:
+            name, _, way = path.removeprefix(EXTRA_MARK).partition("/")
+            ways.setdefault(name, []).append(way)
+        for walk, top, left_out in self._tops(look, ways):
+            for way in filter(_is_way, ways[walk.extra.name]):
+                walk.look(top, left_out, way, look)
+        return look.scan()
+
+    def locate(self, path: str) -> Path | None:
+        """Where a file lies, which need not be there; None for a path of no extra folder, or one over a link."""
+        name, _, way = path.removeprefix(EXTRA_MARK).partition("/")
+        walk = self._walks.get(name)
+        if walk is None or not path.startswith(EXTRA_MARK) or not _is_way(way):
+            return None
+        place = os.path.join(os.path.realpath(walk.extra.folder), way)
+        return Path(place) if os.path.realpath(place) == place else None
+
+    def names_file(self, path: str) -> bool:
+        """Whether a path is that of a file, as far as it is there, and not of a folder."""
+        place = self.locate(path)
+        return place is not None and not place.is_dir()
+
+    def _tops(self, look: Look, names: Collection[str] | None = None) -> Iterator[tuple[_Walk, str, frozenset[str]]]:
+        """The folders that can be looked into: where each really lies, and what in it is left out."""
+        if not self._walks:
+            return
+        own = _Own(self._root, self._private)
+        tops = {name: os.path.realpath(walk.extra.folder) for name, walk in self._walks.items()}
+        for name, walk in self._walks.items():
+            if names is not None and name not in names:
+                continue
+            same = next((other for other in tops if tops[other] == tops[name]), name)
+            reason = f"it is the same folder as {EXTRA_MARK}{same}" if same != name else own.fault(tops[name])
+            if reason:
+                look.fail(EXTRA_MARK + name, f"{reason}; take it out of extra_paths")
+            else:
+                yield walk, tops[name], own.left_out(tops[name]) | frozenset(tops.values())
+
+
+class _Own:
+    """What belongs to workspaces, and is no file of an extra folder."""
+
+    def __init__(self, root: Path, private: Sequence[Path]) -> None:
+        self._root = os.path.realpath(root)
+        self._names = [os.path.join(self._root, name) for name in _OWN_NAMES]
+        self._private = [os.path.realpath(folder) for folder in private]
+
+    def fault(self, top: str) -> str:
+        """Why a folder cannot be an extra one; empty if it can."""
+        if any(_is_within(top, own) for own in self._names):
+            return "it lies inside of what the workspace holds, which is indexed already or never"
+        if any(_is_within(top, private) for private in self._private) and not _is_within(top, self._root):
+            return "it lies among the workspaces, which are apart from each other"
+        return ""
+
+    def left_out(self, top: str) -> frozenset[str]:
+        """What a walk of a folder must not enter."""
+        if _is_within(top, self._root):
+            return frozenset(self._names)
+        return frozenset((self._root, *self._private))
+
+
+class _Walk:
+    """One extra folder and what its globs ask for."""
+
+    def __init__(self, extra: ExtraFolder) -> None:
+        self.extra = extra
+        only = [glob for glob in extra.globs if not glob.startswith("!")]
+        self._only = read_rules("\n".join(only)) if only else None
+        self._never = read_rules("\n".join(glob[1:] for glob in extra.globs if glob.startswith("!")))
+        self._prefix = f"{EXTRA_MARK}{extra.name}/"
+
+    def scan(self, top: str, left_out: frozenset[str], look: Look) -> None:
+        try:
+            waiting = [self._top(top)]
+        except Unreadable as error:
+            look.fail(self._prefix[:-1], str(error))
+            return
+        while waiting:
+            place = waiting.pop()
+            try:
+                waiting += self._listed(place, left_out, look)
+            except Unreadable as error:
+                look.fail(self._prefix + place.way.rstrip("/") if place.way else self._prefix[:-1], str(error))
+
+    def look(self, top: str, left_out: frozenset[str], way: str, look: Look) -> None:
+        """Look at one file, on the way from the top down: what is above decides too."""
+        place: _Place | None = None
+        *above, name = way.split("/")
+        try:
+            place = self._top(top)
+            place = self._with_rules(place, _listed_names(place.absolute))
+            for part in above:
+                lower = self._entered(place, part, left_out)
+                if lower is None or not S_ISDIR(os.lstat(place.absolute + part).st_mode):
+                    return
+                place = self._with_rules(lower, _listed_names(lower.absolute))
+            if place.absolute + name not in left_out and self._takes(place, name):
+                stat = os.lstat(place.absolute + name)
+                if S_ISREG(stat.st_mode):
+                    look.files[self._prefix + way] = source_file(self._prefix + way, stat)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except (Unreadable, OSError) as error:
+            at = self._prefix + place.way.rstrip("/") if place else self._prefix
+            look.fail(at.rstrip("/"), str(error) if isinstance(error, Unreadable) else why(error))
+
+    def _top(self, top: str) -> _Place:
+        try:
+            mode = os.stat(top).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            mode = 0
+        except OSError as error:
+            raise Unreadable(why(error)) from None
+        if not S_ISDIR(mode):
+            raise Unreadable(_absent(top))
+        absolute = top if top.endswith(os.sep) else top + os.sep
+        return _Place(absolute=absolute, way="", levels=tuple(rules_above(top)), asked=False)
+
+    def _listed(self, place: _Place, left_out: frozenset[str], look: Look) -> list[_Place]:
+        """Takes the files of a folder, and gives the folders in it."""
+        try:
+            with open_folder(place.absolute.rstrip(os.sep) or os.sep) as listed:
+                entries = list(listed)
+                hidden = {entry.name for entry in entries if entry.name[0] == "."}
+                return self._sorted_out(self._with_rules(place, hidden), entries, left_out, look)
+        except FileNotFoundError:
+            return []  # it went after the folder above was listed
+        except OSError as error:
+            raise Unreadable(why(error)) from None
+
+    def _sorted_out(
+        self, place: _Place, entries: Sequence[os.DirEntry[str]], left_out: frozenset[str], look: Look
+    ) -> list[_Place]:
+        prefix = self._prefix + place.way
+        own = {path for path in left_out if path.startswith(place.absolute)}
+        files = (
+            entry
+            for entry in entries
+            if entry.is_file(follow_symlinks=False)
+            and self._takes(place, entry.name)
+            and not (own and place.absolute + entry.name in own)
+        )
+        for path, entry in look.others(prefix, files):
+            if _is_fit(prefix, entry.name, look):
+                look.take(path, "files", entry)
+        folders = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        entered = ((name, self._entered(place, name, left_out)) for name in folders)
+        return [lower for name, lower in entered if lower is not None and _is_fit(prefix, name, look)]
+
+    def _with_rules(self, place: _Place, names: Collection[str]) -> _Place:
+        """The folder with the rules that stand in it."""
+        levels = with_rules_in(place.levels, place.absolute, names, place.way)
+        return place if levels is place.levels else replace(place, levels=levels)
+
+    def _entered(self, place: _Place, name: str, left_out: frozenset[str]) -> _Place | None:
+        """A folder below one; None if nothing in it is indexed."""
+        way, absolute = place.way, place.absolute + name
+        if name[0] == "." or absolute in left_out or is_ignored(place.levels, way, name, is_folder=True):
+            return None
+        if self._never.verdict(way, name, is_folder=True):
+            return None
+        named = self._only is not None and bool(self._only.verdict(way, name, is_folder=True))
+        if (name in LEFT_OUT_FOLDERS or name.endswith(".egg-info")) and not named:
+            return None
+        return _Place(absolute=absolute + os.sep, way=f"{way}{name}/", levels=place.levels, asked=place.asked or named)
+
+    def _takes(self, place: _Place, name: str) -> bool:
+        """Whether a file is indexed, if it is one."""
+        way, only = place.way, self._only
+        if name[0] == ".":
+            return False
+        if not ((only is None or place.asked) and is_known(name)):
+            if only is None or not only.verdict(way, name, is_folder=False):
+                return False
+        if self._never.verdict(way, name, is_folder=False):
+            return False
+        return not is_ignored(place.levels, way, name, is_folder=False)
+
+
+def _listed_names(folder: str) -> set[str]:
+    """Which of the names that hold rules are in a folder."""
+    return {name for name in RULES_NAMES if os.path.lexists(folder + name)}
+
+
+def _is_fit(prefix: str, name: str, look: Look) -> bool:
+    """Whether a name can stand in a path; one that cannot is named."""
+    if name.isascii() and name.isprintable():
+        return True
+    if not look.fits(prefix + name):
+        return False
+    if any(unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in name):
+        look.fail(ascii(prefix + name)[1:-1], "its name has a control character in it; rename it")
+        return False
+    return True
+
+
+def _is_way(way: str) -> bool:
+    """Whether something could lie there: what `scan` never gives is not looked for."""
+    return all(part and part[0] != "." and _is_fit("", part, Look()) for part in way.split("/"))
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _absent(top: str) -> str:
+    if os.path.lexists(top):
+        return "it is a file; put the folder that it lies in, with a glob for it, into extra_paths"
+    return "its folder is not there; bring it back, or take it out of extra_paths"

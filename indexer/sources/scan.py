@@ -1,0 +1,391 @@
+"""What there is to index and how a file is read: stat first, content only when that has changed.
+
+Invariants: nothing outside the workspace is ever listed or read, so symbolic links are left out; a file
+that cannot be read is named with the reason, never taken for deleted; what is read is one state of the
+file, not the mixture of two.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import os
+import re
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import NamedTuple
+
+from indexer.errors import SourceMissing
+from indexer.stores.base import FileState, packed_stat
+from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, Source
+
+MEMORY_FOLDER = "memory"
+SESSIONS_FOLDER = "sessions"
+_LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl")
+# Some file systems, overlays above all, use one bit more than a database has for a number.
+_INODE_BITS = (1 << 63) - 1
+_READ_ATTEMPTS = 3
+# Where a NUL shows that a file of an extra folder is no text, as git looks for it.
+_SNIFFED_BYTES = 8 * 1024
+
+
+class SourceFile(NamedTuple):
+    """A file as its directory entry shows it."""
+
+    path: str
+    source: Source
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    def looks_like(self, state: FileState) -> bool:
+        """Whether the file's stat is the one that `state` tells of."""
+        return self[2:] == state[2:6]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What a look at the folders found.
+
+    Attributes:
+        files: Files by path, but for those that are as they were known.
+        failures: Folders that could not be listed; nothing is known of what lies below them.
+        unchanged: How many files are as they were known.
+    """
+
+    files: dict[str, SourceFile]
+    failures: tuple[FileFailure, ...]
+    unchanged: int = 0
+
+    def gone(self, paths: Iterable[str]) -> list[str]:
+        """Those of some paths, all missing here, that are really gone, and not hidden by a folder that failed."""
+        failed = {failure.path for failure in self.failures}
+        return [path for path in paths if failed.isdisjoint(with_folders(path))]
+
+    def joined(self, other: Scan) -> Scan:
+        """What two looks found together."""
+        return Scan(
+            files=self.files | other.files,
+            failures=(*self.failures, *other.failures),
+            unchanged=self.unchanged + other.unchanged,
+        )
+
+
+@dataclass(slots=True)
+class Look:
+    """A look at the folders while it goes on.
+
+    Attributes:
+        known: What files were known by, see `FileState.stat`, by path. Each that is still so is taken out: what is left
+            in the end has changed, or is not there.
+        files: The other files that there are, by path.
+    """
+
+    known: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, SourceFile] = field(default_factory=dict)
+    failures: list[FileFailure] = field(default_factory=list)
+    _known_before: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known_before = len(self.known)
+
+    def others(self, prefix: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """Entries of a folder, and their paths, without those that are hidden and files that are as they were known.
+
+        Raises:
+            OSError: Nothing can be told of one of them.
+        """
+        known = self.known
+        # Nearly all of a sync that finds nothing to do is in here, once for each file: no value is made of one.
+        for entry in entries:
+            name = entry.name
+            if name[0] == ".":
+                continue
+            path = prefix + name
+            if was := known.get(path):
+                try:
+                    stat = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                # The same stat is that of the same inode, which never becomes a link or a folder.
+                if was == packed_stat(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino):
+                    del known[path]
+                    continue
+            yield path, entry
+
+    def take(self, path: str, source: Source, entry: os.DirEntry[str]) -> None:
+        """Note a file; one that went after it was listed is none.
+
+        Raises:
+            OSError: Nothing can be told of it.
+        """
+        try:
+            stat = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        self.files[path] = _file(path, source, stat)
+
+    def fail(self, path: str, reason: str) -> None:
+        """Note what is not looked at, and why."""
+        self.failures.append(FileFailure(path=path.encode("utf-8", "backslashreplace").decode(), reason=reason))
+
+    def fits(self, path: str) -> bool:
+        """Whether a path can be written down; one that cannot is named."""
+        try:
+            path.encode("utf-8")
+        except UnicodeEncodeError:
+            self.fail(path, "its name is not UTF-8; rename it")
+            return False
+        return True
+
+    def scan(self) -> Scan:
+        """What it found."""
+        return Scan(files=self.files, failures=tuple(self.failures), unchanged=self._known_before - len(self.known))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """A file as it was read: its text, or why it has none; a session log as it is, in `raw`."""
+
+    file: SourceFile
+    checked_ns: int
+    content_hash: str = ""
+    text: str = ""
+    raw: bytes = b""
+    failure: str = ""
+
+
+def require_folder(root: Path) -> None:
+    """Make sure that a workspace is there.
+
+    Raises:
+        SourceMissing: It is not.
+    """
+    if not root.is_dir():
+        raise SourceMissing(f"The workspace folder {root.name} is not there. Create it, or write a first memory.")
+
+
+def scan_memories(root: Path) -> Scan:
+    """Look for memory files in a workspace: MEMORY.md, USER.md and all Markdown below memory/.
+
+    Raises:
+        SourceMissing: The workspace folder itself is not there or cannot be listed.
+    """
+    return scan_workspace(root, sessions=False)
+
+
+def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, bytes] | None = None) -> Scan:
+    """Look for all that is indexed in a workspace: memory files, and the session logs directly in sessions/.
+
+    Args:
+        root: The workspace folder.
+        sessions: Whether session logs count.
+        known: What files were, see `Look`.
+
+    Raises:
+        SourceMissing: The workspace folder itself is not there or cannot be listed.
+    """
+    require_folder(root)
+    look = Look(known={} if known is None else known)
+    _look_at_evergreen(root, look)
+    if _is_own(root, MEMORY_FOLDER, look):
+        _look_at_memories(str(root), look)
+    if sessions and _is_own(root, SESSIONS_FOLDER, look):
+        _look_at_logs(str(root), look)
+    return look.scan()
+
+
+def scan_paths(root: Path, paths: Collection[str]) -> Scan:
+    """Look at some files alone; those that are not there, or are reached by a link, are left out."""
+    look = Look()
+    for path in paths:
+        *folders, file = reversed(list(with_folders(path)))
+        at = ""
+        try:
+            for folder in folders:
+                if not S_ISDIR(os.lstat(root / folder).st_mode):
+                    break
+                at = folder
+            else:
+                stat = os.lstat(root / file)
+                if S_ISREG(stat.st_mode):
+                    look.files[path] = source_file(path, stat)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            look.fail(at or path, f"it cannot be read ({error.strerror}); check its permissions")
+    return look.scan()
+
+
+def with_folders(path: str) -> Iterator[str]:
+    """A path and the folders that it lies in, from the inside out."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def is_memory_path(path: str) -> bool:
+    """Whether a path, relative to the workspace, is one that `scan_memories` would list."""
+    if not path.startswith(MEMORY_FOLDER + "/"):
+        return path in EVERGREEN
+    return path.lower().endswith(".md") and not any(part in path for part in ("//", "/.", "\0"))
+
+
+def is_session_path(path: str) -> bool:
+    """Whether a path, relative to the workspace, is that of a session log."""
+    folder, _, name = path.partition("/")
+    return folder == SESSIONS_FOLDER and _LOG_NAME.fullmatch(name) is not None
+
+
+def read(root: Path, file: SourceFile, *, max_bytes: int, place: Path | None = None) -> Content:
+    """Read one file. A reason why it has no text is part of the answer, not an exception.
+
+    Args:
+        root: The workspace folder.
+        file: The file as it was found.
+        max_bytes: A larger one is not read.
+        place: Where it lies, if not below the workspace folder.
+    """
+    if file.size_bytes > max_bytes:
+        return _failed(file, f"it has {file.size_bytes:,} bytes, more than the limit of {max_bytes:,}; split it")
+    try:
+        settled = _read_settled(place or root / file.path, file)
+    except FileNotFoundError:
+        return _failed(file, "it vanished while it was read; the next reindex looks again")
+    except OSError as error:
+        return _failed(file, f"it cannot be read ({error.strerror}); check its permissions")
+    if settled is None:
+        return _failed(file, "it changes while it is read; the next reindex looks again")
+    return settled
+
+
+def _read_settled(absolute: Path, file: SourceFile) -> Content | None:
+    for attempt in range(_READ_ATTEMPTS):
+        if attempt:
+            time.sleep(0.02 * attempt)
+        checked_ns = time.time_ns()
+        with open(absolute, "rb", opener=_no_follow) as stream:
+            before = source_file(file.path, os.fstat(stream.fileno()))
+            raw = stream.read()
+        if source_file(file.path, os.lstat(absolute)) == before and len(raw) == before.size_bytes:
+            return _decoded(before, checked_ns, raw)
+    return None
+
+
+def _no_follow(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def _decoded(file: SourceFile, checked_ns: int, raw: bytes) -> Content:
+    content_hash = hashlib.blake2b(raw, digest_size=16).hexdigest()
+    if file.source == "sessions":
+        # Its lines are read one by one: a damaged one is no reason to leave out the others.
+        return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, raw=raw)
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _failed(file, "it is UTF-16, not UTF-8; save it as UTF-8", content_hash, checked_ns)
+    if file.source == "files" and b"\0" in raw[:_SNIFFED_BYTES]:
+        # Not text at all, whatever it is called: there is nothing in it that a person could mend.
+        return Content(file=file, checked_ns=checked_ns, content_hash=content_hash)
+    try:
+        return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, text=raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        reason = f"it is not UTF-8 (byte 0x{raw[error.start]:02x} in line {line}); save it as UTF-8"
+        return _failed(file, reason, content_hash, checked_ns)
+
+
+def _failed(file: SourceFile, reason: str, content_hash: str = "", checked_ns: int = 0) -> Content:
+    return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, failure=reason)
+
+
+def _look_at_evergreen(root: Path, look: Look) -> None:
+    for name in EVERGREEN:
+        try:
+            stat = os.lstat(root / name)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise SourceMissing(
+                f"The workspace folder {root.name} cannot be read ({error.strerror}). Check its permissions."
+            ) from error
+        if S_ISREG(stat.st_mode):
+            look.files[name] = source_file(name, stat)
+
+
+def _is_own(root: Path, name: str, look: Look) -> bool:
+    if (root / name).is_symlink():
+        look.fail(name, "it is a symbolic link; put the folder itself there")
+        return False
+    return True
+
+
+def _look_at_memories(root: str, look: Look) -> None:
+    """Markdown files at any depth."""
+    waiting = [MEMORY_FOLDER]
+    while waiting:
+        folder = waiting.pop()
+        with _told(folder, look), open_folder(f"{root}/{folder}") as entries:
+            for path, entry in look.others(f"{folder}/", entries):
+                if entry.is_file(follow_symlinks=False):
+                    if is_memory_path(path) and look.fits(path):
+                        look.take(path, "memory", entry)
+                elif entry.is_dir(follow_symlinks=False) and look.fits(path):
+                    waiting.append(path)
+
+
+def _look_at_logs(root: str, look: Look) -> None:
+    """Session logs, directly in their folder; what is kept beside them (blobs, locks, backups) has other names."""
+    with _told(SESSIONS_FOLDER, look), open_folder(f"{root}/{SESSIONS_FOLDER}") as entries:
+        for path, entry in look.others(f"{SESSIONS_FOLDER}/", entries):
+            if is_session_path(path) and entry.is_file(follow_symlinks=False):
+                look.take(path, "sessions", entry)
+
+
+@contextmanager
+def _told(folder: str, look: Look) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        pass  # a folder that is not there, or went meanwhile, has nothing in it
+    except OSError as error:
+        look.fail(folder, f"it cannot be listed ({error.strerror}); check its permissions")
+
+
+@contextmanager
+def open_folder(folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """What is in a folder, in no order; a link that took its place meanwhile is refused.
+
+    It is opened by its descriptor where that can be: the system need not find the way from the root to each file
+    then, which is a sixth of a walk.
+    """
+    if os.scandir not in os.supports_fd:
+        with os.scandir(folder) as entries:
+            yield entries
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        with os.scandir(descriptor) as entries:
+            yield entries
+    finally:
+        os.close(descriptor)
+
+
+def source_of(path: str) -> Source:
+    """What a path is that of."""
+    if path.startswith(EXTRA_MARK):
+        return "files"
+    return "sessions" if is_session_path(path) else "memory"
+
+
+def source_file(path: str, stat: os.stat_result) -> SourceFile:
+    """A file as its stat shows it."""
+    return _file(path, source_of(path), stat)
+
+
+def _file(path: str, source: Source, stat: os.stat_result) -> SourceFile:
+    return SourceFile(path, source, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino & _INODE_BITS)

@@ -1,0 +1,436 @@
+"""The tables of an index file, and how their rows become values and back.
+
+Invariants: a change of a table, or of what a column means, comes with another `SCHEMA`.
+
+How the changes of files become rows: a statement for each table, run over all rows of a batch.
+
+Invariants: called within a write transaction; a key or a file's number is given once and never again; a
+passage goes into, and out of, every table together.
+
+Reading the whole of an index at once, for what is built from it in memory: terms, vectors, columns.
+
+Invariants: terms and vectors come in chunks of bounded size, each from a query that is over when the chunk
+is handed out; the caller holds one `Database.reading()` around them all, or the chunks may not fit together.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from indexer.corpus import COLUMNS, CorpusFile, Ints
+from indexer.stores.base import FileState, FileWrite, NewPassage, TermEntries
+from indexer.text.terms import term_hashes
+from indexer.types import Cue, Passage, SearchFilter, Vectors
+
+if TYPE_CHECKING:
+    from indexer.stores.sqlite_database import Database, Row
+
+
+SCHEMA = 4
+
+# Small chunks make reading one vector cheaper (8 µs, with 64 rows a chunk 15, with 1,024 130) and a scan no slower;
+# secure-delete takes a removed term out of the full-text index at once instead of at the next merge.
+TABLES = """
+    CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+    CREATE TABLE files (
+        file INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, source TEXT NOT NULL,
+        size_bytes INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
+        checked_ns INTEGER NOT NULL, content_hash TEXT NOT NULL, failure TEXT NOT NULL, revision INTEGER NOT NULL,
+        stat BLOB NOT NULL);
+    CREATE INDEX files_revision ON files (revision);
+    CREATE TABLE gone (file INTEGER PRIMARY KEY, revision INTEGER NOT NULL);
+    CREATE INDEX gone_revision ON gone (revision);
+    CREATE TABLE labels (label INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE passages (
+        key INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+        start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, text TEXT NOT NULL, heading TEXT NOT NULL,
+        opens_section INTEGER NOT NULL, day INTEGER NOT NULL, label INTEGER NOT NULL, cues INTEGER NOT NULL,
+        greeted INTEGER NOT NULL, chars INTEGER NOT NULL, length INTEGER NOT NULL, text_hash BLOB NOT NULL,
+        embedded INTEGER NOT NULL);
+    CREATE INDEX passages_file ON passages (file, ordinal);
+    CREATE INDEX passages_text ON passages (text_hash) WHERE embedded;
+    CREATE INDEX passages_unembedded ON passages (file) WHERE NOT embedded;
+    CREATE INDEX passages_label ON passages (label) WHERE label > 0;
+    CREATE INDEX passages_greeted ON passages (greeted) WHERE greeted > 0;
+    CREATE VIRTUAL TABLE terms USING fts5 (body, content='', tokenize='ascii');
+    INSERT INTO terms (terms, rank) VALUES ('secure-delete', 1);
+    CREATE VIRTUAL TABLE postings USING fts5vocab (terms, instance);
+"""
+VECTORS = """
+    CREATE VIRTUAL TABLE vectors USING vec0 (
+        key INTEGER PRIMARY KEY, embedding FLOAT[{dimensions}] distance_metric=cosine,
+        source TEXT, day INTEGER, chunk_size=16)
+"""
+PASSAGE_COLUMNS = "p.start_line, p.end_line, p.text, p.heading, p.opens_section, p.day, coalesce(l.name, ''), p.cues"
+STATE_COLUMNS = "path, source, size_bytes, mtime_ns, ctime_ns, inode, checked_ns, content_hash, failure, revision"
+
+
+def titles_of(passage: Passage) -> str:
+    """A passage's titles as they are stored."""
+    return _titles(passage.heading) if passage.heading else ""
+
+
+@lru_cache(maxsize=4096)
+def _titles(heading: tuple[str, ...]) -> str:
+    return json.dumps(heading, ensure_ascii=False)
+
+
+# Flags are looked up: to make one costs a tenth of what a row does.
+_CUES = {flags: Cue(flags) for flags in range((Cue.TIME | Cue.QUESTION | Cue.ANSWER | Cue.UNLATIN) + 1)}
+
+
+@lru_cache(maxsize=4096)
+def _heading(titles: str) -> tuple[str, ...]:
+    # Passages of one section share it, and reading JSON is a third of what a row costs.
+    return tuple(json.loads(titles)) if titles else ()
+
+
+def passage_of(row: Sequence[Any]) -> Passage:
+    """The passage in a row of `PASSAGE_COLUMNS`."""
+    start_line, end_line, text, heading, opens_section, day, label, cues = row
+    return Passage(
+        start_line=start_line,
+        end_line=end_line,
+        text=text,
+        heading=_heading(heading),
+        opens_section=bool(opens_section),
+        date=dt.date.fromordinal(day) if day else None,
+        label=label or None,
+        cues=_CUES[cues],
+    )
+
+
+def corpus_files(files: Sequence[Sequence[Any]], table: Ints) -> list[CorpusFile]:
+    """Files that have passages, from rows of (file, path, source) and, by ascending file, of (file, *COLUMNS)."""
+    numbers = np.array([file for file, _, _ in files], np.int64)
+    low = np.searchsorted(table[:, 0], numbers).tolist()
+    high = np.searchsorted(table[:, 0], numbers, side="right").tolist()
+    return [
+        CorpusFile(path=path, source=source, table=table[first:end, 1:], file=file)
+        for (file, path, source), first, end in zip(files, low, high, strict=True)
+        if end > first
+    ]
+
+
+def vector_filter(kept: SearchFilter) -> tuple[str, list[object]]:
+    """A filter as conditions of a nearest-neighbour query, and their bindings."""
+    where, bindings = "", list[object]()
+    if kept.sources:
+        where += f" AND source IN ({','.join('?' * len(kept.sources))})"
+        bindings += kept.sources
+    if kept.since or kept.until:
+        where += " AND day BETWEEN ? AND ?"
+        bindings += [kept.since.toordinal() if kept.since else 1, (kept.until or dt.date.max).toordinal()]
+    # One set of keys for all that vec0 has no column for: it takes a single one, and looks keys up in it.
+    those, bound = _of_paths(kept)
+    if those:
+        where += f" AND key IN (SELECT key FROM passages p JOIN files f USING (file) WHERE {those})"
+    return where, bindings + bound
+
+
+def _of_paths(kept: SearchFilter) -> tuple[str, list[object]]:
+    conditions, bindings = list[str](), list[object]()
+    if kept.path_prefix:
+        conditions.append("substr(f.path, 1, ?) = ?")
+        bindings += [len(kept.path_prefix), kept.path_prefix]
+    for lines in kept.without:
+        conditions.append("NOT (f.path = ? AND p.start_line >= ? AND p.end_line <= ?)")
+        bindings += [lines.path, lines.start_line, lines.end_line]
+    return " AND ".join(conditions), bindings
+
+
+_NEW_FILE = f"INSERT INTO files ({STATE_COLUMNS}, stat, file) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+_OLD_FILE = f"UPDATE files SET ({STATE_COLUMNS}, stat) = (?,?,?,?,?,?,?,?,?,?,?) WHERE file = ?"
+# What is known of a file changed, and none of its passages: nobody has to look at them again.
+_SAME_FILE = f"UPDATE files SET ({STATE_COLUMNS}, stat) = (?,?,?,?,?,?,?,?,?,revision,?) WHERE file = ?"
+_NEW_PASSAGE = """INSERT INTO passages (key, file, ordinal, start_line, end_line, text, heading, opens_section, day,
+    label, cues, greeted, chars, length, text_hash, embedded) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
+_MOVED_PASSAGE = """UPDATE passages SET ordinal = ?, start_line = ?, end_line = ?, heading = ?, opens_section = ?,
+    cues = ?, label = ? WHERE key = ?"""
+
+
+def apply(database: Database, writes: Sequence[FileWrite], revision: int) -> list[str]:
+    """Carry out writes.
+
+    Args:
+        database: In a write transaction.
+        writes: In the order that they count in, should two be of one file.
+        revision: What the files are marked with.
+
+    Returns:
+        Paths of the writes that were refused: the file's revision is not the expected one.
+    """
+    refused = []
+    for batch in _distinct(writes):
+        known = _known_files(database, [write.path for write in batch])
+        kept = []
+        for write in batch:
+            stored = known[write.path][1] if write.path in known else 0
+            if stored == write.expected_revision:
+                kept.append(write)
+            else:
+                refused.append(write.path)
+        _apply(database, kept, {path: file for path, (file, _) in known.items()}, revision)
+    if any(write.removed or write.moved for write in writes):
+        _forget_labels(database)
+    return refused
+
+
+def fill(database: Database, vectors: Sequence[tuple[int, bytes]], revision: int) -> None:
+    """Give passages that lack one their vector, by key; their files are marked with a revision."""
+    database.run_many(
+        """INSERT INTO vectors (key, embedding, source, day)
+           SELECT key, ?, source, day FROM passages JOIN files USING (file) WHERE key = ? AND NOT embedded""",
+        [(vector, key) for key, vector in vectors],
+    )
+    keys = json.dumps([key for key, _ in vectors])
+    among = "key IN (SELECT value FROM json_each(?))"
+    database.run(
+        f"UPDATE files SET revision = ? WHERE file IN (SELECT file FROM passages WHERE {among})", (revision, keys)
+    )
+    database.run(f"UPDATE passages SET embedded = 1 WHERE NOT embedded AND {among}", (keys,))
+
+
+def drop_tables(database: Database) -> None:
+    """Leave nothing in an index file, in a write transaction."""
+    for kind in ("view", "table"):
+        # Virtual tables first: they drop their own shadow tables.
+        rows = database.rows(
+            """SELECT name FROM sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite_%'
+               ORDER BY sql NOT LIKE 'CREATE VIRTUAL%', name = 'terms'""",
+            (kind,),
+        )
+        for (name,) in rows:
+            database.run(f'DROP {kind} IF EXISTS "{name}"')
+
+
+def _distinct(writes: Sequence[FileWrite]) -> Iterable[Sequence[FileWrite]]:
+    """The writes in batches that have no path twice."""
+    if len({write.path for write in writes}) == len(writes):
+        return [writes]
+    return [[write] for write in writes]
+
+
+def _known_files(database: Database, paths: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Number and revision of those of some files that are known, by path."""
+    query = "SELECT path, file, revision FROM files WHERE path IN (SELECT value FROM json_each(?))"
+    return {path: (file, revision) for path, file, revision in database.rows(query, (json.dumps(paths),))}
+
+
+def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int], revision: int) -> None:
+    _remove_passages(database, [removed for write in writes for removed in write.removed])
+    gone = [files[write.path] for write in writes if write.state is None and write.path in files]
+    database.run_many("INSERT INTO gone VALUES (?, ?)", [(file, revision) for file in gone])
+    database.run_many("DELETE FROM files WHERE file = ?", [(file,) for file in gone])
+    there = [(write, write.state) for write in writes if write.state is not None]
+    noted = [state for write, state in there if not write.changes_passages and state.path in files]
+    database.run_many(_SAME_FILE, [(*state[:-1], state.stat, files[state.path]) for state in noted])
+    _put_states(
+        database,
+        [state for write, state in there if write.changes_passages or state.path not in files],
+        files,
+        revision,
+    )
+    labels = _labels(database, chain.from_iterable(_names(write) for write, _ in there))
+    database.run_many(
+        _MOVED_PASSAGE,
+        [
+            (ordinal, p.start_line, p.end_line, titles_of(p), p.opens_section, int(p.cues), labels[p.label], key)
+            for write, _ in there
+            for key, ordinal, p in write.moved
+        ],
+    )
+    inserted = [(files[state.path], state.source, new) for write, state in there for new in write.inserted]
+    _insert_passages(database, inserted, labels)
+
+
+def _put_states(database: Database, states: Sequence[FileState], files: dict[str, int], revision: int) -> None:
+    """Store the states of files; those that are new get a number, in `files` too."""
+    old = [_file_row(state, revision, files) for state in states if state.path in files]
+    if old:
+        database.run_many(_OLD_FILE, old)
+    added = [state for state in states if state.path not in files]
+    if added:
+        numbers = range(_highest(database, "files") + 1, 1 << 63)
+        files.update(zip((state.path for state in added), numbers, strict=False))
+        database.run_many(_NEW_FILE, [_file_row(state, revision, files) for state in added])
+
+
+def _file_row(state: FileState, revision: int, files: dict[str, int]) -> tuple[str | int | bytes, ...]:
+    return (*state._replace(revision=revision), state.stat, files[state.path])
+
+
+def _insert_passages(
+    database: Database, inserted: Sequence[tuple[int, str, NewPassage]], labels: dict[str | None, int]
+) -> None:
+    """Store passages, each with the number and the source of its file."""
+    if not inserted:
+        return
+    passages, terms, vectors = [], [], []
+    for key, (file, source, new) in enumerate(inserted, _highest(database, "passages") + 1):
+        p = new.passage
+        day = p.date.toordinal() if p.date else 0
+        passages.append(
+            (
+                key, file, new.ordinal, p.start_line, p.end_line, p.text, titles_of(p), p.opens_section, day,
+                labels[p.label], int(p.cues), labels[new.greeted or None], len(p.text), len(new.terms), new.text_hash,
+                new.vector is not None,
+            )
+        )  # fmt: skip
+        terms.append((key, " ".join(new.terms)))
+        if new.vector is not None:
+            vectors.append((key, new.vector, source, day))
+    database.run_many(_NEW_PASSAGE, passages)
+    database.run_many("INSERT INTO terms (rowid, body) VALUES (?, ?)", terms)
+    database.run_many("INSERT INTO vectors VALUES (?, ?, ?, ?)", vectors)
+
+
+def _remove_passages(database: Database, removed: Sequence[tuple[int, tuple[str, ...]]]) -> None:
+    if not removed:
+        return
+    keys = json.dumps([key for key, _ in removed])
+    among = "key IN (SELECT value FROM json_each(?))"
+    lengths: dict[int, int] = dict(database.rows(f"SELECT key, length FROM passages WHERE {among}", (keys,)))
+    embedded = database.rows(f"SELECT key FROM passages WHERE {among} AND embedded", (keys,))
+    # Where other rules made the terms these are not quite the ones that were put in. Never more of them: a count
+    # that fell below zero would be taken for damage. What is left belongs to no passage, and goes with the rebuild.
+    database.run_many(
+        "INSERT INTO terms (terms, rowid, body) VALUES ('delete', ?, ?)",
+        [(key, " ".join(terms[: lengths.get(key, 0)])) for key, terms in removed],
+    )
+    database.run_many("DELETE FROM vectors WHERE key = ?", embedded)
+    database.run(f"DELETE FROM passages WHERE {among}", (keys,))
+
+
+def _names(write: FileWrite) -> Iterator[str | None]:
+    """Who speaks in a file's passages, and who is greeted."""
+    yield from (passage.label for _, _, passage in write.moved)
+    for new in write.inserted:
+        yield new.passage.label
+        yield new.greeted or None
+
+
+def _labels(database: Database, wanted: Iterable[str | None]) -> dict[str | None, int]:
+    """The number of each name that occurs; 0 for none. Those that are new are stored."""
+    names = [name for name in dict.fromkeys(wanted) if name is not None]
+    if not names:
+        return {None: 0}
+    database.run_many("INSERT OR IGNORE INTO labels (name) VALUES (?)", [(name,) for name in names])
+    query = "SELECT label FROM labels WHERE name = ?"
+    return {None: 0, **{name: int(database.value(query, (name,))) for name in names}}
+
+
+def _forget_labels(database: Database) -> None:
+    database.run(
+        """DELETE FROM labels
+           WHERE NOT EXISTS (SELECT 1 FROM passages p WHERE p.label = labels.label AND p.label > 0)
+             AND NOT EXISTS (SELECT 1 FROM passages p WHERE p.greeted = labels.label AND p.greeted > 0)"""
+    )
+
+
+def _highest(database: Database, table: str) -> int:
+    # SQLite keeps this number right when rows come with theirs.
+    return int(database.value("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)) or 0)
+
+
+# Some 10 ms each: who reads them gives way to searches in between.
+_ENTRIES = 65_536
+_VECTORS = 2_048
+# Terms of the first chunk, and the most of any.
+_FIRST_TERMS, _MOST_TERMS = 256, 65_536
+
+
+def term_entries(database: Database, *, entries: int = _ENTRIES) -> Iterator[TermEntries]:
+    """Every term with its passages; each term in one chunk.
+
+    Args:
+        database: The index.
+        entries: About how many occurrences to read at once; one term alone may have more.
+
+    Source: .16 µs an occurrence, nearly all of it inside SQLite without the interpreter's lock; one row
+    of `postings` for each takes .36 and counting them by `GROUP BY term, doc` .71 (our measurement).
+    """
+    lowest, highest = database.rows("SELECT min(key), max(key) FROM passages")[0]
+    if lowest is None:
+        return
+    # Hexadecimal digits of one key: the shorter they are, the faster.
+    digits = 8 if highest - lowest < 1 << 32 else 16
+    begin, terms = "", _FIRST_TERMS
+    while True:
+        rows = database.rows(
+            """SELECT term, unhex(group_concat(format(?, doc - ?), '')) FROM postings
+               WHERE term >= ? GROUP BY term LIMIT ?""",
+            (f"%0{digits}x", lowest, begin, terms),
+        )
+        if not rows:
+            return
+        yield _counted(rows, digits // 2, lowest)
+        if len(rows) < terms:
+            return
+        # The next term after this one: terms hold nothing that sorts before a space.
+        begin = rows[-1][0] + " "
+        read = sum(len(row[1]) for row in rows) * 2 // digits
+        terms = max(1, min(_MOST_TERMS, 4 * terms, terms * entries // read))
+
+
+def vectors(database: Database, *, count: int = _VECTORS) -> Iterator[tuple[Ints, Vectors]]:
+    """Every stored vector: keys of shape (m,), ascending, float32 of shape (m, dimensions).
+
+    Args:
+        database: The index.
+        count: About how many to read at once.
+
+    Source: 3.9 µs a vector, looked up in the order of the keys; a scan of `vectors` takes 5.4, the tables that
+    sqlite-vec keeps them in 2.8, but their layout is nothing it promises (384 dimensions, our measurement).
+    """
+    if not database.value("SELECT 1 FROM sqlite_schema WHERE name = 'vectors'"):
+        return
+    last = -1
+    while True:
+        rows = database.rows(
+            """SELECT p.key, v.embedding FROM passages p JOIN vectors v ON v.key = p.key
+               WHERE p.key > ? AND p.embedded ORDER BY p.key LIMIT ?""",
+            (last, count),
+        )
+        if not rows:
+            return
+        found = np.frombuffer(b"".join(row[1] for row in rows), "<f4").reshape(len(rows), -1)
+        yield np.array([row[0] for row in rows], np.int64), found.astype(np.float32, copy=False)
+        last = rows[-1][0]
+
+
+def passage_table(database: Database, files: Sequence[int]) -> Ints:
+    """Passages of some files by their numbers, int64 of shape (m, columns): the file's number, then `COLUMNS`.
+
+    By ascending file, and by their order in it.
+    """
+    columns = ", ".join(f"p.{name}" for name in COLUMNS)
+    return database.table(
+        f"""SELECT p.file, {columns} FROM passages p WHERE p.file IN (SELECT value FROM json_each(?))
+            ORDER BY p.file, p.ordinal""",
+        (json.dumps(files),),
+        columns=1 + len(COLUMNS),
+    )
+
+
+def _counted(rows: list[Row], width: int, lowest: int) -> TermEntries:
+    """Occurrences as entries: a passage that has a term several times stands there as often, one after another."""
+    occurrences = np.frombuffer(b"".join(row[1] for row in rows), f">u{width}")
+    ends = np.cumsum([len(row[1]) // width for row in rows])
+    new = np.ones(len(occurrences), bool)
+    new[1:] = occurrences[1:] != occurrences[:-1]
+    new[ends[:-1]] = True
+    places = np.flatnonzero(new)
+    return TermEntries(
+        terms=term_hashes([row[0] for row in rows]),
+        sizes=np.diff(np.searchsorted(places, np.r_[0, ends])),
+        keys=occurrences[places].astype(np.int64) + lowest,
+        counts=np.diff(np.r_[places, len(occurrences)]),
+    )

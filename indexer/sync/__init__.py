@@ -1,0 +1,1 @@
+"""Bringing an index up to date with files: planned, then done."""

@@ -1,0 +1,202 @@
+"""What a sync has to do: disk compared with index, and a file's passages with those it had. Pure.
+
+Invariants: a passage that stands word for word in the index keeps its key and its vector, whatever moved
+around it; a path that cannot be seen is never planned as removed.
+
+The look at the files of an index: which there are, compared with what a store knows of them.
+
+Invariants: stat only, no content is read; of files that are named no others are looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+
+from indexer.errors import SourceMissing
+from indexer.sources.folders import Folders
+from indexer.sources.scan import (
+    Scan,
+    SourceFile,
+    is_memory_path,
+    is_session_path,
+    scan_paths,
+    scan_workspace,
+    with_folders,
+)
+from indexer.stores.base import FileState, IndexStore, KnownPassage
+from indexer.types import EXTRA_MARK, FileFailure, Passage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncPlan:
+    """What a sync would do, by path.
+
+    Attributes:
+        suspects: Files that look changed; reading them may show that they are not.
+        unsure: Files that look unchanged, but were read within the grain of the clock after a change.
+        unchanged: How many files need no look.
+    """
+
+    added: tuple[SourceFile, ...]
+    suspects: tuple[SourceFile, ...]
+    unsure: tuple[SourceFile, ...]
+    removed: tuple[str, ...]
+    unchanged: int
+    failures: tuple[FileFailure, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageDiff:
+    """How the passages of a file differ from those the index knows of it."""
+
+    inserted: tuple[tuple[int, Passage], ...]
+    moved: tuple[tuple[int, int, Passage], ...]
+    removed: tuple[KnownPassage, ...]
+
+
+def plan_sync(
+    scan: Scan,
+    states: dict[str, FileState],
+    *,
+    wanted: Callable[[str], bool] | None = None,
+) -> SyncPlan:
+    """Compare what is on disk with what is in the index.
+
+    Args:
+        scan: What is on disk.
+        states: What is in the index; of files that the scan found unchanged nothing is needed.
+        wanted: Which paths to look at; all, unless given.
+    """
+    added, suspects, unsure, still_failing, unchanged = [], [], [], list[FileFailure](), scan.unchanged
+    for path, file in scan.files.items():
+        state = states.get(path)
+        if wanted is not None and not wanted(path):
+            continue
+        if state is None:
+            added.append(file)
+        elif state.partial or not file.looks_like(state):
+            suspects.append(file)
+        elif not state.settled:
+            unsure.append(file)
+        elif state.failure:
+            still_failing.append(FileFailure(path=path, reason=state.failure))
+        else:
+            unchanged += 1
+    missing = (path for path in states.keys() - scan.files.keys() if wanted is None or wanted(path))
+    return SyncPlan(
+        added=tuple(sorted(added)),
+        suspects=tuple(sorted(suspects)),
+        unsure=tuple(sorted(unsure)),
+        removed=tuple(sorted(scan.gone(missing))),
+        unchanged=unchanged,
+        failures=(*scan.failures, *sorted(still_failing, key=attrgetter("path"))),
+    )
+
+
+def compare(passages: Sequence[Passage], known: Sequence[KnownPassage], *, first: int = 0) -> PassageDiff:
+    """Match the passages of a file with those that the index knows, by what they say, in order.
+
+    Args:
+        passages: What the file says now.
+        known: What the index holds of it.
+        first: How many passages of the file come before both, and stay as they are.
+    """
+    if not known:
+        return PassageDiff(inserted=tuple(enumerate(passages, first)), moved=(), removed=())
+    waiting: dict[object, list[KnownPassage]] = defaultdict(list)
+    for stored in reversed(known):
+        waiting[_identity(stored.passage, stored.text_hash)].append(stored)
+    inserted, moved, kept = [], [], set()
+    for ordinal, passage in enumerate(passages, first):
+        same = waiting.get(_identity(passage, text_hash(passage.text)))
+        if not same:
+            inserted.append((ordinal, passage))
+            continue
+        stored = same.pop()
+        kept.add(stored.key)
+        if (stored.ordinal, stored.passage) != (ordinal, passage):
+            moved.append((stored.key, ordinal, passage))
+    removed = tuple(stored for stored in known if stored.key not in kept)
+    return PassageDiff(inserted=tuple(inserted), moved=tuple(moved), removed=removed)
+
+
+def text_hash(text: str) -> bytes:
+    """What a text is recognised by: 16 bytes of BLAKE2b."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _identity(passage: Passage, hashed: bytes) -> object:
+    # What the terms or the vector's filter columns are made of; the rest is a place and may change.
+    return hashed, passage.heading[-1] if passage.opens_section else "", passage.date
+
+
+Planned = tuple[SyncPlan, dict[str, FileState]]
+
+
+class Survey:
+    """Looks at the files of an index.
+
+    Args:
+        root: The workspace folder.
+        extra: Folders beside it.
+        sessions: Whether session logs count.
+    """
+
+    def __init__(self, root: Path, extra: Folders, *, sessions: bool) -> None:
+        self._root = root
+        self._extra = extra
+        self._sessions = sessions
+
+    def plan(self, store: IndexStore, paths: Collection[str], *, missing_ok: bool) -> Planned:
+        """What a sync of a store would do, and the states compared; of named files no others are looked at."""
+        if paths and all(map(self._names_file, paths)):
+            own = [path for path in paths if not path.startswith(EXTRA_MARK)]
+            beside = [path for path in paths if path.startswith(EXTRA_MARK)]
+            scan, states = scan_paths(self._root, own).joined(self._extra.look(beside)), store.file_states(paths)
+        else:
+            # Nearly all files are as they were known, and none of their states is fetched.
+            known = {} if paths else store.file_stats()
+            scan = scan_workspace(self._root, sessions=self._sessions, known=known).joined(self._extra.scan(known))
+            states = store.file_states(None if paths else known.keys())
+        if not missing_ok:
+            _require(paths, scan, states)
+        wanted = _below(paths) if paths else None
+        return plan_sync(scan, states, wanted=wanted), states
+
+    def _names_file(self, path: str) -> bool:
+        """Whether a path can only be that of a file, so that nothing else has to be looked at."""
+        if path.startswith(EXTRA_MARK):
+            return self._extra.names_file(path)
+        return is_memory_path(path) or (self._sessions and is_session_path(path))
+
+
+def failures(plan: SyncPlan, states: dict[str, FileState]) -> tuple[FileFailure, ...]:
+    """What cannot be indexed: folders that cannot be seen, and files, each once."""
+    files = (FileFailure(path=state.path, reason=state.failure) for state in states.values() if state.failure)
+    return tuple({failure.path: failure for failure in (*plan.failures, *files)}.values())
+
+
+def _require(paths: Collection[str], scan: Scan, states: dict[str, FileState]) -> None:
+    """Make sure that there is something at every one of some paths, as far as can be told.
+
+    Raises:
+        SourceMissing: There is not.
+    """
+    there = {place for path in (*scan.files, *states) for place in with_folders(path)}
+    missing = scan.gone(path for path in paths if path.rstrip("/") not in there)
+    if missing:
+        raise SourceMissing(
+            f"There is no memory file, session log or folder {missing[0]!r}. "
+            "Run `memory-service status` to see what there is."
+        )
+
+
+def _below(folders: Collection[str]) -> Callable[[str], bool]:
+    """Whether a path is one of some files and folders, or below one."""
+    named = {folder.rstrip("/") for folder in folders}
+    return lambda path: not named.isdisjoint(with_folders(path))

@@ -1,0 +1,508 @@
+"""A sync run: files read, passages compared, new ones embedded, all of it stored in small transactions.
+
+Invariants: a file's state is stored together with its passages, so an interrupted run goes on where it
+stopped; no transaction is open while a text is embedded; a file that fails keeps what an earlier run
+read from it.
+
+How a store is brought up to date with the files: planned, carried out, and again where others came between.
+
+Invariants: what another process changed meanwhile is planned anew, never written over; nothing here chooses
+which store or which model that is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from indexer.documents.incremental import Growth, Logs, Splitter
+from indexer.documents.transcripts import is_known_log
+from indexer.embeddings.base import Embedder
+from indexer.errors import StoreLocked, SyncCancelled
+from indexer.sources.scan import Content, SourceFile, read, source_file
+from indexer.stores.base import FileState, FileWrite, IndexStore, KnownPassage, NewPassage, Written
+from indexer.sync.plan import PassageDiff, Planned, SyncPlan, compare, text_hash
+from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
+from indexer.text.names import greeted_name
+from indexer.text.terms import passage_terms
+from indexer.throttle import TRAFFIC
+from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
+
+# Without a model what a transaction itself costs counts, and how long it keeps other writers waiting: 10-20 ms.
+# Source: 26,000 passages/s with 256, 29,000 with 1,024, 30,000 with 4,096 (our measurement).
+_BATCH_LINES = 1024
+_BATCH_CHARS = 256 * 1024
+_BATCH_PORTIONS = 200
+_UNKNOWN_LOG = "it is a session log in a format that is not known here; move it away"
+
+Progress = Callable[[SyncProgress], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Portion:
+    """All that changes in a file, or for a large file one slice of it."""
+
+    content: Content
+    state: FileState
+    diff: PassageDiff
+    first: bool = True
+    last: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tally:
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    failed: list[FileFailure] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncRun:
+    """What one run did, and the paths that another process changed under its hands: plan these again."""
+
+    report: SyncReport
+    refused: tuple[str, ...]
+
+
+class Sync:
+    """One run that brings an index up to date. Use once.
+
+    Args:
+        root: The workspace folder.
+        store: Where passages go.
+        embedder: Makes their vectors; None stores text alone.
+        fingerprint: What the index has to be made with: another process may make it anew meanwhile.
+        max_file_bytes: Larger memory files are refused.
+        max_log_bytes: Larger session logs are refused.
+        locate: Where a file of an extra folder lies; None for one of the workspace.
+        splitter: What remembers memory files between runs.
+        logs: What remembers session logs between runs.
+        on_progress: Told after every batch.
+        cancelled: Asked between files and batches.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        store: IndexStore,
+        embedder: Embedder | None,
+        *,
+        fingerprint: Fingerprint,
+        max_file_bytes: int,
+        max_log_bytes: int,
+        locate: Callable[[str], Path | None] = lambda _: None,
+        splitter: Splitter | None = None,
+        logs: Logs | None = None,
+        on_progress: Progress | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._root = root
+        self._store = store
+        self._vectors = TextVectors(store, embedder, fingerprint)
+        self._fingerprint = fingerprint
+        self._max_bytes: dict[Source, int] = {
+            "memory": max_file_bytes,
+            "files": max_file_bytes,
+            "sessions": max_log_bytes,
+        }
+        self._locate = locate
+        self._splitter = splitter or Splitter()
+        self._logs = logs or Logs()
+        self._on_progress = on_progress
+        self._cancelled = cancelled
+        self._tally = _Tally()
+        self._notes: list[FileWrite] = []
+        self._batch_texts = BATCH_TEXTS if embedder else _BATCH_LINES
+        self._revisions: dict[str, int] = {}
+        self._progress = SyncProgress(done=0, total=0, done_bytes=0, total_bytes=0, passages=0, path="")
+
+    def run(self, plan: SyncPlan, states: dict[str, FileState], paths: Collection[str] = ()) -> SyncRun:
+        """Carry out a plan, then give passages that lack a vector theirs.
+
+        Args:
+            plan: What has to be done.
+            states: What it was made from.
+            paths: The files and folders that it is about; empty means all.
+
+        Raises:
+            SyncCancelled: `cancelled` said so; what was written stays.
+            StoreError: The index cannot be written.
+        """
+        started = time.monotonic()
+        work = [*plan.suspects, *plan.unsure, *plan.added]
+        total_bytes = sum(file.size_bytes for file in work)
+        self._progress = replace(self._progress, total=len(work) + len(plan.removed), total_bytes=total_bytes)
+        self._tally.unchanged = plan.unchanged
+        self._tally.failed += plan.failures
+        # A renamed file shows as one removed and one added: it leaves its vectors to the new one first.
+        early, late = ((), plan.removed) if plan.added else (plan.removed, ())
+        self._forget(early, states)
+        for batch in _batches(self._portions(work, states), self._batch_texts):
+            self._check_cancelled()
+            self._store_batch(batch)
+        self._store_notes()
+        self._forget(late, states)
+        fill_in(
+            self._store,
+            self._fingerprint,
+            self._vectors,
+            paths=paths or None,
+            before_batch=self._check_cancelled,
+        )
+        report = self._report(time.monotonic() - started)
+        return SyncRun(report=report, refused=tuple(dict.fromkeys(self._tally.refused)))
+
+    def _report(self, seconds: float) -> SyncReport:
+        tally = self._tally
+        return SyncReport(
+            added=tally.added,
+            changed=tally.changed,
+            removed=tally.removed,
+            unchanged=tally.unchanged,
+            failed=tuple(sorted(tally.failed, key=lambda failure: failure.path)),
+            embedded=self._vectors.embedded,
+            reused=self._vectors.reused,
+            seconds=seconds,
+            degraded=tuple(dict.fromkeys(self._vectors.problems)),
+        )
+
+    def _forget(self, paths: Iterable[str], states: dict[str, FileState]) -> None:
+        for batch in self._removals(paths, states):
+            self._check_cancelled()
+            refused = self._write(batch).refused
+            self._tally.refused += refused
+            self._tally.removed += len(batch) - len(refused)
+            for write in batch:
+                self._advance(write.path, 0)
+
+    def _removals(self, paths: Iterable[str], states: dict[str, FileState]) -> Iterator[list[FileWrite]]:
+        batch, passages = list[FileWrite](), 0
+        for path in paths:
+            removed = _keys_and_terms(self._store.known_passages(path))
+            batch.append(FileWrite(path=path, state=None, expected_revision=states[path].revision, removed=removed))
+            passages += len(removed)
+            if passages >= BATCH_TEXTS or len(batch) >= _BATCH_PORTIONS:
+                yield batch
+                batch, passages = [], 0
+        if batch:
+            yield batch
+
+    def _portions(self, files: Sequence[SourceFile], states: dict[str, FileState]) -> Iterator[_Portion]:
+        for file in files:
+            self._check_cancelled()
+            content = read(self._root, file, max_bytes=self._max_bytes[file.source], place=self._locate(file.path))
+            if file.source == "sessions" and not content.failure and not is_known_log(content.raw):
+                content = replace(content, failure=_UNKNOWN_LOG)
+            diff = self._diff(content, states.get(file.path))
+            if diff is None:
+                self._advance(file.path, file.size_bytes)
+                continue
+            state = _state(content, states.get(file.path))
+            yield from _slices(_Portion(content=content, state=state, diff=diff), self._batch_texts)
+
+    def _diff(self, content: Content, before: FileState | None) -> PassageDiff | None:
+        """How a file's passages changed; None when only its state has to be noted, which is done here."""
+        path = content.file.path
+        if content.failure:
+            self._tally.failed.append(FileFailure(path=path, reason=content.failure))
+            self._note(_state(content, before))
+            return None
+        stored_hash = before.content_hash if before and not before.failure else ""
+        if stored_hash == content.content_hash:
+            self._tally.unchanged += 1
+            self._note(_state(content, before))
+            return None
+        if content.file.source == "sessions":
+            return self._log_diff(content, before, stored_hash)
+        grown = self._splitter.read(content.text, path, content_hash=content.content_hash, stored_hash=stored_hash)
+        return self._compared(grown, path, before)
+
+    def _log_diff(self, content: Content, before: FileState | None, stored_hash: str) -> PassageDiff:
+        path = content.file.path
+        grown = self._logs.read(content.raw, path, content_hash=content.content_hash, stored_hash=stored_hash)
+        if not grown.first:
+            return self._compared(grown, path, before)
+        return PassageDiff(inserted=tuple(enumerate(grown.passages, grown.first)), moved=(), removed=())
+
+    def _compared(self, grown: Growth, path: str, before: FileState | None) -> PassageDiff:
+        known = self._store.known_passages(path, first=grown.first) if before else []
+        return compare(grown.passages, known, first=grown.first)
+
+    def _note(self, state: FileState) -> None:
+        """Keep the state of a file whose passages stay as they are, to be stored with others."""
+        self._notes.append(FileWrite(path=state.path, state=state, expected_revision=state.revision))
+        if len(self._notes) >= _BATCH_LINES:
+            self._store_notes()
+
+    def _store_notes(self) -> None:
+        if self._notes:
+            notes, self._notes = self._notes, []
+            self._tally.refused += self._write(notes).refused
+
+    def _write(self, writes: Sequence[FileWrite]) -> Written:
+        return self._store.write(writes, made_with=self._fingerprint)
+
+    def _store_batch(self, portions: Sequence[_Portion]) -> None:
+        texts = [passage.text for portion in portions for _, passage in portion.diff.inserted]
+        vectors = self._vectors.of({text_hash(text): text for text in texts})
+        written = self._write([self._file_write(portion, vectors) for portion in portions])
+        self._take_back([portion.content.file for portion in portions if portion.state.path not in written.refused])
+        for portion in portions:
+            path = portion.state.path
+            self._revisions[path] = written.revision
+            if path in written.refused:
+                self._tally.refused.append(path)
+            elif portion.last and portion.state.revision:
+                self._tally.changed += 1
+            elif portion.last:
+                self._tally.added += 1
+            if portion.last:
+                self._advance(path, portion.content.file.size_bytes, passages=len(portion.diff.inserted))
+            else:
+                self._advance(path, 0, files=0, passages=len(portion.diff.inserted))
+
+    def _take_back(self, files: Iterable[SourceFile]) -> None:
+        """Leave no trace of files that are gone, or are others, since they were read: they may have been erased.
+
+        Who erased them looked before their passages were written, and will not look again.
+        """
+        gone = {file.path for file in files if self._is_gone(file)}
+        if not gone:
+            return
+        states = self._store.file_states(gone)
+        for batch in self._removals(states, states):
+            self._write(batch)
+        with suppress(StoreLocked):
+            self._store.scrub()
+        self._tally.refused += gone
+
+    def _is_gone(self, file: SourceFile) -> bool:
+        place = self._locate(file.path) if file.source == "files" else self._root / file.path
+        try:
+            now = source_file(file.path, os.lstat(place)) if place else None
+        except OSError:
+            return True
+        return now is None or now.inode != file.inode or now.size_bytes < file.size_bytes
+
+    def _file_write(self, portion: _Portion, vectors: dict[bytes, bytes]) -> FileWrite:
+        state = portion.state
+        if not portion.last:
+            # As if never read, the file is read again by the next run, which finds this slice already there.
+            state = state._replace(content_hash="", checked_ns=0)
+        return FileWrite(
+            path=state.path,
+            state=state,
+            expected_revision=state.revision if portion.first else self._revisions[state.path],
+            inserted=tuple(_new_passage(ordinal, passage, vectors) for ordinal, passage in portion.diff.inserted),
+            moved=portion.diff.moved,
+            removed=_keys_and_terms(portion.diff.removed),
+        )
+
+    def _advance(self, path: str, size_bytes: int, *, files: int = 1, passages: int = 0) -> None:
+        now = self._progress
+        self._progress = replace(
+            now,
+            done=now.done + files,
+            done_bytes=now.done_bytes + size_bytes,
+            passages=now.passages + passages,
+            path=path,
+        )
+        if self._on_progress:
+            self._on_progress(self._progress)
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled():
+            done, total = self._progress.done, self._progress.total
+            raise SyncCancelled(
+                f"The reindex was stopped after {done} of {total} files. Run it again to go on from there."
+            )
+
+
+def _slices(whole: _Portion, batch_texts: int) -> Iterator[_Portion]:
+    inserted = whole.diff.inserted
+    chars = sum(len(passage.text) for _, passage in inserted)
+    size = max(1, min(batch_texts, _BATCH_CHARS * len(inserted) // max(1, chars)))
+    starts = range(0, max(1, len(inserted)), size) if len(inserted) > 2 * size else (0,)
+    size = size if len(starts) > 1 else len(inserted)
+    for number, start in enumerate(starts):
+        part = replace(whole.diff, inserted=inserted[start : start + size])
+        if number:
+            part = replace(part, moved=(), removed=())
+        yield replace(whole, diff=part, first=number == 0, last=number == len(starts) - 1)
+
+
+def _batches(portions: Iterator[_Portion], batch_texts: int) -> Iterator[list[_Portion]]:
+    batch: list[_Portion] = []
+    texts = chars = 0
+    for portion in portions:
+        batch.append(portion)
+        texts += len(portion.diff.inserted)
+        chars += sum(len(passage.text) for _, passage in portion.diff.inserted)
+        full = texts >= batch_texts or chars >= _BATCH_CHARS or len(batch) >= _BATCH_PORTIONS
+        # A file that is not complete ends the batch: its next slice needs the revision of this one.
+        if full or not portion.last:
+            yield batch
+            batch, texts, chars = [], 0, 0
+    if batch:
+        yield batch
+
+
+def _new_passage(ordinal: int, passage: Passage, vectors: dict[bytes, bytes]) -> NewPassage:
+    hashed = text_hash(passage.text)
+    return NewPassage(
+        ordinal=ordinal,
+        passage=passage,
+        text_hash=hashed,
+        terms=passage_terms(passage),
+        vector=vectors.get(hashed),
+        greeted=greeted_name(passage.text),
+    )
+
+
+def _state(content: Content, before: FileState | None) -> FileState:
+    return FileState(
+        *content.file,
+        checked_ns=content.checked_ns,
+        content_hash=content.content_hash,
+        failure=content.failure,
+        revision=before.revision if before else 0,
+    )
+
+
+def _keys_and_terms(known: Sequence[KnownPassage]) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    return tuple((stored.key, passage_terms(stored.passage)) for stored in known)
+
+
+_ROUNDS = 5
+
+
+def never() -> bool:
+    """Not cancelled."""
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """Who follows a run, and may stop it."""
+
+    on_progress: Progress | None = None
+    cancelled: Callable[[], bool] = never
+
+    def giving_way(self) -> Following:
+        """The same, of a run that lets what people wait for pass."""
+
+        def cancelled() -> bool:
+            TRAFFIC.give_way()
+            return self.cancelled()
+
+        return replace(self, cancelled=cancelled)
+
+
+class Planner(Protocol):
+    """Compares a store with the files."""
+
+    def __call__(self, store: IndexStore, paths: Collection[str], *, missing_ok: bool) -> Planned:
+        """What has to be done, and the states that were compared."""
+        ...
+
+
+class Runner(Protocol):
+    """Carries a plan out."""
+
+    def __call__(
+        self,
+        store: IndexStore,
+        planned: Planned,
+        paths: Collection[str],
+        *,
+        embedder: Embedder | None,
+        following: Following,
+    ) -> SyncRun:
+        """What was done; passages of these files, or of all, that lack a vector get one too."""
+        ...
+
+
+class Upkeep:
+    """Brings stores up to date with the files of one workspace.
+
+    Args:
+        planner: Compares a store with the files.
+        runner: Carries a plan out.
+        embedder: Makes vectors; None stores text alone.
+        following: Who follows the runs that are shown, and may stop them all.
+    """
+
+    def __init__(self, planner: Planner, runner: Runner, embedder: Embedder | None, following: Following) -> None:
+        self._plan = planner
+        self._run = runner
+        self._embedder = embedder
+        self._following = following
+
+    def fill(
+        self, store: IndexStore, paths: Collection[str] = (), *, missing_ok: bool = True, shown: bool = False
+    ) -> SyncReport:
+        """Bring a store up to date.
+
+        Args:
+            store: Where passages go.
+            paths: Files and folders to look at; empty means all.
+            missing_ok: Whether `paths` may name what is neither on disk nor in the store.
+            shown: Whether progress is told.
+        """
+        following = self._following if shown else replace(self._following, on_progress=None)
+        return self._rounds(store, paths, missing_ok=missing_ok, embedder=self._embedder, following=following)
+
+    def fill_texts(self, store: IndexStore, paths: Collection[str]) -> SyncReport:
+        """The same, leaving the vectors for later; it cannot be stopped."""
+        return self._rounds(store, paths, missing_ok=True, embedder=None, following=Following())
+
+    def forget_changed(self, store: IndexStore) -> None:
+        """Take out of a store what is not in the files any more, and every file that looks changed."""
+        plan, states = self._plan(store, (), missing_ok=True)
+        stale = (*plan.removed, *(file.path for file in plan.suspects))
+        going = replace(plan, added=(), suspects=(), unsure=(), removed=stale)
+        self._run(store, (going, states), (), embedder=None, following=Following())
+
+    def _rounds(
+        self,
+        store: IndexStore,
+        paths: Collection[str],
+        *,
+        missing_ok: bool,
+        embedder: Embedder | None,
+        following: Following,
+    ) -> SyncReport:
+        total = SyncReport()
+        wanted = tuple(paths)
+        for attempt in range(_ROUNDS):
+            planned = self._plan(store, wanted, missing_ok=missing_ok or attempt > 0)
+            run = self._run(store, planned, wanted, embedder=embedder, following=following)
+            total = _added(total, run.report)
+            if not run.refused:
+                break
+            wanted = run.refused
+        return total
+
+
+def _added(total: SyncReport, report: SyncReport) -> SyncReport:
+    # A further round looks again at files that another process changed under the first one's hands.
+    return replace(
+        report,
+        added=total.added + report.added,
+        changed=total.changed + report.changed,
+        removed=total.removed + report.removed,
+        unchanged=total.unchanged + report.unchanged,
+        failed=tuple({failure.path: failure for failure in (*total.failed, *report.failed)}.values()),
+        embedded=total.embedded + report.embedded,
+        reused=total.reused + report.reused,
+        seconds=total.seconds + report.seconds,
+        degraded=tuple(dict.fromkeys((*total.degraded, *report.degraded))),
+    )

@@ -1,0 +1,131 @@
+"""The vectors of texts for a store: those that it has, new ones from an embedder, and those that passages still lack.
+
+Invariants: nothing but a unit vector of the index's own length is ever stored; a passage that gets its vector later
+keeps its key and its terms; no transaction is open while a text is embedded; what an embedder fails to do is named,
+and its texts are found by their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from indexer.embeddings.base import Embedder, empty_rows, unit_rows
+from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.stores.base import IndexStore
+from indexer.types import Fingerprint, Vectors
+
+# Texts embedded between two transactions: enough to sort by length, few enough to lose little.
+BATCH_TEXTS = 256
+
+
+class TextVectors:
+    """Vectors by text, each made once.
+
+    Args:
+        store: Where some are already.
+        embedder: Makes the others; None makes none.
+        made: What the index was made with.
+
+    Attributes:
+        embedded: How many were made.
+        reused: How many the store had.
+        problems: What went wrong, each "vector: why and what to do".
+    """
+
+    def __init__(self, store: IndexStore, embedder: Embedder | None, made: Fingerprint) -> None:
+        self.embedded = 0
+        self.reused = 0
+        self.problems: list[str] = []
+        self._store = store
+        self._embedder = embedder
+        self._made = made
+        self._refused: set[bytes] = set()
+
+    @property
+    def can_embed(self) -> bool:
+        """Whether there is an embedder that has not given up."""
+        return self._embedder is not None
+
+    def of(self, texts: dict[bytes, str]) -> dict[bytes, bytes]:
+        """Vectors (float32, little-endian) of texts by their hash; without those that got none."""
+        if self._embedder is None or not texts:
+            return {}
+        vectors = self._store.vectors_of_texts(texts)
+        self.reused += len(vectors)
+        # What got no vector is not asked for again in the same run.
+        known = vectors.keys() | self._refused
+        missing = [(hashed, text) for hashed, text in texts.items() if hashed not in known]
+        if not missing:
+            return vectors
+        rows = self._rows(self._embedder, [text for _, text in missing])
+        pairs = zip(missing, rows, strict=True) if rows is not None else ()
+        made = {hashed: row.astype("<f4").tobytes() for (hashed, _), row in pairs if row.any()}
+        self.embedded += len(made)
+        self._refused.update(hashed for hashed, _ in missing if hashed not in made)
+        vectors.update(made)
+        return vectors
+
+    def _rows(self, embedder: Embedder, texts: list[str]) -> Vectors | None:
+        """What a model makes of texts: unit rows, of zeros where it made no vector; None where it made none at all."""
+        name, dimensions = embedder.name, self._made.dimensions
+        try:
+            try:
+                given = embedder.embed_documents(texts)
+            except EmbeddingError as error:
+                self._fail(error)
+                if error.vectors is None:
+                    return None
+                return unit_rows(name, error.vectors, texts=len(texts), dimensions=dimensions)
+            rows = unit_rows(name, given, texts=len(texts), dimensions=dimensions)
+        except EmbeddingError as error:
+            self._fail(error)
+            return None
+        if empty := len(empty_rows(rows)):
+            self._fail(
+                EmbeddingError(
+                    f"The model {name} gave {empty:,} vectors for {len(texts):,} texts that are not finite or have no "
+                    "length, so these are found by their words alone. Ask its maker, or choose another embedding_model."
+                )
+            )
+        return rows
+
+    def _fail(self, error: EmbeddingError) -> None:
+        self.problems.append(f"vector: {error}")
+        if isinstance(error, EmbedderUnavailable):
+            self._embedder = None
+
+
+def fill_in(
+    store: IndexStore,
+    made: Fingerprint,
+    vectors: TextVectors,
+    *,
+    paths: Collection[str] | None = None,
+    most: int | None = None,
+    before_batch: Callable[[], None] = lambda: None,
+) -> None:
+    """Give passages without a vector theirs, the newest first, batch by batch.
+
+    Args:
+        store: Whose passages.
+        made: What the index was made with.
+        vectors: Makes them.
+        paths: Of these files alone; of all, unless given.
+        most: Look at no more passages than this.
+        before_batch: Called before each batch; it ends the work by raising.
+
+    Raises:
+        StoreReplaced: The index was made anew meanwhile.
+        StoreError: The index cannot be written.
+    """
+    below, left = None, most
+    while vectors.can_embed and (left is None or left > 0):
+        before_batch()
+        lacking = store.unembedded(BATCH_TEXTS if left is None else min(left, BATCH_TEXTS), below=below, paths=paths)
+        if not lacking:
+            return
+        found = vectors.of({each.text_hash: each.text for each in lacking})
+        rows = [(each.key, found[each.text_hash]) for each in lacking if each.text_hash in found]
+        if rows:
+            store.add_vectors(rows, made_with=made)
+        below, left = lacking[-1].key, None if left is None else left - len(lacking)

@@ -1,0 +1,88 @@
+"""How a long text is cut: at the end of a paragraph, else of a line, else of a sentence, else at a space.
+
+Invariants: pure; linear in the length of the text; no piece is empty or longer than asked for; joined, the
+pieces are the text but for the white space at the cuts.
+
+What of a passage is shown with a hit: all of a short one, of a long one what the question is about. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from indexer.text import terms as analysis
+
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+
+
+def pieces(text: str, max_chars: int) -> Iterator[str]:
+    """Cuts a text into pieces of at most `max_chars` characters; a text that fits is one piece."""
+    at = 0
+    while len(text) - at > max_chars:
+        end = end_of_part(text, at, at + max_chars)
+        if part := text[at:end].strip():
+            yield part
+        at = end
+    if part := text[at:].strip():
+        yield part
+
+
+def end_of_part(text: str, start: int, limit: int) -> int:
+    """Where a part that begins at `start` ends best, at `limit` at the latest.
+
+    A paragraph or a line ends a part only in its second half: a short first line is no reason for a short part.
+    """
+    half = start + (limit - start) // 2
+    if end := _last_end(_PARAGRAPH_END, text, half, limit):
+        return end
+    line = text.rfind("\n", half, limit)
+    if line >= 0:
+        return line + 1
+    if end := _last_end(_SENTENCE_END, text, start, limit):
+        return end
+    space = text.rfind(" ", start + 1, limit + 1)
+    return space if space > start else limit
+
+
+def _last_end(pattern: re.Pattern[str], text: str, start: int, limit: int) -> int:
+    end = 0
+    for match in pattern.finditer(text, start, limit):
+        end = match.end()
+    return end
+
+
+SNIPPET_CHARS = 700
+_BREAK = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？；])|\n")
+
+
+def snippet(text: str, terms: Iterable[str], *, max_chars: int = SNIPPET_CHARS) -> str:
+    """The stretch of whole sentences with most of the terms, marked with … where it was cut."""
+    if len(text) <= max_chars:
+        return text
+    wanted = set(terms)
+    sentences = _sentences(text)
+    weights = [len(wanted.intersection(analysis.index_terms(text[start:end]))) for start, end in sentences]
+    best = max(range(len(sentences)), key=lambda i: weights[i])
+    start, end = sentences[best]
+    low = high = best
+    while True:
+        before = sentences[low - 1][0] if low else None
+        after = sentences[high + 1][1] if high + 1 < len(sentences) else None
+        if after is not None and after - start <= max_chars:
+            high, end = high + 1, after
+        elif before is not None and end - before <= max_chars:
+            low, start = low - 1, before
+        else:
+            break
+    end = min(end, start + max_chars)
+    return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
+
+
+def _sentences(text: str) -> list[tuple[int, int]]:
+    starts = [0, *(match.end() for match in _BREAK.finditer(text))]
+    ends = [*starts[1:], len(text)]
+    return [(start, end) for start, end in zip(starts, ends, strict=True) if text[start:end].strip()] or [
+        (0, len(text))
+    ]

@@ -1,0 +1,196 @@
+"""Routes of the status: which workspaces there are and how each stands.
+
+Routes of operations: reindexing in the background.
+
+Routes of events: what happens to a session, as it happens, and whether it is at rest.
+
+Routes of the server itself: health, version, numbers. None but the numbers needs a key.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import anyio.to_thread
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+
+from memory_service import schemas
+from memory_service._version import __version__
+from memory_service.api import examples
+from memory_service.api.auth import EVERY_WORKSPACE, WorkspaceName, grant_of, in_every_workspace, in_workspace
+from memory_service.api.errors import documented
+from memory_service.api.examples import shown
+from memory_service.api.metrics import CONTENT_TYPE
+from memory_service.api.requests import Once, SessionId, Shared
+from memory_service.api.streams import EVENT_SCHEMA, comes_true, event_stream, last_event_id
+from memory_service.service import answers
+
+status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
+
+
+@status_router.get(
+    "", summary="List the workspaces", responses=shown(200, examples.WORKSPACES) | documented(401, 403, 503)
+)
+def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> schemas.Workspaces:
+    """Names of all workspaces that the key is for."""
+    names = shared.service.workspaces()
+    return schemas.Workspaces(workspaces=[name for name in names if grant in (EVERY_WORKSPACE, name)])
+
+
+@status_router.get(
+    "/{workspace}/status",
+    dependencies=[Depends(in_workspace)],
+    summary="See how a workspace stands",
+    responses=shown(200, examples.STATUS) | documented(400, 401, 403, 404, 422, 503),
+)
+def status(workspace: WorkspaceName, shared: Shared) -> schemas.Status:
+    """Counts, share of passages with a vector, files that changed since the last reindex, model and sizes."""
+    found = shared.service.status(workspace)
+    problems = shared.service.engine_problems(workspace)
+    watched = shared.service.watch_state(workspace)
+    return answers.status(workspace, found, shared.service.settings, degraded=problems, watched=watched)
+
+
+operations_router = APIRouter(
+    prefix="/v1/workspaces/{workspace}",
+    tags=["operations"],
+    dependencies=[Depends(in_workspace)],
+    responses=documented(400, 401, 403, 404, 422, 503),
+)
+
+OperationId = Annotated[str, Path(description="From the start of it.", examples=["op-0123456789abcdef"])]
+
+
+@operations_router.post(
+    "/reindex",
+    status_code=202,
+    response_model=schemas.OperationRef,
+    summary="Start a reindex",
+    responses=shown(202, examples.OPERATION_REF) | documented(409, 413),
+)
+async def reindex(workspace: WorkspaceName, body: schemas.ReindexRequest, shared: Shared, once: Once) -> Response:
+    """Bring the index up to date with the files, in the background. The files are never changed."""
+    start = shared.service.start_reindex
+    return await once.quick(
+        lambda: schemas.OperationRef(operation_id=start(workspace, body.paths, full=body.full).operation_id)
+    )
+
+
+@operations_router.get(
+    "/operations/{operation_id}", summary="See how far an operation is", responses=shown(200, examples.OPERATION)
+)
+def operation(workspace: WorkspaceName, operation_id: OperationId, shared: Shared) -> schemas.Operation:
+    """State, progress, rate and time left; the report when it is done."""
+    return answers.operation(shared.service.operations.get(workspace, operation_id))
+
+
+@operations_router.delete(
+    "/operations/{operation_id}", summary="Cancel an operation", responses=shown(200, examples.OPERATION)
+)
+def cancel(workspace: WorkspaceName, operation_id: OperationId, shared: Shared) -> schemas.Operation:
+    """Stop it after the batch at hand. What it has written stays, and the next reindex goes on from there."""
+    return answers.operation(shared.service.operations.cancel(workspace, operation_id))
+
+
+events_router = APIRouter(
+    prefix="/v1/workspaces/{workspace}/sessions/{session_id}",
+    tags=["sessions"],
+    dependencies=[Depends(in_workspace)],
+    responses=documented(400, 401, 403, 404, 422, 503),
+)
+
+LastEventId = Annotated[
+    str | None, Header(alias="Last-Event-ID", description="The last event that was heard; browsers send it.")
+]
+After = Annotated[
+    int | None, Query(ge=0, le=2**53, description="The same as a parameter; 0 begins with the oldest that is kept.")
+]
+Timeout = Annotated[float, Query(ge=0, le=300, description="The longest wait.")]
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events: compaction_start, compaction_end, flush, prune, overflow, undo, dropped.",
+        "content": {
+            "text/event-stream": {
+                "schema": {"type": "string", "description": "Events, each as the lines that stand for it."},
+                "itemSchema": EVENT_SCHEMA,
+                "example": examples.EVENT,
+            }
+        },
+    }
+}
+
+
+@events_router.get("/events", response_class=Response, summary="Follow a session", responses=_STREAM)
+def events(
+    workspace: WorkspaceName,
+    session_id: SessionId,
+    shared: Shared,
+    after: After = None,
+    last: LastEventId = None,
+) -> Response:
+    """What happens to the session from now on, with numbers: compactions, flushes, prunings, recoveries.
+
+    The stream stays open. After a broken connection, `Last-Event-ID` or `after` goes on where it ended; what is not
+    kept any more is counted by an event `dropped`.
+    """
+    heard = last_event_id(last)
+    subscription = shared.service.sessions(workspace).events(session_id, after_id=after if heard is None else heard)
+    return event_stream(subscription)
+
+
+@events_router.get("/idle", summary="Wait until a session is at rest", responses=shown(200, examples.IDLE))
+async def idle(
+    workspace: WorkspaceName, session_id: SessionId, shared: Shared, timeout_seconds: Timeout = 25.0
+) -> schemas.Idle:
+    """Answers once no compaction runs and none is to be tried again, or when the time is over."""
+    memory = await anyio.to_thread.run_sync(shared.service.sessions, workspace)
+    subscription = await anyio.to_thread.run_sync(memory.events, session_id)
+    at_rest = partial(memory.wait_idle, session_id, timeout_seconds=0)
+    return schemas.Idle(idle=await comes_true(subscription, at_rest, timeout_seconds))
+
+
+health_router = APIRouter(tags=["server"])
+_UNREADY: dict[int | str, dict[str, Any]] = {
+    503: {"model": schemas.Health, "description": "It cannot serve now; `degraded` says why."}
+}
+_NUMBERS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Text format of Prometheus."}
+}
+
+
+@health_router.get("/health/live", summary="Whether the server lives", responses=shown(200, examples.HEALTHY))
+def live() -> schemas.Health:
+    """Always ok: who gets this answer talks to a living server."""
+    return schemas.Health(status="ok")
+
+
+@health_router.get(
+    "/health/ready", summary="Whether the server can serve", responses=shown(200, examples.HEALTHY) | _UNREADY
+)
+def ready(shared: Shared, response: Response) -> schemas.Health:
+    """Unavailable while the model is loading or the home cannot be used; ok without a model that failed to load."""
+    faults = list(shared.service.ready())
+    if shared.warm_up.loading:
+        faults.append("vector: the model is being loaded. Ask again in a second.")
+    response.status_code = 503 if faults else 200
+    failure = [shared.warm_up.failure] if shared.warm_up.failure else []
+    return schemas.Health(status="unavailable" if faults else "ok", degraded=faults + failure)
+
+
+@health_router.get("/version", summary="What is running", responses=shown(200, examples.VERSION))
+def version(shared: Shared) -> schemas.Version:
+    """Version of the server, and its embedding model."""
+    return schemas.Version(version=__version__, embedding_model=shared.service.embedding_model)
+
+
+@health_router.get(
+    "/metrics",
+    dependencies=[Depends(in_every_workspace)],
+    response_class=Response,
+    summary="Numbers for Prometheus",
+    responses=_NUMBERS | documented(401, 403),
+)
+def metrics(shared: Shared) -> Response:
+    """Requests, latencies, tokens injected, memories written, degraded answers. With keys, one for `*` is needed."""
+    return Response(shared.metrics.exposition(), media_type=CONTENT_TYPE)

@@ -1,0 +1,544 @@
+"""The conversation of the demo: the recorded session, said again message by message in a small window.
+
+Invariants: what an agent does is done here and nothing else: append, context; a message keeps the moment at which it
+was said; each compaction is taken back once, to see that the view comes back, and made again.
+
+The order in which the demo does things, on a copy of the sample, without a language model.
+
+Invariants: numbers are what was measured; whoever tells the story learns of each step when it is done.
+
+What the demo finds out, as values: one for each step. What `--json` prints, by these names.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from memory_service.errors import NotFound
+from memory_service.sample import SESSION_ID, copy_sample, recorded_session
+
+if TYPE_CHECKING:
+    from memory_service.service import MemoryService
+    from memory_service.service.contexts import SessionContext
+    from memory_service.service.flushes import FlushReport
+    from memory_service.service.receipts import CompactionReceipt
+    from memory_service.service.short_term import ShortTermMemory
+    from memory_service.sessions.records import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """The sample's Markdown, and its index.
+
+    Attributes:
+        files: Paths within the workspace.
+        excerpt: Some lines of the last file.
+        again_ms: How long it took to find that nothing had changed.
+    """
+
+    files: tuple[str, ...]
+    excerpt: tuple[str, ...]
+    passages: int
+    index_ms: int
+    again_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The prompt at one place of the conversation.
+
+    Attributes:
+        message: How many messages had been said.
+        messages: How many there are in all.
+        tokens: What the prompt takes.
+        window: What the model takes.
+        event: What was done before the prompt was made; empty for nothing.
+    """
+
+    message: int
+    messages: int
+    tokens: int
+    window: int
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flushed:
+    """A flush.
+
+    Attributes:
+        message: How many messages had been said.
+        path: The file that the memories were written to.
+        entries: Some of them, as they stand in the file.
+        found: Where the next search found the first of them; empty if it did not.
+    """
+
+    message: int
+    path: str
+    written: int
+    duplicates: int
+    entries: tuple[str, ...]
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A compaction that was made, taken back, and made again.
+
+    Attributes:
+        message: How many messages had been said.
+        covered_messages: How many gave way to the checkpoint.
+        view_bytes: Size of the view before it, as JSON.
+        undo_is_equal: Whether taking it back gave the same bytes.
+    """
+
+    compaction_id: str
+    message: int
+    tokens_before: int
+    tokens_after: int
+    covered_messages: int
+    view_bytes: int
+    undo_is_equal: bool
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """The recorded conversation, said again in a small window.
+
+    Attributes:
+        tokens: What all messages take.
+        contexts: How many prompts were made.
+        peak_tokens: The largest of them.
+        slowest_ms: The one that took longest, with what was done before it.
+        logged_messages: How many the log has afterwards.
+        log_is_equal: Whether each is there byte for byte.
+        kept: Some lines of the checkpoint that stands in the view in the end.
+    """
+
+    session_id: str
+    first_day: str
+    last_day: str
+    messages: int
+    tokens: int
+    window: int
+    contexts: int
+    peak_tokens: int
+    slowest_ms: int
+    seconds: float
+    flushes: tuple[Flushed, ...]
+    compactions: tuple[Compacted, ...]
+    logged_messages: int
+    log_is_equal: bool
+    kept: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reindexed:
+    """The index after the conversation.
+
+    Attributes:
+        passages: How many it has now.
+        changed: Files that were new or had changed since.
+        embedded: Passages that had to be embedded for them.
+    """
+
+    passages: int
+    changed: int
+    embedded: int
+    took_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What went into a block, by its receipt."""
+
+    path: str
+    start_line: int
+    end_line: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """A question, and the prompt that it got.
+
+    Attributes:
+        answer: Words that answer it.
+        is_in_view: Whether they stand in the view, so that nothing had to be recalled.
+        is_in_block: Whether they stand in the block.
+        tokens: Of the block, with its wrapper.
+        prompt_tokens: Of the whole prompt.
+        omitted: How many candidates stayed out of the block.
+        has_pin: Whether the pinned rule stands in the prompt.
+    """
+
+    question: str
+    answer: str
+    is_in_view: bool
+    is_in_block: bool
+    block: str
+    tokens: int
+    budget_tokens: int
+    prompt_tokens: int
+    window: int
+    receipt_id: str
+    sources: tuple[Source, ...]
+    omitted: int
+    has_pin: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """All of it.
+
+    Attributes:
+        home: Where it can be looked at; empty if nothing was left.
+    """
+
+    notes: Notes
+    replay: Replay
+    reindexed: Reindexed
+    pin: str
+    recalls: tuple[Recall, ...]
+    seconds: float
+    home: str = ""
+
+
+WORKSPACE = "default"
+WINDOW_TOKENS = 8_192
+PROMPT = "You are the assistant at the owner's desk of a small plant shop. The answer comes first, in five lines."
+PIN = "Never ship plants when it is below 5 °C at the destination."
+_MEMORY_TOKENS = 400
+_ENTRIES = 4
+# What a reader of the story wants to see of a checkpoint: so many lines of its sections, the newest of the last two.
+_RULES, _DECISIONS, _GOALS = slice(0, 3), slice(-1, None), slice(-1, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A message of the recording, and when it was said."""
+
+    at: dt.datetime
+    message: Message
+
+    @property
+    def role(self) -> str:
+        """Who said it."""
+        return str(json.loads(self.message.text)["role"])
+
+
+def recording() -> list[Line]:
+    """The messages of the recorded session.
+
+    Raises:
+        NotFound: The installation lacks it, or it cannot be read.
+    """
+    from memory_service.sessions.log import JsonlLog
+    from memory_service.sessions.records import Message
+
+    path = recorded_session()
+    lines = [
+        Line(at=dt.datetime.fromisoformat(record.ts), message=Message(text=record.body.text))
+        for record in JsonlLog(path).read()
+        if isinstance(record.body, Message)
+    ]
+    if not lines:
+        raise NotFound(f"The recorded session at {path} holds no message. Reinstall memory-service.")
+    return lines
+
+
+def replayed(service: MemoryService, folder: Path, watch: Callable[[Moment], None]) -> Replay:
+    """Say the recorded conversation again.
+
+    Args:
+        service: Works on a copy of the sample.
+        folder: The workspace of that copy.
+        watch: Is told of every prompt.
+    """
+    return _Player(service, folder, recording(), watch).play()
+
+
+class _Player:
+    """One conversation while it is said."""
+
+    def __init__(
+        self, service: MemoryService, folder: Path, lines: Sequence[Line], watch: Callable[[Moment], None]
+    ) -> None:
+        from memory_service.sessions.log import JsonlLog
+
+        self._service = service
+        self._folder = folder
+        self._sessions: ShortTermMemory = service.sessions(WORKSPACE)
+        self._lines = lines
+        self._watch = watch
+        self._said_at = lines[0].at
+        # `talks.append` would note the present moment, and the memories would speak of the wrong days.
+        self._log = JsonlLog(folder / "sessions" / f"{SESSION_ID}.jsonl", now=lambda: self._said_at)
+        self._flushes: list[Flushed] = []
+        self._compactions: list[Compacted] = []
+        self._contexts = self._peak = 0
+        self._slowest = 0.0
+
+    def play(self) -> Replay:
+        begun = time.perf_counter()
+        talks = self._sessions.talks
+        talks.create(SESSION_ID, context_window=WINDOW_TOKENS)
+        for at, line in enumerate(self._lines):
+            if line.role == "assistant":
+                self._prompt(at)
+            self._said_at = line.at
+            self._log.append([line.message])
+            if PIN.rstrip(".").lower() in line.message.text.lower() and not talks.summary(SESSION_ID).pins:
+                talks.pin(SESSION_ID, text=PIN)
+        return self._told(time.perf_counter() - begun)
+
+    def _prompt(self, said: int) -> None:
+        """What an agent does before each answer of its model."""
+        before = self._view()
+        made = self._context()
+        events = list[str]()
+        if made.flush is not None and made.flush.path:
+            self._flushes.append(self._flushed(made.flush, said))
+            events.append(f"flush: {len(made.flush.written)} memories")
+        if made.compaction is not None:
+            done, made = self._undone_and_again(made.compaction, before, said)
+            self._compactions.append(done)
+            events.append(f"compaction: {done.tokens_before:,} -> {done.tokens_after:,}")
+        tokens = made.prompt.tokens
+        self._peak = max(self._peak, tokens.total)
+        self._watch(
+            Moment(
+                message=said,
+                messages=len(self._lines),
+                tokens=tokens.total,
+                window=tokens.window,
+                event=", ".join(events),
+            )
+        )
+
+    def _context(self) -> SessionContext:
+        from memory_service.service.contexts import ContextCall
+
+        begun = time.perf_counter()
+        made = self._sessions.context(
+            SESSION_ID, ContextCall(system_prompt=PROMPT, memory_budget_tokens=_MEMORY_TOKENS)
+        )
+        self._contexts += 1
+        self._slowest = max(self._slowest, time.perf_counter() - begun)
+        return made
+
+    def _undone_and_again(
+        self, receipt: CompactionReceipt, before: bytes, said: int
+    ) -> tuple[Compacted, SessionContext]:
+        self._sessions.compactions.undo(SESSION_ID, receipt.compaction_id or "")
+        is_equal = self._view() == before
+        again = self._context()
+        kept = again.compaction or receipt
+        done = Compacted(
+            compaction_id=kept.compaction_id or "",
+            message=said,
+            tokens_before=kept.tokens_before,
+            tokens_after=kept.tokens_after,
+            covered_messages=kept.covered_messages,
+            view_bytes=len(before),
+            undo_is_equal=is_equal,
+            duration_ms=kept.duration_ms,
+        )
+        return done, again
+
+    def _flushed(self, report: FlushReport, said: int) -> Flushed:
+        from indexer import SearchFilter
+
+        path = report.path or ""
+        text = (self._folder / path).read_text("utf-8")
+        first = report.written[0].text
+        hits = self._service.search(WORKSPACE, first, limit=5, kept=SearchFilter(sources=("memory",))).hits
+        found = next((hit for hit in hits if hit.path == path and first in hit.passage.text), None)
+        return Flushed(
+            message=said,
+            path=path,
+            written=len(report.written),
+            duplicates=report.duplicates,
+            entries=tuple(_entries(text, [memory.memory_id for memory in report.written[:_ENTRIES]])),
+            found=f"{path}:{found.passage.start_line}" if found else "",
+        )
+
+    def _view(self) -> bytes:
+        view = self._sessions.talks.model_view(SESSION_ID)
+        return json.dumps(view.messages, ensure_ascii=False).encode()
+
+    def _told(self, seconds: float) -> Replay:
+        from memory_service.messages import message_tokens, read_messages
+
+        texts = [line.message.text for line in self._lines]
+        logged = [json.dumps(each, ensure_ascii=False) for each in self._sessions.talks.log_view(SESSION_ID).messages]
+        view = self._sessions.talks.model_view(SESSION_ID).messages
+        return Replay(
+            session_id=SESSION_ID,
+            first_day=str(self._lines[0].at.date()),
+            last_day=str(self._lines[-1].at.date()),
+            messages=len(texts),
+            tokens=sum(map(message_tokens, read_messages([json.loads(text) for text in texts]))),
+            window=WINDOW_TOKENS,
+            contexts=self._contexts,
+            peak_tokens=self._peak,
+            slowest_ms=round(self._slowest * 1000),
+            seconds=round(seconds, 2),
+            flushes=tuple(self._flushes),
+            compactions=tuple(self._compactions),
+            logged_messages=len(logged),
+            log_is_equal=logged == [json.dumps(json.loads(text), ensure_ascii=False) for text in texts],
+            kept=tuple(_kept(str(view[0].get("content", "")))),
+        )
+
+
+def _entries(text: str, memory_ids: Sequence[str]) -> Iterator[str]:
+    """Memories as they stand in their file: the comment of each, and its lines."""
+    lines = text.splitlines()
+    for memory_id in memory_ids:
+        at = next((at for at, line in enumerate(lines) if f"memory id={memory_id} " in line), None)
+        if at is not None:
+            yield "\n".join(lines[at : at + 2])
+
+
+def _kept(checkpoint: str) -> Iterator[str]:
+    """Lines of a checkpoint that say what it is good for."""
+    summary, _, ledger = checkpoint.partition("<ledger>")
+    yield from (f"rule      {line}" for line in _section(ledger, "## Rules")[_RULES])
+    yield from (f"decision  {line}" for line in _section(ledger, "## Decisions")[_DECISIONS])
+    yield from (f"goal      {line}" for line in _section(summary, "## Goal")[_GOALS])
+
+
+def _section(text: str, heading: str) -> list[str]:
+    """The list items below a heading."""
+    below = text.partition(f"{heading}\n")[2].partition("\n#")[0]
+    return [line[2:] for line in below.splitlines() if line.startswith("- ")]
+
+
+BUDGET_TOKENS = 250
+# Each with words that answer it.
+QUESTIONS = (
+    ("How far off is the packing scale, and which one is used instead?", "the packing scale reads 40 g off"),
+    ("岳母生日的那张卡片上写什么？", "祝妈妈身体健康，天天开心"),
+)
+
+
+class Teller(Protocol):
+    """Whoever hears of each step."""
+
+    def notes(self, notes: Notes) -> None:
+        """The Markdown is there and indexed."""
+
+    def moment(self, moment: Moment) -> None:
+        """A prompt was made."""
+
+    def replay(self, replay: Replay, reindexed: Reindexed) -> None:
+        """The conversation is over."""
+
+    def recall(self, recall: Recall, pin: str) -> None:
+        """A question was asked."""
+
+
+def played(home: Path, teller: Teller, *, kept: bool) -> Story:
+    """Do all of it.
+
+    Args:
+        home: An empty folder.
+        teller: Hears of each step.
+        kept: Whether the folder will be left there.
+
+    Raises:
+        Conflict: There is a workspace in that folder.
+    """
+    from memory_service.service import MemoryService
+
+    begun = time.perf_counter()
+    folder = copy_sample(home, with_session=False)
+    # Whatever is configured where it runs: no model is called, and the story is the same.
+    rules = {"flush": {"mode": "extractive"}, "compaction": {"preset": "default"}, "pruning": {"mode": "preset"}}
+    with MemoryService.open(home, llm_model="", **rules) as service:
+        notes = _notes(service, folder)
+        teller.notes(notes)
+        replay = replayed(service, folder, teller.moment)
+        reindexed = _reindexed(service)
+        teller.replay(replay, reindexed)
+        recalls = []
+        for question, answer in QUESTIONS:
+            recalls.append(_recall(service, question, answer))
+            teller.recall(recalls[-1], PIN)
+    return Story(
+        notes=notes,
+        replay=replay,
+        reindexed=reindexed,
+        pin=PIN,
+        recalls=tuple(recalls),
+        seconds=round(time.perf_counter() - begun, 2),
+        home=str(home) if kept else "",
+    )
+
+
+def _notes(service: MemoryService, folder: Path) -> Notes:
+    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.md"))
+    first, again = service.reindex(WORKSPACE), service.reindex(WORKSPACE)
+    return Notes(
+        files=tuple(files),
+        excerpt=tuple((folder / files[-1]).read_text("utf-8").splitlines()[2:5]),
+        passages=_passages(service),
+        index_ms=round(first.seconds * 1000),
+        again_ms=round(again.seconds * 1000),
+    )
+
+
+def _reindexed(service: MemoryService) -> Reindexed:
+    report = service.reindex(WORKSPACE)
+    return Reindexed(
+        passages=_passages(service),
+        changed=report.added + report.changed,
+        embedded=report.embedded,
+        took_ms=round(report.seconds * 1000),
+    )
+
+
+def _passages(service: MemoryService) -> int:
+    counts = service.status(WORKSPACE).counts
+    return counts.passages if counts else 0
+
+
+def _recall(service: MemoryService, question: str, answer: str) -> Recall:
+    from memory_service.memories.block import is_block
+    from memory_service.messages import text_of
+    from memory_service.service.contexts import ContextCall
+
+    sessions = service.sessions(WORKSPACE)
+    made = sessions.context(
+        SESSION_ID, ContextCall(query=question, system_prompt=PROMPT, memory_budget_tokens=BUDGET_TOKENS)
+    )
+    texts = [text_of(message) for message in made.prompt.messages]
+    block = next((text for text in texts if is_block(text)), "")
+    view = [text for text in texts if text != block]
+    receipt = made.receipt
+    return Recall(
+        question=question,
+        answer=answer,
+        is_in_view=any(answer in text for text in view),
+        is_in_block=answer in block,
+        block=block,
+        tokens=receipt.tokens if receipt else 0,
+        budget_tokens=BUDGET_TOKENS,
+        prompt_tokens=made.prompt.tokens.total,
+        window=made.prompt.tokens.window,
+        receipt_id=receipt.receipt_id if receipt else "",
+        sources=tuple(
+            Source(path=item.path, start_line=item.start_line, end_line=item.end_line, tokens=item.tokens)
+            for item in (receipt.included if receipt else ())
+        ),
+        omitted=receipt.omitted_count if receipt else 0,
+        has_pin=any(PIN in text for text in view),
+    )

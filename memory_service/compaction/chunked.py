@@ -1,0 +1,410 @@
+"""How a long history is read: chunk after chunk into one text, or part by part and merged.
+
+Invariants: every message is read once and in order, whole units at a time, or is noted as omitted; what was read stays
+read, so that a last answer that is refused later costs one call and not all of them.
+
+One accepted text of a model: the prompt that fits its window, the answer that is judged, and asked for anew.
+
+Invariants: no prompt is sent that does not fit the window by estimate; nothing is returned that was not accepted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+
+from memory_service.compaction.presets import SummaryRules
+from memory_service.compaction.prompts import Brief, condense_prompt, merge_prompt, with_reasons
+from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
+from memory_service.llm.answers import Verdict, beginning, clipped, verdict_on
+from memory_service.llm.base import ChatMessage
+from memory_service.llm.calls import Calls, failure
+from memory_service.llm.transcript import (
+    Entry,
+    adaptive_ratio,
+    chunk_tokens,
+    first_chunk,
+    group_tokens,
+    grouped,
+    is_oversized,
+    omitted,
+    omitted_note,
+    transcript,
+)
+from memory_service.messages.placeholders import handle
+from memory_service.messages.sizes import count_tokens
+
+# Source: Hermes wants a fifth of what is summarised; less than this is too little for any conversation.
+WANTED_SHARE = 0.2
+LEAST_WANTED_TOKENS = 500
+CONDENSE_TRIES = 2
+_ANSWER_MARGIN = 1.5
+_SAYINGS = {
+    "empty": "it wrote nothing",
+    "truncated": "its answer was cut off",
+    "tool_call": "it called a tool",
+    "content_filter": "its answer was withheld by a content filter",
+    "headings": "its answer lacks sections that were asked for",
+    "too_long": "its answer is too long",
+    "ungrounded": "its answer says what its source does not, or leaves out what must stay",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is written from messages.
+
+    Attributes:
+        prompt: Makes the prompt from a conversation, a brief and what was written before.
+        brief: How it is to be written; its target is the longest that is taken.
+    """
+
+    prompt: Callable[[str, Brief, str], list[ChatMessage]]
+    brief: Brief
+
+
+class Writer:
+    """Writes texts within the bounds of one summary.
+
+    Args:
+        calls: What may be spent.
+        rules: How the preset summarises.
+
+    Attributes:
+        omissions: The notes for messages that were too large, in order, each with the number of its message.
+        notes: What went differently than asked.
+    """
+
+    def __init__(self, calls: Calls, rules: SummaryRules) -> None:
+        self.calls, self.rules = calls, rules
+        self.omissions: dict[str, int] = {}
+        self.notes: list[str] = []
+
+    def room(self, task: Task, previous: str, reasons: Sequence[str] = ()) -> int:
+        """Tokens, with their safety margin, that a conversation may take in one call; may be negative."""
+        prompt = with_reasons(task.prompt("", task.brief, previous), reasons)
+        return self.calls.window_tokens - self._answer_tokens(task.brief) - prompt_tokens(prompt)
+
+    def read(self, task: Task, entries: Sequence[Entry], previous: str, reasons: Sequence[str] = ()) -> str:
+        """What is written from a chunk and what was written before it."""
+        size = sum(entry.tokens for entry in entries)
+        wanted = max(LEAST_WANTED_TOKENS, int(size * WANTED_SHARE) + count_tokens(previous))
+        brief = replace(task.brief, target_tokens=min(task.brief.target_tokens, wanted))
+        return self._written(task.prompt(transcript(entries), brief, previous), task.brief, reasons)
+
+    def merged(self, partials: Sequence[str], brief: Brief, previous: str = "", reasons: Sequence[str] = ()) -> str:
+        """One text for several; halves are merged first where all do not fit the window."""
+        prompt = with_reasons(merge_prompt(partials, brief, previous=previous), reasons)
+        if self._fits(prompt, brief) or len(partials) < 3:
+            return self._written(prompt, brief, ())
+        middle = len(partials) // 2
+        halves = [self.merged(half, brief) for half in (partials[:middle], partials[middle:])]
+        return self.merged(halves, brief, previous, reasons)
+
+    def condensed(self, text: str, brief: Brief) -> str:
+        """A text within its target: summarised again where the rules say so, and cut where it stays too long."""
+        for _ in range(CONDENSE_TRIES if self.rules.condense else 0):
+            if count_tokens(text) <= brief.target_tokens:
+                break
+            prompt = condense_prompt(text, brief)
+            if not self._fits(prompt, brief):
+                break
+            shorter = self._written(prompt, brief, ())
+            if count_tokens(shorter) >= count_tokens(text):
+                break
+            text = shorter
+        return self.cut(text, brief.target_tokens)
+
+    def cut(self, text: str, cap_tokens: int) -> str:
+        """A text without the lines that are over a size."""
+        if count_tokens(text) <= cap_tokens:
+            return text
+        self.notes.append("Lines of the summary were left out for its length.")
+        return clipped(text, cap_tokens) or beginning(text, cap_tokens)
+
+    def omit(self, entry: Entry) -> Entry:
+        """A note in the place of a message that is too large."""
+        self.omissions[omitted_note(entry)] = entry.seq
+        return omitted(entry)
+
+    def _written(self, prompt: list[ChatMessage], brief: Brief, reasons: Sequence[str]) -> str:
+        told = tuple(reasons)
+        kind, verdict = "", Verdict()
+        for _ in range(self.rules.retries + 1):
+            asked = with_reasons(prompt, told)
+            if not self._fits(asked, brief):
+                raise too_large(prompt_tokens(asked), self.calls.window_tokens)
+            cap = None if self.rules.condense else brief.target_tokens
+            verdict = verdict_on(self.calls.ask(asked), headings=brief.headings, cap_tokens=cap)
+            kind = verdict.kind
+            if not kind:
+                if verdict.clipped:
+                    self.notes.append("Lines of the summary were left out for its length.")
+                return verdict.text
+            if kind == "content_filter":
+                break
+            told = (*reasons, verdict.reason)
+        if kind == "too_long":
+            # The history is not lost for the length of what stands for it.
+            return self.cut(verdict.too_long, brief.target_tokens)
+        raise refused(kind)
+
+    def _fits(self, prompt: Sequence[ChatMessage], brief: Brief) -> bool:
+        return prompt_tokens(prompt) + self._answer_tokens(brief) // 2 <= self.calls.window_tokens
+
+    def _answer_tokens(self, brief: Brief) -> int:
+        """What is kept free for the answer. No limit is sent: a model that thinks would spend it on thoughts."""
+        wanted = max(LEAST_WANTED_TOKENS, int(brief.target_tokens * _ANSWER_MARGIN))
+        return min(wanted, self.calls.window_tokens // 4)
+
+
+def prompt_tokens(prompt: Sequence[ChatMessage]) -> int:
+    """Size of a prompt by estimate."""
+    return sum(count_tokens(message["content"]) + 4 for message in prompt)
+
+
+def refused(kind: str) -> SummaryFailed:
+    """The error for an answer that was refused as often as one was asked for."""
+    return SummaryFailed(failure(_SAYINGS[kind], "try again, or set another llm_model"), kind=kind)
+
+
+def too_large(tokens: int, window_tokens: int) -> SummaryFailed:
+    """The error for what does not fit the summariser's window."""
+    what = f"a request of about {tokens:,} tokens is more than its window of {window_tokens:,} takes"
+    return SummaryFailed(failure(what, "set a model with a larger window, or another preset"), kind="token_overflow")
+
+
+_PARALLEL = 4
+_LEAST_PART_TOKENS = 200
+
+Group = tuple[Entry, ...]
+
+
+class Roll:
+    """Messages read chunk by chunk, each chunk bringing the text so far up to date.
+
+    Args:
+        writer: Who writes.
+        entries: What is to be read, each with a text.
+        task: What is to be written.
+        previous: What was written before.
+    """
+
+    def __init__(self, writer: Writer, entries: Sequence[Entry], task: Task, previous: str = "") -> None:
+        self._writer, self._task, self._text = writer, task, previous
+        self._rules, self._calls = writer.rules, writer.calls
+        self._groups: list[Group] = grouped(entries)
+        self._entries = entries
+        self._at = self._chunks_read = 0
+        self.failure: UpstreamFailed | None = None
+        self._ratio: dict[int, float] = {}
+
+    def finish(self, reasons: Sequence[str] = ()) -> str:
+        """Read what is left and return the text; asked again, read the last chunk anew.
+
+        Args:
+            reasons: Why the text was refused; they go with the last chunk.
+
+        Raises:
+            UpstreamFailed: A chunk could not be read, see `Calls.ask` and `Writer`.
+        """
+        try:
+            return self._read(reasons)
+        except UpstreamFailed as error:
+            if not (self._rules.keep_partial and self._chunks_read):
+                raise
+            self.failure = error
+            return self._partial(error)
+
+    def fits_one_chunk(self) -> bool:
+        """Whether one call reads everything."""
+        return self._size(0) <= self._limit(self._writer.room(self._task, self._text))
+
+    def _read(self, reasons: Sequence[str]) -> str:
+        while True:
+            window_tokens = self._calls.window_tokens
+            end = self._next_end(reasons)
+            last = end == len(self._groups)
+            entries = [entry for group in self._groups[self._at : end] for entry in group]
+            try:
+                text = self._writer.read(self._task, entries, self._text, reasons if last else ())
+            except ContextOverflow as error:
+                self._calls.learn(error, window_tokens)
+                continue
+            except ModelUnavailable:
+                raise
+            except UpstreamFailed:
+                # Where something huge was read, it may be at fault.
+                if not self._omit_oversized(self._at, end):
+                    raise
+                continue
+            if last:
+                return text
+            self._text, self._at = text, end
+            self._chunks_read += 1
+
+    def _next_end(self, reasons: Sequence[str]) -> int:
+        """Where the next chunk ends; what it begins with is made to fit."""
+        room = self._writer.room(self._task, self._text, reasons)
+        if self._group_size(self._at) > room:
+            self._fit(self._at, room)
+        left = self._size(self._at)
+        if left > room * self._calls.left:
+            raise too_large(left, self._calls.window_tokens)
+        end = first_chunk(self._groups, self._at, self._limit(room), safety=self._rules.safety)
+        if end < len(self._groups) and self._rules.one_call:
+            if not self._omit_oversized(self._at, len(self._groups)):
+                raise too_large(left, self._calls.window_tokens)
+            return self._next_end(reasons)
+        return end
+
+    def _limit(self, room: int) -> int:
+        """How much one chunk takes, with the safety margin."""
+        left = self._size(self._at)
+        # A part is already as small as it should be. Source: seed 003, 3.2: a call for each part.
+        at_once = self._rules.single_pass or self._rules.style == "parts"
+        if self._rules.one_call or (at_once and left <= room):
+            return room
+        window_tokens = self._calls.window_tokens
+        if window_tokens not in self._ratio:
+            rules = self._rules
+            self._ratio[window_tokens] = adaptive_ratio(
+                self._entries, window_tokens, base=rules.chunk_ratio, least=rules.min_chunk_ratio, safety=rules.safety
+            )
+        limit = chunk_tokens(window_tokens, self._ratio[window_tokens], overhead_tokens=self._rules.overhead_tokens)
+        # With few calls left, chunks have to be larger than they should be.
+        return room if left > limit * (self._calls.left - 1) else min(limit, room)
+
+    def _size(self, start: int) -> int:
+        """What is left to be read, with the safety margin."""
+        return math.ceil(sum(map(group_tokens, self._groups[start:])) * self._rules.safety)
+
+    def _group_size(self, at: int) -> float:
+        return group_tokens(self._groups[at]) * self._rules.safety
+
+    def _fit(self, at: int, room: int) -> None:
+        """Put notes in the place of the largest messages of a unit until it fits."""
+        if not self._rules.without_oversized:
+            raise too_large(group_tokens(self._groups[at]), self._calls.window_tokens)
+        group = list(self._groups[at])
+        size = self._group_size(at)
+        for place in sorted(range(len(group)), key=lambda place: -group[place].tokens):
+            if size <= room:
+                break
+            note = self._writer.omit(group[place])
+            size -= (group[place].tokens - note.tokens) * self._rules.safety
+            group[place] = note
+        if size > room:
+            raise too_large(group_tokens(self._groups[at]), self._calls.window_tokens)
+        self._groups[at] = tuple(group)
+
+    def _omit_oversized(self, start: int, end: int) -> bool:
+        """Put notes in the place of messages over half the window; whether there were any."""
+        if not self._rules.without_oversized:
+            return False
+        found = False
+        window_tokens, safety = self._calls.window_tokens, self._rules.safety
+        for at in range(start, end):
+            if any(is_oversized(entry, window_tokens, safety=safety) for entry in self._groups[at]):
+                found = True
+                self._groups[at] = tuple(
+                    self._writer.omit(entry) if is_oversized(entry, window_tokens, safety=safety) else entry
+                    for entry in self._groups[at]
+                )
+        return found
+
+    def missing(self, error: UpstreamFailed) -> str:
+        """The mark for the messages that were not read, which the receipt tells of, too."""
+        first, last = self._groups[self._at][0].seq, self._groups[-1][-1].seq
+        missing = f"{handle(first)} to {handle(last)}"
+        self._writer.notes.append(
+            f"The summary is partial: the messages {missing} are not in it, since a call failed ({error.kind})."
+        )
+        return f"[Partial: the messages {missing} are not in this record.]"
+
+    def _partial(self, error: UpstreamFailed) -> str:
+        """The text so far, with a mark that says what is not in it."""
+        mark = self.missing(error)
+        room = self._task.brief.target_tokens - count_tokens(mark) - 1
+        return f"{self._writer.cut(self._text, room)}\n\n{mark}"
+
+
+class Stages:
+    """Messages read in parts, whose texts are merged.
+
+    Args:
+        writer: Who writes.
+        shares: What is to be read, part by part.
+        task: What is to be written.
+        previous: What was written before; it is merged too.
+    """
+
+    def __init__(self, writer: Writer, shares: Sequence[Sequence[Entry]], task: Task, previous: str = "") -> None:
+        self._writer, self._task, self._previous = writer, task, previous
+        target = task.brief.target_tokens
+        if not writer.rules.merge_by_model:
+            target = max(_LEAST_PART_TOKENS, target // len(shares))
+        part_task = replace(task, brief=replace(task.brief, target_tokens=target))
+        self._rolls = [Roll(writer, share, part_task) for share in shares]
+        self._partials: list[str] = []
+
+    def finish(self, reasons: Sequence[str] = ()) -> str:
+        """See `Roll.finish`; asked again, only the merge is done anew."""
+        self._partials = self._partials or self._read()
+        joined = "\n\n".join(filter(None, [self._previous, *self._partials]))
+        brief = self._task.brief
+        fits = count_tokens(joined) <= brief.target_tokens
+        if not reasons and (joined in self._partials or (fits and not self._writer.rules.merge_by_model)):
+            return joined
+        try:
+            return self._merged(brief, reasons)
+        except UpstreamFailed as error:
+            if not self._writer.rules.keep_partial or reasons:
+                raise
+            self._writer.notes.append(
+                f"The parts of the summary were put together by code; a call failed ({error.kind})."
+            )
+            return joined
+
+    def _merged(self, brief: Brief, reasons: Sequence[str]) -> str:
+        window_tokens = self._writer.calls.window_tokens
+        while True:
+            try:
+                return self._writer.merged(self._partials, brief, self._previous, reasons)
+            except ContextOverflow as error:
+                self._writer.calls.learn(error, window_tokens)
+                window_tokens = self._writer.calls.window_tokens
+
+    def _read_in_turn(self) -> list[str]:
+        """The parts one after the other; once one fails, those before it are kept where the rules say so."""
+        texts: list[str] = []
+        failure: UpstreamFailed | None = None
+        for roll in self._rolls:
+            if failure is not None:
+                texts.append(roll.missing(failure))
+                continue
+            try:
+                texts.append(roll.finish())
+                failure = roll.failure
+            except UpstreamFailed as error:
+                if not (self._writer.rules.keep_partial and texts):
+                    raise
+                failure = error
+                texts.append(roll.missing(error))
+        return texts
+
+    def _read(self) -> list[str]:
+        if not self._writer.rules.concurrent:
+            return self._read_in_turn()
+        with ThreadPoolExecutor(max_workers=min(len(self._rolls), _PARALLEL), thread_name_prefix="summary") as pool:
+            futures = [pool.submit(roll.finish) for roll in self._rolls]
+            try:
+                for done in as_completed(futures):
+                    done.result()
+            except (UpstreamFailed, CallCancelled):
+                self._writer.calls.stop()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return [future.result() for future in futures]

@@ -1,0 +1,443 @@
+"""What a summary could be made of: the sentences of the messages and the lines of the earlier summary, scored.
+
+Invariants: pure; linear; a text comes once; what an earlier summary had stays under its own number; what a tool
+printed is never a rule, a goal or an ask; an ask that was answered is none.
+
+What is asked for in a conversation: first, last, and what still waits for an answer.
+
+Invariants: pure; linear; a reply is an assistant message with words and without calls; whatever was asked before it
+counts as answered, since nothing but reading it could tell otherwise.
+
+The one line of a summary that says what it stands for: which messages, whose, from when to when. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from indexer.text.questions import has_time_words
+from indexer.text.terms import fold, query_terms
+from memory_service.compaction.sentences import Speakers, media_labels, sentences_of, speakers_of
+from memory_service.compaction.summary import SummaryRequest
+from memory_service.compaction.summary_format import ASSISTANT, LATEST, TOOL, USER, Line, Section, read_outline, unique
+from memory_service.messages import Message, Numbered, is_system, is_tool_result, text_of, tool_calls_of
+from memory_service.text.salience import has_identifiers, is_bare_list, particulars, worth
+from memory_service.text.secrets import has_secret, without_secrets
+from memory_service.text.sentences import Sentence, Voice
+from memory_service.text.statements import Kind, is_promise, is_standing, kind_of
+
+Judged = tuple[Sentence, tuple[Kind, float]]
+# Rules and decisions have their own sections; where nothing is asked, another sentence says what it is about.
+_RANKS = {Kind.ASK: 3, Kind.QUESTION: 2, Kind.RULE: 0, Kind.DECISION: 0}
+_BINDING = (Kind.RULE, Kind.DECISION)
+_ASKING = (Kind.ASK, Kind.QUESTION)
+_ANSWERED_SHARE = 0.4
+_REPLY_CHARS = 2_000
+_BARE_WORDS, _BARE_CHARS = 7, 40
+_BARE = re.compile(r"\b(?:it|this|that|them|these|those|why|how)\b|[这那]个|回一下|看一下|怎么办|为什么")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asks:
+    """What is asked for.
+
+    Attributes:
+        first: The first real ask; None if there is none.
+        latest: The one that counts now.
+        waiting: Those without an answer, the user's and the assistant's.
+        replied: Whether the assistant replied at all.
+        heard: Whether the user said anything.
+        terms: Those of all replies, if asked for.
+    """
+
+    first: Sentence | None
+    latest: Sentence | None
+    waiting: tuple[Sentence, ...]
+    replied: bool
+    heard: bool
+    terms: frozenset[str]
+
+    def answers(self, line: Line) -> bool:
+        """Whether an ask of an earlier summary has its answer."""
+        if line.label in (USER, LATEST):
+            return self.replied
+        if line.label == ASSISTANT:
+            return self.heard
+        asked = query_terms(line.text)
+        return sum(term in self.terms for term in asked) > _ANSWERED_SHARE * len(asked)
+
+
+def asks_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with_terms: bool) -> Asks:
+    """What is asked for.
+
+    Args:
+        said: The messages with their judged sentences.
+        with_terms: Whether an earlier summary has asks that do not say whose they are.
+    """
+    waiting: list[Sentence] = []
+    offered: list[Sentence] = []
+    spoken: list[Sequence[Judged]] = []
+    replies: list[str] = []
+    last: Sentence | None = None  # What was said last waits for an answer even if it asks for nothing.
+    replied = False
+    for item, judged in said:
+        if item.message["role"] == "user":
+            offered = []
+            spoken.append(judged)
+            waiting += _asked(judged)
+            last = judged[0][0] if judged and not _asked(judged) else None
+        elif is_reply(item.message):
+            waiting, last = [], None
+            replied = True
+            replies += [text_of(item.message)[:_REPLY_CHARS]] if with_terms else []
+            offered = [sentence for sentence, kind in judged if kind[0] is Kind.QUESTION]
+    real = [judged for judged in spoken if judged]
+    return Asks(
+        first=_main(next((judged for judged in real if _asked(judged)), real[0] if real else ())),
+        latest=_main(next((judged for judged in reversed(real) if _instructs(judged)), ()), latest=True),
+        waiting=(*waiting, *([last] if last else ()), *offered),
+        replied=replied,
+        heard=bool(spoken),
+        terms=frozenset(term for reply in replies for term in query_terms(reply)),
+    )
+
+
+def is_reply(message: Message) -> bool:
+    """Whether a message is the assistant's and says something without going on to call a tool."""
+    if is_tool_result(message) or message["role"] != "assistant" or tool_calls_of(message):
+        return False
+    return bool(text_of(message).strip())
+
+
+def _asked(judged: Sequence[Judged]) -> list[Sentence]:
+    return [sentence for sentence, kind in judged if kind[0] in _ASKING]
+
+
+def _instructs(judged: Sequence[Judged]) -> bool:
+    return bool(_asked(judged)) or any(kind in _BINDING and sure == 1 for _, (kind, sure) in judged)
+
+
+def _main(judged: Sequence[Judged], *, latest: bool = False) -> Sentence | None:
+    """The ask that a message is about: an order before a question, and of those the most particular."""
+    if not _asked(judged):
+        # What was ordered without asking is what it is about.
+        judged = [one for one in judged if one[1][0] in _BINDING] if latest else judged
+    ranked = sorted(judged, key=lambda one: (-_rank(one[1][0]), -worth(one[0].text), one[0].place))
+    if ranked and _rank(ranked[0][1][0]) and _is_bare(ranked[0][0].text):
+        # "Can you find out why?" asks for what the message began with.
+        return min((sentence for sentence, _ in judged), key=lambda sentence: sentence.place)
+    return ranked[0][0] if ranked else None
+
+
+def _is_bare(text: str) -> bool:
+    """Whether an ask names nothing that it is about."""
+    return len(text.split()) <= _BARE_WORDS and len(text) <= _BARE_CHARS and _BARE.search(text.lower()) is not None
+
+
+def _rank(kind: Kind) -> int:
+    return _RANKS.get(kind, 1)
+
+
+_LINE = re.compile(
+    r"log:(\d{1,18})-(\d{1,18}) has the originals: (\d{1,9}) user, (\d{1,9}) assistant, (\d{1,9}) tool messages"
+    r"(?:, (\d{1,9}) \[media\])?(?:, (\d{4}-\d\d-\d\d(?: \d\d:\d\d)?) to (\d{4}-\d\d-\d\d(?: \d\d:\d\d)?))?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What a summary stands for.
+
+    Attributes:
+        first: Number of the first message.
+        last: Number of the last message.
+        media: How many images and other files came with them.
+        since: When the first was appended, as `YYYY-MM-DD hh:mm`; empty if that is not known.
+        until: When the last was appended.
+    """
+
+    first: int
+    last: int
+    user: int
+    assistant: int
+    tool: int
+    media: int = 0
+    since: str = ""
+    until: str = ""
+
+    def __str__(self) -> str:
+        """The line as it is written."""
+        media = f", {self.media} [media]" if self.media else ""
+        times = f", {self.since} to {self.until}" if self.since and self.until else ""
+        counts = f"{self.user} user, {self.assistant} assistant, {self.tool} tool messages"
+        return f"log:{self.first}-{self.last} has the originals: {counts}{media}{times}"
+
+    def __add__(self, later: Coverage) -> Coverage:
+        """Both together."""
+        return Coverage(
+            first=min(self.first, later.first),
+            last=max(self.last, later.last),
+            user=self.user + later.user,
+            assistant=self.assistant + later.assistant,
+            tool=self.tool + later.tool,
+            media=self.media + later.media,
+            since=self.since or later.since,
+            until=later.until or self.until,
+        )
+
+
+def read_coverage(text: str) -> Coverage | None:
+    """What a written line says; None for any other text."""
+    match = _LINE.fullmatch(text)
+    if match is None:
+        return None
+    first, last, user, assistant, tool, media = (int(group or 0) for group in match.groups()[:6])
+    since, until = match[7] or "", match[8] or ""
+    return Coverage(
+        first=first, last=last, user=user, assistant=assistant, tool=tool, media=media, since=since, until=until
+    )
+
+
+def coverage_of(messages: Sequence[Numbered]) -> Coverage | None:
+    """What messages there are; None if there are none but system messages."""
+    counted = [item for item in messages if not is_system(item.message)]
+    if not counted:
+        return None
+    roles = Counter(item.message["role"] for item in counted)
+    times = [item.at[:16].replace("T", " ") for item in counted if _is_time(item.at)]
+    return Coverage(
+        first=min(item.seq for item in counted),
+        last=max(item.seq for item in counted),
+        user=roles["user"],
+        assistant=roles["assistant"],
+        tool=roles["tool"],
+        media=sum(len(media_labels(item.message)) for item in counted),
+        since=times[0] if times else "",
+        until=times[-1] if times else "",
+    )
+
+
+def _is_time(at: str) -> bool:
+    return re.match(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d|$)", at) is not None
+
+
+_SECTIONS = {
+    Kind.RULE: Section.RULES,
+    Kind.DECISION: Section.DECISIONS,
+    Kind.DONE: Section.DONE,
+    Kind.PLAN: Section.PLANS,
+    Kind.FAILURE: Section.FAILED,
+    Kind.ASK: Section.FACTS,
+    Kind.QUESTION: Section.FACTS,
+    Kind.FACT: Section.FACTS,
+}
+_LABELS: dict[Voice, str] = {"user": USER, "assistant": ASSISTANT, "tool": TOOL}
+_VOICES: dict[Voice, float] = {"user": 1.0, "assistant": 0.7, "tool": 0.5}
+# A question tells little that its answer does not.
+_KINDS = {Kind.QUESTION: 0.3, Kind.ASK: 0.6}
+_FIRST_SENTENCE = 1.1
+_FOCUS = 1.5
+
+# After how many messages a line is worth half way to the floor; rules, decisions and the goal do not age.
+_AGEING = {
+    Section.FACTS: (200.0, 0.6),
+    Section.DONE: (60.0, 0.25),
+    Section.FAILED: (120.0, 0.4),
+    Section.PLANS: (12.0, 0.02),
+    Section.OPEN: (60.0, 0.2),
+    Section.TURN: (30.0, 0.2),
+}
+_MOST_GOALS = 3
+# A plan of an earlier turn was carried out or given up.
+_CURRENT_TURNS = 2
+_STALE = 0.3
+_DATED = 1.5
+# A rule for all that comes is worth more than one for what is being done.
+_STANDING = 2.0
+# A few words without anything particular tell nothing by themselves, and neither does a mere count.
+_FRAGMENT_WORDS, _FRAGMENT_CHARS = 3, 24
+_FRAGMENTS = frozenset({Section.FACTS, Section.DONE, Section.FAILED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """All lines that could be in a summary, and what they are taken from."""
+
+    lines: tuple[Line, ...]
+    coverage: Coverage | None
+
+
+def gather(request: SummaryRequest) -> Material:
+    """What a summary could be made of."""
+    everything = without_secrets((*request.messages, *request.prefix))
+    speakers = speakers_of(everything)
+    said = [(item, _kinds(item, speakers)) for item in everything]
+    earlier = [line for line in read_outline(request.previous) if not _hides(line.text)]
+    foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
+    asks = asks_of(said, with_terms=foreign)
+    coverage = _coverage(earlier, everything)
+    earlier = [line for line in earlier if line.section is not Section.CONTEXT or read_coverage(line.text) is None]
+    newest = max((item.seq for item in everything), default=max((line.seq for line in earlier), default=0))
+    oldest = min((item.seq for item in everything), default=newest)
+    focus = frozenset(query_terms(request.instructions)) if request.instructions else frozenset[str]()
+    turns = [item.seq for item in everything if item.message["role"] == "user"]
+    scene = _Scene(
+        turn=frozenset(item.seq for item in request.prefix), current=turns[-_CURRENT_TURNS:][0] if turns else oldest
+    )
+    lines = [
+        *_goals(earlier, asks),
+        *(_aged(line, newest, oldest) for line in _carried(earlier, asks)),
+        *_open(asks),
+        *(line for _, kinds in said for sentence, kind in kinds if (line := _fresh(sentence, kind, scene))),
+    ]
+    since = coverage.since[:10] if coverage else ""
+    lines = _last_of_binding(line for line in lines if _may_stand(line, request))
+    kept = unique((_key(line), _focused(_dated(line, since), focus)) for line in lines)
+    return Material(lines=tuple(kept), coverage=coverage)
+
+
+def _hides(line: str) -> bool:
+    """Whether a line of an earlier summary holds what must not be carried on: a secret, or bytes."""
+    return ";base64," in line or has_secret(line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scene:
+    """The messages of a split turn, and the first one of those that plans of now stand in."""
+
+    turn: frozenset[int]
+    current: int
+
+
+Kinds = list[tuple[Sentence, tuple[Kind, float]]]
+
+
+def _kinds(item: Numbered, speakers: Speakers) -> Kinds:
+    sentences = (sentence for sentence in sentences_of(item, speakers) if not is_bare_list(sentence.text))
+    kinds = ((sentence, kind_of(sentence)) for sentence in sentences)
+    return [(sentence, kind) for sentence, kind in kinds if kind[0] is not Kind.EMPTY]
+
+
+def _coverage(earlier: Iterable[Line], messages: Sequence[Numbered]) -> Coverage | None:
+    before = next(
+        (found for line in earlier if line.section is Section.CONTEXT and (found := read_coverage(line.text))), None
+    )
+    now = coverage_of(messages)
+    return before + now if before and now else before or now
+
+
+def _last_of_binding(lines: Iterable[Line]) -> list[Line]:
+    """The lines, of rules and decisions that were said again the last: it may take back what was said between."""
+    listed = list(lines)
+    last = {_key(line): at for at, line in enumerate(listed) if line.purpose == "binding"}
+    return [line for at, line in enumerate(listed) if line.purpose != "binding" or last[_key(line)] == at]
+
+
+def _key(line: Line) -> tuple[str, str]:
+    return line.purpose, fold(line.text).strip(" .。!！,，;；")
+
+
+def _may_stand(line: Line, request: SummaryRequest) -> bool:
+    return request.identifier_policy != "anonymize" or not has_identifiers(line.text)
+
+
+def _focused(line: Line, focus: frozenset[str]) -> Line:
+    if not focus or focus.isdisjoint(query_terms(line.text)):
+        return line
+    return replace(line, score=line.score * _FOCUS)
+
+
+def _dated(line: Line, since: str) -> Line:
+    """The line without its day, unless it is a fact of another day than the first or its own words need one."""
+    if line.carried or not line.day:
+        return line
+    later = line.day != since and line.section in (Section.FACTS, Section.DECISIONS)
+    return line if later or has_time_words(line.text) else replace(line, day="")
+
+
+def _line(sentence: Sentence, section: Section, score: float, *, label: str = "") -> Line:
+    return Line(
+        section=section,
+        text=sentence.text,
+        label=label or sentence.name or _LABELS[sentence.voice],
+        media=sentence.media,
+        seq=sentence.seq,
+        day=sentence.day,
+        place=sentence.place,
+        score=score,
+    )
+
+
+def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene) -> Line | None:
+    section = _SECTIONS[kind[0]]
+    dated = section in (Section.PLANS, Section.FACTS) and not sentence.quoted and is_promise(sentence.text)
+    if dated:
+        section = Section.PLANS
+    stale = section is Section.PLANS and sentence.seq < scene.current and not dated
+    if stale:
+        section = Section.FACTS
+    if sentence.seq in scene.turn and section not in (Section.RULES, Section.DECISIONS):
+        section = Section.TURN
+    if section in _FRAGMENTS and sentence.voice != "tool" and _is_fragment(sentence.text):
+        return None
+    score = worth(sentence.text) * kind[1] * _KINDS.get(kind[0], 1.0)
+    score *= _STALE if stale else _DATED if dated else 1.0
+    score *= 1.0 if sentence.name else _VOICES[sentence.voice]
+    score += _STANDING if kind[0] is Kind.RULE and is_standing(sentence.text) else 0.0
+    score *= _FIRST_SENTENCE if sentence.place == 0 else 1.0
+    if section is Section.TURN and sentence.voice == "user":
+        score += 3.0
+    return _line(sentence, section, score)
+
+
+def _is_fragment(text: str) -> bool:
+    short = len(text.split()) <= _FRAGMENT_WORDS and len(text) <= _FRAGMENT_CHARS and text.isascii()
+    return short and (text[0].isdigit() or not particulars(text))
+
+
+def _goals(earlier: Sequence[Line], asks: Asks) -> Iterator[Line]:
+    old = [line for line in earlier if line.section is Section.GOAL]
+    first = [line for line in old if line.label != LATEST][:_MOST_GOALS]
+    if first:
+        yield from first
+    elif asks.first:
+        yield _line(asks.first, Section.GOAL, 0.0)
+    if asks.latest and (first or asks.latest != asks.first):
+        yield _line(asks.latest, Section.GOAL, 0.0, label=LATEST)
+    elif not asks.latest:
+        yield from (line for line in old if line.label == LATEST)
+
+
+def _open(asks: Asks) -> Iterator[Line]:
+    for sentence in asks.waiting:
+        yield _line(sentence, Section.OPEN, 1.0 + worth(sentence.text))
+
+
+def _carried(earlier: Iterable[Line], asks: Asks) -> Iterator[Line]:
+    """Lines of the earlier summary, those of a turn that was under way under what they are, scored."""
+    for line in earlier:
+        kind, sure = kind_of(Sentence(text=line.text, voice=line.voice))
+        section = line.section
+        if section is Section.GOAL or (section is Section.OPEN and asks.answers(line)):
+            continue
+        if section is Section.CONTEXT:
+            section = Section.FACTS
+        if section is Section.TURN:
+            section = _SECTIONS.get(kind, Section.FACTS)
+            section = Section.FACTS if section is Section.RULES and line.label != USER else section
+        score = worth(line.text) * _VOICES[line.voice] * _KINDS.get(kind, 1.0)
+        score *= sure if section is Section.RULES and kind is Kind.RULE else 1.0
+        yield replace(line, section=section, score=score)
+
+
+def _aged(line: Line, newest: int, oldest: int) -> Line:
+    if line.section not in _AGEING:
+        return line
+    dated = line.section is Section.PLANS and is_promise(line.text)
+    half, floor = _AGEING[Section.OPEN if dated else line.section]
+    # A line that does not say where it is from is as old as the youngest that an earlier summary can have.
+    age = newest - (line.seq or oldest)
+    return replace(line, score=line.score * (floor + (1 - floor) * 0.5 ** (max(age, 0) / half)))

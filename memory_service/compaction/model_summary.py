@@ -1,0 +1,239 @@
+"""Summaries written by a language model: what is asked, in what order, and what is made of the answers.
+
+```
+transcript  ->  chunks, parts  ->  prompts  ->  calls  ->  verdict  ->  Summary
+```
+Invariants: a summary is made of accepted answers alone, never of an error's text, of half an answer or of what a model
+thought; whatever goes wrong is one typed error, and nothing is kept of what was written before it, unless the rules say
+so and the summary says so too. Calls, time and length have their bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from memory_service.compaction.chunked import Roll, Stages, Task, Writer, refused
+from memory_service.compaction.presets import Style, SummaryRules
+from memory_service.compaction.prompts import PROMPT_VERSION, Brief, prefix_prompt, summary_prompt
+from memory_service.compaction.summary import Reading, Summary, SummaryRequest
+from memory_service.errors import ContextOverflow, SummaryFailed
+from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, never
+from memory_service.llm.calls import Calls, Spent, failure
+from memory_service.llm.transcript import Entry, adaptive_ratio, entries_of, inserted, parts
+from memory_service.messages.placeholders import handle
+from memory_service.text.secrets import redacted
+
+__all__ = ["TURN_CONTEXT", "Check", "Style", "SummaryRules", "accepted", "summarize"]
+
+TURN_CONTEXT = "**Turn context (split turn):**"
+
+# How much of the summary a split turn takes, and of the window what was written before. Our choice.
+_PREFIX_SHARE = 1 / 3
+_PREVIOUS_SHARE = 0.3
+_SHOWN_OMISSIONS = 8
+
+
+Check = Callable[[str, Reading], tuple[str, ...]]
+
+
+def accepted(text: str, reading: Reading) -> tuple[str, ...]:
+    """The check that finds nothing wrong with any text."""
+    return ()
+
+
+def summarize(
+    request: SummaryRequest,
+    rules: SummaryRules,
+    model: ChatModel,
+    *,
+    window_tokens: int,
+    check: Check = accepted,
+    amend: Callable[[str], str] = str,
+    fallbacks: Sequence[ChatModel] = (),
+    timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
+    cancelled: Callable[[], bool] = never,
+    spent: Spent | None = None,
+) -> Summary:
+    """Has a model write a summary.
+
+    Args:
+        request: What is to be summarised, and how long the result may be.
+        rules: How.
+        model: Who writes; it is trusted to keep to the time it is given.
+        window_tokens: What the model takes, prompt and answer together.
+        check: Says what is wrong with the whole text, a sentence each; empty for nothing. What it says goes into the
+            prompt of the next try. It is also given how the prompts differed from the messages.
+        amend: Changes the whole text before it is checked.
+        fallbacks: Who writes if the model, and those before, cannot be used at all.
+        timeout_seconds: For all calls together.
+        cancelled: See `ChatModel.complete`.
+        spent: Counted on, see `Calls`.
+
+    Raises:
+        SummaryFailed: No answer could be accepted, or the history fits no call; `kind` tells.
+        UpstreamFailed: The provider failed; `kind` tells.
+        CallCancelled: `cancelled` became true.
+    """
+    calls = Calls(
+        model,
+        window_tokens=window_tokens,
+        fallbacks=fallbacks,
+        max_calls=rules.max_calls,
+        attempts=rules.attempts,
+        backoff_seconds=rules.backoff_seconds,
+        timeout_seconds=timeout_seconds,
+        cancelled=cancelled,
+        spent=spent,
+    )
+    run = _Run(request, rules, Writer(calls, rules), amend)
+    try:
+        return run.summary(run.text(check))
+    except ContextOverflow as error:
+        what, remedy = "it does not fit the model's window", "set a model with a larger window"
+        raise SummaryFailed(failure(what, remedy), kind=error.kind) from error
+
+
+class _Run:
+    """One summary: its entries, its tasks, its pieces."""
+
+    def __init__(
+        self, request: SummaryRequest, rules: SummaryRules, writer: Writer, amend: Callable[[str], str]
+    ) -> None:
+        self._request, self._rules, self._writer, self._amend = request, rules, writer, amend
+        chars = rules.tool_output_chars
+        self._dropped = _spoken(entries_of(request.messages[: request.dropped], tool_output_chars=chars))
+        self._entries = _spoken(entries_of(request.messages[request.dropped :], tool_output_chars=chars))
+        self._prefix = _spoken(entries_of(request.prefix, tool_output_chars=chars))
+        # Summaries of other presets, and what people wrote into a log, were never redacted.
+        self._previous = redacted(request.previous).strip()
+
+    def text(self, check: Check) -> str:
+        """The whole text, accepted by the check.
+
+        Raises:
+            SummaryFailed: It never was; or see `Roll.finish`.
+        """
+        body, prefix = self._body(), self._prefix_roll()
+        reasons: tuple[str, ...] = ()
+        for _ in range(self._rules.retries + 1):
+            text = self._whole(self._body_text(body, reasons), prefix, reasons)
+            if not text:
+                raise refused("empty")
+            reasons = check(text, self._reading())
+            if not reasons:
+                return text
+            if not (body or prefix):
+                break
+        raise refused("ungrounded")
+
+    def summary(self, text: str) -> Summary:
+        """The text with all that its receipt wants to know."""
+        calls = self._writer.calls
+        omissions = [f"Left out of the summary for their size: {note}" for note in self._writer.omissions]
+        return Summary(
+            text=text,
+            method="model",
+            prompt_version="hook" if self._request.prompt else PROMPT_VERSION,
+            model=calls.model_name,
+            calls=calls.spent.requests,
+            input_tokens=calls.spent.input_tokens,
+            output_tokens=calls.spent.output_tokens,
+            notes=tuple(dict.fromkeys((*calls.notes, *self._writer.notes, *omissions))),
+        )
+
+    def _reading(self) -> Reading:
+        notes = self._writer.omissions
+        shown = inserted([*self._dropped, *self._entries, *self._prefix])
+        return Reading(inserted=(*notes, *shown), unread=frozenset(notes.values()))
+
+    def _body(self) -> Roll | Stages | None:
+        """What reads the messages, in the preset's style."""
+        if self._dropped and self._entries:
+            count, last = self._request.dropped, self._dropped[-1].seq
+            self._previous = self._reader(self._dropped).finish()
+            self._writer.notes.append(
+                f"The {count} oldest messages, up to {handle(last)}, were summarised first, and the others on top of "
+                "that: together they are over max_history_share of the window."
+            )
+        entries = self._entries or self._dropped
+        return self._reader(entries) if entries else None
+
+    def _reader(self, entries: Sequence[Entry]) -> Roll | Stages:
+        previous = self._writer.cut(self._previous, int(self._writer.calls.window_tokens * _PREVIOUS_SHARE))
+        task = Task(prompt=_summary_prompt, brief=self._brief(self._body_tokens(), self._rules.headings))
+        roll = Roll(self._writer, entries, task, previous)
+        count = self._part_count(roll, entries)
+        shares = parts(entries, count) if count > 1 else []
+        return Stages(self._writer, shares, task, previous) if len(shares) > 1 else roll
+
+    def _body_text(self, body: Roll | Stages | None, reasons: Sequence[str]) -> str:
+        # Nothing new was said: what was written before stays as it is.
+        if body is None:
+            return self._writer.cut(self._previous, self._body_tokens())
+        return self._writer.condensed(body.finish(reasons), self._brief(self._body_tokens(), self._rules.headings))
+
+    def _part_count(self, roll: Roll, entries: Sequence[Entry]) -> int:
+        rules = self._rules
+        if len(entries) < rules.min_messages_for_parts:
+            return 1
+        if rules.style == "rolling":
+            return 1 if roll.fits_one_chunk() else rules.parts
+        if rules.style != "parts":
+            return 1
+        ratio = adaptive_ratio(
+            entries,
+            self._writer.calls.window_tokens,
+            base=rules.chunk_ratio,
+            least=rules.min_chunk_ratio,
+            safety=rules.safety,
+        )
+        # Source: seed 003, 3.2.
+        return max(2, math.ceil(1 / ratio))
+
+    def _prefix_roll(self) -> Roll | None:
+        if not self._prefix:
+            return None
+        brief = self._brief(self._prefix_tokens(), ())
+        return Roll(self._writer, self._prefix, Task(prompt=_prefix_prompt, brief=brief))
+
+    def _prefix_tokens(self) -> int:
+        return int(self._request.target_tokens * _PREFIX_SHARE) if self._prefix else 0
+
+    def _body_tokens(self) -> int:
+        return self._request.target_tokens - self._prefix_tokens()
+
+    def _brief(self, target_tokens: int, headings: tuple[str, ...]) -> Brief:
+        return Brief(
+            headings=headings,
+            target_tokens=target_tokens,
+            instructions=self._request.instructions,
+            identifier_policy=self._request.identifier_policy,
+            identifier_instructions=self._request.identifier_instructions,
+            prompt=self._request.prompt,
+        )
+
+    def _whole(self, body: str, prefix: Roll | None, reasons: Sequence[str]) -> str:
+        """The pieces put together, within the length that was asked for."""
+        pieces = [body] if body else []
+        if prefix:
+            report = self._writer.condensed(prefix.finish(reasons), self._brief(self._prefix_tokens(), ()))
+            pieces += [TURN_CONTEXT, report]
+        notes = [*self._writer.omissions]
+        if len(notes) > _SHOWN_OMISSIONS:
+            notes = [*notes[:_SHOWN_OMISSIONS], f"[Omitted: {len(notes) - _SHOWN_OMISSIONS} more large messages.]"]
+        if notes and pieces:
+            pieces.append("\n".join(notes))
+        return self._writer.cut(self._amend("\n\n".join(pieces)), self._request.target_tokens)
+
+
+def _spoken(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    return tuple(entry for entry in entries if entry.text)
+
+
+def _summary_prompt(conversation: str, brief: Brief, previous: str) -> list[ChatMessage]:
+    return summary_prompt(conversation, brief, previous=previous)
+
+
+def _prefix_prompt(conversation: str, brief: Brief, previous: str) -> list[ChatMessage]:
+    return prefix_prompt(conversation, brief, previous=previous)

@@ -1,0 +1,573 @@
+"""What the cheap steps before a summary share: their rules, what they are given, what they give back.
+
+Invariants: pure; nothing is changed in place. What the model has not read yet, a call that still runs, an error and a
+protected message are never found; a result that is too small to gain from is left alone.
+
+Which tool results say again, or better, what an older one said: only the newest of them stays.
+
+Invariants: pure and linear; what an older result gives way to is in the view, whole, and at least half as long. A
+note that a file is unchanged, an error, or another part of a file takes nobody's place.
+
+The limit on one tool result: what is over its share of the window is cut, or gives way to a placeholder.
+
+Invariants: pure; the same messages give the same bytes, and what was guarded is not touched again; a result within
+its share is the same object. Sizes are those of tokens, so that a Chinese result has no larger share than another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from memory_service.compaction.budget import Chars, CountFromZero, Share, Switch, Tokens
+from memory_service.messages import (
+    Function,
+    Message,
+    Numbered,
+    is_tool_result,
+    media_parts_of,
+    message_tokens,
+    numbered,
+    text_of,
+    tool_calls_of,
+    with_text,
+)
+from memory_service.messages.placeholders import (
+    COMPACTED,
+    guarded,
+    placeholder_text,
+    see_text,
+    stub_text,
+    trimmed,
+    without_media,
+)
+from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
+
+CHARS_PER_TOKEN = 4
+_NOTICE_TOKENS = 20  # what says that something is left out, with the frame of the message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruningRules:
+    """What may be taken out of a view, when, and how much. Characters: a CJK one counts for four.
+
+    Attributes:
+        placeholder: What stands for a cleared result, the handle behind it; empty for a line that says what it was.
+        allow_tools: Patterns of tools whose results may be pruned, whatever their case; empty for all.
+        deny_tools: Patterns of tools whose results stay; they win.
+        min_result_chars: A smaller result stays as it is. Source: ours; a stub has up to 240 characters.
+        ttl_seconds: How long the provider keeps its prompt cache. Source: seed 002, 13.6; Anthropic's five minutes.
+        keep_last_assistants: So many replies stay with all behind them. Source: OpenClaw, `keepLastAssistants`.
+        soft_trim_ratio: Use of the window from which results are shortened. Source: OpenClaw, `softTrimRatio`.
+        soft_trim_chars: Results over this are shortened. Source: OpenClaw, `softTrim.maxChars`; so the next two.
+        head_chars: What stays of the beginning.
+        tail_chars: What stays of the end.
+        hard_clear: Whether results may be cleared at all.
+        hard_clear_ratio: Use of the window from which results are cleared. Source: OpenClaw, `hardClearRatio`.
+        min_prunable_chars: Less than this is not worth a cold cache. Source: OpenClaw, `minPrunableToolChars`.
+        keep_image_results: So many of the newest results with images stay. Source: OpenClaw.
+        by_result: Whether each result is judged by itself, by its own age and its own share of the window, and not the
+            whole view. Source: seed 002, 13.6.
+        protect_turns: The user's turns that `budget` leaves alone. Source: seed 004, strategy 2.
+        protect_tokens: Newest tokens that stay. Source: seed 004, `PRUNE_PROTECT`.
+        budget_gain_tokens: What `budget` must gain. Source: seed 004, `PRUNE_MINIMUM`.
+        protect_share: Of what is usable of the window, the other bound on `protect_tokens` in `to_target`, so that
+            small windows can be pruned at all. Source: compaction reference 7.4.
+        min_gain_tokens: What `to_target` must gain. Source: Hermes, which prunes from 4,096 on for its cache's sake.
+        min_gain_share: Of the view, the same; of the window, an upper bound on `min_gain_tokens`. Source: 7.4.
+        stale_after: A file's text stays after an edit until so many results came behind that. Source: ours; whoever
+            edits a file once often edits it again.
+    """
+
+    placeholder: str = ""
+    allow_tools: tuple[str, ...] = ()
+    deny_tools: tuple[str, ...] = ("skill",)
+    min_result_chars: Chars = 400
+    ttl_seconds: float = 300
+    keep_last_assistants: CountFromZero = 3
+    soft_trim_ratio: Share = 0.30
+    soft_trim_chars: Chars = 4_000
+    head_chars: Chars = 1_500
+    tail_chars: Chars = 1_500
+    hard_clear: Switch = True
+    hard_clear_ratio: Share = 0.50
+    min_prunable_chars: Chars = 50_000
+    keep_image_results: CountFromZero = 3
+    by_result: Switch = False
+    protect_turns: CountFromZero = 2
+    protect_tokens: Tokens = 40_000
+    budget_gain_tokens: Tokens = 20_000
+    protect_share: Share = 0.20
+    min_gain_tokens: Tokens = 4_096
+    min_gain_share: Share = 0.05
+    stale_after: CountFromZero = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What a step takes out of a view.
+
+    Attributes:
+        cleared: The text that stands for a tool result, by the number of its message.
+        stripped: Numbers of messages whose media give way to labels, in order.
+        tokens_before: Size of the view before.
+        tokens_after: Size of the view after.
+        notes: What was done or why nothing was, each a sentence for the receipt.
+    """
+
+    tokens_before: int
+    tokens_after: int
+    cleared: Mapping[int, str] = field(default_factory=dict)
+    stripped: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gain_tokens(self) -> int:
+        """What is saved."""
+        return self.tokens_before - self.tokens_after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What is settled before a step.
+
+    Attributes:
+        protected: Numbers of messages that stay as they are, such as pins.
+        already: What stands for results by earlier steps.
+        stripped: Numbers of messages whose media are gone by earlier steps.
+        pending: Ids of calls that still run.
+        said_tokens: What each result took when it came, by message, where the view shows less of it.
+    """
+
+    protected: Collection[int] = frozenset()
+    already: Mapping[int, str] = field(default_factory=dict)
+    stripped: Collection[int] = frozenset()
+    pending: Collection[str] = frozenset()
+    said_tokens: Mapping[int, int] = field(default_factory=dict)
+
+    def after(self, step: Pruned) -> Given:
+        """What is settled after a step."""
+        return replace(
+            self, already={**self.already, **step.cleared}, stripped=frozenset({*self.stripped, *step.stripped})
+        )
+
+
+NOTHING_GIVEN = Given()
+
+
+class Result(NamedTuple):
+    """A result that may be pruned, as the view has it now."""
+
+    at: int
+    numbered: Numbered
+    function: Function
+    text: str
+    tokens: int
+
+
+def pruned_view(
+    messages: Sequence[Numbered], cleared: Mapping[int, str], stripped: Collection[int] = ()
+) -> list[Numbered]:
+    """The messages as they are after steps; those that no step touched are the same objects."""
+    return [
+        each
+        if each.seq not in cleared and each.seq not in stripped
+        else _renumbered(each, shown(each, cleared.get(each.seq), each.seq in stripped))
+        for each in messages
+    ]
+
+
+def shown(each: Numbered, text: str | None, stripped: bool) -> Message:
+    """A message with the text that stands for it, and with or without its media."""
+    message = each.message
+    if text is not None and is_tool_result(message):
+        message = with_text(message, text)
+    return without_media(message, each.seq) if stripped else message
+
+
+def view_tokens(messages: Sequence[Numbered], given: Given) -> int:
+    """Size of the view in tokens."""
+    if not given.already and not given.stripped:
+        return sum(each.tokens for each in messages)
+    return sum(_tokens_now(each, given) for each in messages)
+
+
+def unread_from(messages: Sequence[Numbered]) -> int:
+    """The position from which on results were not read by the model: that of its last message."""
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].message["role"] == "assistant":
+            return at
+    return 0
+
+
+def results_of(messages: Sequence[Numbered], rules: PruningRules, given: Given = NOTHING_GIVEN) -> list[Result]:
+    """The results that may be pruned, in order."""
+    functions: dict[str, Function] = {}
+    unknown: Function = {"name": "", "arguments": ""}
+    least = rules.min_result_chars // CHARS_PER_TOKEN + MESSAGE_TOKENS
+    found: list[Result] = []
+    for at in range(unread_from(messages)):
+        each = messages[at]
+        message = each.message
+        if "tool_calls" in message:
+            for call in tool_calls_of(message):
+                functions[call["id"]] = call["function"]
+        if message["role"] != "tool" or each.tokens <= least or not _is_settled(each, given):
+            continue
+        function = functions.get(message.get("tool_call_id", ""), unknown)
+        if not may_prune(function["name"] or message.get("name") or "", rules.allow_tools, rules.deny_tools):
+            continue
+        tokens = _tokens_now(each, given) if each.seq in given.already or each.seq in given.stripped else each.tokens
+        if tokens > least:
+            found.append(Result(at, each, function, given.already.get(each.seq) or text_of(message), tokens))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def may_prune(name: str, allow: tuple[str, ...], deny: tuple[str, ...]) -> bool:
+    """Whether the results of a tool may be pruned; a pattern is a shell's, whatever the case, and `deny` wins."""
+    folded = name.casefold()
+    if any(fnmatchcase(folded, pattern.casefold()) for pattern in deny):
+        return False
+    return not allow or any(fnmatchcase(folded, pattern.casefold()) for pattern in allow)
+
+
+class Draft:
+    """What a step has decided so far; it takes only what makes the view smaller."""
+
+    def __init__(self, rules: PruningRules, given: Given, tokens: int) -> None:
+        self._rules, self._given = rules, given
+        self._before = self.tokens = tokens
+        self._cleared: dict[int, str] = {}
+        self._stripped: set[int] = set()
+        self._sizes: dict[int, int] = {}
+
+    def size(self, result: Result) -> int:
+        """Tokens of a result as it is now."""
+        return self._sizes.get(result.at, result.tokens)
+
+    def trim_gain(self, result: Result) -> int:
+        """About what shortening a result would save, in tokens; 0 if it is not over the size for that."""
+        rules = self._rules
+        if self.size(result) <= rules.soft_trim_chars // CHARS_PER_TOKEN + MESSAGE_TOKENS:
+            return 0
+        return max(0, self.size(result) - (rules.head_chars + rules.tail_chars) // CHARS_PER_TOKEN - _NOTICE_TOKENS)
+
+    def trim(self, result: Result) -> bool:
+        """Shortens a result to its beginning and end if it is over the size for that."""
+        if not self.trim_gain(result):
+            return False
+        rules, seq = self._rules, result.numbered.seq
+        return self.put(result, trimmed(result.text, head_chars=rules.head_chars, tail_chars=rules.tail_chars, seq=seq))
+
+    def clear(self, result: Result) -> bool:
+        """Takes out a result, its media too."""
+        each, rules = result.numbered, self._rules
+        if rules.placeholder:
+            text = placeholder_text(rules.placeholder, each.seq)
+        else:
+            text = stub_text(result.function["name"], result.function["arguments"], each.message, each.seq)
+        return self.put(result, text, strip=True)
+
+    def put(self, result: Result, text: str, *, strip: bool = False) -> bool:
+        """Puts a text for a result, if that is smaller."""
+        each = result.numbered
+        strip = strip and each.seq not in self._given.stripped and bool(media_parts_of(each.message))
+        tokens = _shown_tokens(each, text, strip or each.seq in self._given.stripped)
+        if tokens >= self.size(result):
+            return False
+        self.tokens -= self.size(result) - tokens
+        self._sizes[result.at] = tokens
+        self._cleared[each.seq] = text
+        if strip:
+            self._stripped.add(each.seq)
+        return True
+
+    def done(self, *notes: str) -> Pruned:
+        """What was decided."""
+        return Pruned(
+            cleared=self._cleared,
+            stripped=tuple(sorted(self._stripped)),
+            tokens_before=self._before,
+            tokens_after=self.tokens,
+            notes=tuple(filter(None, notes)),
+        )
+
+    def dropped(self, *notes: str) -> Pruned:
+        """Nothing, after all."""
+        return Pruned(tokens_before=self._before, tokens_after=self._before, notes=notes)
+
+
+def _is_settled(each: Numbered, given: Given) -> bool:
+    message = each.message
+    return not (
+        message.get("is_error")
+        or message.get("interim")
+        or each.seq in given.protected
+        or message.get("tool_call_id") in given.pending
+    )
+
+
+def _tokens_now(each: Numbered, given: Given) -> int:
+    text, stripped = given.already.get(each.seq), each.seq in given.stripped
+    return each.tokens if text is None and not stripped else _shown_tokens(each, text, stripped)
+
+
+def _shown_tokens(each: Numbered, text: str | None, stripped: bool) -> int:
+    if text is not None and isinstance(each.message.get("content"), str) and is_tool_result(each.message):
+        return count_tokens(text) + MESSAGE_TOKENS
+    return message_tokens(shown(each, text, stripped))
+
+
+def _renumbered(each: Numbered, message: Message) -> Numbered:
+    return replace(each, message=message, tokens=message_tokens(message))
+
+
+# What tools for files are called. Source: those of Claude Code, opencode, pi, Cline, Codex and the MCP file server.
+_READS = (
+    "read",
+    "read[_-]*",
+    "*[_-]read",
+    "readfile",
+    "*__read*",
+    "view",
+    "view_file",
+    "open_file",
+    "cat",
+    "get_file*",
+)
+_CHANGES = (
+    *(
+        "write*",
+        "*[_-]write*",
+        "edit*",
+        "*[_-]edit*",
+        "multiedit",
+        "notebookedit",
+        "patch*",
+        "str_replace*",
+        "replace*",
+    ),
+    *("insert*", "create_file", "delete_file", "move_file"),
+)
+_PATHS = (
+    "path",
+    "file_path",
+    "filePath",
+    "filepath",
+    "absolute_path",
+    "target_file",
+    "notebook_path",
+    "filename",
+    "file",
+)
+
+
+class _File(NamedTuple):
+    """What a call was about: a file, whole or in part."""
+
+    path: str
+    whole: bool
+
+
+class _Latest(NamedTuple):
+    """The last time that each file was read or changed: the position, the number and the size of the result.
+
+    `files` are those that were read, by the position of the result.
+    """
+
+    files: dict[int, _File]
+    whole: dict[str, tuple[int, int, int]]
+    alike: dict[str, tuple[int, int, int]]
+    changed: dict[str, tuple[int, int, int]]
+
+
+def duplicates(
+    messages: Sequence[Numbered], rules: PruningRules | None = None, *, given: Given = NOTHING_GIVEN
+) -> Pruned:
+    """Clears results that a later one took the place of: the same text, the same file read again or changed since.
+
+    Args:
+        messages: The view, in order.
+        rules: Of these, `allow_tools`, `deny_tools`, `min_result_chars` and `stale_after` count.
+        given: What is settled before.
+    """
+    rules = rules or PruningRules()
+    draft = Draft(rules, given, view_tokens(messages, given))
+    found = [each for each in results_of(messages, rules, given) if not media_parts_of(each.numbered.message)]
+    twins = _twins(messages, rules, given) if found else {}
+    latest = _latest_of_files(messages, rules, given) if found else None
+    same = outdated = 0
+    for result in found:
+        if twin := twins.get(result.numbered.seq):
+            same += draft.put(result, _see(result, "same as", twin))
+        elif latest and (why := _superseded(result, latest)):
+            outdated += draft.put(result, _see(result, *why))
+    return draft.done(
+        f"{same} results were the same as a later one." if same else "",
+        f"{outdated} texts of files were read again or changed later." if outdated else "",
+    )
+
+
+def _twins(messages: Sequence[Numbered], rules: PruningRules, given: Given) -> dict[int, int]:
+    """For each result whose text comes again, the number of the newest result with that text."""
+    least = rules.min_result_chars // CHARS_PER_TOKEN
+    groups: dict[tuple[int, str], list[tuple[str, int]]] = {}
+    for each in messages:
+        message = each.message
+        if each.tokens > least and is_tool_result(message) and each.seq not in given.already:
+            text = "" if message.get("interim") else text_of(message)
+            groups.setdefault((len(text), text[-64:]), []).append((text, each.seq))
+    # Long texts are hashed only where two may be the same.
+    alike = [pair for group in groups.values() if len(group) > 1 for pair in group if pair[0]]
+    newest = dict(alike)
+    return {seq: newest[text] for text, seq in alike if newest[text] != seq}
+
+
+def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, given: Given) -> _Latest:
+    latest = _Latest({}, {}, {}, {})
+    functions: dict[str, Function] = {}
+    least = rules.min_result_chars // CHARS_PER_TOKEN
+    settled = _stale_before(messages, rules.stale_after)
+    for at, each in enumerate(messages):
+        message = each.message
+        if "tool_calls" in message:
+            for call in tool_calls_of(message):
+                functions[call["id"]] = call["function"]
+        function = functions.get(message.get("tool_call_id", "")) if is_tool_result(message) else None
+        use = _use_of(function["name"]) if function else "other"
+        if (
+            function is None
+            or use == "other"
+            or message.get("is_error")
+            or message.get("interim")
+            or each.seq in given.already
+        ):
+            continue
+        file, touch = _file_of(function), (at, each.seq, each.tokens)
+        if file is None:
+            continue
+        if use == "change":
+            if at < settled:
+                latest.changed[file.path] = touch
+        elif each.tokens > least and not media_parts_of(message):
+            latest.files[at] = file
+            latest.alike[function["arguments"]] = touch
+            if file.whole:
+                latest.whole[file.path] = touch
+    return latest
+
+
+def _superseded(result: Result, latest: _Latest) -> tuple[str, int] | None:
+    """Why a result is out of date, and the number of the one that says so."""
+    file = latest.files.get(result.at)
+    if file is None:
+        return None
+    for at, seq, tokens in filter(None, (latest.whole.get(file.path), latest.alike.get(result.function["arguments"]))):
+        if at > result.at and 2 * tokens >= result.tokens:
+            return "read again, see", seq
+    at, seq, _ = latest.changed.get(file.path, (-1, 0, 0))
+    return ("file was changed later, see", seq) if at > result.at else None
+
+
+def _stale_before(messages: Sequence[Numbered], results: int) -> int:
+    """The position behind which fewer than so many results come."""
+    if results <= 0:
+        return len(messages)
+    for at in range(len(messages) - 1, -1, -1):
+        results -= is_tool_result(messages[at].message)
+        if results == 0:
+            return at
+    return 0
+
+
+def _see(result: Result, why: str, seq: int) -> str:
+    return see_text(result.function["name"], result.function["arguments"], why, seq, result.numbered.seq)
+
+
+@lru_cache(maxsize=1024)
+def _use_of(name: str) -> Literal["read", "change", "other"]:
+    """What a tool does with files, by its name."""
+    if may_prune(name, _READS, ()):
+        return "read"
+    return "change" if may_prune(name, _CHANGES, ()) else "other"
+
+
+def _file_of(function: Function) -> _File | None:
+    try:
+        arguments = json.loads(function["arguments"])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(arguments, Mapping):
+        return None
+    for key in _PATHS:
+        path = arguments.get(key)
+        if isinstance(path, str) and path:
+            return _File(path.removeprefix("./"), whole=len(arguments) == 1)
+    return None
+
+
+SHARE = 0.30  # of the window. Source: OpenClaw's live cap on tool results
+MAX_CHARS = 50_000  # whatever the window is. Source: OpenClaw's cap on every result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardRules:
+    """How large one result may be.
+
+    Attributes:
+        share: Of the window; what is larger is cut.
+        max_chars: Whatever the window is, what is larger is cut; a CJK character counts for four.
+        clear_share: Of the window; what is larger gives way to the placeholder. None: never, since the cut already
+            bounds it and says more. Seed 002, 13.4 has both; it names no number.
+        notice: Words put where something was cut out.
+        placeholder: What stands for a result that was taken out whole; the handle is put behind it.
+    """
+
+    share: Share = SHARE
+    max_chars: Chars = MAX_CHARS
+    clear_share: Share | None = None
+    notice: str = ""
+    placeholder: str = COMPACTED
+
+
+def guard_limit_chars(window_tokens: int, share: float = SHARE, max_chars: int = MAX_CHARS) -> int:
+    """The largest text that one result may be, in characters; a CJK one counts for four."""
+    return max(0, min(int(window_tokens * CHARS_PER_TOKEN * share), max_chars))
+
+
+def guarded_view(
+    messages: Sequence[Numbered], rules: GuardRules, window_tokens: int, *, protected: Collection[int] = ()
+) -> list[Numbered]:
+    """The messages with every result cut that is over its share.
+
+    Args:
+        messages: In order.
+        rules: See there.
+        window_tokens: The model's whole context window.
+        protected: Numbers of messages that stay whatever their size, such as pins.
+
+    Returns:
+        As many messages as there were.
+    """
+    limit_chars = guard_limit_chars(window_tokens, rules.share, rules.max_chars)
+    limit_tokens = limit_chars // CHARS_PER_TOKEN + MESSAGE_TOKENS
+    return [
+        each
+        if each.tokens <= limit_tokens or not is_tool_result(each.message) or each.seq in protected
+        else _within(each, rules, limit_chars, window_tokens)
+        for each in messages
+    ]
+
+
+def _within(each: Numbered, rules: GuardRules, limit_chars: int, window_tokens: int) -> Numbered:
+    message = guarded(each.message, limit_chars, each.seq, notice=rules.notice)
+    if message is each.message:
+        return each
+    if rules.clear_share is not None and each.tokens > rules.clear_share * window_tokens:
+        message = with_text(message, placeholder_text(rules.placeholder, each.seq))
+    return numbered(message, each.seq, each.at)

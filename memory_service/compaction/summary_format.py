@@ -1,0 +1,186 @@
+"""The sections and lines of a summary made by rules: writing them, and reading those of an earlier summary.
+
+Invariants: pure; linear; reading what was written gives the same lines; a summary that a model wrote is read too: the
+headings that are known by another name go to their section, whatever else it says to the facts, word for word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from memory_service.compaction.sentences import split_text
+from memory_service.messages.sizes import quarters
+from memory_service.text.sentences import Voice
+
+_T = TypeVar("_T")
+
+
+class Section(Enum):
+    """The sections in their order; the value is the heading."""
+
+    GOAL = "Goal"
+    RULES = "User constraints"
+    DECISIONS = "Decisions"
+    DONE = "Done"
+    PLANS = "In progress"
+    FAILED = "Failed attempts"
+    OPEN = "Open asks"
+    FACTS = "Facts"
+    CONTEXT = "Context"
+    TURN = "This turn so far"
+
+
+USER, ASSISTANT, TOOL = "User", "Assistant", "Tool"
+LATEST = "User, latest"
+_VOICES: dict[str, Voice] = {USER: "user", LATEST: "user", ASSISTANT: "assistant", TOOL: "tool"}
+
+# Longer than any line that is written here: a sentence, its speaker, its handle.
+OWN_CHARS = 400
+# An earlier summary that is longer is no summary; of it the beginning and the end are read.
+MAX_CHARS = 48_000
+
+_HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)|\*\*([^*]{1,60})\*\*:?[ \t]*$")
+_OWN = re.compile(
+    r"(?:(User, latest|User|Assistant|Tool)((?: \[\w+\])*): )?(.*?)(?: \(log:(\d{1,18})(?:, (\d{4}-\d\d-\d\d))?\))?"
+)
+_NOTHING = re.compile(r"\W*(?:none|n/?a|nothing|无|没有|暂无)?\W*", re.IGNORECASE)
+# By the words of a heading; the first that occurs decides.
+_SECTIONS: tuple[tuple[re.Pattern[str], Section], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), section)
+    for pattern, section in (
+        (r"this turn", Section.TURN),
+        (r"constraint|preference|\brules?\b|requirement|约束|限制|偏好|规则|要求", Section.RULES),
+        (r"decision|decided|决定|决策", Section.DECISIONS),
+        (r"open ask|open todo|open question|pending|unanswered|未决|待回答|待解决", Section.OPEN),
+        (r"fail|error|blocked|失败|错误|受阻", Section.FAILED),
+        (r"in progress|active|next|current state|current work|remaining|todo|进行中|下一步|待办", Section.PLANS),
+        (r"\bdone\b|completed|accomplished|progress|已完成|完成", Section.DONE),
+        (r"\bgoals?\b|objective|request|目标|任务", Section.GOAL),
+        (r"\bcontext\b(?<!critical context)|背景", Section.CONTEXT),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a summary.
+
+    Attributes:
+        text: What was said.
+        label: Who said it; empty if the words tell it, or nobody knows.
+        media: What came with it, such as `[image]`.
+        seq: The message; 0 if it is not known.
+        day: When, as `YYYY-MM-DD`; empty if that is not known or of no matter.
+        place: Its place in the message, or in the earlier summary.
+        score: What it is worth against other lines.
+        carried: Whether an earlier summary had it.
+    """
+
+    section: Section
+    text: str
+    label: str = ""
+    media: str = ""
+    seq: int = 0
+    day: str = ""
+    place: int = 0
+    score: float = 0.0
+    carried: bool = False
+
+    @property
+    def voice(self) -> Voice:
+        """Whose words it has; the user's if that is not known."""
+        return _VOICES.get(self.label, "user")
+
+    def __str__(self) -> str:
+        """The line as it is written."""
+        media = f" {self.media}" if self.media and self.label else ""
+        handle = f" (log:{self.seq}{', ' + self.day if self.day else ''})" if self.seq else ""
+        return f"- {self.label}{media}: {self.text}{handle}" if self.label else f"- {self.text}{handle}"
+
+    @property
+    def purpose(self) -> str:
+        """What it is there for; within one purpose a text stands once.
+
+        That an ask waits is news even where the goal quotes it, and a rule stays one if it is all that was said.
+        """
+        if self.section in (Section.RULES, Section.DECISIONS):
+            return "binding"
+        return "open" if self.section is Section.OPEN else "told"
+
+    @property
+    def size(self) -> int:
+        """What it takes with its line break, in quarters of a token."""
+        return quarters(str(self)) + 1
+
+
+def heading_size(section: Section) -> int:
+    """What a heading takes with the empty line before it, in quarters of a token."""
+    return len(section.value) + len("## \n\n")
+
+
+def write_outline(lines: Iterable[Line]) -> str:
+    """The lines as Markdown, by section, in the order of their messages."""
+    blocks: dict[Section, list[Line]] = {section: [] for section in Section}
+    for line in lines:
+        blocks[line.section].append(line)
+    return "\n\n".join(
+        "\n".join([f"## {section.value}", *map(str, sorted(block, key=_order))])
+        for section, block in blocks.items()
+        if block
+    )
+
+
+def _order(line: Line) -> tuple[bool, int, int]:
+    return line.label == LATEST, line.seq, line.place
+
+
+def read_outline(text: str) -> list[Line]:
+    """The lines of an earlier summary, whoever wrote it."""
+    lines: list[Line] = []
+    section = Section.FACTS
+    if len(text) > MAX_CHARS:
+        text = f"{text[: MAX_CHARS // 2]}\n{text[-MAX_CHARS // 2 :]}"
+    for raw in text.splitlines():
+        bare = raw.strip()
+        heading = _HEADING.fullmatch(bare)
+        if heading is not None:
+            section = _section_of(heading[1] or heading[2])
+        elif bare and not _NOTHING.fullmatch(bare):
+            lines += _read_line(bare, section, len(lines))
+    return lines
+
+
+def _section_of(heading: str) -> Section:
+    exact = next((section for section in Section if section.value == heading.strip()), None)
+    return exact or next((section for words, section in _SECTIONS if words.search(heading)), Section.FACTS)
+
+
+def _read_line(bare: str, section: Section, place: int) -> Iterator[Line]:
+    own = _OWN.fullmatch(bare[2:]) if bare.startswith("- ") and len(bare) <= OWN_CHARS else None
+    if own is not None:
+        yield Line(
+            section=section,
+            label=own[1] or "",
+            media=(own[2] or "").strip(),
+            text=own[3].strip(),
+            seq=int(own[4] or 0),
+            day=own[5] or "",
+            place=place,
+            carried=True,
+        )
+        return
+    for offset, piece in enumerate(split_text(bare)):
+        if not _NOTHING.fullmatch(piece):
+            yield Line(section=section, text=piece, place=place + offset, carried=True)
+
+
+def unique(items: Iterable[tuple[Hashable, _T]]) -> list[_T]:
+    """What comes with a key, the first of each key."""
+    seen: dict[Hashable, _T] = {}
+    for key, item in items:
+        seen.setdefault(key, item)
+    return list(seen.values())

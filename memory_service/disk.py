@@ -1,0 +1,451 @@
+"""How bytes reach the disk and come back: locked, durable, whole or not at all.
+
+Invariants: what was acknowledged is on the disk, with its directory entry; an append that fails leaves the
+file as it was; a replaced file is the old one or the new one, never half of each; no symbolic link is
+followed; every `OSError` leaves as an error of `memory_service.errors` that says what to do.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import hashlib
+import io
+import os
+import re
+import secrets
+import shutil
+import stat
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from memory_service.errors import InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
+
+Signature = tuple[int, int, int, int]
+
+MAX_READ_BYTES = 64 * 1024 * 1024
+# How often a change that somebody makes at the same moment is met by doing it again.
+ATTEMPTS = 5
+_BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_PIECE_BYTES = 1 << 20
+_LOCK_SECONDS = 30.0
+# Less is no room for a page and an index of it.
+_LEAST_FREE_BYTES = 1 << 20
+# Another process asks for the lock this often; the default of filelock, 50 ms, is many appends long.
+_POLL_SECONDS = 0.002
+_DRAFT = re.compile(r"\.(?:(.+)\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
+# With what stands around it, the name of a draft has less than the 255 bytes that a name may have.
+_DRAFT_BYTES = 200
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full. Free some space, then send it again",
+    errno.EDQUOT: "the disk quota is used up. Free some space, then send it again",
+    errno.EFBIG: "the file would be larger than the system allows. Split it, or raise the limit",
+    errno.EROFS: "the file system is read-only. Mount it writable, or choose another home",
+    errno.EACCES: "permission was denied. Give the user that runs the service access to the file and its folder",
+    errno.EPERM: "it is not permitted. Give the user that runs the service access to the file and its folder",
+    errno.EMFILE: "too many files are open. Raise the limit of open files",
+    errno.ENAMETOOLONG: "the file system does not allow so long a path. Choose a shorter one",
+}
+
+
+@contextmanager
+def storage_errors(path: str) -> Iterator[None]:
+    """Turns what the operating system says about `path` into an error of the service."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"There is no file {path}. List the files of the workspace to see what is there.") from error
+    except (NotADirectoryError, IsADirectoryError) as error:
+        raise InvalidName(f"The path {path} takes a file for a folder, or the reverse. Choose another one.") from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InvalidName(f"The path {path} is a symbolic link. Put the file itself there.") from error
+        reason = _REMEDIES.get(error.errno or 0, f"{error.strerror or error}. Check the disk and the folder")
+        raise StorageFailed(f"{path} could not be read or written: {reason}.") from error
+
+
+def restless(path: str) -> StorageFailed:
+    """The error of a file that somebody else changes all the time."""
+    return StorageFailed(f"The file {path} kept changing while it was to be written. Try again.")
+
+
+def not_utf8(path: str, raw: bytes) -> InvalidRequest:
+    """The error of a file in another encoding; names the first line that shows it."""
+    before = raw[: whole_bytes(raw)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    line = before.count(b"\n") + 1
+    return InvalidRequest(f"The file {path} is not UTF-8, as line {line} shows. Save it as UTF-8.")
+
+
+def whole_bytes(raw: bytes) -> int:
+    """How many bytes at the beginning are UTF-8."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return len(raw)
+
+
+def ends_within_character(rest: bytes) -> bool:
+    """Whether bytes that are not UTF-8 would be, with more to follow."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        return decoder.decode(rest) == ""
+    except UnicodeDecodeError:
+        return False
+
+
+def signature(status: os.stat_result) -> Signature:
+    """What tells one state of a file from another without reading it."""
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+
+
+def current_signature(target: Path) -> Signature | None:
+    """The signature of the file that is there now; None if there is none."""
+    try:
+        return signature(os.lstat(target))
+    except FileNotFoundError:
+        return None
+
+
+class WriteLock:
+    """Lets one writer at a time into a folder, among the threads of this process and all processes.
+
+    Args:
+        path: The lock file; it is made when it is needed, and stays.
+        timeout_seconds: How long to wait for the others.
+    """
+
+    def __init__(self, path: Path, *, timeout_seconds: float = _LOCK_SECONDS) -> None:
+        self._path = path
+        self._timeout = timeout_seconds
+        self._threads = threading.Lock()
+        self._processes = FileLock(path, thread_local=False)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Waits for the lock; makes its folder if need be.
+
+        Raises:
+            StorageFailed: Others kept the lock too long.
+        """
+        if not self._threads.acquire(timeout=self._timeout):
+            raise self._busy()
+        try:
+            self._acquire()
+            try:
+                yield
+            finally:
+                self._processes.release()
+        finally:
+            self._threads.release()
+
+    def _acquire(self) -> None:
+        folder = self._path.parent
+        with storage_errors(folder.name):
+            if folder.is_symlink():
+                raise InvalidName(f"The folder {folder.name} is a symbolic link. Remove it; a new one is made.")
+            make_folder(folder)
+            try:
+                self._processes.acquire(timeout=self._timeout, poll_interval=_POLL_SECONDS)
+            except Timeout as error:
+                raise self._busy() from error
+
+    def _busy(self) -> StorageFailed:
+        return StorageFailed(
+            f"The write lock {self._path.name} was not free within {self._timeout:g} seconds. "
+            "Try again; if it stays so, stop the process that holds it."
+        )
+
+
+def is_at(target: Path, descriptor: int) -> bool:
+    """Whether an open file is the one at a path: an editor that saves by renaming puts another one there."""
+    try:
+        return os.path.samestat(os.lstat(target), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def drop_empty(target: Path, descriptor: int) -> None:
+    """Removes an open file that has nothing in it, if it still is the one at its path."""
+    if not os.fstat(descriptor).st_size and is_at(target, descriptor):
+        target.unlink(missing_ok=True)
+
+
+def write_fault(folder: Path) -> str:
+    """Why nothing can be written into a folder, or where it would be made; empty if it can. Writes nothing."""
+    place = folder.absolute()
+    try:
+        while not place.exists():
+            place = place.parent
+        if not place.is_dir():
+            return "it is not a folder"
+        if not os.access(place, os.W_OK | os.X_OK):
+            return "it cannot be written"
+        return "the disk is full" if shutil.disk_usage(place).free < _LEAST_FREE_BYTES else ""
+    except OSError as error:
+        return f"it cannot be used ({error.strerror})"
+
+
+def make_folder(folder: Path) -> None:
+    """Creates a folder and those above it, so that they outlive a power cut."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir()
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable, where the system knows such a thing."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def opened(target: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """The descriptor of a file that is opened without following a link."""
+    descriptor = os.open(target, flags | _BINARY, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def check_size(descriptor: int, path: str) -> None:
+    """Refuses an open file that memory may have no room for.
+
+    Raises:
+        TooLarge: It has more than `MAX_READ_BYTES`.
+    """
+    size = os.fstat(descriptor).st_size
+    if size > MAX_READ_BYTES:
+        raise TooLarge(f"The file {path} has {size:,} bytes, and {MAX_READ_BYTES:,} can be read. Split it.")
+
+
+def read_all(descriptor: int) -> bytes:
+    """The whole content of an open file."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    with open(descriptor, "rb", closefd=False) as stream:
+        return stream.read()
+
+
+def pieces(descriptor: int, start: int = 0) -> Iterator[bytes]:
+    """The content of an open file from a byte on, in pieces that fit into memory; one such reader at a time."""
+    with open(descriptor, "rb", closefd=False) as stream:
+        stream.seek(start)
+        while piece := stream.read(_PIECE_BYTES):
+            yield piece
+
+
+def whole_lines(descriptor: int) -> Iterator[bytes]:
+    """The lines of an open file, with the LF that ends each; what stands behind the last LF is none."""
+    with open(descriptor, "rb", closefd=False) as stream:
+        stream.seek(0)
+        yield from (line for line in stream if line.endswith(b"\n"))
+
+
+def append_durably(descriptor: int, raw: bytes) -> None:
+    """Appends all of `raw` and waits for the disk; if that fails, the file is as it was before."""
+    before = os.fstat(descriptor).st_size
+    try:
+        _write_all(descriptor, raw)
+        os.fsync(descriptor)
+    except BaseException:
+        with suppress(OSError):
+            truncate_durably(descriptor, before)
+        raise
+
+
+def truncate_durably(descriptor: int, size: int) -> None:
+    """Cuts an open file to `size` bytes and waits for the disk."""
+    os.ftruncate(descriptor, size)
+    os.fsync(descriptor)
+
+
+def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Signature | None) -> bool:
+    """Puts `raw` in the place of a file, in one step.
+
+    Args:
+        target: The file; its folder exists.
+        raw: The new content, whole or in pieces.
+        expected: The signature of the content that `raw` was made from; None if there was no file.
+
+    Returns:
+        Whether it was done. If somebody else changed the file meanwhile, theirs stays.
+
+    Raises:
+        StorageFailed: The new content stands there, but the disk did not confirm it.
+    """
+    draft = _draft_of(target)
+    try:
+        with opened(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+            if expected is not None:
+                _copy_rights(target, draft)
+            for piece in (raw,) if isinstance(raw, bytes) else raw:
+                _write_all(descriptor, piece)
+            os.fsync(descriptor)
+        if current_signature(target) != expected:
+            draft.unlink()
+            return False
+        os.replace(draft, target)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+    _confirm(target, "has its new content")
+    return True
+
+
+def overwrite_durably(target: Path, versions: Sequence[bytes], *, expected: Signature) -> bool:
+    """Changes a file where it stands, which takes no room on the disk.
+
+    Args:
+        target: The file.
+        versions: Its content, and what follows it, step by step, each of as many bytes. A process that is killed leaves
+            one of them, or the bytes that differ between two half written.
+        expected: The signature of the content.
+
+    Returns:
+        Whether it was done. If somebody else changed the file meanwhile, theirs stays.
+    """
+    with opened(target, os.O_RDWR) as descriptor:
+        if signature(os.fstat(descriptor)) != expected:
+            return False
+        for before, after in pairwise(versions):
+            differing = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+            if differing:
+                start, end = differing[0], differing[-1] + 1
+                os.lseek(descriptor, start, os.SEEK_SET)
+                _write_all(descriptor, after[start:end])
+                os.fsync(descriptor)
+        return is_at(target, descriptor)
+
+
+def _draft_of(target: Path) -> Path:
+    """Where the next content of a file is written: it tells whose it is, however long that name is."""
+    name = target.name.encode()[:_DRAFT_BYTES].decode(errors="ignore")
+    return target.parent / f".{name}.{secrets.token_hex(8)}.tmp"
+
+
+def drafts(folder: Path, *, of: str = "") -> list[Path]:
+    """What a killed process left of a `replace_durably` in a folder, for a file whose name begins so.
+
+    Who holds the lock of the file may remove it.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    found = [(name, match) for name in names if (match := _DRAFT.fullmatch(name))]
+    return [folder / name for name, match in found if (match[1] or of).startswith(of)]
+
+
+def sweep(folders: Iterable[Path], *, of: str = "") -> None:
+    """Removes such drafts from some folders; their lock is held."""
+    for folder in folders:
+        for draft in drafts(folder, of=of):
+            draft.unlink(missing_ok=True)
+
+
+def remove_durably(target: Path) -> None:
+    """Removes a file for good.
+
+    Raises:
+        StorageFailed: It is gone, but the disk did not confirm it.
+    """
+    target.unlink()
+    _confirm(target, "is gone")
+
+
+def _confirm(target: Path, state: str) -> None:
+    """Makes what was done to a name durable; that it was done is true even if this fails."""
+    try:
+        sync_folder(target.parent)
+    except OSError as error:
+        raise StorageFailed(
+            f"{target.name} {state}, but the disk did not confirm it ({error.strerror}): a power cut may undo that. "
+            "Check the disk, then look at the file."
+        ) from error
+
+
+def etag_of(raw: bytes) -> str:
+    """The entity tag of a content: 32 hexadecimal digits."""
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()
+
+
+class HashedReader(io.BufferedReader):
+    """Reads a file piece by piece, and knows the tag of what went through it."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(io.FileIO(descriptor, closefd=False))
+        self._hash = hashlib.blake2b(digest_size=16)
+        self.size_bytes = 0
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """The next piece of at most `size` bytes."""
+        piece = super().read1(size)
+        self._hash.update(piece)
+        self.size_bytes += len(piece)
+        return piece
+
+    @property
+    def etag(self) -> str:
+        """The entity tag of all that was read."""
+        return self._hash.hexdigest()
+
+    def lines(self) -> Iterator[str]:
+        """The lines with their ends; LF, CR LF and CR end one, and nothing else does."""
+        return io.TextIOWrapper(self, encoding="utf-8", newline="")
+
+    def pieces(self) -> Iterator[bytes]:
+        """All of it, in pieces that fit into memory however long its lines are."""
+        while piece := self.read1(_PIECE_BYTES):
+            yield piece
+
+
+def count_lines(pieces: Iterable[bytes]) -> int:
+    """How many lines a content has; LF, CR LF and CR end one."""
+    count, last = 0, b""
+    for piece in pieces:
+        count += piece.count(b"\n") + piece.count(b"\r") - piece.count(b"\r\n") - (last + piece[:1] == b"\r\n")
+        last = piece[-1:]
+    return count + (last not in (b"", b"\n", b"\r"))
+
+
+def holds(descriptor: int, word: bytes) -> bool:
+    """Whether a word stands in an open file, whose size does not matter."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    before = b""
+    while piece := os.read(descriptor, _PIECE_BYTES):
+        if word in (seen := before + piece):
+            return True
+        before = seen[max(0, len(seen) - len(word) + 1) :]
+    return False
+
+
+def _write_all(descriptor: int, raw: bytes) -> None:
+    rest = memoryview(raw)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _copy_rights(source: Path, target: Path) -> None:
+    """Gives a new file the mode of the old one and, where that is allowed, its owner."""
+    status = os.lstat(source)
+    if hasattr(os, "chown"):
+        with suppress(PermissionError):
+            os.chown(target, status.st_uid, status.st_gid)
+    os.chmod(target, stat.S_IMODE(status.st_mode))

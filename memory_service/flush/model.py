@@ -1,0 +1,271 @@
+"""The memories that a model finds in a stretch of messages: what it reads, and what of its answer is believed.
+
+```
+stretch -> entries -> chunks -> one call each -> judged -> facts -> grounded in the chunk -> each once
+```
+Invariants: no prompt is sent that does not fit the model's window by estimate; a fact names no identifier, number or
+consent that its chunk lacks; a checkpoint or memory block of the service is never read; all chunks are read, or none
+counts; nothing is written here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memory_service.compaction.audit import claims_of, is_granted
+from memory_service.compaction.prompts import with_reasons
+from memory_service.compaction.summary import SummaryRequest
+from memory_service.errors import CallCancelled, ContextOverflow, SummaryFailed
+from memory_service.flush.replies import extraction_prompt, is_failure, noted
+from memory_service.flush.rules import Candidate, each_once
+from memory_service.llm.answers import verdict_on
+from memory_service.llm.base import ChatMessage, ChatModel, Completion, never
+from memory_service.llm.calls import Calls, Spent
+from memory_service.llm.transcript import SAFETY, Entry, entries_of, first_chunk, grouped, transcript
+from memory_service.messages import Numbered, is_system, text_of, tool_calls_of, with_text
+from memory_service.messages.placeholders import trimmed
+from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.text.authorship import without_inserted
+from memory_service.text.grounding import SourceText
+from memory_service.text.identifiers import Identifier, days_of, find_identifiers
+from memory_service.text.phrases import is_relative
+from memory_service.text.secrets import redacted, without_secrets
+
+# What a model is taken to read if nothing is known of it.
+DEFAULT_WINDOW_TOKENS = 32_000
+# A larger window is read in pieces all the same: an answer of a few dozen lines holds no more than such a piece says,
+# and models overlook what stands in the middle of long texts. Source: "Lost in the Middle", TACL 2024.
+MAX_CHUNK_TOKENS = 48_000
+# What is kept free for an answer of the most lines that are taken.
+ANSWER_TOKENS = 4_000
+TRIES = 2
+MAX_CALLS = 64
+_TAIL_SHARE = 0.3
+_LEAST_ROOM_TOKENS = 256
+# What "a year ago" may mean, and "ten years ago".
+_NEAR_DAYS = dt.timedelta(days=400)
+_NEAR_YEARS = 20
+_YEAR = re.compile(r"(?:19|20)\d\d(?: ?年)?")
+_USER = re.compile(r"\b(?:user|customer|client|owner)\b|用户|客户", re.IGNORECASE)
+_SAYINGS = {
+    "empty": "it wrote nothing that can be used",
+    "truncated": "its answer was cut off",
+    "tool_call": "it called a tool",
+    "content_filter": "its answer was withheld by a content filter",
+    "timeout": "there is no time left",
+    "token_overflow": "the messages do not fit its window",
+}
+_NO_FACTS = "It held no list of facts. Answer with the list, or with NO_REPLY."
+
+
+def extracted(
+    stretch: Sequence[Numbered],
+    model: ChatModel,
+    *,
+    instructions: str = "",
+    fallbacks: Sequence[ChatModel] = (),
+    timeout_seconds: float = 300.0,
+    cancelled: Callable[[], bool] = never,
+    spent: Spent | None = None,
+) -> list[Candidate]:
+    """The facts that a model finds worth keeping.
+
+    Args:
+        stretch: Messages of a session, in order.
+        model: Who reads them.
+        instructions: What to look at in particular.
+        fallbacks: Who reads from then on if `model`, and those before, cannot be used at all.
+        timeout_seconds: For all calls together.
+        cancelled: See `ChatModel.complete`.
+        spent: Counted on, see `Calls`.
+
+    Raises:
+        CallCancelled: `cancelled` became true.
+        SummaryFailed: An answer was refused as often as one was asked for; `kind` tells why.
+        ModelUnavailable: No model can be used.
+        UpstreamFailed: The provider failed.
+    """
+    read = list(_read(without_secrets(stretch)))
+    entries = [entry for entry in entries_of(read) if entry.text]
+    if not entries:
+        return []
+    calls = Calls(
+        model,
+        window_tokens=model.context_window() or DEFAULT_WINDOW_TOKENS,
+        fallbacks=fallbacks,
+        max_calls=MAX_CALLS,
+        timeout_seconds=timeout_seconds,
+        cancelled=cancelled,
+        spent=spent,
+    )
+    reader = _Reader(calls=calls, instructions=instructions, messages={each.seq: each for each in read})
+    return each_once(_all_found(reader, entries))
+
+
+def _read(stretch: Sequence[Numbered]) -> Iterator[Numbered]:
+    """The messages without what the service itself put into them."""
+    for each in stretch:
+        if is_system(each.message):
+            continue
+        text = text_of(each.message)
+        said = without_inserted(text)
+        yield each if said == text else replace(each, message=with_text(each.message, said))
+
+
+def _all_found(reader: _Reader, entries: Sequence[Entry]) -> Iterator[Candidate]:
+    """What is found in the chunks, one after the other; a chunk that does not fit is divided anew."""
+    groups = grouped(entries)
+    start = 0
+    while start < len(groups):
+        window_tokens = reader.calls.window_tokens
+        end = first_chunk(groups, start, reader.room())
+        try:
+            found = reader.found([entry for group in groups[start:end] for entry in group])
+        except ContextOverflow as error:
+            reader.calls.learn(error, window_tokens)
+            continue
+        yield from found
+        start = end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    """Has a model read chunks, and believes of its answers what the chunks say.
+
+    Attributes:
+        messages: The stretch by number.
+    """
+
+    calls: Calls
+    instructions: str
+    messages: Mapping[int, Numbered]
+
+    def room(self) -> int:
+        """Tokens that a chunk may take, with their safety margin.
+
+        Raises:
+            SummaryFailed: The window is too small for any.
+        """
+        window_tokens = self.calls.window_tokens
+        prompt = self._prompt("")
+        room = window_tokens - min(ANSWER_TOKENS, window_tokens // 4) - _prompt_tokens(prompt)
+        if room < _LEAST_ROOM_TOKENS:
+            raise refused("token_overflow")
+        return min(room, MAX_CHUNK_TOKENS)
+
+    def found(self, chunk: Sequence[Entry]) -> list[Candidate]:
+        """The facts of a chunk."""
+        # A single unit may be larger than the window; most of such a one is what a tool printed.
+        limit = int(self.room() * 4 / SAFETY)
+        text = transcript(chunk)
+        if quarters(text) > limit:
+            tail = int(limit * _TAIL_SHARE)
+            text = trimmed(text, head_chars=limit - tail, tail_chars=tail, seq=chunk[0].seq)
+        messages = [self.messages[entry.seq] for entry in chunk]
+        answer = self._answer(self._prompt(text))
+        source = _Source(messages)
+        return [candidate for candidate in noted(answer, messages) if source.says(candidate.text)]
+
+    def _prompt(self, text: str) -> list[ChatMessage]:
+        return extraction_prompt(text, instructions=redacted(self.instructions))
+
+    def _answer(self, prompt: Sequence[ChatMessage]) -> str:
+        """An answer that is one.
+
+        Raises:
+            SummaryFailed: None was, as often as it was asked for.
+        """
+        kind, reasons = "", tuple[str, ...]()
+        for _ in range(TRIES):
+            completion = self._completion(with_reasons(prompt, reasons))
+            kind, reason = _fault(completion)
+            if not kind:
+                return completion.text
+            if kind == "content_filter":
+                break
+            reasons = (reason,)
+        raise refused(kind)
+
+    def _completion(self, prompt: Sequence[ChatMessage]) -> Completion:
+        try:
+            return self.calls.ask(prompt)
+        except CallCancelled:
+            raise CallCancelled("The flush was cancelled. Nothing was written.") from None
+        except SummaryFailed as error:
+            raise refused(error.kind) from error
+
+
+class _Source:
+    """What a chunk says, as far as it can be looked up."""
+
+    def __init__(self, messages: Sequence[Numbered]) -> None:
+        texts = [text for each in messages for text in _texts(each)]
+        self._days = sorted({day for each in messages if (day := _day_of(each.at))})
+        self._text = SourceText(*texts, days=self._days)
+        self._is_relative = any(map(is_relative, texts))
+        self._request = SummaryRequest(messages=tuple(messages))
+
+    def says(self, fact: str) -> bool:
+        """Whether all that can be looked up of a fact stands there: identifiers, numbers, days, quotes, consents."""
+        held = all(self._text.holds(found) or self._resolves(found) for found in find_identifiers(fact))
+        claims = claims_of(fact) if _USER.search(fact) else ()
+        return held and all(is_granted(claim, self._request) for claim in claims)
+
+    def _resolves(self, found: Identifier) -> bool:
+        """Whether a day or a year may be what "two weeks ago" or "last year" means, or when it was said."""
+        if found.kind == "number" and _YEAR.fullmatch(found.text):
+            near = _NEAR_YEARS if self._is_relative else 0
+            return any(abs(int(found.text[:4]) - written.year) <= near for written in self._days)
+        if found.kind != "date" or not self._is_relative:
+            return False
+        days = [_date(*day) for day in days_of(found.text)]
+        return bool(days) and all(
+            day is not None and any(abs(day - written) <= _NEAR_DAYS for written in self._days) for day in days
+        )
+
+
+def refused(kind: str) -> SummaryFailed:
+    """The error for a stretch that a model could not be brought to read."""
+    what = _SAYINGS.get(kind, "it gave no answer that can be used")
+    return SummaryFailed(
+        f"The model found no memories: {what}. Nothing was written; try again, or set flush.mode = extractive.",
+        kind=kind,
+    )
+
+
+def _fault(completion: Completion) -> tuple[str, str]:
+    """Why an answer is refused, as a kind and as a sentence for the model; empty if it is taken."""
+    verdict = verdict_on(completion)
+    if verdict.kind:
+        return verdict.kind, verdict.reason
+    # Some gateways answer with the text of an error. It must not become a memory.
+    return ("empty", _NO_FACTS) if is_failure(completion.text) else ("", "")
+
+
+def _texts(each: Numbered) -> Iterator[str]:
+    yield text_of(each.message)
+    for call in tool_calls_of(each.message):
+        yield call["function"]["name"]
+        # Line breaks as they are meant: behind `\\n` a path would begin with an n.
+        yield call["function"]["arguments"].replace("\\n", "\n").replace('\\"', '"')
+
+
+def _prompt_tokens(prompt: Sequence[ChatMessage]) -> int:
+    return sum(count_tokens(message["content"]) + 4 for message in prompt)
+
+
+def _day_of(at: str) -> dt.date | None:
+    try:
+        return dt.date.fromisoformat(at[:10])
+    except ValueError:
+        return None
+
+
+def _date(year: int, month: int, day: int) -> dt.date | None:
+    try:
+        return dt.date(year, month, day)
+    except ValueError:
+        return None

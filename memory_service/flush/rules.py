@@ -1,0 +1,578 @@
+"""The way from what was said to notes: one line for each fact, with who said it and on which day. Pure.
+
+Invariants: linear in the number of messages; a note is one line of less than 400 characters that holds no secret and
+opens no comment; a day stands in it where its words would come to mean another one later.
+
+The extraction of memories without a model: from a stretch of messages to the facts worth keeping. Pure.
+
+```
+speech, statements, wording, secrets, outcomes  ->  worth  ->  notes (every fact)  ->  candidates (the best of them)
+```
+Invariants: the same messages give the same candidates; a candidate is one line of less than 400 characters without
+the opening of a comment; no two say the same thing; together they stay within a share of what was said, except in a
+short stretch, and always within `MAX_ENTRIES` and `MAX_TOKENS`.
+
+What is worth keeping of tool results: an error's message, the id or address of what a call made. Pure.
+
+Invariants: never bulk; one line of at most a few hundred characters for a result; a result without either gives none.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from indexer.text.questions import asks
+from memory_service.messages import Numbered, tool_calls_of
+from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.text.authorship import Said, read_speech
+from memory_service.text.phrases import (
+    clean,
+    is_aside,
+    is_narration,
+    is_pleasantry,
+    is_relative,
+    is_request,
+    picture_of,
+    points_back,
+    split_lines,
+    without_joint,
+)
+from memory_service.text.salience import FACTS, Mark, chance, content_of, limited, marks_of, words_of, worth_of
+from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks, without_secrets
+from memory_service.text.sentences import introduction, is_others, others_words
+from memory_service.text.similarity import groups_of, read_fact
+from memory_service.text.statements import decisions_of, is_order, is_promise, rules_of
+
+_MAKING = re.compile(
+    r"(?:^|[_\W])(?:create|post|publish|deploy|upload|open|book|reserve|order|submit|register|schedule|send|commit"
+    r"|push|merge|release|provision|issue|new|add)(?![a-z])",
+    re.IGNORECASE,
+)
+_SENDING = re.compile(r"(?:^|[_\W])(?:send|sent|mail|chat|notify|reply)(?![a-z])", re.IGNORECASE)
+_MADE_KEYS = ("id", "key", "number", "url", "html_url", "web_url", "link", "path", "file", "version", "sha", "status")
+_ERROR = re.compile(
+    r"\b(?:\w{0,40}Error|\w{0,40}Exception|error|fatal|failed|failure|denied|not found|timed? ?out"
+    r"|refused|cannot|panic)\b"
+    "|失败|错误|超时|拒绝",
+    re.IGNORECASE,
+)
+_MADE_URL = re.compile(r"https?://[^\s\"'<>)\]]{4,160}")
+_LOOKED_AT_CHARS = 4_000
+_ERROR_CHARS = 200
+_VALUE_CHARS = 160
+
+
+def tool_names(messages: Sequence[Numbered]) -> dict[str, str]:
+    """The names of the tools that were called, by the id of the call."""
+    return {call["id"]: call["function"]["name"] for item in messages for call in tool_calls_of(item.message)}
+
+
+def outcome_of(tool: str, text: str, *, failed: bool) -> str:
+    """What a result leaves behind, as one line; empty for most.
+
+    Args:
+        tool: The name of the tool; empty if its call is not known.
+        text: What it gave back.
+        failed: Whether it said that it failed.
+    """
+    named = f"`{tool[:64]}`" if tool else "A tool"
+    begin, end = text[:_LOOKED_AT_CHARS], text[-_LOOKED_AT_CHARS:]
+    if failed:
+        line = _error_line(end) or _error_line(begin) or next(_lines(begin), "")
+        return f"{named} failed: {line[:_ERROR_CHARS]}" if line else ""
+    if tool and _MAKING.search(tool):
+        # The id of a message that went out is of no use to anybody.
+        made = ", ".join(_made(text)) if not _SENDING.search(tool) else ""
+        return f"{named} made {made}" if made else ""
+    return ""
+
+
+def _error_line(text: str) -> str:
+    # Of a trace, the last line names the error.
+    return next((line for line in reversed(list(_lines(text))) if _ERROR.search(line)), "")
+
+
+def _lines(text: str) -> Iterator[str]:
+    return (" ".join(line.split()) for line in text.splitlines() if line.strip())
+
+
+def _made(text: str) -> list[str]:
+    if len(text) <= _LOOKED_AT_CHARS:
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError):
+            fields = None
+        if isinstance(fields, dict):
+            return [
+                f"{key} {fields[key]}"
+                for key in _MADE_KEYS
+                if isinstance(fields.get(key), str | int) and 0 < len(str(fields[key])) <= _VALUE_CHARS
+            ][:4]
+    found = _MADE_URL.search(text[:_LOOKED_AT_CHARS])
+    return [found[0]] if found else []
+
+
+MAX_NOTE_CHARS = 396
+_BODY_CHARS = 300
+_STATEMENT_CHARS = 600
+# Of a message with more lines, which is a paste, only its first and last ones are read.
+_MAX_LINES = 40
+_FIRST_LINES, _LAST_LINES = 10, 5
+_MAX_NAMES = 32
+_QUESTION_CHARS = 70
+# What a message mostly says stays: shortened, it keeps so much of its content words.
+_KEPT = 0.6
+_SHORT_ANSWER = 6  # content words
+_MIN_WORTH = -1.5
+_MIN_WORK_WORTH = -2.2  # where no speaker has a name, every statement has the mark of a fact
+_OUTCOME_WORTH = -1.2
+_MAX_OUTCOMES = 8
+
+# Of work: so many words with one of these marks alone say nothing that stands by itself.
+_WEAK: tuple[Mark, ...] = ("event", "name", "plan", "outcome", "relation", "open")
+_WEAK_SIZE = 6
+_ON_THE_WAY = 1.0
+_OTHER_VOICE = 0.5
+_TOO_SMALL = 3
+
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
+_OWN = re.compile(r"\b(?:i|we)\b|我", re.IGNORECASE)
+_LATIN = re.compile("[A-Za-z]{2,}")
+_VALUE = re.compile(r"[\w:/#.-]{3,}(?<![.:-])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One fact, before it is known whether there is room for it.
+
+    Attributes:
+        order: Its place among all notes.
+        text: The line, with who said it.
+        body: What was said, without the speaker.
+        content: Its content words.
+        seqs: The messages it comes from.
+        day: The day it was said.
+        score: Its worth, from 0 to 1.
+        binding: Whether it holds what must not be forgotten: a rule, a decision, a promise for a day.
+    """
+
+    order: int
+    text: str
+    body: str
+    content: frozenset[str]
+    seqs: tuple[int, ...]
+    day: dt.date | None
+    score: float
+    binding: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Statement:
+    text: str
+    binding: bool
+    content: frozenset[str]
+    marks: Counter[Mark]
+    worth: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    seq: int
+    name: str
+    role: str
+    text: str
+
+
+def find_notes(said: Sequence[Said], messages: Sequence[Numbered]) -> list[Note]:
+    """Every fact that a stretch holds, in order.
+
+    Args:
+        said: What was said in it.
+        messages: The stretch, for the names of the tools that were called.
+    """
+    return list(_Reader(said, messages).notes())
+
+
+class _Reader:
+    """Reads a stretch message by message; what was asked last waits for its answer."""
+
+    def __init__(self, said: Sequence[Said], messages: Sequence[Numbered]) -> None:
+        self._said = said
+        count = Counter(item.name for item in said if item.name)
+        self._names = tuple(name for name, _ in count.most_common(_MAX_NAMES))
+        self._tools = tool_names(messages)
+        self._calls = {item.seq: item.message.get("tool_call_id") or "" for item in messages}
+        self._working = frozenset(item.seq for item in messages if tool_calls_of(item.message))
+        self._told = frozenset(_VALUE.findall("\n".join(item.text for item in said if item.role == "assistant")))
+        self._question: _Question | None = None
+        self._order = 0
+        self._outcomes: set[str] = set()
+
+    def notes(self) -> Iterator[Note]:
+        for item in self._said:
+            if item.role == "tool":
+                yield from self._outcome(item)
+            else:
+                yield from self._message(item)
+
+    def _outcome(self, item: Said) -> Iterator[Note]:
+        line = outcome_of(self._tools.get(self._calls.get(item.seq, ""), ""), item.text, failed=item.failed)
+        if not self._told.isdisjoint(_VALUE.findall(line.partition(" made ")[2])):
+            # Whoever made it has told of it in words.
+            return
+        if not line or line in self._outcomes or len(self._outcomes) >= _MAX_OUTCOMES or REDACTED in line:
+            return
+        self._outcomes.add(line)
+        yield self._note(item, "", line, frozenset(content_of(words_of(line))), chance(_OUTCOME_WORTH))
+
+    def _message(self, item: Said) -> Iterator[Note]:
+        asked, question = self._answered(item), ""
+        lines = _without_secrets(split_lines(without_public_blocks(item.text)))
+        others = "" if item.name else others_words(item.text)
+        for line in _without_bulk(lines):
+            facts, picture, last = self._statements(line, item, asked, others)
+            question = last or question
+            for group in _groups(facts):
+                note = self._fact(item, group, picture, asked)
+                if note is not None:
+                    yield note
+                # Only what comes first answers.
+                asked, picture = None, ""
+            if picture and (note := self._fact(item, [], picture, asked)):
+                yield note
+        self._question = _Question(seq=item.seq, name=item.name, role=item.role, text=question) if question else None
+
+    def _answered(self, item: Said) -> _Question | None:
+        asked = self._question
+        return asked if asked and (asked.name, asked.role) != (item.name, item.role) else None
+
+    def _statements(
+        self, line: list[str], item: Said, asked: _Question | None, others: str
+    ) -> tuple[list[_Statement], str, str]:
+        """The facts of a line, the picture that comes with it, and what it asks last."""
+        facts: list[_Statement] = []
+        picture = question = before = ""
+        for whole in line:
+            raw = whole[:_STATEMENT_CHARS]
+            if is_aside(raw):
+                picture = picture_of(raw) or picture
+                continue
+            text = clean(raw, self._names)
+            if not item.name and is_others(raw, others):
+                if item.role == "user" and (statement := self._passed_on(text, raw, item)):
+                    facts.append(statement)
+                continue
+            if asks(raw) and not (item.role == "user" and not item.name and _binds(text, item.role)):
+                question = text
+                if not (item.role == "user" and not item.name and is_request(text)):
+                    continue
+            statement = self._statement(text, item, before, answers=asked is not None and not facts)
+            before = text
+            if statement is not None:
+                if facts and statement.text != text and statement.text.startswith(facts[-1].text):
+                    facts.pop()
+                facts.append(statement)
+        return facts, picture, question
+
+    def _statement(self, text: str, item: Said, before: str, *, answers: bool) -> _Statement | None:
+        words = words_of(text)
+        content = content_of(words)
+        if not content or is_pleasantry(text):
+            return None
+        marks = marks_of(text, words, self._names)
+        binding = not item.name and (_binds(text, item.role) or ("preference" in marks and item.role == "user"))
+        if not item.name and not binding:
+            # Work, not a talk: instructions and narration pass, what they establish stays.
+            short_answer = answers and _size(content) <= _SHORT_ANSWER
+            if FACTS.isdisjoint(marks) and not short_answer:
+                return None
+            if self._is_passing(text, marks, _size(content), item) and not short_answer:
+                return None
+        if binding:
+            text = without_joint(text)
+            if points_back(text) and before and len(before) + len(text) < _BODY_CHARS:
+                text = f"{before} {text}"
+                content |= content_of(words_of(before))
+        worth = worth_of(limited(marks), _size(content))
+        return _Statement(text=text, content=frozenset(content), marks=marks, worth=worth, binding=binding)
+
+    def _is_passing(self, text: str, marks: Counter[Mark], size: int, item: Said) -> bool:
+        """Whether a statement of work is only about this step of it, or says nothing by itself."""
+        if size < _TOO_SMALL and not (marks["identifier"] or marks["time"]):
+            # "8 trays." counts something that only who was there can name.
+            return not marks["number"] or text[0].isdecimal()
+        if size < _WEAK_SIZE and sum(marks[mark] for mark in FACTS) <= sum(marks[mark] for mark in _WEAK) <= 1:
+            return True
+        if item.role == "user":
+            return is_order(text) and not marks["identifier"] and not marks["time"] and marks["number"] < 2
+        return is_narration(text) or text.count('"') % 2 == 1 or text.count("“") > text.count("”") or text[-1] in ":："
+
+    def _passed_on(self, text: str, raw: str, item: Said) -> _Statement | None:
+        """What the user passes on of somebody else, with who that is; a letter that only waits for an answer passes."""
+        intro = introduction(item.text, item.text.find(raw))
+        statement = self._statement(text, item, "", answers=False) if intro and not asks(raw) else None
+        return replace(statement, text=_joined((intro, text)), binding=False) if statement else None
+
+    def _fact(self, item: Said, group: list[_Statement], picture: str, asked: _Question | None) -> Note | None:
+        kept = group if group and group[0].binding else _shortened(group)
+        body = _joined(statement.text for statement in kept)
+        content = frozenset[str]().union(*(statement.content for statement in kept))
+        marks = limited(*(statement.marks for statement in kept))
+        worth = worth_of(marks, _size(content), answers=asked is not None, picture=bool(picture))
+        solid = _size(content) - marks.get("applause", 0) - marks.get("feeling", 0)
+        binding = any(statement.binding for statement in kept)
+        dangles = not kept or points_back(body)
+        question = ""
+        if asked and (dangles or _size(content) < 4):
+            question = asked.text if len(asked.text) <= _QUESTION_CHARS else ""
+        if dangles and not question and not picture and solid < (4 if item.name else _WEAK_SIZE) and not binding:
+            return None
+        if solid < 2 and not picture and not (question and solid >= 1):
+            return None
+        if not binding and worth < (_MIN_WORTH if item.name else _MIN_WORK_WORTH):
+            return None
+        if picture:
+            body = f"{body} [{picture}]".strip()
+            content |= content_of(words_of(picture))
+        # What is said on the way is said again at the end of it.
+        worth -= _ON_THE_WAY if item.seq in self._working and not item.name else 0.0
+        worth -= _OTHER_VOICE if item.role == "assistant" and not item.name and not binding else 0.0
+        return self._note(item, question, body, content, chance(worth), binding=binding)
+
+    def _note(
+        self, item: Said, question: str, body: str, content: frozenset[str], score: float, *, binding: bool = False
+    ) -> Note:
+        self._order += 1
+        asked = self._question if question else None
+        head = _head(item, question, body)
+        text = _one_line(head + body)
+        return Note(
+            order=self._order,
+            text=text if len(text) <= MAX_NOTE_CHARS else text[: MAX_NOTE_CHARS - 1].rstrip() + "…",
+            body=body,
+            content=content,
+            seqs=(asked.seq, item.seq) if asked else (item.seq,),
+            day=item.day,
+            score=score,
+            binding=binding,
+        )
+
+
+def _without_bulk(lines: list[list[str]]) -> list[list[str]]:
+    return lines if len(lines) <= _MAX_LINES else [*lines[:_FIRST_LINES], *lines[-_LAST_LINES:]]
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Sentences as one text; after a Chinese full stop stands no blank."""
+    return re.sub("(?<=[。！？；：]) ", "", " ".join(texts))
+
+
+def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
+    """The statements that hold no secret; what follows "the password is:" is one, on the next line too."""
+    announced = False
+    kept: list[list[str]] = []
+    for line in lines:
+        clear = []
+        for statement in line:
+            hidden, announced = announced, announces_secret(statement)
+            if not (hidden or announced or REDACTED in statement or ";base64," in statement):
+                clear.append(statement)
+        kept.append(clear)
+    return kept
+
+
+def _head(item: Said, question: str, body: str) -> str:
+    """Who said it, on which day where that matters, and what was asked where the answer needs it."""
+    chinese = _is_chinese(body) if item.name else _is_chinese(item.text[:_STATEMENT_CHARS])
+    if item.role == "tool":
+        name = ""
+    elif item.name:
+        name = item.name
+    elif item.role == "user":
+        name = "用户" if chinese else "User"
+    else:
+        name = "助手" if chinese else "Assistant"
+    day = str(item.day) if item.day and is_relative(f"{question} {body}") else ""
+    if chinese:
+        return (
+            name + (f"（{day}）" if day else "") + (f"（问：{question}）" if question else "") + ("：" if name else "")
+        )
+    head = name + (f" ({day})" if day else "") + (f', asked "{question}"' if question else "")
+    return f"{head}: " if head.strip() else ""
+
+
+def _is_chinese(text: str) -> bool:
+    """Whether most of a text is Chinese: a name in it does not make it so."""
+    return len(_HAN.findall(text)) > len(_LATIN.findall(text))
+
+
+def _binds(text: str, role: str) -> bool:
+    if role == "user":
+        return bool(rules_of(text) or decisions_of(text) or is_promise(text))
+    return _OWN.search(text) is not None and is_promise(text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("<!--", "<! --").split())
+
+
+def _size(content: frozenset[str] | set[str]) -> int:
+    """How many words that is: two pairs of characters make about one."""
+    pairs = sum(not word.isascii() for word in content)
+    return len(content) - pairs + (pairs + 1) // 2
+
+
+def _groups(facts: list[_Statement]) -> Iterator[list[_Statement]]:
+    """Neighbouring statements that go into one line."""
+    group: list[_Statement] = []
+    size = 0
+    for fact in facts:
+        # What is short goes on with what stands before it.
+        other = bool(group) and fact.binding != group[0].binding
+        apart = other and (fact.binding or _size(fact.content) >= _WEAK_SIZE)
+        if group and (size + len(fact.text) > _BODY_CHARS or apart):
+            yield group
+            group, size = [], 0
+        group.append(fact)
+        size += len(fact.text) + 1
+    if group:
+        yield group
+
+
+def _shortened(group: list[_Statement]) -> list[_Statement]:
+    """The statements that carry most of what a group says, in order."""
+    everything = frozenset[str]().union(*(statement.content for statement in group))
+    got: set[str] = set()
+    kept: set[int] = set()
+    # Per character, so that what says the same in less words comes first.
+    by_density = sorted(
+        range(len(group)),
+        key=lambda at: (-(chance(group[at].worth) ** 0.5) * len(group[at].content) / (len(group[at].text) + 8), at),
+    )
+    for at in by_density:
+        if len(got) >= _KEPT * len(everything):
+            break
+        kept.add(at)
+        got |= group[at].content
+    first = min(kept, default=0)
+    # What "it" and "they" mean stands before.
+    while first > 0 and points_back(group[first].text):
+        first -= 1
+        kept.add(first)
+    return [group[at] for at in sorted(kept)]
+
+
+SHARE = 0.34
+MAX_ENTRIES = 40
+MAX_TOKENS = 4_000
+# What an entry takes in its file beside its text, at most: list marker, time heading, blank line.
+ENTRY_CHARS = 14
+# Up to so many messages, or quarters of a token, nothing is left out for its size; from so many on the share holds.
+_SHORT_MESSAGES = 6, 12
+_SHORT_QUARTERS = 800, 1_600
+# Source: evidence kept per character on LoCoMo (our measurement); 0 takes the best notes, 1 the densest.
+_DENSITY = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One fact worth keeping.
+
+    Attributes:
+        text: One line of Markdown that reads as a fact to someone who was not there.
+        seqs: The messages it comes from.
+        date: The day it was said; None if that is not known.
+        score: How much it is worth, from 0 to 1.
+    """
+
+    text: str
+    seqs: tuple[int, ...]
+    date: dt.date | None
+    score: float
+
+
+def find_candidates(messages: Sequence[Numbered], *, share: float = SHARE, zone: dt.tzinfo = dt.UTC) -> list[Candidate]:
+    """The facts of a stretch of conversation, in the order in which they were said.
+
+    Args:
+        messages: A stretch of a session: a talk, or an agent's work with calls and results.
+        share: How long the candidates may be together, as a share of what was said.
+        zone: Whose days count where only the moment of a message is known.
+    """
+    messages = without_secrets(messages)
+    said = read_speech(messages, zone)
+    sizes = [quarters(item.text) for item in said if item.role != "tool"]
+    chosen = _choose(find_notes(said, messages), _budget(len(sizes), sum(sizes), share))
+    return [
+        Candidate(text=note.text, seqs=note.seqs, date=note.day, score=round(note.score, 4))
+        for note in sorted(chosen, key=lambda note: note.order)
+    ]
+
+
+def _budget(count: int, size: int, share: float) -> float:
+    """How much may be kept of so many messages of that size, in quarters of a token.
+
+    A short stretch may be kept whole, with what each entry adds; the share holds for a long one.
+    """
+    longer = min(_between(count, *_SHORT_MESSAGES), _between(size, *_SHORT_QUARTERS))
+    return size * share * longer + MAX_TOKENS * 4 * (1 - longer)
+
+
+def _between(value: float, low: float, high: float) -> float:
+    """Where a value stands between two others, from 0 to 1."""
+    return min(1.0, max(0.0, (value - low) / (high - low)))
+
+
+def each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates without those that say the same as a later one, which has the messages of both.
+
+    What was said once more after its opposite has to stand behind it.
+    """
+    listed = list(candidates)
+    groups = sorted(groups_of([read_fact(each.text) for each in listed]), key=lambda group: group[-1])
+    return [
+        replace(listed[group[-1]], seqs=_united(listed[at].seqs for at in group))
+        if len(group) > 1
+        else listed[group[0]]
+        for group in groups
+    ]
+
+
+def _united(seqs: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(sorted({seq for each in seqs for seq in each}))
+
+
+def _choose(notes: list[Note], budget: float) -> list[Note]:
+    """The best notes for their length that fit, what binds before all others, each thing once."""
+    chosen: list[Note] = []
+    used = tokens = 0
+    notes = _each_once(notes)
+    sizes = {note.order: quarters(note.text) + ENTRY_CHARS for note in notes}
+    for note in sorted(notes, key=lambda note: _rank(note, sizes[note.order])):
+        size, cost = sizes[note.order], count_tokens(note.text)
+        if used + size > budget or tokens + cost > MAX_TOKENS:
+            continue
+        chosen.append(note)
+        used, tokens = used + size, tokens + cost
+        if len(chosen) == MAX_ENTRIES:
+            break
+    return chosen
+
+
+def _rank(note: Note, size: int) -> tuple[bool, float, int]:
+    return not note.binding, -note.score / size**_DENSITY, note.order
+
+
+def _each_once(notes: list[Note]) -> list[Note]:
+    """Of notes that say the same the best, at the place of the last: so a fact stands behind what it corrects."""
+    return [_merged([notes[at] for at in group]) for group in groups_of([read_fact(note.text) for note in notes])]
+
+
+def _merged(notes: list[Note]) -> Note:
+    best = min(notes, key=lambda note: _rank(note, quarters(note.text) + ENTRY_CHARS))
+    return replace(best, order=notes[-1].order, seqs=_united(note.seqs for note in notes))

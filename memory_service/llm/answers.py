@@ -1,0 +1,196 @@
+"""The verdict on a model's answer: whether it is a summary, and in what form it is taken.
+
+Invariants: pure; linear. Only the text of an answer that ended by itself is ever taken; an accepted text has every
+heading that was asked for, once, in order, and something under each; it is never longer than its cap.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from memory_service.llm.base import Completion
+from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.text.frames import escaped, without_thoughts
+from memory_service.text.secrets import redacted
+
+# An answer so much over its cap is cut; beyond that, too much of it would be lost.
+CLIP_SHARE = 1.5
+LEFT_OUT = "- (left out for its length)"
+
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？\n]")
+_FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)")
+_HEADING = re.compile(r"[ \t]{0,3}(?:(#{1,6})[ \t]*+([^\n]*+)|\*\*([^*\n]{1,100})\*\*[ \t]*+[:：]?[ \t]*+$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What an answer is worth.
+
+    Attributes:
+        text: The summary; empty if the answer is refused.
+        kind: Why it is refused, see `SummaryFailed`; empty if it is taken.
+        reason: The same as a sentence for the model.
+        clipped: Whether lines were left out for the length.
+        too_long: The text, if its length is all that is wrong with it.
+    """
+
+    text: str = ""
+    kind: str = ""
+    reason: str = ""
+    clipped: bool = False
+    too_long: str = ""
+
+
+def verdict_on(completion: Completion, *, headings: Sequence[str] = (), cap_tokens: int | None = None) -> Verdict:
+    """Judges an answer.
+
+    Args:
+        completion: As the model gave it.
+        headings: What it has to hold, see `prompts.Brief`.
+        cap_tokens: The longest text that is taken; None for any length.
+    """
+    if completion.tool_calls_present or completion.finish_reason in ("tool_calls", "tool_use", "function_call"):
+        return Verdict(kind="tool_call", reason="It called a tool. Answer with text alone.")
+    if completion.finish_reason == "content_filter":
+        return Verdict(kind="content_filter", reason="It was withheld by a content filter.")
+    if completion.finish_reason in ("length", "max_tokens"):
+        return Verdict(kind="truncated", reason="It was cut off before its end. Write a shorter one.")
+    text = bare(completion.text)
+    if not text:
+        return Verdict(kind="empty", reason="It was empty. Write the record as text.")
+    text, fault = _with_headings(text, headings)
+    if fault:
+        return Verdict(kind="headings", reason=fault)
+    return _within_cap(text, cap_tokens)
+
+
+def bare(text: str) -> str:
+    """An answer without thoughts, without a code block or tags around the whole, and without secrets."""
+    text = without_thoughts(text).strip()
+    lines = text.split("\n")
+    opening = _FENCE.match(lines[0])
+    if opening and len(lines) > 1 and lines[-1].strip() == opening[1] and "`" not in lines[0].strip("` \t"):
+        text = "\n".join(lines[1:-1]).strip()
+    if text[:9].lower() == "<summary>" and text[-10:].lower() == "</summary>":
+        text = text[9:-10].strip()
+    return escaped(redacted(text))
+
+
+def clipped(text: str, cap_tokens: int) -> str:
+    """A text within a size, whole lines left out from the ends of its longest sections; headings stay.
+
+    A text of headings alone that is over the size loses its last lines.
+    """
+    sections = [*_sections(text.split("\n"))]
+    over = quarters(text) - 4 * cap_tokens
+    longest = [(-sum(map(_size, section[1:])), at) for at, section in enumerate(sections)]
+    heapq.heapify(longest)
+    short = set[int]()
+    while over > 0 and longest:
+        size, at = heapq.heappop(longest)
+        if len(sections[at]) < 2:
+            continue
+        gone = _size(sections[at].pop())
+        if at not in short:
+            short.add(at)
+            over += _size(LEFT_OUT)
+        over -= gone
+        heapq.heappush(longest, (size + gone, at))
+    lines = [line for at, section in enumerate(sections) for line in (*section, *([LEFT_OUT] if at in short else []))]
+    while lines and over > 0:
+        over -= _size(lines.pop())
+    return "\n".join(lines).strip()
+
+
+def beginning(text: str, cap_tokens: int) -> str:
+    """As much of a text as fits a size, to the end of a sentence if one ends in its second half."""
+    if count_tokens(text) <= cap_tokens:
+        return text
+    low, high = 0, min(len(text), 4 * cap_tokens)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count_tokens(text[:middle]) <= cap_tokens else (low, middle - 1)
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, low // 2, low)]
+    return text[: ends[-1]].rstrip() if ends else text[:low]
+
+
+def _within_cap(text: str, cap_tokens: int | None) -> Verdict:
+    size = count_tokens(text)
+    if cap_tokens is None or size <= cap_tokens:
+        return Verdict(text=text)
+    if size <= CLIP_SHARE * cap_tokens and (short := clipped(text, cap_tokens)):
+        return Verdict(text=short, clipped=True)
+    share = max(2, round(size / cap_tokens))
+    reason = f"It was about {share} times as long as it may be. Write a shorter one."
+    return Verdict(kind="too_long", reason=reason, too_long=text)
+
+
+def _with_headings(text: str, headings: Sequence[str]) -> tuple[str, str]:
+    """The text with its headings spelled as they were asked for, without what came before; and what is wrong."""
+    if not headings:
+        return text, ""
+    wanted = {_name(heading): at for at, heading in enumerate(headings)}
+    lines = text.split("\n")
+    named = [(place, wanted[name], marked) for place, name, marked in _heading_lines(lines) if name in wanted]
+    # A line in bold may be anything where real headings are used too.
+    any_marked = any(marked for _, _, marked in named)
+    found = [(place, at) for place, at, marked in named if marked or not any_marked]
+    for place, at in found:
+        lines[place] = headings[at] if headings[at].startswith("### ") else f"## {headings[at]}"
+    fault = _order_fault([at for _, at in found], headings) or _empty_fault(found, lines, headings)
+    return ("\n".join(lines[found[0][0] :]).strip(), "") if not fault else ("", fault)
+
+
+def _order_fault(found: Sequence[int], headings: Sequence[str]) -> str:
+    missing = [heading for at, heading in enumerate(headings) if at not in set(found)]
+    if missing:
+        return f"These headings are missing: {', '.join(missing)}. Write every heading exactly as it was given."
+    if len(found) > len(headings):
+        return "A heading stands in it more than once."
+    return "" if list(found) == sorted(found) else "The headings are not in the order that was asked for."
+
+
+def _empty_fault(found: Sequence[tuple[int, int]], lines: Sequence[str], headings: Sequence[str]) -> str:
+    ends = [place for place, _ in found[1:]] + [len(lines)]
+    empty = []
+    for (place, at), end in zip(found, ends, strict=True):
+        is_above = at + 1 < len(headings) and headings[at + 1].startswith("### ") > headings[at].startswith("### ")
+        if not is_above and not any(line.strip() for line in lines[place + 1 : end]):
+            empty.append(headings[at])
+    return f'Nothing stands under: {", ".join(empty)}. Write "- (none)" where there is nothing to say.' if empty else ""
+
+
+def _heading_lines(lines: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
+    """Places and names of headings, and whether they are marked by `#`; a comment in a block of code is none."""
+    fence = ""
+    for place, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not line.strip(" \t`~"):
+            fence = ""
+        elif not fence and (found := _HEADING.match(line)):
+            yield place, _name(found[2] if found[1] else found[3]), bool(found[1])
+
+
+def _name(heading: str) -> str:
+    return " ".join(heading.strip(" \t#*:：").casefold().split())
+
+
+def _sections(lines: Sequence[str]) -> Iterator[list[str]]:
+    """The lines by headings; the first ones may have none."""
+    places = {place for place, _, marked in _heading_lines(lines) if marked}
+    section: list[str] = []
+    for place, line in enumerate(lines):
+        if place in places and section:
+            yield section
+            section = []
+        section.append(line)
+    yield section
+
+
+def _size(line: str) -> int:
+    return quarters(line) + 1

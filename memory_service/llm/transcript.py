@@ -1,0 +1,326 @@
+"""The conversation as a summariser reads it: one text, every message under its role and its handle.
+
+Invariants: pure; linear. Never in it: thinking, the bytes of media, secrets, and whatever a tool's result holds beside
+its content. No message can pretend to be another one: a line in it that looks like the head of a message is marked.
+Every message has its handle, such as `log:12`, by which the log gives the original back.
+
+How a history is divided for a model that cannot read it at once.
+
+Invariants: pure; linear; every message is in one piece, in order; a call and its results are never parted; no piece is
+empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol, TypeVar, cast
+
+from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
+from memory_service.messages.parts import MEDIA, THINKING, text_of_part
+from memory_service.messages.placeholders import ends_in_error, handle, is_inline, media_label, trimmed
+from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.messages.units import units_of
+from memory_service.text.frames import escaped, visible, without_thoughts
+from memory_service.text.secrets import without_secrets
+
+# Source: OpenClaw, OpenCode and pi cut results for their summaries at this length; OpenClaw keeps such an end.
+TOOL_OUTPUT_CHARS = 2_000
+TAIL_SHARE = 0.30
+TAIL_CHARS = 600
+
+_NAME_CHARS = 64
+_DATE_TOKENS = 6
+_BRACKETS = re.compile(r"\[[^\[\]\n]{1,400}+\]")
+_ENCODED_CHARS = 512  # hashes and keys are shorter, and so is any word
+_ENCODED = re.compile(
+    r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w.+=-]{1,128}){0,8};base64,[A-Za-z0-9+/_=-]++"
+    rf"|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_ENCODED_CHARS},}}+={{0,2}}",
+    re.ASCII,
+)
+# A line, wherever a reader may see one begin, that looks like the head of a message.
+_FALSE_HEAD = re.compile(
+    r"(?<=[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029])([ \t\xa0\u3000]{0,64}+)"
+    r"(?=(?:log:\d{1,20}[ \t]{0,8}+)?[\[［](?:User|Assistant|System|Tool|Date|Omitted)\b"
+    r"|log:\d{1,20}[ \t]{0,8}+[\[［])",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One message as the summariser reads it.
+
+    Attributes:
+        seq: Its number in the log.
+        at: When it was said: UTC, ISO 8601; empty if that is not known.
+        message: What it was made from.
+        text: Empty for a message that says nothing but what it thought.
+        tokens: Size of the text, with that of the date before it where a new day begins.
+    """
+
+    seq: int
+    at: str
+    message: Message
+    text: str
+    tokens: int
+
+
+def entries_of(messages: Sequence[Numbered], *, tool_output_chars: int = TOOL_OUTPUT_CHARS) -> tuple[Entry, ...]:
+    """The messages as the summariser reads them, one entry each.
+
+    Args:
+        messages: In order.
+        tool_output_chars: The longest result, or arguments of a call; a CJK character counts for four.
+    """
+    names: dict[str, str] = {}
+    entries = []
+    day = ""
+    for each in without_secrets(messages):
+        for call in tool_calls_of(each.message):
+            names[call["id"]] = call["function"]["name"]
+        text = "\n".join(_pieces(each, names, tool_output_chars))
+        tokens = (count_tokens(text) + 1 + _DATE_TOKENS * (each.at[:10] != day)) if text else 0
+        day = each.at[:10] if text else day
+        entries.append(Entry(seq=each.seq, at=each.at, message=each.message, text=text, tokens=tokens))
+    return tuple(entries)
+
+
+def transcript(entries: Sequence[Entry]) -> str:
+    """The entries as one text, the date wherever a new day begins."""
+    lines: list[str] = []
+    day = ""
+    for entry in entries:
+        if entry.text and entry.at[:10] and entry.at[:10] != day:
+            day = entry.at[:10]
+            lines.append(f"[Date]: {day}")
+        if entry.text:
+            lines.append(entry.text)
+    return "\n".join(lines)
+
+
+def omitted(entry: Entry) -> Entry:
+    """The same entry with a note in the place of its text."""
+    text = omitted_note(entry)
+    return replace(entry, text=f"{handle(entry.seq)} {text}", tokens=count_tokens(text) + 4)
+
+
+def omitted_note(entry: Entry) -> str:
+    """What says that a message was too large for a summary: `[Omitted: large tool result, ~38K tokens; log:12]`."""
+    what = "tool result" if is_tool_result(entry.message) else f"{entry.message['role']} message"
+    size = f"{round(entry.tokens / 1_000)}K" if entry.tokens >= 1_000 else str(entry.tokens)
+    return f"[Omitted: large {what}, ~{size} tokens; {handle(entry.seq)}]"
+
+
+def inserted(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """What stands between brackets in the entries: all that this module writes into them, and what was said so."""
+    return tuple(dict.fromkeys(found[0] for entry in entries for found in _BRACKETS.finditer(entry.text)))
+
+
+def _pieces(each: Numbered, names: Mapping[str, str], limit: int) -> Iterator[str]:
+    message, at = each.message, handle(each.seq)
+    if is_tool_result(message):
+        name = names.get(message.get("tool_call_id", "")) or message.get("name") or "unknown tool"
+        failed = ", failed" if message.get("is_error") else ""
+        said = _cut(_clean("\n".join(_said(each))), limit, each.seq, failed=bool(failed)) or "(empty)"
+        yield f"{at} [Tool result of {_label(name)}{failed}]: {said}"
+        return
+    said = _clean("\n".join(_said(each)))
+    if said.strip():
+        yield f"{at} [{_role(message)}]: {said}"
+    for name, arguments in _calls(message):
+        yield f"{at} [Assistant tool call]: {_label(name)}({_cut(_clean(arguments), limit, each.seq)})"
+
+
+def _said(each: Numbered) -> Iterator[str]:
+    """What the content of a message says, media by their labels."""
+    message = each.message
+    inline = 0
+    for part in parts_of(message):
+        if part["type"] in MEDIA:
+            inline += is_inline(part)
+            yield media_label(part, each.seq, inline)
+        elif part["type"] not in THINKING:
+            text = text_of_part(part) or ("" if part["type"] in ("text", "refusal") else f"[{_label(part['type'])}]")
+            yield without_thoughts(text) if message["role"] == "assistant" else text
+    if message.get("refusal"):
+        yield message.get("refusal") or ""
+    spoken = _field(message, "audio").get("transcript")
+    if isinstance(spoken, str):
+        yield spoken
+
+
+def _calls(message: Message) -> Iterator[tuple[str, str]]:
+    """Names and arguments of what was called, in OpenAI's older form too."""
+    for call in tool_calls_of(message):
+        yield call["function"]["name"], call["function"]["arguments"]
+    older = _field(message, "function_call")
+    if isinstance(older.get("name"), str):
+        yield str(older["name"]), str(older.get("arguments") or "")
+
+
+def _field(message: Message, key: str) -> Mapping[str, object]:
+    value = cast("Mapping[str, object]", message).get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _role(message: Message) -> str:
+    role = "System" if is_system(message) else str(message["role"]).capitalize()
+    return f"{role} {_label(message['name'])}" if message.get("name") else role
+
+
+def _label(name: str) -> str:
+    """A name on one line that cannot end the head it stands in."""
+    return escaped(re.sub(r"[\s\[\]［］():]+", " ", name[: 4 * _NAME_CHARS]).strip()[:_NAME_CHARS]) or "unknown"
+
+
+def _clean(text: str) -> str:
+    """A text without encoded bytes, unable to close its fence or to begin another message."""
+    text = _ENCODED.sub(_encoded, text)
+    return _FALSE_HEAD.sub(r"\1\\", escaped(visible(text)))
+
+
+def _encoded(found: re.Match[str]) -> str:
+    run = found[0]
+    if run.startswith("data:"):
+        return f"[Attached {run[5:].partition(';')[0]}]"
+    # One letter over and over encodes nothing.
+    mixed = any(map(str.isdigit, run)) and any(map(str.isupper, run)) and any(map(str.islower, run))
+    return f"[{len(run):,} encoded characters]" if mixed else run
+
+
+def _cut(text: str, limit: int, seq: int, *, failed: bool = False) -> str:
+    """A text within a limit: its beginning, and its end where that tells what went wrong."""
+    if quarters(text) <= limit:
+        return text
+    tail = min(int(limit * TAIL_SHARE), TAIL_CHARS) if failed or ends_in_error(text) else 0
+    return trimmed(text, head_chars=limit - tail, tail_chars=tail, seq=seq)
+
+
+# Source: OpenClaw, compaction; seeds 000, 002 and 003 tell the same numbers.
+CHUNK_RATIO = 0.4
+MIN_CHUNK_RATIO = 0.15
+SAFETY = 1.2
+OVERHEAD_TOKENS = 4_096
+LARGE_SHARE = 0.1
+OVERSIZED_SHARE = 0.5
+
+
+class Sized(Protocol):
+    """A message and what it takes, such as a `Numbered` or an `Entry`."""
+
+    @property
+    def message(self) -> Message:
+        """The message."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """Its size by estimate."""
+        ...
+
+
+S = TypeVar("S", bound=Sized)
+
+
+def adaptive_ratio(
+    messages: Sequence[Sized],
+    window_tokens: int,
+    *,
+    base: float = CHUNK_RATIO,
+    least: float = MIN_CHUNK_RATIO,
+    safety: float = SAFETY,
+) -> float:
+    """The share of the window that a chunk may take: less where the messages are large.
+
+    It is `base` until the mean message, with its safety margin, is over a tenth of the window; from there on twice
+    that share is taken off, down to `least`. Source: seed 003, 3.2, as in OpenClaw's code; seed 002 leaves out the
+    threshold.
+    """
+    if not messages or window_tokens <= 0:
+        return base
+    mean_share = sum(each.tokens for each in messages) / len(messages) * safety / window_tokens
+    if mean_share <= LARGE_SHARE:
+        return base
+    return max(least, base - min(2 * mean_share, base - least))
+
+
+def chunk_tokens(window_tokens: int, ratio: float, *, overhead_tokens: int = OVERHEAD_TOKENS) -> int:
+    """The largest chunk, in tokens with their safety margin.
+
+    The overhead of prompt and answer is taken off, though never more than half: a small window would have no chunk.
+    """
+    share = int(window_tokens * ratio)
+    return max(1, share - overhead_tokens, share // 2)
+
+
+def is_oversized(message: Sized, window_tokens: int, *, safety: float = SAFETY) -> bool:
+    """Whether a message alone takes more than half the window, so that no chunk can hold it."""
+    return message.tokens * safety > window_tokens * OVERSIZED_SHARE
+
+
+def grouped(messages: Sequence[S]) -> list[tuple[S, ...]]:
+    """The messages by units."""
+    units = units_of([each.message for each in messages])
+    return [tuple(messages[unit.first : unit.last + 1]) for unit in units]
+
+
+def group_tokens(group: Sequence[Sized]) -> int:
+    """What a unit takes."""
+    return sum(each.tokens for each in group)
+
+
+def first_chunk(groups: Sequence[Sequence[Sized]], start: int, max_tokens: int, *, safety: float = SAFETY) -> int:
+    """Where the chunk that begins with the unit `start` ends; one unit at least, however large it is."""
+    end, used = start, 0.0
+    while end < len(groups):
+        used += group_tokens(groups[end]) * safety
+        if used > max_tokens and end > start:
+            break
+        end += 1
+    return end
+
+
+def chunks(messages: Sequence[S], max_tokens: int, *, safety: float = SAFETY) -> list[tuple[S, ...]]:
+    """The messages in chunks, each as large as it may be.
+
+    Args:
+        messages: In order.
+        max_tokens: The most that a chunk takes with the safety margin; a larger unit is a chunk of its own.
+        safety: By what the estimates are multiplied.
+    """
+    groups = grouped(messages)
+    borders = [0]
+    while borders[-1] < len(groups):
+        borders.append(first_chunk(groups, borders[-1], max_tokens, safety=safety))
+    return [_joined(groups[start:end]) for start, end in pairwise(borders)]
+
+
+def parts(messages: Sequence[S], count: int) -> list[tuple[S, ...]]:
+    """The messages in equal shares of tokens.
+
+    Args:
+        messages: In order.
+        count: How many shares; fewer come back where there are fewer units, or some are too large.
+    """
+    groups = grouped(messages)
+    total = sum(map(group_tokens, groups)) or 1
+    shares: dict[int, list[tuple[S, ...]]] = {}
+    for group, middle in _with_middles(groups):
+        # A unit belongs where its middle lies.
+        shares.setdefault(min(int(middle / total * count), count - 1), []).append(group)
+    return [_joined(share) for share in shares.values()]
+
+
+def _with_middles(groups: Sequence[tuple[S, ...]]) -> Iterator[tuple[tuple[S, ...], float]]:
+    before = 0
+    for group in groups:
+        size = group_tokens(group)
+        yield group, before + size / 2
+        before += size
+
+
+def _joined(groups: Sequence[tuple[S, ...]]) -> tuple[S, ...]:
+    return tuple(each for group in groups for each in group)

@@ -1,0 +1,279 @@
+"""Appending to the dated files: one text once a day, on the disk when it is answered.
+
+Those who wait at the same time are written together, with one wait for the disk.
+
+Invariants: the write lock is held from the look at a page to the entry on it; nobody is answered before the disk has
+what he asked for; a remembered page is used only while its file has the same stat; a person may save the file at any
+moment, and neither side loses anything that was there when it looked.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory_service import disk
+from memory_service.disk import opened, storage_errors
+from memory_service.errors import MemoryServiceError, NotFound, StorageFailed
+from memory_service.memories.format import Addition, Draft, Entry, NewMemory, Page, draft
+from memory_service.workspaces import resolve
+
+_KEPT_PAGES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendedMemory:
+    """Where a memory stands.
+
+    Attributes:
+        start_line: First line of its text.
+        end_line: Last line of its text.
+        duplicate: Whether it stood there before, so that nothing was written.
+        replayed: Whether an earlier request with the same idempotency key wrote it.
+    """
+
+    memory_id: str
+    path: str
+    start_line: int
+    end_line: int
+    duplicate: bool
+    replayed: bool
+
+
+@dataclass(eq=False, slots=True)
+class _Asked:
+    """A memory that somebody waits for: its text, its day if that is given, and what became of it."""
+
+    draft: Draft
+    date: dt.date | None
+    outcome: AppendedMemory | MemoryServiceError | None = None
+
+    def result(self) -> AppendedMemory:
+        """What became of it, or the error in the thread that asked."""
+        if isinstance(self.outcome, MemoryServiceError):
+            raise copy.copy(self.outcome) from self.outcome
+        assert self.outcome is not None
+        return self.outcome
+
+
+class Daybook:
+    """The dated files of one workspace, as far as the service writes into them.
+
+    Args:
+        folder: The folder of the workspace.
+        lock: The write lock of its memory files.
+        now: The present moment in the time zone of the workspace.
+    """
+
+    def __init__(self, folder: Path, *, lock: disk.WriteLock, now: Callable[[], dt.datetime]) -> None:
+        self._folder = folder
+        self._lock = lock
+        self._now = now
+        self._pages: dict[dt.date, tuple[disk.Signature, Page]] = {}
+        self._turn = threading.Condition()
+        self._asked: list[_Asked] = []
+        self._is_writing = False
+
+    def append(self, new: NewMemory) -> AppendedMemory:
+        """Writes a memory into the file of its day, unless its text stands there already.
+
+        Raises:
+            InvalidRequest: The memory cannot be stored, or the file of the day is not UTF-8.
+            InvalidName: The file of the day is a symbolic link.
+            Conflict: The idempotency key belongs to another text.
+            StorageFailed: The disk did not take it; the file is as it was.
+        """
+        asked = _Asked(draft(new), new.date)
+        with self._turn:
+            self._asked.append(asked)
+            self._turn.wait_for(lambda: asked.outcome is not None or not self._is_writing)
+            self._is_writing = self._is_writing or asked.outcome is None
+            if asked.outcome is not None:
+                return asked.result()
+        # Nobody writes: this one does, for all who wait by then.
+        try:
+            with self._lock.held():
+                while asked.outcome is None:
+                    self._write_down(self._next_round())
+        finally:
+            with self._turn:
+                self._is_writing = False
+                if asked in self._asked:
+                    self._asked.remove(asked)
+                self._turn.notify_all()
+        return asked.result()
+
+    def _next_round(self) -> list[_Asked]:
+        """Those who wait; of several with one text or one key the first, as the others are judged by what it wrote."""
+        texts, keys = set[str](), set[str | None]()
+        chosen, others = list[_Asked](), list[_Asked]()
+        with self._turn:
+            for asked in self._asked:
+                is_first = asked.draft.folded not in texts and (asked.draft.key is None or asked.draft.key not in keys)
+                (chosen if is_first else others).append(asked)
+                texts.add(asked.draft.folded)
+                keys.add(asked.draft.key)
+            self._asked = others
+        return chosen
+
+    def _write_down(self, asked: Sequence[_Asked]) -> None:
+        """Writes what was asked for, with one wait for the disk for each day; each hears of its own."""
+        now = self._now()
+        try:
+            new = [each for each in asked if not self._is_replayed(each, now.date())]
+            for day in dict.fromkeys(each.date or now.date() for each in new):
+                self._write_day([each for each in new if (each.date or now.date()) == day], day, f"{now:%H:%M}")
+        finally:
+            for each in asked:
+                each.outcome = each.outcome or StorageFailed("The memory was not written. See the log, then try again.")
+
+    def _write_day(self, asked: Sequence[_Asked], day: dt.date, clock: str) -> None:
+        try:
+            entries = self._append_drafts([each.draft for each in asked], day, clock, headings=True)
+        except MemoryServiceError as error:
+            for each in asked:
+                each.outcome = error
+        else:
+            for each, entry in zip(asked, entries, strict=True):
+                each.outcome = entry
+
+    def _is_replayed(self, asked: _Asked, today: dt.date) -> bool:
+        """Whether an earlier request with its key is its answer, or forbids it."""
+        # A retry may come after midnight.
+        days = (asked.date or today, today, today - dt.timedelta(days=1)) if asked.draft.key else ()
+        try:
+            for day in dict.fromkeys(days):
+                entry = self._replayed(asked.draft, day)
+                if entry is not None:
+                    asked.outcome = _appended(entry, day, duplicate=True, replayed=True)
+                    return True
+        except MemoryServiceError as error:
+            asked.outcome = error
+            return True
+        return False
+
+    def append_all(self, news: Sequence[NewMemory]) -> list[AppendedMemory]:
+        """Writes memories of one moment into the file of today, below one heading and with one wait for the disk.
+
+        Those whose text stands there already are left out; a `date` or `key` of theirs does not count.
+
+        Raises:
+            InvalidRequest: One of them cannot be stored, or the file of the day is not UTF-8; none was written.
+            StorageFailed: The disk did not take them; the file is as it was.
+        """
+        drafts = [draft(new) for new in news]
+        if not drafts:
+            return []
+        with self._lock.held():
+            now = self._now()
+            return self._append_drafts(drafts, now.date(), f"{now:%H:%M}", headings=False)
+
+    def _append_drafts(
+        self, drafts: Sequence[Draft], day: dt.date, clock: str, *, headings: bool
+    ) -> list[AppendedMemory]:
+        """Writes drafts on a page, each below a heading of its own or all below one."""
+        path = _path_of(day)
+        target = resolve(self._folder, path)
+        written = set[int]()
+        with storage_errors(path):
+            disk.make_folder(target.parent)
+            for _ in range(disk.ATTEMPTS):
+                with opened(target, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
+                    page = self._writable_page(descriptor, day)
+                    known = [page.find(each) for each in drafts]
+                    missing = [each for each, entry in zip(drafts, known, strict=True) if entry is None]
+                    if missing:
+                        self._add(descriptor, page, missing, clock, target, headings=headings)
+                        written |= {at for at, entry in enumerate(known) if entry is None}
+                    else:
+                        # Who wrote them may have died before the disk had them.
+                        os.fsync(descriptor)
+                    entries = [page.find(each) for each in drafts]
+                    if disk.current_signature(target) == disk.signature(os.fstat(descriptor)):
+                        return [
+                            _appended(entry, day, duplicate=at not in written, replayed=False)
+                            for at, entry in enumerate(entries)
+                            if entry is not None
+                        ]
+        raise disk.restless(path)
+
+    def _replayed(self, checked: Draft, day: dt.date) -> Entry | None:
+        path = _path_of(day)
+        try:
+            with storage_errors(path), opened(resolve(self._folder, path)) as descriptor:
+                return self._page(descriptor, day).replayed(checked)
+        except NotFound:
+            return None
+
+    def _add(
+        self, descriptor: int, page: Page, drafts: Sequence[Draft], clock: str, target: Path, *, headings: bool
+    ) -> None:
+        is_new, day = page.is_new, page.day
+        additions = list[Addition]()
+        try:
+            for each in drafts:
+                # The same text twice among them is one entry.
+                if page.find(each) is None:
+                    additions.append(page.plan(each, clock if headings or not additions else None))
+                    page.add(additions[-1])
+            disk.append_durably(descriptor, "".join(addition.text for addition in additions).encode())
+            if is_new:
+                disk.sync_folder(target.parent)
+        except BaseException:
+            # What was remembered of the page is more than what is on the disk.
+            self._pages.pop(day, None)
+            if is_new:
+                with suppress(OSError):
+                    os.ftruncate(descriptor, 0)
+                    disk.drop_empty(target, descriptor)
+            raise
+        self._keep(descriptor, page)
+
+    def _writable_page(self, descriptor: int, day: dt.date) -> Page:
+        """The page of a day, in UTF-8."""
+        page = self._page(descriptor, day)
+        if page.is_utf8:
+            return page
+        raw = disk.read_all(descriptor)
+        whole = disk.whole_bytes(raw)
+        if not disk.ends_within_character(raw[whole:]):
+            raise disk.not_utf8(_path_of(day), raw)
+        # A write was cut short before anybody was told that it was done.
+        disk.truncate_durably(descriptor, whole)
+        return self._page(descriptor, day)
+
+    def _page(self, descriptor: int, day: dt.date) -> Page:
+        """The page of a day: the one that is remembered, if the file has not changed since."""
+        signature, page = self._pages.get(day, (None, None))
+        if page is None or signature != disk.signature(os.fstat(descriptor)):
+            disk.check_size(descriptor, _path_of(day))
+            page = Page(day, disk.read_all(descriptor).decode("utf-8", "surrogateescape"))
+            self._keep(descriptor, page)
+        return page
+
+    def _keep(self, descriptor: int, page: Page) -> None:
+        self._pages.pop(page.day, None)
+        self._pages[page.day] = disk.signature(os.fstat(descriptor)), page
+        while len(self._pages) > _KEPT_PAGES:
+            del self._pages[next(iter(self._pages))]
+
+
+def _path_of(day: dt.date) -> str:
+    return f"memory/{day}.md"
+
+
+def _appended(entry: Entry, day: dt.date, *, duplicate: bool, replayed: bool) -> AppendedMemory:
+    return AppendedMemory(
+        memory_id=entry.memory_id,
+        path=_path_of(day),
+        start_line=entry.start_line,
+        end_line=entry.end_line,
+        duplicate=duplicate,
+        replayed=replayed,
+    )

@@ -1,0 +1,389 @@
+"""Indexing for many writers: rounds that they wait for, and work in the background that they need not wait for.
+
+Invariants: no lock is held while a text is embedded; whoever waits is told how it ended, also by a defect; a burst of
+writes to one file is one round; an idle service has no threads.
+
+What was just said in sessions, ranked by its words (rank-bm25) as long as the index does not have it.
+
+Invariants: of a log only what lies behind the index's last passage of it is ranked, or its end where that is another
+than it was; of many logs only the newest are looked at, so that no search waits for it; what the index has already, or
+a filter leaves out, is not found.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import count, zip_longest
+from pathlib import Path
+
+from indexer import Hit, Index, IndexerError, Passage, SearchFilter
+from indexer.documents.transcripts import is_openclaw, split_transcript
+from indexer.stores.base import KnownPassage
+from memory_service.disk import opened
+from memory_service.messages import Numbered, numbered
+from memory_service.sessions.search import LiveHit, LiveSearch
+
+_log = logging.getLogger("memory_service.memories.indexing")
+
+# A session that is being talked in is indexed at most so often, unless a search asks for it.
+_SETTLE_SECONDS = 1.0
+# Of several who search at once none is for so long again the one who has it indexed.
+_CROWD_SECONDS = 1.0
+_DEFECT = "index: it met a defect. See the log, then run `memory-service reindex`."
+
+
+class Crowd:
+    """Tells who is alone at something from those who do it at the same time as others, or did until a moment ago."""
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._present = 0
+        self._crowded_until = 0.0
+
+    @contextmanager
+    def joined(self) -> Iterator[bool]:
+        """Take part; gives whether nobody else does."""
+        with self._changing:
+            self._present += 1
+            now = time.monotonic()
+            if self._present > 1:
+                self._crowded_until = now + _CROWD_SECONDS
+            alone = now >= self._crowded_until
+        try:
+            yield alone
+        finally:
+            with self._changing:
+                self._present -= 1
+
+
+class Refresher:
+    """Indexes files that were just written, for many writers at once.
+
+    The first to come does the work for all who come before it begins; they wait for it, and those who
+    come later wait for the next round. So a burst of writes to one file is one sync, and whoever waits
+    holds no lock.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._turn = threading.Condition()
+        self._waiting: set[str] = set()
+        self._running = False
+        self._begun = self._ended = 0
+        self._outcomes: dict[int, str] = {}
+
+    def refresh(self, paths: Collection[str]) -> str:
+        """Bring the index up to date with these files.
+
+        Returns:
+            Why that failed; empty when it did not.
+        """
+        with self._turn:
+            self._waiting.update(paths)
+            mine = self._begun + 1
+            while self._running and self._ended < mine:
+                self._turn.wait()
+            if self._ended >= mine:
+                return self._outcomes.get(mine, "")
+            batch, self._waiting = self._waiting, set()
+            self._begun, self._running = mine, True
+        # What the others hear if this ends with an exception: whatever it is, they must not wait for ever.
+        outcome = _DEFECT
+        try:
+            outcome = self._sync(batch)
+        finally:
+            with self._turn:
+                self._running, self._ended = False, mine
+                self._outcomes = {mine: outcome} | {n: o for n, o in self._outcomes.items() if n > mine - 8}
+                self._turn.notify_all()
+        return outcome
+
+    def _sync(self, paths: Collection[str]) -> str:
+        try:
+            report = self._index.sync(paths, missing_ok=True)
+        except IndexerError as error:
+            return f"index: {error}"
+        failures = [f"index: {failure.path}: {failure.reason}" for failure in report.failed if failure.path in paths]
+        return "; ".join([*failures, *report.degraded])
+
+
+class Later:
+    """Does something for paths a little later, once for all that come meanwhile, in a thread of its own.
+
+    Args:
+        work: What is done; gives what went wrong, empty for nothing.
+        after_seconds: How long is waited for more.
+    """
+
+    def __init__(self, work: Callable[[Collection[str]], str], after_seconds: float = _SETTLE_SECONDS) -> None:
+        self._work = work
+        self._after = after_seconds
+        self._turn = threading.Condition()
+        self._waiting: set[str] = set()
+        self._at_work: set[str] = set()
+        self._begun = self._ended = 0
+        self._begun_at = 0.0
+        self._outcome = ""
+        self._hurried = self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def note(self, path: str) -> None:
+        """Take note of a path."""
+        with self._turn:
+            self._waiting.add(path)
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="index-sessions", daemon=True)
+                self._thread.start()
+
+    def hurry(self, seconds: float, *, but: str = "") -> str | None:
+        """Have it done now, and wait for it; nobody waits for work that has taken this long already.
+
+        Args:
+            seconds: How long the work may take.
+            but: A path that need not be done.
+
+        Returns:
+            What went wrong, empty for nothing; None if it is not done in that time.
+        """
+        with self._turn:
+            if not (self._waiting | self._at_work) - {but}:
+                return ""
+            mine = self._begun + 1 if self._waiting - {but} else self._begun
+            since = self._begun_at if self._at_work else time.monotonic()
+            self._hurried = True
+            self._turn.notify_all()
+            left = max(0.0, since + seconds - time.monotonic())
+            done = self._turn.wait_for(lambda: self._ended >= mine or self._closed, left)
+            return self._outcome if done else None
+
+    def close(self) -> None:
+        """End the thread; what still waits is left."""
+        with self._turn:
+            self._closed = True
+            self._turn.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    @property
+    def undone(self) -> frozenset[str]:
+        """The paths that wait, or are being worked on."""
+        with self._turn:
+            return frozenset(self._waiting | self._at_work)
+
+    @property
+    def rounds(self) -> int:
+        """How many times work has ended."""
+        return self._ended
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was ended."""
+        return self._closed
+
+    def _run(self) -> None:
+        while self._begin():
+            outcome = _DEFECT
+            try:
+                outcome = self._work(frozenset(self._at_work))
+            except Exception:
+                _log.exception("indexing in the background met a defect")
+            finally:
+                with self._turn:
+                    self._at_work, self._ended, self._outcome = set(), self._begun, outcome
+                    self._turn.notify_all()
+
+    def _begin(self) -> bool:
+        """Wait for more, then take what there is; whether there is anything."""
+        with self._turn:
+            self._turn.wait_for(lambda: self._hurried or self._closed, self._after)
+            self._hurried = False
+            if self._closed or not self._waiting:
+                # An idle service has no threads for it.
+                self._thread = None
+                return False
+            self._at_work, self._waiting = self._waiting, set()
+            self._begun, self._begun_at = self._begun + 1, time.monotonic()
+            return True
+
+
+# A megabyte is ranked within .2 s.
+_LOGS = 16
+_END_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """A passage that waits, its place in its log, and the message that it is ranked as."""
+
+    path: str
+    ordinal: int
+    passage: Passage
+    message: Numbered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Log:
+    """What waits of a log, as long as neither it nor the index of it changes."""
+
+    seen: tuple[int, ...]
+    said: tuple[_Said, ...]
+
+
+class JustSaid:
+    """The messages at the end of logs that an index does not have yet, ready to be searched.
+
+    Args:
+        root: The folder of the workspace.
+        last: The last passage that the index has of a log, by its path.
+        known: All that it has of one; asked where a log does not go on behind that passage.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        last: Callable[[str], KnownPassage | None],
+        known: Callable[[str], Collection[KnownPassage]],
+    ) -> None:
+        self._root = root
+        self._last = last
+        self._known = known
+        self._numbers = count(1)
+        self._logs: dict[str, _Log] = {}
+        self._live: LiveSearch | None = None
+
+    def search(self, paths: Collection[str], query: str, *, limit: int, kept: SearchFilter, rounds: int) -> list[Hit]:
+        """Those that have words of a query, best first.
+
+        Args:
+            paths: The logs; those last written are looked at.
+            query: What to look for.
+            limit: The most hits.
+            kept: Which messages may be found.
+            rounds: How often logs have been indexed so far.
+        """
+        logs = {path: self._log(path, (rounds, *stamp)) for path, stamp in self._newest(paths, kept)}
+        self._logs = logs
+        waiting = {
+            said.message.seq: said
+            for path, log in logs.items()
+            for said in log.said
+            if _is_kept(path, said.passage, kept)
+        }
+        messages = [said.message for said in waiting.values()]
+        self._live = live = LiveSearch.of(messages, upto=max(waiting, default=0), before=self._live)
+        return [_hit(waiting[found.seq], found) for found in live.search(query, limit=limit)]
+
+    def _newest(self, paths: Collection[str], kept: SearchFilter) -> list[tuple[str, tuple[int, ...]]]:
+        """Of some logs those last written that a filter leaves, the newest last, and by what a change shows."""
+        stamps = dict[str, tuple[int, ...]]()
+        for path in paths:
+            if path.startswith(kept.path_prefix):
+                with suppress(OSError):
+                    stat = (self._root / path).stat()
+                    stamps[path] = stat.st_mtime_ns, stat.st_size, stat.st_ino
+        return sorted(stamps.items(), key=lambda item: item[1])[-_LOGS:]
+
+    def _log(self, path: str, seen: tuple[int, ...]) -> _Log:
+        before = self._logs.get(path)
+        if before is not None and before.seen == seen:
+            return before
+        said = tuple(
+            _Said(
+                path=path,
+                ordinal=ordinal,
+                passage=passage,
+                message=numbered({"role": "user", "content": passage.text}, next(self._numbers)),
+            )
+            for ordinal, passage in self._waiting(path)
+        )
+        return _Log(seen=seen, said=said)
+
+    def _waiting(self, path: str) -> Iterator[tuple[int, Passage]]:
+        """The passages at the end of a log that the index does not have, as it will hold them, and their places."""
+        last = self._last(path)
+        raw, is_whole = _end(self._root / path)
+        behind = _behind(raw, last) if last else None
+        if behind is None:
+            told = {(each.passage.start_line, each.passage.text) for each in (self._known(path) if last else ())}
+            # Lines of OpenClaw's are numbered by their place, which the end alone does not tell.
+            read = split_transcript(raw) if is_whole or not is_openclaw(raw) else []
+            behind = [each for each in read if (each.start_line, each.text) not in told]
+        return enumerate(behind, last.ordinal + 1 if last else 0)
+
+
+def beside(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
+    """The hits of the index with what was just said between them, rank by rank.
+
+    Scores of two rankings cannot be compared: what was just said gets the score of the hit of its own rank, and stands
+    before it as the newer of two equals.
+    """
+    there = {(hit.path, hit.passage.start_line) for hit in hits}
+    new = [hit for hit in said if (hit.path, hit.passage.start_line) not in there]
+    merged, score = list[Hit](), None
+    for old, fresh in zip_longest(hits, new):
+        score = old.score if old else score
+        if fresh:
+            worth = fresh.score if score is None else score
+            merged.append(replace(fresh, score=worth, signals={"just_said": worth}))
+        if old:
+            merged.append(old)
+    return tuple(merged[:limit])
+
+
+def _hit(said: _Said, found: LiveHit) -> Hit:
+    return Hit(
+        path=said.path,
+        source="sessions",
+        passage=said.passage,
+        ordinal=said.ordinal,
+        snippet=found.text,
+        score=found.score,
+        text_score=found.score,
+        vector_score=None,
+    )
+
+
+def _end(log: Path) -> tuple[bytes, bool]:
+    """The last lines of a log, and whether they are all of it; nothing of one that cannot be read."""
+    with suppress(OSError), opened(log) as descriptor:
+        start = max(0, os.fstat(descriptor).st_size - _END_BYTES)
+        os.lseek(descriptor, start, os.SEEK_SET)
+        raw = os.read(descriptor, _END_BYTES)
+        return (raw[raw.find(b"\n") + 1 :], False) if start else (raw, True)
+    return b"", True
+
+
+def _behind(raw: bytes, last: KnownPassage) -> list[Passage] | None:
+    """The passages behind one, which is read once more: None if it is not there, or says something else now."""
+    line = b'{"seq":%d,' % last.passage.start_line
+    at = 0 if raw.startswith(line) else raw.rfind(b"\n" + line) + 1
+    if not at and not raw.startswith(line):
+        return None
+    read = split_transcript(raw[at:])
+    same = [place for place, each in enumerate(read) if _is_same(each, last.passage)]
+    return read[same[-1] + 1 :] if same else None
+
+
+def _is_same(a: Passage, b: Passage) -> bool:
+    """Whether a passage is still what it was; its day may depend on lines before it that are not read again."""
+    return (a.start_line, a.text, a.date) == (b.start_line, b.text, b.date)
+
+
+def _is_kept(path: str, passage: Passage, kept: SearchFilter) -> bool:
+    """As the index filters; the source and the path are those of all that is looked at."""
+    day = passage.date
+    if (kept.since or kept.until) and day is None:
+        return False
+    if day and ((kept.since and day < kept.since) or (kept.until and day > kept.until)):
+        return False
+    return not any(
+        out.path == path and out.start_line <= passage.start_line and passage.end_line <= out.end_line
+        for out in kept.without
+    )

@@ -1,0 +1,584 @@
+"""The long-term memory of one workspace: its Markdown files and the index over them, kept together.
+
+Invariants: a write is on disk before the index hears of it, and in the index before it is answered; a
+write that the index cannot take is kept and says so; no lock is held while a text is embedded.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from indexer import (
+    EmbeddingError,
+    FileFailure,
+    Hit,
+    Index,
+    IndexerError,
+    Mode,
+    SearchFilter,
+    SearchResults,
+    StoreOutdated,
+    SyncPlan,
+    SyncProgress,
+    SyncReport,
+)
+from indexer.sources.scan import is_session_path
+from indexer.stores.base import KnownPassage
+from indexer.types import ErasedPassages
+from memory_service.errors import InvalidRequest
+from memory_service.memories.indexing import Crowd, JustSaid, Later, Refresher, beside
+from memory_service.memories.store import AppendedMemory, Erasures, ForgottenMemory, MemoryFiles, NewMemory
+from memory_service.schemas.memories import Order
+from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
+
+_log = logging.getLogger("memory_service.memories.long_term")
+
+# What people changed in an editor is indexed by the next search, as long as that takes no time.
+_INLINE_BYTES = 32 * 1024
+_LOOK_EVERY_SECONDS = 1.0
+# So many files are looked at one by one; more, by a look at all.
+_NAMED_PATHS = 200
+# Looking for changes may take this share of the time at most.
+_LOOK_SHARE = 0.02
+_KEPT_SESSIONS = 1_024
+# A fact that is known is among the first to be found by its own words.
+_NEAREST = 3
+_PROBED = 8
+_QUERY_CHARS = 1_000
+# Where memories go first, they are taken out of so many of the best: one that is further down answers nothing.
+_ORDERED = 100
+# A search waits so long for what was just said; a chat's few messages take some milliseconds.
+_PATIENCE_SECONDS = 2.0
+# The writer of a large file waits so long for its index; clients give up after 30 s.
+_WRITE_SECONDS = 10.0
+# A search gives so many passages the vector that they lack, the background all: a request to a provider, .1 s of the
+# bundled model.
+_HEALED_PASSAGES = 64
+# A model that does not answer is asked again after this, or after ten times as long as it took to hear that; one that
+# refuses some texts, later.
+_AWAY_SECONDS = 2.0
+_AWAY_SHARE = 10
+_REFUSED_SECONDS = 60.0
+_BEING_EMBEDDED = "vector: some passages have no vector yet and are found by their words. Ask again in a moment."
+_BEING_REBUILT = "index: it is being made anew; when that has ended, what it has of erased texts is taken out."
+_BEING_SAID = "index: what was said last in sessions is still being indexed. Ask again in a moment."
+_FOUND_BY_WORDS = (
+    "index: what was said last in sessions is still being indexed; the newest of it is found by its words alone "
+    "(rank-bm25). Ask again in a moment."
+)
+_BEING_MADE = "index: it was deleted, and is being made anew. Ask again in a moment."
+_MEMORIES = SearchFilter(sources=("memory",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """Files to be indexed: `changed` of them surely, with so many bytes; of the others a look at them will tell."""
+
+    paths: Sequence[str]
+    changed: int
+    size_bytes: int
+
+    @property
+    def is_small(self) -> bool:
+        return self.size_bytes <= _INLINE_BYTES and len(self.paths) <= _NAMED_PATHS
+
+    @property
+    def said(self) -> str:
+        return f"{self.changed} changed files ({self.size_bytes:,} bytes)"
+
+
+class LongTermMemory:
+    """One workspace's files and index.
+
+    Args:
+        files: The Markdown files.
+        index: The index of the same folder.
+
+    Attributes:
+        erasures: Of all that is kept in the workspace.
+    """
+
+    def __init__(self, files: MemoryFiles, index: Index) -> None:
+        self.files = files
+        self.index = index
+        self.erasures = Erasures(index.root)
+        self._refresher = Refresher(index)
+        self._looking = threading.Lock()
+        self._look_again = 0.0
+        self._behind: tuple[str, ...] = ()
+        self._was_filled = False
+        self._sessions = Later(self._index_sessions)
+        self._just_said = JustSaid(index.root, self._last_held, lambda path: self._held([path]) or ())
+        self._searching = Crowd()
+        self._large = Later(self._index_large)
+        self._vectors = Later(lambda _: "; ".join(self._heal(None)))
+        self._healing = threading.Lock()
+        self._heal_again = 0.0
+        self._unhealed: tuple[str, ...] = ()
+        self._ready: dict[str, tuple[int, int]] = {}
+
+    def remember(self, new: NewMemory) -> tuple[AppendedMemory, list[str]]:
+        """Append an entry and index it. Returns the entry, and what of that failed after it was on disk."""
+        entry = self.files.append(new)
+        return entry, self._refresh([entry.path])
+
+    def remember_all(
+        self, news: Sequence[NewMemory], *, during: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> tuple[list[AppendedMemory | None], list[str]]:
+        """Append those facts to the file of today that no memory states yet, and index them.
+
+        Args:
+            news: The facts.
+            during: What is held while they are written to the disk.
+
+        Returns:
+            Where each stands, None for one that was known and was not written; and what failed after they were on
+            disk, or kept a known fact from being found.
+        """
+        facts = [read_fact(new.text) for new in news]
+        known, missing = self._known(facts)
+        fresh = [group[0] for group in groups_of(facts) if known.isdisjoint(group)]
+        if not fresh:
+            return [None] * len(news), missing
+        with during():
+            entries = self.files.append_all([news[at] for at in fresh])
+        # Another process may have written the same meanwhile.
+        written = {at: entry for at, entry in zip(fresh, entries, strict=True) if not entry.duplicate}
+        return [written.get(at) for at in range(len(news))], [*missing, *self._refresh([entries[0].path])]
+
+    def write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> tuple[str, list[str]]:
+        """Replace or make a file and index it. Returns its etag, and what of that failed after it was on disk."""
+        if if_match is None or not self.files.loses(path, text):
+            return self._write(path, text, if_match=if_match, if_none_match=if_none_match)
+        # Whoever takes a line out may mean it to be gone.
+        with self._erasing() as left:
+            etag, missing = self._write(path, text, if_match=if_match, if_none_match=if_none_match)
+            left += [*missing, *self._scrub()]
+        return etag, left
+
+    def _write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> tuple[str, list[str]]:
+        etag = self.files.write(path, text, if_match=if_match, if_none_match=if_none_match)
+        if len(text) <= _INLINE_BYTES:
+            return etag, self._refresh([path])
+        # However long it takes, the answer comes in time, and a small memory beside it does not wait.
+        self._large.note(path)
+        outcome = self._large.hurry(_WRITE_SECONDS)
+        if outcome is None:
+            return etag, [f"index: {path} is being indexed ({len(text):,} characters). Ask again in a moment."]
+        return etag, [outcome] if outcome else []
+
+    def delete(self, path: str) -> tuple[ErasedPassages | None, list[str]]:
+        """Erase a file from disk and index. Returns what a look for it shows, and what failed after it was gone."""
+        with self._erasing() as left:
+            before = self._held([path])
+            self.files.delete(path)
+            erased, missing = self._erased([path], before, lambda: self.files.exists(path))
+            left += missing
+        return erased, left
+
+    def forget(self, memory_id: str) -> tuple[ForgottenMemory, list[str]]:
+        """Erase an entry from all files that hold it and from the index."""
+        with self._erasing() as left:
+            gone, missing = self._forgotten(memory_id)
+            left += missing
+        return gone, left
+
+    def _forgotten(self, memory_id: str) -> tuple[ForgottenMemory, list[str]]:
+        gone = self.files.forget(memory_id)
+        before = self._held(gone.paths)
+        erased, missing = self._erased(gone.paths, before, lambda: self.files.has_entry(memory_id, gone.paths))
+        return replace(gone, erased=erased), missing
+
+    @contextmanager
+    def _erasing(self) -> Iterator[list[str]]:
+        """Something is erased within the block; gives the list of what could not be done."""
+        with self.erasures.under_way() as left:
+            yield left
+            if left:
+                # The next search tries again, and names what still cannot be done.
+                self._look_again = 0.0
+
+    def note_session(self, session_id: str) -> None:
+        """Take note that a session's log has grown; it is indexed in the background, a moment later."""
+        self._sessions.note(session_path(session_id))
+
+    def session_ready(self, session_id: str, *, edition: int, upto_seq: int) -> list[str] | None:
+        """Make sure that the messages of an edition of a session are searchable up to a number.
+
+        Returns:
+            Why they are not; None if it takes longer than a search waits, which goes on in the background.
+        """
+        path = session_path(session_id)
+        known, ready = self._ready.get(path, (0, 0))
+        if known == edition and ready >= upto_seq:
+            return []
+        # A memory that is written beside it has rounds of its own, and does not wait until this is embedded.
+        self._sessions.note(path)
+        outcome = self._sessions.hurry(_PATIENCE_SECONDS)
+        if outcome is None:
+            return None
+        if not outcome:
+            self._ready[path] = edition, upto_seq
+            while len(self._ready) > _KEPT_SESSIONS:
+                del self._ready[next(iter(self._ready))]
+        return [outcome] if outcome else []
+
+    def forget_session(
+        self, session_id: str, delete: Callable[[], None], in_files: Callable[[], bool]
+    ) -> tuple[ErasedPassages | None, list[str]]:
+        """Erase a session from disk and index.
+
+        Args:
+            session_id: The session.
+            delete: Erases its files.
+            in_files: Whether one of them is there.
+
+        Returns:
+            What a look for it shows, and what failed after it was gone from disk.
+        """
+        path = session_path(session_id)
+        with self._erasing() as left:
+            before = self._held([path])
+            delete()
+            self._ready.pop(path, None)
+            erased, missing = self._erased([path], before, in_files)
+            left += missing
+        return erased, left
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int,
+        kept: SearchFilter,
+        mode: Mode = "hybrid",
+        explain: bool = False,
+        snippets: bool = True,
+        order: Order = "score",
+        in_view: str = "",
+    ) -> SearchResults:
+        """Search, after a look for files that people have changed, and for what was just said in sessions.
+
+        What was just said in the session `in_view` need not be found.
+
+        Raises:
+            InvalidRequest: There is no such order.
+        """
+        if order not in (orders := get_args(Order)):
+            raise InvalidRequest(f"There is no order {order[:80]!a}. Use one of {', '.join(orders)}.")
+        if order == "memory_first":
+            most = max(limit, _ORDERED)
+            found = self.search(
+                query, limit=most, kept=kept, mode=mode, explain=explain, snippets=snippets, in_view=in_view
+            )
+            # Stable: within its kind, the better one stays before the other.
+            hits = sorted(found.hits, key=lambda hit: hit.source == "sessions")
+            return replace(found, hits=tuple(hits[:limit]))
+        with self._searching.joined() as alone:
+            # By its words alone it could not be found by vectors.
+            waits = alone or mode == "vector"
+            behind = (*self._look(), *self._heard(kept, in_view, waits=waits))
+            # Before the index is asked: what is indexed meanwhile is found by one of both.
+            said = None
+            if _BEING_SAID in behind and mode != "vector":
+                waiting = self._sessions.undone - ({session_path(in_view)} if in_view else set())
+                rounds = self._sessions.rounds
+                said = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
+            found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
+            self._was_filled = self._was_filled or bool(found.hits)
+            if not found.hits and self._was_filled and self.index.is_missing:
+                # Deleted since the last look: an empty answer would be a wrong one.
+                self._look_again = 0.0
+                behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
+                behind = (*behind, *self._heard(kept, in_view, waits=waits))
+                found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
+        if said is not None:
+            found = replace(found, hits=beside(found.hits, said, limit))
+            behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
+        if self.erasures.is_marked:
+            found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(hit)))
+        degraded = tuple(dict.fromkeys((*found.degraded, *behind)))
+        return SearchResults(hits=found.hits, mode=found.mode, degraded=degraded)
+
+    def sync(
+        self,
+        paths: Collection[str],
+        *,
+        full: bool,
+        on_progress: Callable[[SyncProgress], None] | None,
+        cancelled: Callable[[], bool],
+    ) -> SyncReport:
+        """Bring the index up to date; see `Index.sync`. One that another model or version made is made anew."""
+        self.files.sweep()
+        anew = full or (not paths and bool(self.index.outdated))
+        try:
+            report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
+        except EmbeddingError as error:
+            if full:
+                raise
+            # Nobody asked for it to be made anew, and the model that should is away: its words are kept up to date.
+            report = self.index.sync(paths, on_progress=on_progress, cancelled=cancelled)
+            report = replace(report, degraded=(*report.degraded, f"vector: {error}"))
+        self._look_again = 0.0
+        left = self._ended()
+        return replace(report, degraded=(*report.degraded, *left)) if left else report
+
+    def catch_up(self, paths: Collection[str], *, cancelled: Callable[[], bool]) -> float:
+        """Index what changed on disk, however much it is.
+
+        Args:
+            paths: Files to look at, there or not; all, where there are none.
+            cancelled: Asked between files.
+
+        Returns:
+            How many seconds it took to see what had changed.
+        """
+        with self._looking:
+            started = time.monotonic()
+            try:
+                found = self._waiting(self.index.plan(paths, missing_ok=True))
+                looked_seconds = time.monotonic() - started
+                failed = self._index_all(found, cancelled) if found.paths else ()
+            except StoreOutdated as error:
+                # It cannot be read at all: who works in the background makes it anew, and nobody has to ask for it.
+                looked_seconds, failed = time.monotonic() - started, self._made_anew(error, cancelled)
+            except IndexerError as error:
+                looked_seconds, failed = time.monotonic() - started, (f"index: {error}",)
+            if failed or not paths:
+                self._behind = (*failed, *self._ended(), *self._heal(None, cancelled))
+        return looked_seconds
+
+    def _made_anew(self, outdated: StoreOutdated, cancelled: Callable[[], bool]) -> tuple[str, ...]:
+        """Make an index of another schema anew, beside it; why that could not be done."""
+        _log.warning("%s It is being made anew now.", outdated)
+        try:
+            return self.index.sync(full=True, cancelled=cancelled).degraded
+        except IndexerError as error:
+            return (f"index: {error}",)
+
+    def _index_all(self, found: _Waiting, cancelled: Callable[[], bool]) -> tuple[str, ...]:
+        if found.is_small:
+            # Together with what the service writes itself: of a file that both mean, its texts are embedded once.
+            return tuple(self._refresh(found.paths))
+        before = self._behind
+        self._behind = (f"index: {found.said} are being indexed. Ask again in a moment.",)
+        named = found.paths if len(found.paths) <= _NAMED_PATHS else ()
+        try:
+            report = self.index.sync(named, missing_ok=True, cancelled=cancelled)
+        finally:
+            self._behind = before
+        return report.degraded
+
+    def close(self) -> None:
+        """Give back what the index holds; what still waits is indexed by the next search."""
+        self._sessions.close()
+        self._large.close()
+        self._vectors.close()
+        self.index.close()
+
+    def _refresh(self, paths: Collection[str]) -> list[str]:
+        outcome = self._refresher.refresh(paths)
+        if not outcome:
+            # The model answers, if there is one: whatever else lacks a vector need not wait.
+            self._heal_again = 0.0
+        return [outcome] if outcome else []
+
+    def _index_large(self, paths: Collection[str]) -> str:
+        """Index large files in the background; ends with the service."""
+        try:
+            report = self.index.sync(paths, missing_ok=True, cancelled=lambda: self._large.is_closed)
+        except IndexerError as error:
+            return f"index: {error}"
+        failures = [f"index: {failure.path}: {failure.reason}" for failure in report.failed if failure.path in paths]
+        return "; ".join([*failures, *report.degraded])
+
+    def _index_sessions(self, paths: Collection[str]) -> str:
+        """Index logs in the background; a long one holds up no write, and ends with the service."""
+        try:
+            report = self.index.sync(paths, missing_ok=True, cancelled=lambda: self._sessions.is_closed)
+        except IndexerError as error:
+            return f"index: {error}"
+        unread = _unread_logs(report.failed)
+        if unread or report.degraded:
+            # The next look names what is missing, as every one after it does.
+            self._look_again = 0.0
+        return "; ".join((*unread, *report.degraded))
+
+    def _heard(self, kept: SearchFilter, in_view: str, *, waits: bool) -> tuple[str, ...]:
+        """Have what was just said indexed, if one may wait for it and that takes no time; else say that it waits."""
+        if kept.sources and "sessions" not in kept.sources:
+            return ()
+        but = session_path(in_view) if in_view else ""
+        if not waits:
+            # Several search at once: a round for each would have all of them wait, and the index change under them.
+            return (_BEING_SAID,) if self._sessions.undone - {but} else ()
+        outcome = self._sessions.hurry(_PATIENCE_SECONDS, but=but)
+        if outcome is None:
+            return (_BEING_SAID,)
+        return (outcome,) if outcome else ()
+
+    def _last_held(self, path: str) -> KnownPassage | None:
+        try:
+            return self.index.last_passage(path)
+        except IndexerError:
+            # The search says why it cannot be read.
+            return None
+
+    def _heal(self, most: int | None, cancelled: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
+        """Embed what was stored without a vector, if the model answers now; why some passages are still without."""
+        if time.monotonic() < self._heal_again or not self._healing.acquire(blocking=False):
+            return self._unhealed
+        started, pause = time.monotonic(), 0.0
+        try:
+            done = self.index.embed_missing(most=most, cancelled=lambda: cancelled() or self._vectors.is_closed)
+            self._unhealed = done.problems or ((_BEING_EMBEDDED,) if done.left else ())
+            if done.away:
+                pause = max(_AWAY_SECONDS, _AWAY_SHARE * (time.monotonic() - started))
+            elif done.problems:
+                pause = _REFUSED_SECONDS
+            elif done.left and most is not None:
+                self._vectors.note("")
+        except IndexerError as error:
+            self._unhealed, pause = (f"vector: {error}",), _AWAY_SECONDS
+        finally:
+            self._healing.release()
+        self._heal_again = time.monotonic() + pause
+        return self._unhealed
+
+    def _stands(self, hit: Hit) -> bool:
+        """Whether files still have what was found: what is erased may not be gone from the index yet."""
+        if hit.source == "sessions":
+            return (self.index.root / hit.path).exists()
+        return hit.source != "memory" or self.files.has_words(hit.path, hit.passage.text)
+
+    def _held(self, paths: Collection[str]) -> tuple[KnownPassage, ...] | None:
+        """What the index holds of some files; None if it cannot be read."""
+        try:
+            return self.index.passages_of(paths)
+        except IndexerError:
+            # It says why when it is brought up to date.
+            return None
+
+    def _erased(
+        self, paths: Collection[str], before: Collection[KnownPassage] | None, in_files: Callable[[], bool]
+    ) -> tuple[ErasedPassages | None, list[str]]:
+        """Take what is gone from files out of the index, and look for it; what a look shows, and what failed."""
+        missing, scrubbed = self._refresh(paths), self._scrub()
+        if missing and not scrubbed:
+            # On a full disk, what the log of the index took is room for another try.
+            missing, scrubbed = self._refresh(paths), self._scrub()
+        missing = list(dict.fromkeys([*missing, *scrubbed]))
+        try:
+            found = self.index.erased(before, paths) if before is not None else None
+        except IndexerError as error:
+            return None, [*missing, f"index: {error}"]
+        if found is None:
+            return None, missing
+        left = (*(["files"] if in_files() else ()), *found.left)
+        if left:
+            where = " and ".join(left)
+            missing.append(f"index: what was erased is still in {where}. Run `memory-service reindex --full`.")
+        return replace(found, checked=("files", *found.checked), left=left), missing
+
+    def _scrub(self) -> list[str]:
+        try:
+            # Of a rebuild that runs, what it made is looked at when it has ended.
+            return [] if self.index.scrub() else [_BEING_REBUILT]
+        except IndexerError as error:
+            return [f"index: {error}"]
+
+    def recover(self) -> list[str]:
+        """Remove what killed processes left half-written, and end the erasures that they began."""
+        self.files.sweep()
+        return self._ended()
+
+    def _ended(self) -> list[str]:
+        return self.erasures.ended(self._end_erasures)
+
+    def _end_erasures(self) -> list[str]:
+        if self.index.is_rebuilding:
+            return [_BEING_REBUILT]
+        try:
+            self.index.sync()
+            return self._scrub()
+        except IndexerError as error:
+            return [f"index: {error}"]
+
+    def _known(self, facts: Sequence[Fact]) -> tuple[set[int], list[str]]:
+        """Which of some facts a memory states, by place; and what kept others from being found."""
+        known = set[int]()
+        missing = list(self._look())
+        try:
+            known.update(at for at, fact in enumerate(facts) if self._is_known(fact))
+        except IndexerError as error:
+            missing.append(f"index: {error}")
+        return known, missing
+
+    def _is_known(self, fact: Fact) -> bool:
+        words = probe(fact)
+        found = self._passages(words, _PROBED)
+        if any(stands_in(fact, passage) for passage in found):
+            return True
+        if len(found) < _PROBED or not holds_all(found[-1], words):
+            return False
+        # More passages have those words than were looked at.
+        return any(stands_in(fact, passage) for passage in self._passages(fact.plain[:_QUERY_CHARS], _NEAREST))
+
+    def _passages(self, query: str, limit: int) -> list[str]:
+        """The memories with words of a question, the best first."""
+        if not query.strip():
+            return []
+        hits = self.index.search(query, limit=limit, mode="text", kept=_MEMORIES).hits
+        return [hit.passage.text for hit in hits]
+
+    def _look(self) -> tuple[str, ...]:
+        """Index what changed on disk since the last look, if it is little; else say that it waits."""
+        if time.monotonic() < self._look_again or not self._looking.acquire(blocking=False):
+            return self._behind
+        try:
+            looked_seconds, behind = self._catch_up()
+            self._behind = (*behind, *self._ended(), *self._heal(_HEALED_PASSAGES))
+            self._look_again = time.monotonic() + max(_LOOK_EVERY_SECONDS, looked_seconds / _LOOK_SHARE)
+        finally:
+            self._looking.release()
+        return self._behind
+
+    def _catch_up(self) -> tuple[float, tuple[str, ...]]:
+        """How long the look took, and what has to wait."""
+        started = time.monotonic()
+        try:
+            plan = self.index.plan()
+        except IndexerError as error:
+            return time.monotonic() - started, (f"index: {error}",)
+        looked_seconds = time.monotonic() - started
+        found, unread = self._waiting(plan), _unread_logs(plan.failures)
+        if not found.is_small:
+            return looked_seconds, (f"index: {found.said} wait. Run `memory-service reindex`.", *unread)
+        return looked_seconds, (*(self._refresh(found.paths) if found.paths else ()), *unread)
+
+    def _waiting(self, plan: SyncPlan) -> _Waiting:
+        """What of a plan has to be indexed; session logs are left for later."""
+        for file in (*plan.added, *plan.suspects, *plan.unsure):
+            if file.source == "sessions":
+                self._sessions.note(file.path)
+        changed = [file for file in (*plan.added, *plan.suspects) if file.source != "sessions"]
+        unsure = [file for file in plan.unsure if file.source != "sessions"]
+        paths = [*(file.path for file in (*changed, *unsure)), *plan.removed]
+        size_bytes = sum(file.size_bytes for file in changed)
+        return _Waiting(paths=paths, changed=len(changed) + len(plan.removed), size_bytes=size_bytes)
+
+
+def _unread_logs(failed: Sequence[FileFailure]) -> tuple[str, ...]:
+    """The session logs among files that could not be indexed; `status` names the others too."""
+    return tuple(f"index: {one.path}: {one.reason}." for one in failed if is_session_path(one.path))
+
+
+def session_path(session_id: str) -> str:
+    """Where the log of a session is, as the index names it."""
+    return f"sessions/{session_id}.jsonl"

@@ -1,0 +1,251 @@
+"""The decision whether memories are searched for what a user said, for what query, and why.
+
+Invariants: pure; linear; in doubt the answer is yes, since a search takes milliseconds and a memory that is missed may
+cost a wrong answer. What needs nothing shows it: greetings, thanks, a yes, a go-on, code or logs alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from indexer.text.questions import has_time_words
+from indexer.text.terms import fold
+from memory_service.text.authorship import END_CHARS, typed_of, without_inserted
+
+MAX_QUERY_CHARS: Final = 500
+# A message beyond this is cut to what it asks, how it begins and how it ends.
+LONG_CHARS: Final = 600
+_SMALL_TALK_CHARS = 120
+
+_COMMAND = re.compile(r"/([a-z][a-z0-9_-]{0,31}|回忆|记住|搜索)(?=\s|$)", re.IGNORECASE)
+_ASKS_MEMORY = frozenset("recall context memory memories search 回忆 搜索".split())
+_KEEPS_MEMORY = frozenset("remember 记住".split())
+# What clients take for themselves; the model never needs a memory for it.
+_OF_CLIENTS = frozenset(
+    "compact clear new reset help model models status exit quit stop undo redo cost usage login logout config settings "
+    "theme version start think verbose".split()
+)
+_EXTENSIONS = (
+    "py|pyi|ipynb|js|jsx|mjs|ts|tsx|vue|svelte|go|rs|java|kt|scala|swift|c|h|cc|cpp|hpp|cs|rb|php|pl|lua|r|jl|ex|exs"
+    "|erl|hs|sh|bash|zsh|ps1|bat|sql|html|htm|css|scss|less|xml|svg|json|jsonl|json5|yaml|yml|toml|ini|cfg|conf|env"
+    "|lock|log|md|mdx|rst|txt|tex|csv|tsv|xls|xlsx|doc|docx|ppt|pptx|pdf|png|jpg|jpeg|gif|webp|mp3|mp4|wav|zip|tar|gz|proto|tf|gradle"
+)
+_FILE = re.compile(
+    rf"(?<![\w/.@~\\-])@?[\w./\\~-]{{0,160}}[\w-]\.(?:{_EXTENSIONS})(?![A-Za-z0-9_/])"
+    r"|(?<![\w/.@])@[A-Za-z0-9_./-]{2,80}"
+    r"|(?<![\w/.])(?:Dockerfile|Makefile|Procfile|Gemfile|Justfile|CHANGELOG|LICENSE)\b",
+    re.ASCII,
+)
+_FILE_HAN = re.compile(rf"[\u4e00-\u9fff][\w-]{{0,40}}\.(?:{_EXTENSIONS})(?![A-Za-z0-9_/])")
+_TRIGGER = re.compile(
+    r"""(?ix)\b(?:
+      remember(?:ed|s|ing)? | remind(?:ed|er|s)? | recall(?:ed)? | forg[eo]t(?:ten)? | previous(?:ly)? | earlier
+    | last\ (?:time|week|month|year|night|session) | the\ other\ day | yesterday | (?:days?|weeks?|months?|years?)\ ago
+    | back\ then | used\ to
+    | we(?:['’]ve|\ have|['’]d|\ had)?\ (?:decided|agreed|discussed|talked|said|chose|settled|planned|did)
+    | (?:did|do|have)\ (?:we|i|you)\ (?:ever\ |already\ )?
+      (?:decide|agree|discuss|talk|say|said|tell|told|mention|choose|have)
+    | (?:you|i)(?:['’]ve|\ have|['’]d|\ had)?\ (?:said|told|mentioned|promised|asked|suggested|recommended|already)
+    | as\ (?:discussed|agreed|before|usual|always|we) | like\ (?:before|last|always) | same\ as\ (?:before|last)
+    | decision | so\ far | my\ (?:usual|preferences?) | our\ (?:usual|convention|rules?|polic(?:y|ies)|plan|agreement)
+    )\b"""
+)
+_TRIGGER_HAN = re.compile(
+    "记得|記得|记住|記住|回忆|回憶|回想|想起|提醒|忘[了记記]|上次|上回|上一?次|上周|上週|上个月|上個月|去年|昨天|前天|前几天"
+    "|之前|以前|先前|此前|从前|早些时候|刚才|剛才|曾经|曾經|曾|当时|當時|那时|那次|一直|历史|歷史|原来的"
+    "|[说說讲講提聊谈談问問告诉訴做用][过過]|提到|提及|答应|答應|决定|決定|约定|約定|商量|讨论|討論|定好|说好|老样子|照旧|惯例"
+    "|参考|參考|查看|打开文件"
+)
+_FILLERS = frozenset(
+    """
+    a ah aha all alright alrighty and anyway awesome bye cheers continue cool correct deal do done exactly excellent
+    fair fine go going good goodbye goodnight got gotcha great haha hah hehe hello hey hi hiya hm hmm hmmm huh i
+    i'm im is it it's its job just k keep kk later lgtm lol looks lot lots love lovely maybe morning evening afternoon
+    night much my nah neat next nice no nope np of oh ok okay okey okie on one ooh ops oops please perfect pls
+    problem proceed really right see seems sounds sorry sure super swell ta thank thanks thankyou that that's thats
+    the then there this thx ty true understood up very wait welcome well wonderful works worries wow y ya yay yea
+    yeah yep yes yess yup you your u too to be so some more again ahead away back for now me let's lets make run
+    carry move resume agreed absolutely definitely certainly indeed noted roger will amazing brilliant fantastic
+    gracias merci danke obrigado grazie bitte hola bonjour hallo ciao si oui ja nein non
+    """.split()
+)
+# Wholes whose words say something elsewhere.
+_SMALL_TALK = re.compile(
+    r"how are you(?: doing)?(?: today)?|how(?:'s| is) it going|what'?s up|are you (?:there|ok|ready)"
+    r"|have a (?:nice|good|great) (?:day|one|evening|weekend)|take care|see you(?: (?:soon|tomorrow|around))?|my bad"
+    r"|of course|why(?: not)?|what|who|when|where|how|which|how come|good (?:day|work)|well done|nice to meet you|stop"
+)
+_SMALL_TALK_HAN = re.compile(
+    "谢谢[你您]?们?|謝謝[你您]?|多谢|多謝|感谢|感謝|辛苦了?|好的|好吧|好呀|好啊|好嘞|好|行吧|行|可以的?|没问题|沒問題|没事|没关系"
+    "|请?继续(?:吧|说|做|写|输出)?|請?繼續|接着(?:说|来|做|写)?|往下|下一[步个]|明白了?|知道了?|了解了?|收到|懂了?|清楚了?|[你您]好|大家好"
+    "|早上好|上午好|中午好|下午好|晚上好|早安|晚安|午安|再见|拜拜|回头见|回见|[哈呵嘿嘻]+|嗯+|哦+|噢+|啊+|呃+|额+|哇+|唉+"
+    "|不是|不用了?|不要|不行|不对|不好|不|是的|是|对的|对|對|没错|沒錯|没有|有|太[好棒]了?|真[好棒]|很好|非常好|不错|不錯|棒|赞|厉害|牛|完美|漂亮"
+    "|开始吧?|去吧|做吧|来吧|就这样|就這樣|这样吧?|同意|确认|確認|批准|当然|當然|好久不见|在吗|在不在|为什么|為什麼|怎么了|什么意思|真的"
+    "|然后呢?|所以呢|还有呢?|是吗|嘛|吗|呢|吧|呀|啦|了|的|哟|喔|请|您|你|我|麻烦|对不起|抱歉|不好意思|稍等|等等|等一下|ありがとう(?:ございます)?"
+    "|はい|こんにちは|お願いします|네|감사합니다|안녕하세요"
+)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_PICK = re.compile(
+    r"(?:(?:the |let's go with |i'll take |go with )?(?:option|number|no\.?|choice|plan)|选项?|選項?|方案|第)?"
+    r"\s{0,3}[(\[]?[a-z0-9一二三四五六七八九十][)\].、]?\s{0,3}(?:个|個|项|項|种|種|条|條)?(?:吧)?[.。!！]?",
+    re.IGNORECASE,
+)
+_COURTESY = re.compile(
+    r"""(?ix)\s*(?:
+      (?:hi|hello|hey|hiya|ok|okay|alright|so|well|thanks|thank\ you|great|cool|nice|perfect|yes|yeah|yep|no|nope|sure
+        |hmm+|oh|ah|sorry)(?:\ (?:there|again|all|everyone|so\ much|a\ lot|very\ much))?\s{0,3}[,.!:;—–-]+\s
+    | (?:hi|hello|hey)(?:\ there)?\s | (?:(?:and|but|then|now)\s,?\s?)?(?:please|pls)[\s,]
+    | (?:can|could|would|will)\ you\ (?:please\ |kindly\ |quickly\ )?(?!remember|recall)
+    | i(?:['’]d|\ would)\ like\ you\ to\b | i\ (?:want|need)\ you\ to\b
+    | (?:[你您]好|嗨|哈喽|好的?|嗯+|行|可以|谢谢[你您]?|多谢|辛苦了?|明白了?|是的|对)\s*[，,。！!、~～]+
+    | (?:请问(?:一下)?|请你?|麻烦[你您]?|帮我|帮忙|劳驾|拜托)[，,]?
+    )\s*"""
+)
+_THANKS = re.compile(
+    r"(?i)[\s,.!?。，！？]*\b(?:please|pls|thanks(?: (?:a lot|so much|in advance))?|thank you(?: (?:so|very) much)?|thx"
+    r"|cheers)[.!\s]*$"
+    r"|[\s，,。！!]*(?:谢谢[你您]?|多谢|感谢|拜托了?|辛苦了?)[。！!~～\s]*$"
+)
+_SENTENCE = re.compile(r"[^.!?。！？；\n]*+(?:[.!?](?!\s|$)[^.!?。！？；\n]*+)*+(?:[.!?。！？；]+|\n|$)")
+_ASKING_END = ("?", "？", "吗", "呢", "吗。", "呢。", "么", "么。")
+_ASKING = re.compile(
+    r"(?i)(?:who|what|when|where|which|why|how|did|does|do|is|are|can|could|would|should|please|find|show|tell|give|list|check"
+    r"|fix|write|explain|remind|summari[sz]e|compare|look|help)\b|请|請|帮|幫|麻烦|麻煩|能不能|是否|怎么|怎麼|为什么|為什麼|什么|告诉我|给我|給我|看看|找"
+)
+_BLANKS = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallDecision:
+    """Whether memories are searched.
+
+    Attributes:
+        query: What for, at most `MAX_QUERY_CHARS`; empty if they are not.
+        reason: Why, in a few plain words.
+    """
+
+    search: bool
+    query: str
+    reason: str
+
+
+def decided(text: str) -> RecallDecision:
+    """Whether what a user said needs memories.
+
+    The commands and triggers of other systems are honoured; beside them everything is searched for that does not
+    clearly need nothing. `/remember` is searched for too: what is known of a matter tells whether the new says
+    otherwise.
+
+    Args:
+        text: The user's message.
+    """
+    message = (f"{text[:END_CHARS]}\n{text[-END_CHARS:]}" if len(text) > 2 * END_CHARS else text).strip()
+    if (command := _COMMAND.match(message)) and (decision := _of_command(command)):
+        return decision
+    typed = typed_of(without_inserted(message) or message)
+    said = typed.text or typed.quoted
+    if not said:
+        return _no("it is only code or output, without a question" if typed.pasted else "it says nothing")
+    if reason := _named_reason(said):
+        return _yes(said, reason)
+    if reason := _needless(said):
+        return _no(reason)
+    return _yes(said, _general_reason(said))
+
+
+def _of_command(command: re.Match[str]) -> RecallDecision | None:
+    name, rest = command[1].lower(), command.string[command.end() :].strip()
+    if name in _OF_CLIENTS:
+        return _no(f"the command /{name} needs no memory")
+    if name not in _ASKS_MEMORY | _KEEPS_MEMORY:
+        return None
+    if not rest:
+        return _no(f"the command /{name} names nothing to look for")
+    why = ": what is known of it may say otherwise" if name in _KEEPS_MEMORY else ""
+    return RecallDecision(search=True, query=_cut(_BLANKS.sub(" ", rest)), reason=f"the command /{name}{why}")
+
+
+def _named_reason(said: str) -> str:
+    """A reason that the message gives by name; empty if it gives none."""
+    if file := _FILE.search(said) or _FILE_HAN.search(said):
+        return f"it names the file {file[0].lstrip('@')}" if "." in file[0] else f"it names {file[0]}"
+    if trigger := _TRIGGER.search(said) or _TRIGGER_HAN.search(said):
+        return f"it asks about something said before: “{trigger[0].lower()}”"
+    return ""
+
+
+def _needless(said: str) -> str:
+    """Why a message needs no memories; empty if it may."""
+    if _PICK.fullmatch(said):
+        return "it picks one of what was offered"
+    if not any(map(str.isalnum, said[:_SMALL_TALK_CHARS])) and not any(map(str.isalnum, said)):
+        return "it has no words"
+    if len(said) > _SMALL_TALK_CHARS:
+        return ""
+    rest = _SMALL_TALK_HAN.sub(" ", fold(said).replace("’", "'"))
+    clauses = re.split(r"[^\w\s']+|\n", rest)
+    needless = all(
+        _SMALL_TALK.fullmatch(clause.strip()) or _FILLERS.issuperset(_WORD.findall(clause)) for clause in clauses
+    )
+    return "it is small talk, a yes or a go-on" if needless else ""
+
+
+def _general_reason(said: str) -> str:
+    if any(sentence.endswith(_ASKING_END) for sentence in _sentences(said)):
+        return "it asks something"
+    if any(map(str.isdigit, said)) or has_time_words(said):
+        return "it names a number or a time"
+    return "it may touch on something known"
+
+
+def _no(reason: str) -> RecallDecision:
+    return RecallDecision(search=False, query="", reason=reason)
+
+
+def _yes(said: str, reason: str) -> RecallDecision:
+    return RecallDecision(search=True, query=query_of(said), reason=reason)
+
+
+def query_of(said: str) -> str:
+    """What to look for: a message without courtesies, a long one cut to what it asks, how it begins and ends."""
+    text = _BLANKS.sub(" ", _without_courtesies(said if len(said) <= LONG_CHARS else _essence(said))).strip()
+    return _cut(text)
+
+
+def _without_courtesies(said: str) -> str:
+    text = said
+    for _ in range(6):
+        match = _COURTESY.match(text)
+        if match is None or match.end() == len(text):
+            break
+        text = text[match.end() :]
+    shorter = text[: match.start()] if (match := _THANKS.search(text, max(0, len(text) - 60))) else text
+    return shorter if any(map(str.isalnum, shorter)) else text
+
+
+def _essence(said: str) -> str:
+    """The sentences of a long message that matter most, in their order."""
+    sentences = _sentences(said)
+    asking = [at for at, each in enumerate(sentences) if each.endswith(_ASKING_END)]
+    asking += [at for at, each in enumerate(sentences) if _ASKING.match(each) and at not in asking[-1:]]
+    wanted = dict.fromkeys([*reversed(asking), len(sentences) - 1, 0])
+    kept, room = list[int](), MAX_QUERY_CHARS
+    for at in wanted:
+        size = len(sentences[at]) + 1
+        if size <= room:
+            kept.append(at)
+            room -= size
+    return " ".join(sentences[at] for at in sorted(kept)) or sentences[-1]
+
+
+def _sentences(text: str) -> list[str]:
+    return [each for match in _SENTENCE.finditer(text) if (each := match[0].strip())] or [text.strip()]
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_QUERY_CHARS:
+        return text
+    space = text.rfind(" ", MAX_QUERY_CHARS - 60, MAX_QUERY_CHARS)
+    return text[: space if space > 0 else MAX_QUERY_CHARS].rstrip()

@@ -1,0 +1,541 @@
+"""The memory files of one workspace: append an entry, read, compare-and-swap, erase.
+
+Invariants: what was answered is on the disk; one writer at a time, among threads and processes, while people
+edit the same files with any editor and lose nothing; one text is stored once a day; nothing outside the
+workspace is touched; looking something up, or failing to, creates nothing. Knows nothing of the index.
+
+The erasures of one workspace: what one began and could not end, the next who looks ends.
+
+Invariants: while something is being erased, a mark says so on the disk; it goes when nothing is left, and stays if the
+process is killed or a part fails. Who holds the lock and finds the mark knows that nobody is at work on it any more.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from indexer.errors import SourceMissing
+from indexer.sources.scan import MEMORY_FOLDER, Scan, scan_memories
+from indexer.types import EVERGREEN, ErasedPassages
+from memory_service import disk
+from memory_service.disk import WriteLock, opened, storage_errors
+from memory_service.errors import (
+    Conflict,
+    InvalidName,
+    InvalidRequest,
+    MemoryServiceError,
+    NotFound,
+    PreconditionFailed,
+    StorageFailed,
+    TooLarge,
+)
+from memory_service.memories.daily_notes import AppendedMemory, Daybook
+from memory_service.memories.format import (
+    Entry,
+    NewMemory,
+    blank_entry,
+    day_of,
+    find_entries,
+    is_blank_page,
+    is_derived,
+    remove_entry,
+)
+from memory_service.workspaces import memory_path, resolve
+
+__all__ = ["AppendedMemory", "FileRange", "ForgottenMemory", "MemoryFile", "MemoryFiles", "NewMemory"]
+
+MAX_FILE_BYTES = 8 * 1024 * 1024
+# Each may be a passage of its own, which is embedded by itself.
+MAX_FILE_LINES = 100_000
+MAX_LINES = 2_000
+_LOCK = Path(".locks", "memory.lock")
+_MEMORY_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFile:
+    """A memory file as it was when it was listed; `modified_at` is in UTC."""
+
+    path: str
+    bytes: int
+    lines: int
+    modified_at: dt.datetime
+    etag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRange:
+    """Some lines of a file, exactly as they stand there.
+
+    Attributes:
+        start_line: The first line asked for.
+        end_line: The last line in `text`; `start_line` - 1 if there is none.
+        next_start_line: Where to go on; None at the end of the file.
+        etag: That of the whole file.
+    """
+
+    path: str
+    text: str
+    start_line: int
+    end_line: int
+    total_lines: int
+    next_start_line: int | None
+    etag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenMemory:
+    """What was erased.
+
+    Attributes:
+        paths: The files that held it, at least one; a file that was left empty is gone.
+        erased: What a look at the index shows afterwards; None where it could not be read.
+    """
+
+    memory_id: str
+    paths: tuple[str, ...]
+    erased: ErasedPassages | None = None
+
+    @property
+    def path(self) -> str:
+        """The first of the files."""
+        return self.paths[0]
+
+
+class MemoryFiles:
+    """The memory files of one workspace.
+
+    Args:
+        folder: The folder of the workspace; the first write creates it.
+        now: The present moment in the time zone of the workspace.
+        max_bytes: Larger files are not indexed.
+    """
+
+    def __init__(self, folder: Path, *, now: Callable[[], dt.datetime], max_bytes: int = MAX_FILE_BYTES) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+        self._lock = disk.WriteLock(folder / _LOCK)
+        self._daybook = Daybook(folder, lock=self._lock, now=now)
+
+    def append(self, new: NewMemory) -> AppendedMemory:
+        """Writes a memory into the file of its day, unless its text stands there already.
+
+        Raises:
+            InvalidRequest: The memory cannot be stored, or the file of the day is not UTF-8.
+            Conflict: Its idempotency key belongs to another text.
+            StorageFailed: The disk did not take it; the file is as it was.
+        """
+        return self._daybook.append(new)
+
+    def append_all(self, news: Sequence[NewMemory]) -> Sequence[AppendedMemory]:
+        """Writes memories of one moment into the file of today; see `Daybook.append_all`."""
+        return self._daybook.append_all(news)
+
+    def list(self) -> list[MemoryFile]:
+        """All memory files, sorted by path.
+
+        Raises:
+            StorageFailed: A file or folder cannot be read.
+        """
+        scan = self._scan()
+        _check_complete(scan)
+        return [file for path in sorted(scan.files) if (file := self._measure(path)) is not None]
+
+    def read(self, path: str, start_line: int = 1, lines: int | None = None) -> FileRange:
+        """Reads some lines of a file: as many as asked for, and 2,000 at most.
+
+        Raises:
+            InvalidName: The path is not that of a memory file.
+            InvalidRequest: A number is below 1, or the file is not UTF-8.
+            NotFound: There is no such file.
+        """
+        return read_range(resolve(self._folder, path), path, start_line=start_line, lines=lines)
+
+    def write(self, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False) -> str:
+        """Replaces a file that is still the one the caller saw, or creates one.
+
+        Args:
+            path: The file.
+            text: Its whole new content.
+            if_match: The etag the file must have; "*" stands for any.
+            if_none_match: There must be no such file.
+
+        Returns:
+            The new etag.
+
+        Raises:
+            InvalidName: The path is not that of a memory file.
+            InvalidRequest: Not exactly one condition is given, or the text cannot be stored.
+            PreconditionFailed: The file is not what the caller last saw; it stays as it is.
+            TooLarge: The text has more than 8 MiB, or too many lines.
+            StorageFailed: The disk did not take it; the file is as it was.
+        """
+        raw = _encoded(path, text)
+        if (if_match is None) != if_none_match:
+            raise InvalidRequest(
+                f"Writing {path} needs one condition. Give If-Match, or If-None-Match: * for a new file."
+            )
+        target = resolve(self._folder, path)
+        with storage_errors(path):
+            # First without the lock, as its file would be created for nothing.
+            _check_condition(path, target, if_match)
+            with self._locked():
+                for _ in range(disk.ATTEMPTS):
+                    seen = _check_condition(path, target, if_match)
+                    disk.make_folder(target.parent)
+                    if disk.replace_durably(target, raw, expected=seen):
+                        return disk.etag_of(raw)
+        raise disk.restless(path)
+
+    def forget(self, memory_id: str) -> ForgottenMemory:
+        """Erases an entry wherever it stands, with its heading if that stood above nothing else.
+
+        Raises:
+            NotFound: No file has such an entry.
+            Conflict: Another entry carries its id, with another text; nothing was erased.
+            StorageFailed: A file cannot be read or written.
+        """
+        scan = self._scan()
+        erased: tuple[str, ...] = ()
+        if scan.files and _MEMORY_ID.fullmatch(memory_id):
+            named = [path for path in sorted(scan.files) if self._holds(path, memory_id.encode())]
+            # Of a larger one no entry was ever told of: it is not indexed.
+            dated = [path for path in sorted(scan.files, reverse=True) if day_of(path) and self._is_read(scan, path)]
+            with self._locked():
+                bearers = self._bearers(named, memory_id) or self._bearers(dated, memory_id)
+                _check_copies(memory_id, bearers)
+                paths = dict.fromkeys(bearer.path for bearer in bearers)
+                erased = tuple(path for path in paths if self._erase(path, memory_id))
+        if not erased:
+            _check_complete(scan)
+            raise NotFound(
+                f"There is no memory {ascii(memory_id)[1:-1][:80]}. It may have been erased before; search for it."
+            )
+        return ForgottenMemory(memory_id=memory_id, paths=erased)
+
+    def delete(self, path: str) -> None:
+        """Removes a file.
+
+        Raises:
+            InvalidName: The path is not that of a memory file.
+            NotFound: There is no such file.
+            StorageFailed: It cannot be removed.
+        """
+        target = resolve(self._folder, path)
+        with storage_errors(path):
+            os.lstat(target)
+            with self._locked():
+                disk.remove_durably(target)
+
+    def loses(self, path: str, text: str) -> bool:
+        """Whether a file has a line that a new text of it has not."""
+        try:
+            with storage_errors(path), opened(resolve(self._folder, path)) as descriptor:
+                lines = set(disk.read_all(descriptor).splitlines())
+        except NotFound:
+            return False
+        return not lines <= set(text.encode("utf-8", "replace").splitlines())
+
+    @property
+    def drafts(self) -> tuple[Path, ...]:
+        """What killed processes left of files that they were about to write."""
+        return tuple(draft for folder in self._folders() for draft in disk.drafts(folder))
+
+    def sweep(self) -> None:
+        """Remove these: they hold what may be erased, and nobody would find them.
+
+        Raises:
+            StorageFailed: They cannot be removed.
+        """
+        if self.drafts:
+            with self._locked():
+                pass
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The write lock; whatever others left half-written is gone then."""
+        with self._lock.held():
+            with storage_errors("the workspace"):
+                disk.sweep(self._folders())
+            yield
+
+    def _folders(self) -> Iterator[Path]:
+        """The folders that memory files stand in."""
+        yield self._folder
+        for place, _, _ in os.walk(self._folder / MEMORY_FOLDER):
+            yield Path(place)
+
+    def _scan(self) -> Scan:
+        """What files there are; none if there is no workspace yet."""
+        with storage_errors("the workspace"):
+            try:
+                scan = scan_memories(self._folder)
+            except SourceMissing:
+                return Scan(files={}, failures=())
+            if (self._folder / MEMORY_FOLDER).is_symlink():
+                return Scan(files={path: file for path, file in scan.files.items() if path in EVERGREEN}, failures=())
+            return scan
+
+    def _measure(self, path: str) -> MemoryFile | None:
+        """What a listing tells of a file; None for one that vanished, or whose name no caller could give back."""
+        try:
+            with storage_errors(path), opened(self._folder / memory_path(path)) as descriptor:
+                modified_at = dt.datetime.fromtimestamp(os.fstat(descriptor).st_mtime, dt.UTC)
+                reader = disk.HashedReader(descriptor)
+                lines = disk.count_lines(reader.pieces())
+        except (NotFound, InvalidName):
+            return None
+        return MemoryFile(path=path, bytes=reader.size_bytes, lines=lines, modified_at=modified_at, etag=reader.etag)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file of this name, even one that cannot be read."""
+        return os.path.lexists(resolve(self._folder, path))
+
+    def has_entry(self, memory_id: str, paths: Iterable[str]) -> bool:
+        """Whether one of some files has the comment of an entry."""
+        return any(self._holds(path, f"memory id={memory_id}".encode()) for path in paths)
+
+    def has_words(self, path: str, text: str) -> bool:
+        """Whether a file has each word of a text, wherever."""
+        try:
+            with storage_errors(path):
+                raw, _ = _read_state(self._folder / path, path)
+        except NotFound:
+            return False
+        present = raw.decode("utf-8", "replace")
+        return all(word in present for word in text.split())
+
+    def _holds(self, path: str, word: bytes) -> bool:
+        try:
+            with storage_errors(path), opened(self._folder / path) as descriptor:
+                return disk.holds(descriptor, word)
+        except NotFound:
+            return False
+
+    def _is_read(self, scan: Scan, path: str) -> bool:
+        return scan.files[path].size_bytes <= self._max_bytes
+
+    def _bearers(self, paths: Iterable[str], memory_id: str) -> Sequence[_Bearer]:
+        """The entries with an id in some files."""
+        found = list[_Bearer]()
+        for path in paths:
+            try:
+                with storage_errors(path):
+                    raw, _ = _read_state(self._folder / path, path)
+            except NotFound:
+                continue
+            text = raw.decode("utf-8", "surrogateescape")
+            entries = find_entries(text, day_of(path))
+            found += [_Bearer(path, text, entry) for entry in entries if entry.memory_id == memory_id]
+        return found
+
+    def _erase(self, path: str, memory_id: str) -> bool:
+        """Whether the file had the entry; has it no more."""
+        target, day = self._folder / path, day_of(path)
+        with storage_errors(path):
+            for _ in range(disk.ATTEMPTS):
+                try:
+                    raw, seen = _read_state(target, path)
+                except FileNotFoundError:
+                    return False
+                rest = remove_entry(raw.decode("utf-8", "surrogateescape"), memory_id, day)
+                if rest is None:
+                    return False
+                if is_blank_page(rest, day) and disk.current_signature(target) == seen:
+                    disk.remove_durably(target)
+                    return True
+                if self._takes_out(target, memory_id, raw, rest, seen):
+                    return True
+        raise disk.restless(path)
+
+    def _takes_out(self, target: Path, memory_id: str, raw: bytes, rest: str, seen: disk.Signature) -> bool:
+        """Puts the rest of a file in its place; on a full disk, spaces over what is not of the rest."""
+        try:
+            return disk.replace_durably(target, rest.encode("utf-8", "surrogateescape"), expected=seen)
+        except OSError as error:
+            if error.errno not in disk.NO_ROOM:
+                raise
+        blanked = blank_entry(raw.decode("utf-8", "surrogateescape"), memory_id, day_of(target.name)) or ()
+        versions = [raw, *(text.encode("utf-8", "surrogateescape") for text in blanked)]
+        return disk.overwrite_durably(target, versions, expected=seen)
+
+
+def read_range(target: Path, path: str, *, start_line: int = 1, lines: int | None = None) -> FileRange:
+    """Reads some lines of a file: as many as asked for, and 2,000 at most.
+
+    Args:
+        target: Where it lies.
+        path: What it is called.
+        start_line: The first line.
+        lines: How many.
+
+    Raises:
+        InvalidRequest: A number is below 1, or the file is not UTF-8.
+        NotFound: There is no such file.
+        TooLarge: It is so large that one line of it may take all memory.
+    """
+    if start_line < 1 or (lines is not None and lines < 1):
+        raise InvalidRequest(f"start_line {start_line} and lines {lines} cannot be read. Both count from 1.")
+    count = min(lines or MAX_LINES, MAX_LINES)
+    with storage_errors(path), opened(target) as descriptor:
+        disk.check_size(descriptor, path)
+        reader = disk.HashedReader(descriptor)
+        window: list[str] = []
+        total = 0
+        try:
+            for total, line in enumerate(reader.lines(), start=1):
+                if start_line <= total < start_line + count:
+                    window.append(line)
+        except UnicodeDecodeError as error:
+            raise disk.not_utf8(path, disk.read_all(descriptor)) from error
+    end_line = start_line + len(window) - 1
+    return FileRange(
+        path=path,
+        text="".join(window),
+        start_line=start_line,
+        end_line=end_line,
+        total_lines=total,
+        next_start_line=end_line + 1 if end_line < total and window else None,
+        etag=reader.etag,
+    )
+
+
+def _read_state(target: Path, path: str) -> tuple[bytes, disk.Signature]:
+    with opened(target) as descriptor:
+        disk.check_size(descriptor, path)
+        seen = disk.signature(os.fstat(descriptor))
+        return disk.read_all(descriptor), seen
+
+
+def _check_condition(path: str, target: Path, if_match: str | None) -> disk.Signature | None:
+    """The state of the file, if it is the one that is asked for; None stands for no file."""
+    try:
+        raw, seen = _read_state(target, path)
+    except FileNotFoundError:
+        if if_match is None:
+            return None
+        raise PreconditionFailed(f"There is no file {path}. Create it with If-None-Match: *.") from None
+    etag = disk.etag_of(raw)
+    if if_match is None:
+        raise PreconditionFailed(f"The file {path} exists, with the etag {etag}. Read it, then write with If-Match.")
+    if if_match not in ("*", etag):
+        raise PreconditionFailed(
+            f"The file {path} was changed: its etag is {etag} now. Read it again, apply your change, and write that."
+        )
+    return seen
+
+
+class _Bearer(NamedTuple):
+    """An entry that carries an id, with its file and all that stands there."""
+
+    path: str
+    text: str
+    entry: Entry
+
+
+def _check_copies(memory_id: str, bearers: Sequence[_Bearer]) -> None:
+    """Refuses to erase an entry that carries the id of another one: a copied comment above another text.
+
+    An entry whose text was edited is no such: it is alone, or all say the same.
+
+    Raises:
+        Conflict: There is one.
+    """
+    days = {day for bearer in bearers if (day := day_of(bearer.path))}
+    texts = {bearer.entry.text_hash for bearer in bearers}
+    true = {bearer.entry.text_hash for bearer in bearers if is_derived(bearer.text, bearer.entry, days)} or texts
+    if len(texts) > 1 and (texts - true or len(true) > 1):
+        places = ", ".join(f"{bearer.path}, line {bearer.entry.first_line}" for bearer in bearers)
+        raise Conflict(
+            f"Entries of different texts carry the id {memory_id}: {places}. Nothing was erased. "
+            "Take the comment away above the one that shall stay, then forget it again."
+        )
+
+
+def _check_complete(scan: Scan) -> None:
+    for failure in scan.failures:
+        raise StorageFailed(f"The folder {failure.path} was left out: {failure.reason}.")
+
+
+def _encoded(path: str, text: str) -> bytes:
+    if _UNWRITABLE.search(text):
+        raise InvalidRequest(f"The text for {path} holds a NUL or half a surrogate pair. Leave such characters out.")
+    if (lines := text.count("\n")) > MAX_FILE_LINES:
+        raise TooLarge(f"The text for {path} has {lines:,} lines, more than {MAX_FILE_LINES:,}. Split the file.")
+    raw = text.encode()
+    if len(raw) > MAX_FILE_BYTES:
+        raise TooLarge(f"The text for {path} has {len(raw):,} bytes, more than {MAX_FILE_BYTES:,}. Split the file.")
+    return raw
+
+
+_FOLDER = ".locks"
+# Who only looks whether there is something to end does not wait for those who are at work.
+_LOOK_SECONDS = 0.01
+
+
+class Erasures:
+    """The erasures of one workspace.
+
+    Args:
+        folder: The folder of the workspace.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._mark = folder / _FOLDER / "erasing"
+        self._lock = WriteLock(folder / _FOLDER / "erase.lock")
+        self._look = WriteLock(folder / _FOLDER / "erase.lock", timeout_seconds=_LOOK_SECONDS)
+        # On a full disk there may be no room for a mark.
+        self._unmarked = False
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether something is being erased, or was and is not gone everywhere."""
+        return self._unmarked or self._mark.exists()
+
+    @contextmanager
+    def under_way(self) -> Iterator[list[str]]:
+        """Marks the workspace while something is erased; gives the list of what could not be done.
+
+        What is refused, before anything was erased, leaves the mark as it was.
+        """
+        with self._lock.held():
+            before = self.is_marked
+            with suppress(OSError):
+                self._mark.touch()
+                disk.sync_folder(self._mark.parent)
+            left = list[str]()
+            try:
+                yield left
+            except MemoryServiceError as error:
+                if error.status < 500 and not before:
+                    self._mark.unlink(missing_ok=True)
+                raise
+            if left:
+                self._unmarked = not self._mark.exists()
+            elif not before:
+                self._mark.unlink(missing_ok=True)
+
+    def ended(self, work: Callable[[], list[str]]) -> list[str]:
+        """Ends what was broken off, if something was and nobody is at it.
+
+        Args:
+            work: Leaves no trace of what is gone from the files; gives what of that could not be done.
+        """
+        found = self.is_marked
+        if not found:
+            return []
+        with suppress(MemoryServiceError), self._look.held():
+            left = work() if self.is_marked else []
+            if not left:
+                self._mark.unlink(missing_ok=True)
+                self._unmarked = False
+            return left
+        return []

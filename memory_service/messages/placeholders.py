@@ -1,0 +1,313 @@
+"""What stands in a view for what was taken out of it: the shortened result, the stub, the label of a medium.
+
+Invariants: pure; every text names the handle by which the log gives the original back; a result stays the result of
+its call; no cut goes through a character as people see it, nor through the end of a line. Characters are counted as
+`tokens.quarters` does: a CJK one, which costs a token, counts for four.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import cast
+
+from memory_service.messages import Message, Part, arguments_object, media_parts_of, parts_of, text_of, with_text
+from memory_service.messages.parts import MEDIA, text_part
+from memory_service.messages.sizes import quarters
+
+# The texts of other systems, as rules may ask for them.
+OLD_CLEARED = "[Old tool result content cleared]"
+COMPACTED = "[compacted: tool output removed to free context]"
+TRUNCATED = "[truncated: output exceeded context limit]"
+
+# How much of a cut result is its end, if that end tells what went wrong. Source: OpenClaw's cap on tool results.
+TAIL_SHARE = 0.30
+TAIL_CHARS = 4_000
+_LOOKED_AT = 2_000  # of the end, in characters, for such signs
+
+# Found anywhere in a word: one sign too many keeps some of an end that could have gone, one too few loses the reason.
+_SIGNS = (
+    *("error", "exception", "traceback", "fail", "fatal", "panic", "denied", "timed out", "timeout", "abort", "killed"),
+    *("segmentation fault", "core dumped", "not found", "no such file", "exit code", "exit status", "exited with"),
+    *("错误", "報錯", "报错", "錯誤", "失败", "失敗", "异常", "異常", "例外", "致命", "崩溃", "崩潰", "超时", "超時"),
+    *("拒绝", "拒絕", "中止", "找不到", "未找到", "退出码", "退出代码", "返回码", "エラー", "오류"),
+)
+_EXIT = re.compile(
+    r"(?:\bexit(?:ed)?(?:[ _-]?with)?(?:[ _-]?(?:code|status))?|\breturn[ _-]?code|退出码|退出代码|退出状态|返回码)"
+    r"[\s:=\"'>:]{0,4}(-?\d{1,5})\b",
+    re.IGNORECASE,
+)
+_EXIT_SIGNS = ("exit", "return", "退出", "返回")
+_EXIT_CHARS = 300  # where an exit code stands: at the very beginning or the very end
+
+# What tells most about a call, the most telling first.
+_COMMANDS = ("command", "cmd", "script")
+_TELLING = (*_COMMANDS, "path", "file_path", "filePath", "filename", "file", "url", "query", "pattern", "name")
+_ARGUMENT_CHARS = 80
+_NAME_CHARS = 40
+_GLUE_STEPS = 64  # hostile text may be nothing but marks
+
+
+def handle(seq: int) -> str:
+    """What the log gives the message with this number back for."""
+    return f"log:{seq}"
+
+
+def guarded(message: Message, limit_chars: int, seq: int, *, notice: str = "") -> Message:
+    """A result cut to a size: its beginning, and its end too if that tells of an error.
+
+    Args:
+        message: The result of a tool call.
+        limit_chars: The largest text wanted, what says that something is missing included; a CJK character counts
+            for four. A limit too small for that to be said is raised.
+        seq: Its number in the log.
+        notice: Words put before the count of what is left out, such as `TRUNCATED`.
+
+    Returns:
+        The message itself if it is small enough.
+    """
+    text = text_of(message)
+    said = quarters(_notice(10**12, seq, notice)) + 2
+    limit = max(limit_chars, 2 * said)
+    if 4 * len(text) <= limit or quarters(text) <= limit:
+        return message
+    room = limit - said
+    tail = min(int(room * TAIL_SHARE), TAIL_CHARS) if ends_in_error(text) else 0
+    return with_text(message, trimmed(text, head_chars=room - tail, tail_chars=tail, seq=seq, notice=notice))
+
+
+def trimmed(text: str, *, head_chars: int, tail_chars: int, seq: int, notice: str = "") -> str:
+    """The beginning and the end of a text, and between them how much is left out; the text itself if that is nothing.
+
+    Args:
+        text: Any text.
+        head_chars: How much of its beginning stays; a CJK character counts for four.
+        tail_chars: How much of its end stays.
+        seq: The number of its message in the log.
+        notice: Words put before the count.
+    """
+    head = _head_end(text, head_chars)
+    tail = _tail_start(text, tail_chars)
+    if tail <= head:
+        return text
+    said = _notice(tail - head, seq, notice)
+    return "\n".join(piece for piece in (text[:head], said, text[tail:]) if piece)
+
+
+def ends_in_error(text: str) -> bool:
+    """Whether the end of a text looks like a diagnosis: an error, a traceback, an exit code; English or Chinese."""
+    end = text[-_LOOKED_AT:].lower()
+    return any(sign in end for sign in _SIGNS)
+
+
+def stub_text(call_name: str, arguments: str, result_message: Message, seq: int) -> str:
+    """One line for a result that was cleared: ``[bash: `npm test` -> exit 1, 47 lines, cleared; log:12]``.
+
+    Args:
+        call_name: The name of the tool; may be empty.
+        arguments: Of the call, as the model wrote them, valid JSON or not.
+        result_message: The result as the log has it.
+        seq: Its number in the log.
+
+    Returns:
+        At most some 60 tokens, whatever the call was.
+    """
+    text = text_of(result_message)
+    values = arguments_object(arguments)
+    facts = [*_outcome(text, result_message, command=any(key in values for key in _COMMANDS)), _extent(text)]
+    return f"[{call_line(call_name, values)} -> {', '.join(facts)}, cleared; {handle(seq)}]"
+
+
+def see_text(call_name: str, arguments: str, why: str, other_seq: int, seq: int) -> str:
+    """One line for a result that a later one took the place of: ``[read: `a.py`; same as log:30; log:12]``."""
+    return f"[{call_line(call_name, arguments_object(arguments))}; {why} {handle(other_seq)}; {handle(seq)}]"
+
+
+def placeholder_text(placeholder: str, seq: int) -> str:
+    """A fixed text for a result that was cleared, with the handle behind it."""
+    return f"{placeholder} {handle(seq)}"
+
+
+def is_cleared(text: str, seq: int) -> bool:
+    """Whether a text stands for a whole result; one that was shortened or has a double still says something."""
+    end = handle(seq)
+    if text.endswith(f"] {end}"):
+        return text.startswith("[") and "\n" not in text
+    return text.endswith(f", cleared; {end}]")
+
+
+def call_line(name: str, arguments: Mapping[str, object]) -> str:
+    """A call in a few words: its name and what tells most of its arguments."""
+    telling = next(filter(None, map(_words, (arguments[key] for key in _TELLING if key in arguments))), "")
+    telling = telling or next(filter(None, map(_words, arguments.values())), "")
+    short = _short(name, _NAME_CHARS) or "tool"
+    return f"{short}: `{_short(telling, _ARGUMENT_CHARS).replace('`', chr(39))}`" if telling else short
+
+
+def media_label(part: Part, seq: int, n: int) -> str:
+    """What stands for a medium: `[Attached image/png: plan.png; log:12#1]`.
+
+    Args:
+        part: An image, audio, a document or a file, in either side's form.
+        seq: The number of its message in the log.
+        n: Which of the media in that message it is, counted from 1, of those that hold their content.
+    """
+    mime, name = _kind_and_name(part)
+    where = f"{handle(seq)}#{n}" if is_inline(part) else handle(seq)
+    return f"[Attached {_short(mime, _NAME_CHARS)}: {_short(name, _ARGUMENT_CHARS) or 'file'}; {where}]"
+
+
+def without_media(message: Message, seq: int) -> Message:
+    """The same message with a label in the place of each medium; the message itself if it has none."""
+    if not media_parts_of(message):
+        return message
+    content: list[Part] = []
+    inline = 0
+    for part in parts_of(message):
+        if part["type"] in MEDIA:
+            inline += is_inline(part)
+            part = text_part(media_label(part, seq, inline))
+        content.append(part)
+    return cast(Message, {**message, "content": content})
+
+
+def is_inline(part: Part) -> bool:
+    """Whether a medium holds its content; else it is only referred to."""
+    return _payload(part) is not None
+
+
+def payload_bytes(part: Part) -> int:
+    """What a medium adds to a request, in bytes of its base64 or text; 0 if it is only referred to."""
+    payload = _payload(part)
+    return 0 if payload is None else len(payload) if payload.isascii() else len(payload.encode("utf-8", "replace"))
+
+
+def _notice(left_out: int, seq: int, notice: str) -> str:
+    said = f"[... {left_out:,} characters left out; {handle(seq)}]"
+    return f"{notice} {said}" if notice else said
+
+
+def _head_end(text: str, chars: int) -> int:
+    at = _fitting(text[: max(chars, 0)], chars)
+    for _ in range(_GLUE_STEPS):
+        if not _is_glued(text, at):
+            break
+        at -= 1
+    return at
+
+
+def _tail_start(text: str, chars: int) -> int:
+    end = text[-chars:] if chars > 0 else ""
+    at = len(text) - _fitting(end[::-1], chars)
+    for _ in range(_GLUE_STEPS):
+        if not _is_glued(text, at):
+            break
+        at += 1
+    return at
+
+
+def _fitting(text: str, chars: int) -> int:
+    """How many characters from the beginning count for at most `chars`; each is counted once."""
+    if text.isascii():
+        return min(len(text), max(chars, 0))
+    at = 0
+    # A quarter of the room always fits, whatever the characters are.
+    while chars >= 4 and at < len(text):
+        piece = text[at : at + chars // 4]
+        chars -= quarters(piece)
+        at += len(piece)
+    while at < len(text) and quarters(text[at]) <= chars:
+        chars -= quarters(text[at])
+        at += 1
+    return at
+
+
+def _is_glued(text: str, at: int) -> bool:
+    """Whether the characters on both sides of a place are seen as one."""
+    if not 0 < at < len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    if after.isascii():
+        return before == "\r" and after == "\n"
+    return (
+        "\u200d" in (before, after)
+        or "\udc00" <= after <= "\udfff"
+        or "\U0001f3fb" <= after <= "\U0001f3ff"
+        or unicodedata.category(after).startswith("M")
+    )
+
+
+def _outcome(text: str, message: Message, *, command: bool) -> list[str]:
+    # What a file says of exit codes is no outcome of reading it.
+    for piece in (text[-_EXIT_CHARS:], text[:_EXIT_CHARS]) if command else ():
+        lowered = piece.lower()
+        # The pattern is slow, and most results tell no exit code.
+        if any(sign in lowered for sign in _EXIT_SIGNS) and (found := _EXIT.search(piece)):
+            return [f"exit {found[1]}"]
+    return ["error"] if message.get("is_error") else []
+
+
+def _extent(text: str) -> str:
+    lines = text.count("\n") + (not text.endswith("\n"))
+    return f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+
+
+def _words(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(word for word in value[:16] if isinstance(word, str))
+    return value if isinstance(value, str) else ""
+
+
+def _short(text: str, chars: int) -> str:
+    """A text on one line within a size."""
+    line = " ".join(text[: 4 * chars].split())
+    if quarters(line) <= chars and len(text) <= 4 * chars:
+        return line
+    return f"{line[: _head_end(line, chars - 1)].rstrip()}…"
+
+
+def _payload(part: Part) -> str | None:
+    """The base64 or the text that a medium holds."""
+    match part["type"]:
+        case "image_url":
+            url = part.get("image_url", {}).get("url")
+            return url if isinstance(url, str) and url.startswith("data:") else None
+        case "file":
+            held = part.get("file", {}).get("file_data")
+        case "input_audio":
+            held = _fields(part, "input_audio").get("data")
+        case _:
+            held = part.get("source", {}).get("data")
+    return held if isinstance(held, str) else None
+
+
+def _kind_and_name(part: Part) -> tuple[str, str]:
+    """What a medium is and what it is called; never an address with what may be secret in it."""
+    match part["type"]:
+        case "image_url":
+            url = str(part.get("image_url", {}).get("url", ""))
+            return _mime_of_url(url) or "image", "" if url.startswith("data:") else _file_of_url(url)
+        case "input_audio":
+            return f"audio/{_fields(part, 'input_audio').get('format', 'unknown')}", ""
+        case "file":
+            file = part.get("file", {})
+            mime = _mime_of_url(str(file.get("file_data", "")))
+            return mime or "file", str(file.get("filename") or file.get("file_id") or "")
+        case _:
+            source = part.get("source", {})
+            name = str(part.get("title") or source.get("file_id") or _file_of_url(str(source.get("url", ""))))
+            return str(source.get("media_type") or part["type"]), name
+
+
+def _fields(part: Part, key: str) -> Mapping[str, object]:
+    value = cast("Mapping[str, object]", part).get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mime_of_url(url: str) -> str:
+    return url[5:200].partition(",")[0].partition(";")[0] if url.startswith("data:") else ""
+
+
+def _file_of_url(url: str) -> str:
+    return url[:2_000].partition("?")[0].partition("#")[0].rstrip("/").rpartition("/")[2]

@@ -1,0 +1,289 @@
+"""Making any sequence of messages valid on the wire, without touching the log that it comes from.
+
+What providers refuse, and what is done about it:
+```
+orphan_result     result without its call            kept as the user's text, dropped if it says nothing
+duplicate_result  two results of one call            one counts, see `pairing`
+late_result       the other came later, says more    kept as the user's text
+moved_result      result not behind its call         moved there, in the order of the calls
+missing_result    call without a result              answered, unless everything still waits for it
+call_id           two calls with one id, or none     the later one gets a new id
+empty             message that says nothing          dropped
+thinking          thinking where it may not stand    dropped
+mid_system        system message in the middle       kept as the user's text
+first_user        another than the user begins       a short user message is put before it
+after_result      user right behind a result         a short assistant message between them, for Mistral
+```
+Invariants: pure; linear; nothing that the system, the user or the assistant said is lost, nor what a tool said of a
+call that is not there; repairing twice is repairing once; a valid list comes back with the same objects. The texts
+put in are fixed, so that the same log always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from memory_service.messages import (
+    Message,
+    is_empty,
+    is_system,
+    is_tool_result,
+    parts_of,
+    text_part,
+    tool_calls_of,
+    tool_result,
+    user_message,
+    without_thinking,
+)
+from memory_service.messages.units import MISSING, RUNNING, Call, Reply, new_ids, replies_of, says_more, winner_of
+
+RepairKind = Literal[
+    "orphan_result",
+    "duplicate_result",
+    "late_result",
+    "moved_result",
+    "missing_result",
+    "call_id",
+    "empty",
+    "thinking",
+    "mid_system",
+    "first_user",
+    "after_result",
+]
+
+FIRST_USER = "[The conversation goes on.]"
+AFTER_RESULT = "[No answer to the result above.]"
+_ORPHAN = "[Result of a tool call that is not shown any more]"
+_LATE = "[Late result of an earlier tool call]"
+_SYSTEM = "[System message]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What differs between providers.
+
+    Attributes:
+        mid_system: Whether system messages behind the first others become the user's text. Only OpenAI takes them.
+        after_result: Whether the user may speak right behind a tool's result. Only Mistral refuses it.
+    """
+
+    mid_system: Literal["user", "keep"] = "user"
+    after_result: Literal["any", "assistant"] = "any"
+
+
+PORTABLE = Rules()
+MISTRAL = Rules(after_result="assistant")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """One thing that was done.
+
+    Attributes:
+        kind: See the table above.
+        index: The message it was done to, or before which one was put in: its position in the list given.
+        detail: A sentence with ids and roles, without what was said.
+    """
+
+    kind: RepairKind
+    index: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """A list that every provider takes, and what was done for that."""
+
+    messages: list[Message]
+    repairs: tuple[Repair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A message, where it was given, and the id of the call if it stands in for that call's result."""
+
+    index: int
+    message: Message
+    stands_in_for: str | None = None
+
+
+_Step = Callable[[Sequence[_Item]], Iterator[_Item | Repair]]
+
+
+def repaired(messages: Sequence[Message], *, pending: Collection[str] = (), rules: Rules = PORTABLE) -> Repaired:
+    """Makes a sequence of messages valid on the wire.
+
+    Args:
+        messages: Any sequence.
+        pending: Ids of calls that are known to run still. Of their results the last one counts; where none is there
+            but other messages follow, the answer put in says that the call runs.
+        rules: What the provider at hand refuses beyond what all refuse.
+
+    Returns:
+        A list that may be sent, or sent once the results have come that its last message waits for.
+    """
+    running = frozenset(pending)
+    steps: tuple[_Step, ...] = (
+        _drop_empty,
+        lambda items: _pair(items, running),
+        _leave_open,
+        *([_settle_system] if rules.mid_system == "user" else []),
+        _place_thinking,
+        _begin_with_user,
+        *([_answer_results] if rules.after_result == "assistant" else []),
+    )
+    items = [_Item(index, message) for index, message in enumerate(messages)]
+    repairs: list[Repair] = []
+    for step in steps:
+        done = list(step(items))
+        items = [each for each in done if isinstance(each, _Item)]
+        repairs += [each for each in done if isinstance(each, Repair)]
+    return Repaired(messages=[item.message for item in items], repairs=tuple(repairs))
+
+
+def _drop_empty(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+    for item in items:
+        if not is_tool_result(item.message) and is_empty(item.message):
+            yield Repair(kind="empty", index=item.index, detail=f"A message of the role {item.message['role']}.")
+        else:
+            yield item
+
+
+def _pair(items: Sequence[_Item], running: frozenset[str]) -> Iterator[_Item | Repair]:
+    """Puts one result behind each call, and keeps as text what has no call."""
+    messages = [item.message for item in items]
+    replies = replies_of(messages)
+    winners = {
+        (at, position): winner_of(found, runs=tool_calls_of(messages[at])[position]["id"] in running)
+        for (at, position), found in replies.items()
+    }
+    owners = {reply.at: (reply, winners[call]) for call, found in replies.items() for reply in found}
+    ids = new_ids(messages)
+    for at, item in enumerate(items):
+        if is_tool_result(item.message):
+            yield from _loose_result(item, *owners.get(at, (None, None)))
+        elif tool_calls_of(item.message):
+            yield from _unit(items, at, winners, ids, running)
+        else:
+            yield item
+
+
+def _loose_result(item: _Item, reply: Reply | None, winner: Reply | None) -> Iterator[_Item | Repair]:
+    """A result where it stood; the one that counts is put behind its call instead."""
+    call_id = item.message.get("tool_call_id", "")
+    if reply is None or winner is None:
+        yield Repair(kind="orphan_result", index=item.index, detail=f"There is no call {call_id!r} before it.")
+        if not is_empty(item.message):
+            yield _Item(item.index, _as_user(_ORPHAN, item.message))
+    elif reply is not winner and says_more(reply, winner):
+        yield Repair(kind="late_result", index=item.index, detail=f"The call {call_id!r} has another result.")
+        yield _Item(item.index, _as_user(_LATE, item.message))
+    elif reply is not winner:
+        yield Repair(kind="duplicate_result", index=item.index, detail=f"The call {call_id!r} has another result.")
+
+
+def _unit(
+    items: Sequence[_Item],
+    at: int,
+    winners: dict[Call, Reply | None],
+    ids: dict[Call, str],
+    running: frozenset[str],
+) -> Iterator[_Item | Repair]:
+    """An assistant message with calls and one result for each, in their order."""
+    item, calls = items[at], tool_calls_of(items[at].message)
+    wire_ids = [ids.get((at, position), call["id"]) for position, call in enumerate(calls)]
+    yield from _with_ids(item, wire_ids)
+    before = at
+    for position, call_id in enumerate(wire_ids):
+        reply = winners[at, position]
+        if reply is None:
+            text = RUNNING if calls[position]["id"] in running else MISSING
+            yield _Item(item.index, tool_result(call_id, text), call_id)
+            continue
+        if reply.late or reply.at < before:
+            yield Repair(kind="moved_result", index=items[reply.at].index, detail=f"Put behind the call {call_id!r}.")
+        before = max(before, reply.at)
+        same = reply.message.get("tool_call_id") == call_id
+        message = reply.message if same else cast(Message, {**reply.message, "tool_call_id": call_id})
+        yield _Item(items[reply.at].index, message)
+
+
+def _with_ids(item: _Item, wire_ids: Sequence[str]) -> Iterator[_Item | Repair]:
+    calls = tool_calls_of(item.message)
+    renamed = [(call["id"], new) for call, new in zip(calls, wire_ids, strict=True) if call["id"] != new]
+    for old, new in renamed:
+        yield Repair(kind="call_id", index=item.index, detail=f"The id {old!r} is taken or empty; it is now {new!r}.")
+    if renamed:
+        changed = [{**call, "id": new} for call, new in zip(calls, wire_ids, strict=True)]
+        item = _Item(item.index, cast(Message, {**item.message, "tool_calls": changed}))
+    yield item
+
+
+def _leave_open(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+    """Takes back what stands in for results that may still come: those of the last message."""
+    last = max((at for at, item in enumerate(items) if not is_tool_result(item.message)), default=-1)
+    for at, item in enumerate(items):
+        if item.stands_in_for is None:
+            yield item
+        elif at < last:
+            detail = f"The call {item.stands_in_for!r} has none."
+            yield Repair(kind="missing_result", index=item.index, detail=detail)
+            yield item
+
+
+def _settle_system(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+    """Lets system messages stand at the beginning only."""
+    begun = False
+    for item in items:
+        system = is_system(item.message)
+        begun = begun or not system
+        if begun and system:
+            yield Repair(kind="mid_system", index=item.index, detail="It stood behind other messages.")
+            item = _Item(item.index, _as_user(_SYSTEM, item.message))
+        yield item
+
+
+def _place_thinking(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+    """Lets thinking stand at the beginning of an assistant's turn only.
+
+    Anthropic reads neighbouring assistant messages as one turn, so thinking of the second would stand in its middle.
+    """
+    before = ""
+    for item in items:
+        role = item.message["role"]
+        if "thinking_blocks" in item.message and (role != "assistant" or before == "assistant"):
+            yield Repair(kind="thinking", index=item.index, detail="It stood where no turn of the assistant begins.")
+            item = _Item(item.index, without_thinking(item.message))
+        before = role
+        yield item
+
+
+def _begin_with_user(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+    begun = False
+    for item in items:
+        if not begun and not is_system(item.message):
+            begun = True
+            if item.message["role"] != "user":
+                yield Repair(kind="first_user", index=item.index, detail=f"The {item.message['role']} began.")
+                yield _Item(item.index, user_message(FIRST_USER))
+        yield item
+
+
+def _answer_results(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+    before = ""
+    for item in items:
+        if before == "tool" and item.message["role"] not in ("tool", "assistant"):
+            yield Repair(kind="after_result", index=item.index, detail="The user spoke right behind a result.")
+            yield _Item(item.index, {"role": "assistant", "content": AFTER_RESULT})
+        before = item.message["role"]
+        yield item
+
+
+def _as_user(label: str, message: Message) -> Message:
+    """What a message says as the user's text, below a label; its media stay."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return {"role": "user", "content": [text_part(label), *parts_of(message)]}
+    return user_message(f"{label}\n{content or ''}")

@@ -1,0 +1,167 @@
+"""What must not be torn apart: an assistant message with tool calls and the results that follow it.
+
+Invariants: pure; linear; units cover every position once, in order; any sequence is taken, valid on a wire or not.
+A chain of calls and results with thinking in between is a unit for each of its rounds, not one as a whole: an
+agent's work is often a single such chain, and a tail that begins with a round keeps that round's thinking.
+
+Which result belongs to which tool call, in any sequence of messages.
+
+A result belongs to the latest call before it that has its id; of several such calls in one message, the first that
+has none yet. Of several results of one call, the first real one counts; of a tool that said it still runs, the last.
+
+Invariants: pure; linear; what was decided for a list stays decided when messages come behind it, except that a
+real result that comes late takes the place of a stand-in, and a final one that of an interim one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from memory_service.messages import Message, is_empty, is_system, is_tool_result, text_of, tool_calls_of
+
+UnitKind = Literal["system", "user", "assistant", "calls", "result"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Neighbouring messages that stand or go together.
+
+    Attributes:
+        kind: `calls` is an assistant message with calls and its results; `result` is one without its call.
+        first: Position of its first message, from 0.
+        last: Position of its last message.
+        open: Whether it is the last unit and waits for results; what is open is never compacted.
+    """
+
+    kind: UnitKind
+    first: int
+    last: int
+    open: bool = False
+
+    def __len__(self) -> int:
+        """How many messages it has."""
+        return self.last - self.first + 1
+
+
+def units_of(messages: Sequence[Message]) -> list[Unit]:
+    """Groups messages into units."""
+    units: list[Unit] = []
+    at = 0
+    while at < len(messages):
+        end = _end_of_unit(messages, at)
+        waits = end == len(messages) and bool(unanswered(messages[at:end]))
+        units.append(Unit(kind=_kind_of(messages[at]), first=at, last=end - 1, open=waits))
+        at = end
+    return units
+
+
+def unanswered(unit: Sequence[Message]) -> list[str]:
+    """The ids of the calls of a unit's messages that have no result, in their order."""
+    if not unit:
+        return []
+    answered = {message.get("tool_call_id") for message in unit[1:]}
+    return [call["id"] for call in tool_calls_of(unit[0]) if call["id"] not in answered]
+
+
+def _end_of_unit(messages: Sequence[Message], at: int) -> int:
+    end = at + 1
+    while tool_calls_of(messages[at]) and end < len(messages) and is_tool_result(messages[end]):
+        end += 1
+    return end
+
+
+def _kind_of(message: Message) -> UnitKind:
+    if is_tool_result(message):
+        return "result"
+    if is_system(message):
+        return "system"
+    if tool_calls_of(message):
+        return "calls"
+    return "assistant" if message["role"] == "assistant" else "user"
+
+
+MISSING = "[The result of this tool call is missing: it was interrupted, or its result was never recorded.]"
+RUNNING = "[This tool call still runs. Its result will follow.]"
+
+Call = tuple[int, int]  # position of the message, position of the call in it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A result of a call; `late` when other messages stand between the two."""
+
+    at: int
+    message: Message
+    late: bool
+
+
+def replies_of(messages: Sequence[Message]) -> dict[Call, list[Reply]]:
+    """Finds the results of every call; what is in none of the lists has no call."""
+    replies: dict[Call, list[Reply]] = {}
+    latest: dict[str, list[Call]] = {}
+    holder = -1
+    for at, message in enumerate(messages):
+        if is_tool_result(message):
+            waiting = latest.get(message.get("tool_call_id", ""))
+            if waiting:
+                # The last of them stays, for results that come twice.
+                call = waiting.pop() if len(waiting) > 1 else waiting[0]
+                replies[call].append(Reply(at=at, message=message, late=call[0] != holder))
+        else:
+            holder = at
+            calls = _calls_by_id(at, message)
+            latest |= calls
+            replies |= {call: [] for same in calls.values() for call in same}
+    return replies
+
+
+def _calls_by_id(at: int, message: Message) -> dict[str, list[Call]]:
+    """The calls of a message, the first of an id at the end."""
+    calls: dict[str, list[Call]] = {}
+    for position, call in reversed([*enumerate(tool_calls_of(message))]):
+        calls.setdefault(call["id"], []).append((at, position))
+    return calls
+
+
+def winner_of(replies: Sequence[Reply], *, runs: bool) -> Reply | None:
+    """The result that counts; `runs` when the call is known to answer more than once."""
+    real = [reply for reply in replies if not is_stand_in(reply.message) and not is_empty(reply.message)] or replies
+    if runs or any(reply.message.get("interim") for reply in real):
+        final = [reply for reply in real if not reply.message.get("interim")] or real
+        return final[-1] if final else None
+    return real[0] if real else None
+
+
+def says_more(reply: Reply, winner: Reply) -> bool:
+    """Whether a result that does not count says something that has to be kept: it came later and is another one."""
+    new = reply.late and reply.at > winner.at and reply.message.get("content") != winner.message.get("content")
+    return new and not is_empty(reply.message) and not is_stand_in(reply.message)
+
+
+def is_stand_in(message: Message) -> bool:
+    """Whether a result was put in by us; views come back to us from callers that store them."""
+    return text_of(message) in (MISSING, RUNNING)
+
+
+def new_ids(messages: Sequence[Message]) -> dict[Call, str]:
+    """Ids for the calls that have none or one that an earlier call has; the same whatever comes behind them."""
+    seen: set[str] = set()
+    counts: dict[str, int] = {}
+    renamed: dict[Call, str] = {}
+    for at, message in enumerate(messages):
+        for position, call in enumerate(tool_calls_of(message)):
+            call_id = call["id"]
+            if not call_id or call_id in seen:
+                call_id = renamed[at, position] = _free_id(call_id or "call", seen, counts)
+            seen.add(call_id)
+    return renamed
+
+
+def _free_id(base: str, seen: set[str], counts: dict[str, int]) -> str:
+    count = counts.get(base, 1) + 1
+    while f"{base}_{count}" in seen:
+        count += 1
+    counts[base] = count
+    return f"{base}_{count}"

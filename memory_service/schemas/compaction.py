@@ -1,0 +1,354 @@
+"""The shapes on the wire of what is made of a session: prompts, compactions, flushes, recoveries.
+
+Invariants: those of `memory_service.schemas`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from memory_service.schemas.memories import (
+    MAX_BUDGET_TOKENS,
+    MAX_QUERY_CHARS,
+    Answer,
+    Degraded,
+    Order,
+    Receipt,
+    Request,
+    Sources,
+)
+from memory_service.schemas.sessions import (
+    MAX_BATCH,
+    MAX_PIN_CHARS,
+    MAX_TOKENS,
+    ModelName,
+    UsageReport,
+    Wire,
+    WireMessages,
+)
+
+CompactionMode = Literal["plan", "preview", "apply"]
+Trigger = Literal["manual", "threshold", "overflow", "safeguard"]
+RecallMode = Literal["auto", "always", "never"]
+IdentifierPolicy = Literal["preserve", "strict", "anonymize", "off", "custom"]
+Stage = Literal["none", "prune", "summary", "hard", "engine"]
+
+MAX_PROMPT_CHARS = 4_000_000
+MAX_INSTRUCTION_CHARS = 2_000
+
+Tools = Annotated[
+    list[dict[str, Any]],
+    Field(max_length=1_000, description="Schemas of the agent's tools. They are counted, and not sent back."),
+]
+Preset = Annotated[
+    str | None,
+    Field(
+        max_length=80,
+        description="How to compact: default, openclaw, turns, ponybunny or opencode; else as the settings say.",
+        examples=["default"],
+    ),
+]
+Overrides = Annotated[
+    dict[str, Any] | None,
+    Field(
+        description="Numbers of the preset for this compaction alone, by the names in the README.",
+        examples=[{"keep_turns": 3}],
+    ),
+]
+Instructions = Annotated[
+    str | None,
+    Field(
+        max_length=MAX_INSTRUCTION_CHARS,
+        description="What the summary should look at.",
+        examples=["Keep every decision about the deployment."],
+    ),
+]
+TargetTokens = Annotated[
+    int | None, Field(ge=1, le=MAX_TOKENS, description="What the view should come to; else the preset's target.")
+]
+Identifiers = Annotated[
+    IdentifierPolicy | None,
+    Field(description="What the summary does with ids and paths; `custom` is as `instructions` say."),
+]
+Format = Annotated[Wire, Field(description="The shape of the messages in the answer.")]
+System = Annotated[
+    str | list[dict[str, Any]] | None,
+    Field(description="Anthropic's system prompt, which stands beside the messages there; null elsewhere."),
+]
+
+
+class PromptOptions(Request):
+    """How a prompt is made of a session."""
+
+    query: str | None = Field(
+        default=None,
+        max_length=MAX_QUERY_CHARS,
+        description="What to recall memories for; else the last message of the user decides.",
+    )
+    system_prompt: str = Field(default="", max_length=MAX_PROMPT_CHARS, description="Stands before everything.")
+    memory_budget_tokens: int = Field(
+        default=2000, ge=0, le=MAX_BUDGET_TOKENS, description="Most tokens of the memories with their wrapper."
+    )
+    max_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_TOKENS,
+        description="The longest prompt wanted, in tokens; else what the window leaves beside the answer. It is not "
+        "the length of the answer.",
+    )
+    tools: Tools = Field(default=[])
+    recall: RecallMode = Field(
+        default="auto", description="Whether memories are searched: as the rules decide, always, or never."
+    )
+    sources: Sources = Field(default=[])
+    order: Order | None = Field(
+        default=None,
+        description="Whether memories and files come before what was said in sessions: `score` or `memory_first`; else "
+        "as the preset has it (`ponybunny` puts memories first).",
+    )
+    format: Format = "openai"
+
+
+class SessionContextRequest(PromptOptions):
+    """What to send to the model."""
+
+    auto: bool = Field(default=True, description="Flush and compact first if that is due.")
+
+
+class PromptTokens(Answer):
+    """What each part of a prompt takes, in tokens as the model would count them; the four parts add up to `total`."""
+
+    system: int
+    memory: int
+    summary: int
+    tail: int
+    total: int = Field(description="All of it; never over the window. Schemas of tools come on top.")
+    window: int
+
+
+class Recall(Answer):
+    """Whether memories were searched, for what, and why."""
+
+    searched: bool
+    query: str
+    reason: str
+
+
+class CompactionStep(Answer):
+    """One step that was tried, and what the view came to behind it."""
+
+    name: str
+    tokens_before: int
+    tokens_after: int
+    count: int = 0
+
+
+class LedgerEntry(Answer):
+    """Something exact that no model rewrites, and the messages that it stands in."""
+
+    kind: str
+    text: str
+    seqs: list[int]
+
+
+class CompactRequest(Request):
+    """What is wanted of a compaction; what is left out is as the session's settings have it."""
+
+    mode: CompactionMode = Field(
+        default="apply",
+        description="`plan` says what would go, without a model; `preview` writes the summary too and changes "
+        "nothing; `apply` does it.",
+    )
+    preset: Preset = None
+    overrides: Overrides = None
+    trigger: Trigger = "manual"
+    instructions: Instructions = None
+    identifier_policy: Identifiers = None
+    target_tokens: TargetTokens = None
+    force: bool = Field(default=False, description="Compact although there is room, or although it gains little.")
+
+
+class CompactionReceipt(Answer):
+    """The record of a compaction: made, planned, or found to be of no use."""
+
+    compaction_id: str | None = Field(description="Names it for an undo; null if nothing was changed.")
+    applied: bool = Field(description="Whether the view is another one now.")
+    active: bool = Field(description="Whether it counts: it was not undone.")
+    mode: CompactionMode
+    stage: Stage = Field(
+        description="How far it went: pruned tool results, a summary, or cut what else would not fit; `engine`: it "
+        "was done by a context engine, which has its own account of it."
+    )
+    reason: str = Field(description="Why it was done, or why nothing was.")
+    preset: str
+    trigger: str
+    tokens_before: int
+    tokens_after: int
+    ratio: float = Field(description="Tokens after by tokens before.")
+    target_tokens: int
+    first_kept: int = Field(description="The first message that stays word for word; 0 for all.")
+    covered: tuple[int, int] | None = Field(description="First and last message that the summary stands for now.")
+    covered_messages: int
+    cleared: list[int] = Field(description="Messages whose tool result gave way to a stub.")
+    stripped: list[int] = Field(description="Messages whose media gave way to a label.")
+    steps: list[CompactionStep]
+    summary: str
+    method: str = Field(description="Who wrote the summary: model, extractive, note, hook, engine, or none.")
+    model: str | None
+    prompt_version: str | None
+    calls: int = Field(description="Requests to a model, those that failed included.")
+    input_tokens: int = Field(description="What the provider counted for them.")
+    output_tokens: int
+    duration_ms: int
+    ledger: list[LedgerEntry]
+    audit: dict[str, Any] | None = Field(description="What was checked in the summary, and what was found.")
+    notes: list[str] = Field(description="What went differently than asked.")
+    overrides: dict[str, Any] = Field(description="What of the preset's numbers was overridden.")
+    created_at: str
+    window_tokens: int
+    window_source: str
+    messages: list[dict[str, Any]] | None = Field(default=None, description="Of a preview: the view as it would be.")
+    degraded: Degraded = Field(default=[])
+
+
+class Compactions(Answer):
+    """All compactions of a session, newest first."""
+
+    compactions: list[CompactionReceipt]
+    degraded: Degraded = Field(default=[])
+
+
+class FlushRequest(Request):
+    """Who finds the memories."""
+
+    reply: str | None = Field(
+        default=None,
+        max_length=200_000,
+        description="What the agent answered to the flush prompt; without it the service finds the memories.",
+        examples=["- Deploys go out on Tuesdays.", "NO_REPLY"],
+    )
+
+
+class FlushedMemory(Answer):
+    """A memory that a flush wrote."""
+
+    memory_id: str
+    text: str
+    path: str
+
+
+class Flush(Answer):
+    """What a flush did, or what the agent is asked for."""
+
+    mode: Literal["service", "agent"] = Field(
+        description="`agent`: send `prompt` to the model, and its reply to the route `flush`."
+    )
+    path: str | None = Field(description="The file that the memories stand in; null if none was written.")
+    written: list[FlushedMemory]
+    duplicates: int = Field(description="Facts that were known before.")
+    reason: str
+    method: str = Field(description="Who found them: agent, model, extractive, or none.")
+    messages: tuple[int, int] | None = Field(description="The first and the last message that were searched.")
+    prompt: str | None = None
+    system_prompt: str | None = None
+    calls: int = Field(default=0, description="Requests to a model, those that failed included.")
+    input_tokens: int = Field(default=0, description="What the provider counted for them.")
+    output_tokens: int = 0
+    degraded: Degraded = Field(default=[])
+
+
+class FlushPrompt(Answer):
+    """What an agent is asked that finds the memories itself; its reply goes to the route `flush`."""
+
+    prompt: str
+    system_prompt: str
+    degraded: Degraded = Field(default=[])
+
+
+class SessionContext(Answer):
+    """A complete prompt that fits the window, and how it came about."""
+
+    messages: WireMessages
+    system: System = None
+    tokens: PromptTokens
+    receipt: Receipt | None = Field(description="What was recalled; null if nothing was searched.")
+    recall: Recall
+    compaction: CompactionReceipt | None = Field(description="The compaction that was made first; null for none.")
+    flush: Flush | None = Field(description="The flush that was made first, or that the agent is asked for.")
+    command: Literal["compact"] | None = Field(
+        default=None,
+        description="The last thing the user said was `/compact`: `compaction` says what was done. It is in the log "
+        "and not in the prompt, so the model need not be called.",
+    )
+    degraded: Degraded = Field(default=[])
+
+
+class OverflowRequest(PromptOptions):
+    """What the provider answered; without fields of a prompt the new one is made as the last one was."""
+
+    error: str = Field(
+        max_length=1_000_000,
+        description="The text of its error; empty with `usage` if it cut the prompt in silence.",
+        examples=["This model's maximum context length is 8192 tokens. However, your messages resulted in 9100."],
+    )
+    status: int | None = Field(default=None, ge=100, le=599, description="Its HTTP status.")
+    usage: UsageReport | None = None
+
+
+class Recovery(Answer):
+    """What to do next."""
+
+    action: Literal["retry", "give_up"]
+    messages: WireMessages
+    system: System = None
+    reason: str
+    kind: str = Field(description="What the error means, such as token_overflow, rate_limit or auth.")
+    remedy: str = Field(description="What was done: compact, truncate, strip_media, drop_thinking, wait or give_up.")
+    retry_after_seconds: float | None
+    learned_window: int | None = Field(description="The window that the error told; it is used from now on.")
+    tokens: PromptTokens | None = None
+    compaction: CompactionReceipt | None = None
+    degraded: Degraded = Field(default=[])
+
+
+class StatelessRequest(Request):
+    """Messages to compact; nothing of them is kept."""
+
+    messages: list[dict[str, Any]] = Field(
+        min_length=1,
+        max_length=MAX_BATCH,
+        description="In OpenAI's or Anthropic's shape.",
+        examples=[
+            [{"role": "user", "content": "When do we deploy?"}, {"role": "assistant", "content": "On Tuesdays."}]
+        ],
+    )
+    context_window: int | None = Field(
+        default=None, ge=1, le=MAX_TOKENS, description="What the model takes, in tokens; else what is known of `model`."
+    )
+    model: ModelName = None
+    preset: Preset = None
+    overrides: Overrides = None
+    trigger: Trigger = "threshold"
+    target_tokens: TargetTokens = None
+    force: bool = Field(default=False, description="Compact although there is room.")
+    instructions: Instructions = None
+    identifier_policy: Identifiers = None
+    pins: list[Annotated[str, Field(min_length=1, max_length=MAX_PIN_CHARS)]] = Field(
+        default=[], max_length=64, description="Texts that stay word for word."
+    )
+    system_prompt: str = Field(
+        default="", max_length=MAX_PROMPT_CHARS, description="Sent beside the messages: counted, and not sent back."
+    )
+    tools: Tools = Field(default=[])
+    format: Format = "openai"
+
+
+class CompactedMessages(Answer):
+    """Messages that fit, and how that came about."""
+
+    messages: WireMessages
+    system: System = None
+    receipt: CompactionReceipt
+    degraded: Degraded = Field(default=[])

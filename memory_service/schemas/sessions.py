@@ -1,0 +1,311 @@
+"""The shapes on the wire of what is said in a session: the session itself, its messages, pins and log.
+
+Invariants: those of `memory_service.schemas`; what a provider counted is the one body whose unknown fields are passed
+over, since it comes from there as it is.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypedDict
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from memory_service.messages.sizes import TRIM_KEEP_LAST
+from memory_service.schemas.memories import SESSION_ID, Answer, Degraded, Erased, Request
+
+Wire = Literal["openai", "anthropic", "mistral"]
+ViewName = Literal["model", "log"]
+Pressure = Literal["ok", "soft", "hard"]
+ReadingSource = Literal["usage", "tokenizer", "estimate"]
+WindowSource = Literal["session", "learned", "settings", "model", "preset", "default"]
+
+MAX_TOKENS = 1_000_000_000
+MAX_BATCH = 10_000
+MAX_PIN_CHARS = 8_000
+MAX_SEARCH_LIMIT = 100
+
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+WireMessages = Annotated[list[dict[str, Any]], Field(description="In the shape that was asked for.")]
+ModelName = Annotated[
+    str | None,
+    Field(
+        max_length=200,
+        description="The model of the session's agent; it decides the context window where nothing else does.",
+        examples=["gpt-4o"],
+    ),
+]
+SessionSettings = Annotated[
+    dict[str, Any] | None,
+    Field(
+        description="The session's own values for the tables `compaction`, `pruning` and `flush` of the settings.",
+        examples=[{"compaction": {"preset": "opencode"}, "flush": {"mode": "agent"}}],
+    ),
+]
+WindowTokens = Annotated[
+    int | None,
+    Field(ge=1, le=MAX_TOKENS, description="What the model takes, in tokens; wins over every other source."),
+]
+
+
+class NewSession(Request):
+    """A session to begin."""
+
+    session_id: str | None = Field(
+        default=None,
+        description="1 to 128 letters, digits, dots, underscores and hyphens; made unless given.",
+        examples=["support-42"],
+        json_schema_extra={"pattern": SESSION_ID},
+    )
+    model: ModelName = None
+    context_window: WindowTokens = None
+    settings: SessionSettings = None
+
+
+class SessionChange(Request):
+    """What is set anew for a session; what is left out stays as it is, null sets nothing of its own any more."""
+
+    model: ModelName = None
+    context_window: WindowTokens = None
+    settings: SessionSettings = None
+
+
+class SessionChanges(TypedDict, total=False):
+    """The same in Python: what is not named stays as it is, None sets nothing of its own any more."""
+
+    model: str | None
+    context_window: int | None
+    settings: Mapping[str, Any] | None
+
+
+class ContextWindow(Answer):
+    """The context window of a session, and where it comes from."""
+
+    tokens: int
+    source: WindowSource = Field(description="Who decided it.")
+    considered: dict[WindowSource, int | None] = Field(
+        description="What each source says, the first to be asked first; null where it says nothing."
+    )
+    problem: Literal["", "warn", "refuse"] = Field(description="Whether it is too small for the preset.")
+    message: str = Field(description="What is wrong and what to do; empty without a problem.")
+
+
+class Session(Answer):
+    """A session as it stands."""
+
+    session_id: str
+    model: str | None
+    settings: dict[str, Any]
+    messages: int = Field(description="How many were ever said.")
+    last_seq: int = Field(description="The number of the last record of the log.")
+    tokens: int = Field(description="What the view takes, as its model would count it.")
+    pressure: Pressure = Field(description="`soft`: memories should be flushed; `hard`: it has to be compacted.")
+    context_window: ContextWindow
+    preset: str = Field(description="How it is compacted.")
+    numbers: dict[str, bool | int | float | None] = Field(
+        description="The numbers of the preset as they hold for this session, overrides included."
+    )
+    compactions: int = Field(description="How many compactions count now.")
+    flushed_to: int = Field(description="The last message that was searched for memories; 0 for none.")
+    pins: int
+    size_bytes: int
+    last_activity: str = Field(description="UTC, ISO 8601; empty if nothing was written yet.")
+    degraded: Degraded = Field(default=[])
+
+
+class ListedSession(Answer):
+    """A session in a list."""
+
+    session_id: str
+    last_activity: dt.datetime
+    last_seq: int | None
+    size_bytes: int
+
+
+class Sessions(Answer):
+    """All sessions of a workspace, the last active first."""
+
+    sessions: list[ListedSession]
+    degraded: Degraded = Field(default=[])
+
+
+class ErasedSession(Answer):
+    """A session that was erased, from the disk and from the index."""
+
+    session_id: str
+    erased: Erased | None = Field(default=None, description="None where the index could not be read.")
+    degraded: Degraded = Field(default=[])
+
+
+class CachedTokens(BaseModel):
+    """What of a prompt came from the provider's cache, as OpenAI tells it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    cached_tokens: Tokens | None = None
+
+
+class UsageReport(BaseModel):
+    """What the provider counted for the call that the messages come from; send it as it came.
+
+    OpenAI's names (its `prompt_tokens` include cached ones), Anthropic's (its `input_tokens` do not), or
+    `cache_read_tokens` and `cache_write_tokens` beside `input_tokens` without them. Other fields are passed over.
+    """
+
+    model_config = ConfigDict(
+        extra="ignore",
+        json_schema_extra={
+            "examples": [
+                {"prompt_tokens": 5120, "completion_tokens": 210, "prompt_tokens_details": {"cached_tokens": 4096}},
+                {"input_tokens": 1024, "output_tokens": 210, "cache_read_input_tokens": 4096},
+            ]
+        },
+    )
+
+    prompt_tokens: Tokens | None = None
+    completion_tokens: Tokens | None = None
+    prompt_tokens_details: CachedTokens | None = None
+    input_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
+    input_tokens_details: CachedTokens | None = None
+    cache_read_input_tokens: Tokens | None = None
+    cache_creation_input_tokens: Tokens | None = None
+    cache_read_tokens: Tokens | None = None
+    cache_write_tokens: Tokens | None = None
+
+
+class NewMessages(Request):
+    """What was said, in order."""
+
+    messages: list[dict[str, Any]] = Field(
+        min_length=1,
+        max_length=MAX_BATCH,
+        description="In OpenAI's or Anthropic's shape, mixed as they come; kept as they are.",
+        examples=[[{"role": "user", "content": "When do we deploy?"}]],
+    )
+    usage: UsageReport | None = Field(
+        default=None, description="Makes the size of the view exact, and corrects later estimates."
+    )
+    finish_reason: str | None = Field(
+        default=None,
+        max_length=80,
+        description="The provider's word for why the answer among them ended. After `length` or `max_tokens` a preset "
+        "that wants it (`turns`) compacts before the next prompt.",
+        examples=["stop"],
+    )
+    model: ModelName = None
+
+
+class AppendedMessages(Answer):
+    """Where messages stand in the log, and what the view takes now."""
+
+    first_seq: int
+    last_seq: int
+    tokens: int = Field(description="Of the whole view.")
+    source: ReadingSource = Field(description="What `tokens` rests on: the provider's own count is exact.")
+    pressure: Pressure = Field(description="`soft`: the next context flushes memories first; `hard`: it compacts too.")
+    degraded: Degraded = Field(default=[])
+
+
+class Messages(Answer):
+    """Messages of a session."""
+
+    messages: WireMessages
+    seqs: list[int] | None = Field(default=None, description="Of the log: the number of each message.")
+    system: str | list[dict[str, Any]] | None = Field(
+        default=None, description="Anthropic's system prompt, which stands beside the messages there."
+    )
+    degraded: Degraded = Field(default=[])
+
+
+class NewPin(Request):
+    """What every view keeps word for word: a text, or a message."""
+
+    text: str | None = Field(
+        default=None, min_length=1, max_length=MAX_PIN_CHARS, examples=["Never deploy on Fridays."]
+    )
+    seq: int | None = Field(default=None, ge=1, le=2**53, description="The number of a message, instead of a text.")
+
+
+class Pin(Answer):
+    """A pin."""
+
+    pin_id: str
+    text: str
+    seq: int | None = Field(default=None, description="The message that is pinned; null for a text.")
+    degraded: Degraded = Field(default=[])
+
+
+class Pins(Answer):
+    """All pins of a session, oldest first."""
+
+    pins: list[Pin]
+    degraded: Degraded = Field(default=[])
+
+
+class RemovedPin(Answer):
+    """A pin that is kept no longer."""
+
+    pin_id: str
+    degraded: Degraded = Field(default=[])
+
+
+class PendingCalls(Request):
+    """Tool calls that run for long."""
+
+    call_ids: list[Annotated[str, Field(min_length=1, max_length=4_096)]] = Field(
+        min_length=1, max_length=1_000, examples=[["call_8fA3"]]
+    )
+
+
+class AwaitedCalls(Answer):
+    """Tool calls whose results are awaited, and not taken for lost."""
+
+    call_ids: list[str]
+    degraded: Degraded = Field(default=[])
+
+
+class Trim(Request):
+    """How much of a log stays."""
+
+    keep_last: int = Field(
+        default=TRIM_KEEP_LAST, ge=0, le=10**9, description="How many lines stay; pins and compactions stay besides."
+    )
+
+
+class Trimmed(Answer):
+    """A log that was shortened."""
+
+    backup: str = Field(description="Name of the file beside the log that has it as it was.")
+    degraded: Degraded = Field(default=[])
+
+
+class Restored(Answer):
+    """A log that has back what the last trim took."""
+
+    session_id: str
+    degraded: Degraded = Field(default=[])
+
+
+class Idle(Answer):
+    """Whether a session is at rest."""
+
+    idle: bool = Field(description="Whether no compaction runs and none is to be tried again.")
+    degraded: Degraded = Field(default=[])
+
+
+class FoundMessage(Answer):
+    """A message of the log that a search found."""
+
+    seq: int
+    role: str
+    text: str
+    score: float = Field(description="For the order within this answer only.")
+
+
+class FoundMessages(Answer):
+    """What was said about something, best first."""
+
+    results: list[FoundMessage]
+    degraded: Degraded = Field(default=[])

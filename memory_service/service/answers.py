@@ -1,0 +1,455 @@
+"""The way from the service's values to the shapes on the wire, for the HTTP API and for `--json`. Pure.
+
+The way from the service's values about sessions to the shapes on the wire. Pure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from indexer import FileFailure as IndexFailure
+from indexer import Fingerprint, Hit, IndexStatus, RebuildState, SyncPlan, SyncReport
+from indexer import SearchResults as Found
+from indexer.sources.watch import WatchState
+from indexer.types import ErasedPassages
+from memory_service import schemas
+from memory_service.config import Settings
+from memory_service.flush.replies import AgentPrompt
+from memory_service.memories.block import Context, Receipt, ReceiptItem
+from memory_service.memories.store import AppendedMemory, FileRange, ForgottenMemory, MemoryFile
+from memory_service.messages import to_openai
+from memory_service.schemas.compaction import (
+    CompactedMessages,
+    CompactionReceipt,
+    CompactionStep,
+    Flush,
+    FlushedMemory,
+    LedgerEntry,
+    PromptTokens,
+    Recall,
+    Recovery,
+    SessionContext,
+)
+from memory_service.schemas.sessions import (
+    AppendedMessages,
+    ContextWindow,
+    ErasedSession,
+    FoundMessage,
+    FoundMessages,
+    ListedSession,
+    Messages,
+    Pin,
+    Pins,
+    Session,
+    Sessions,
+)
+from memory_service.service import contexts, flushes, overflows, receipts
+from memory_service.service import sessions as told
+from memory_service.service.contexts import FoundTalk
+from memory_service.service.contexts import PromptTokens as Sizes
+from memory_service.service.watching import Operation
+
+
+def shown_score(raw: float, fusion: str) -> float:
+    """A rank score as people see it: 0 to 1. Sums of deviations are squeezed, the others are cut at both ends."""
+    if fusion != "evidence":
+        return round(max(0.0, min(1.0, raw)), 6)
+    return round(1 / (1 + math.exp(-max(-60.0, min(60.0, raw)) / 4)), 6)
+
+
+def citation(path: str, start_line: int, end_line: int) -> str:
+    """Path and lines in one word, as code hosts write them."""
+    return f"{path}#L{start_line}" if start_line == end_line else f"{path}#L{start_line}-L{end_line}"
+
+
+def search_results(
+    found: Found, *, fusion: str, min_score: float | None, explain: bool, took_ms: float
+) -> schemas.SearchResults:
+    """What a search found."""
+    results = [_result(hit, shown_score(hit.score, fusion), explain) for hit in found.hits]
+    return schemas.SearchResults(
+        results=[result for result in results if min_score is None or result.score >= min_score],
+        mode=found.mode,
+        degraded=list(found.degraded),
+        took_ms=round(took_ms, 3),
+    )
+
+
+def _result(hit: Hit, score: float, explain: bool) -> schemas.SearchResult:
+    passage = hit.passage
+    return schemas.SearchResult(
+        path=hit.path,
+        start_line=passage.start_line,
+        end_line=passage.end_line,
+        text=hit.snippet,
+        heading=list(passage.heading),
+        date=passage.date,
+        source=hit.source,
+        score=score,
+        text_score=round(hit.text_score, 6),
+        vector_score=None if hit.vector_score is None else round(hit.vector_score, 6),
+        citation=citation(hit.path, passage.start_line, passage.end_line),
+        signals={name: round(part, 6) for name, part in hit.signals.items()} if explain else None,
+    )
+
+
+def receipt(made: Receipt, *, fusion: str) -> schemas.Receipt:
+    """A receipt, with scores as people see them."""
+    shown = replace(made, included=_shown(made.included, fusion), omitted=_shown(made.omitted, fusion))
+    return schemas.Receipt.model_validate(shown.record())
+
+
+def _shown(items: Iterable[ReceiptItem], fusion: str) -> tuple[ReceiptItem, ...]:
+    return tuple(replace(item, score=shown_score(item.score, fusion)) for item in items)
+
+
+def context(made: Context, *, system_prompt: str, fusion: str) -> schemas.Context:
+    """A context, behind the caller's system prompt."""
+    return schemas.Context(
+        system_prompt="\n\n".join(part for part in (system_prompt, made.block) if part),
+        block=made.block,
+        tokens=made.receipt.tokens,
+        receipt=receipt(made.receipt, fusion=fusion),
+        degraded=list(made.receipt.degraded),
+    )
+
+
+def erased(found: ErasedPassages | None) -> schemas.Erased | None:
+    """What a look for something erased shows."""
+    if found is None:
+        return None
+    checked = [place for place in found.checked if place not in found.left]
+    return schemas.Erased(passages=found.passages, checked=checked)
+
+
+def erased_line(found: ErasedPassages | None) -> str:
+    """The same for a person."""
+    proof = erased(found)
+    if proof is None:
+        return "the index could not be read, so nothing was looked for"
+    passages = f"{proof.passages} passage{'' if proof.passages == 1 else 's'}"
+    return f"erased {passages}; looked for in {', '.join(proof.checked)}: nothing left"
+
+
+def forgotten(gone: ForgottenMemory, degraded: Iterable[str]) -> schemas.ForgottenMemory:
+    """An entry that was erased, and where it was looked for afterwards."""
+    return schemas.ForgottenMemory(
+        memory_id=gone.memory_id,
+        path=gone.path,
+        paths=list(gone.paths),
+        erased=erased(gone.erased),
+        degraded=list(degraded),
+    )
+
+
+def reindex_report(report: SyncReport) -> schemas.ReindexReport:
+    """What a reindex did."""
+    return schemas.ReindexReport.model_validate(
+        {**dataclasses.asdict(report), "seconds": round(report.seconds, 3), "degraded": list(report.degraded)}
+    )
+
+
+def operation(running: Operation) -> schemas.Operation:
+    """How far an operation is."""
+    return schemas.Operation(
+        operation_id=running.operation_id,
+        state=running.state,
+        done=running.done,
+        total=running.total,
+        rate=round(running.rate, 1),
+        eta_seconds=None if running.eta_seconds is None else round(running.eta_seconds, 1),
+        report=reindex_report(running.report) if running.report else None,
+        error=running.error or None,
+    )
+
+
+def status(
+    workspace: str,
+    found: IndexStatus,
+    settings: Settings,
+    *,
+    degraded: Iterable[str] = (),
+    watched: WatchState | None = None,
+) -> schemas.Status:
+    """How a workspace stands, and what of it fails beside the index."""
+    counts = found.counts
+    passages, embedded = (counts.passages, counts.embedded) if counts else (0, 0)
+    return schemas.Status(
+        workspace=workspace,
+        files=counts.files if counts else 0,
+        passages=passages,
+        embedded=embedded,
+        coverage=round(embedded / passages, 4) if passages and found.current.model else 1.0,
+        dirty=found.pending,
+        failed=failures(found.failed),
+        index_bytes=counts.size_bytes if counts else 0,
+        updated_at=counts.updated_at if counts else None,
+        embedding_model=settings.embedding_model,
+        fingerprint=_fingerprint(found.stored) if found.stored else None,
+        current_fingerprint=_fingerprint(found.current),
+        timezone=settings.timezone,
+        rebuild=_rebuild(found.rebuild) if found.rebuild else None,
+        watching=schemas.Watching(mode=watched.mode, reason=watched.reason) if watched else None,
+        degraded=[*_degraded(found), *degraded],
+    )
+
+
+def failures(failed: Iterable[IndexFailure]) -> list[schemas.FileFailure]:
+    """Files that could not be indexed."""
+    return [schemas.FileFailure(path=failure.path, reason=failure.reason) for failure in failed]
+
+
+def _degraded(found: IndexStatus) -> Iterable[str]:
+    if found.problem:
+        yield f"vector: {found.problem}"
+    if found.unembedded and not found.outdated and found.counts:
+        count = f"{found.unembedded:,} of {found.counts.passages:,}"
+        yield f"vector: {count} passages have no vector yet. They get one when they are searched and the model answers."
+    if found.outdated:
+        yield f"index: {found.outdated}"
+    if found.slow:
+        yield found.slow
+    rebuild = found.rebuild
+    if rebuild and not rebuild.running:
+        purpose = "go on with it" if rebuild.current else "begin anew, as it was for another model or version"
+        yield f"index: a rebuild was interrupted ({rebuild.name}). Run `memory-service reindex --full` to {purpose}."
+
+
+def _rebuild(found: RebuildState) -> schemas.Rebuild:
+    return schemas.Rebuild(
+        state="running" if found.running else "interrupted" if found.current else "outdated",
+        file=found.name,
+        files=found.files,
+        total_files=found.total_files,
+        share=round(found.share, 4),
+        passages=found.passages,
+        embedded=found.embedded,
+        bytes=found.size_bytes,
+    )
+
+
+def _fingerprint(made: Fingerprint) -> schemas.ModelFingerprint:
+    return schemas.ModelFingerprint(
+        model=made.model, dimensions=made.dimensions, rules=made.rules, schema_version=made.schema
+    )
+
+
+def stored_memory(entry: AppendedMemory, degraded: Iterable[str]) -> schemas.StoredMemory:
+    """Where a memory was written. The answer to a repeated request is that to the first one."""
+    return schemas.StoredMemory(
+        memory_id=entry.memory_id,
+        path=entry.path,
+        start_line=entry.start_line,
+        end_line=entry.end_line,
+        duplicate=entry.duplicate and not entry.replayed,
+        degraded=list(degraded),
+    )
+
+
+def file_text(found: FileRange) -> schemas.FileText:
+    """A range of lines of a file."""
+    return schemas.FileText.model_validate(dataclasses.asdict(found))
+
+
+def memory_files(found: Iterable[MemoryFile]) -> schemas.MemoryFiles:
+    """All files of a workspace."""
+    return schemas.MemoryFiles(files=[schemas.MemoryFile.model_validate(dataclasses.asdict(file)) for file in found])
+
+
+def planned_report(plan: SyncPlan) -> schemas.ReindexReport:
+    """What a reindex would do, in the shape of what it did."""
+    return schemas.ReindexReport(
+        added=len(plan.added),
+        changed=len(plan.suspects),
+        removed=len(plan.removed),
+        unchanged=plan.unchanged + len(plan.unsure),
+        failed=failures(plan.failures),
+        embedded=0,
+        reused=0,
+        seconds=0.0,
+    )
+
+
+def session(found: told.SessionSummary) -> Session:
+    """A session as it stands."""
+    window = found.window
+    return Session(
+        session_id=found.session_id,
+        model=found.model,
+        settings=dict(found.settings),
+        messages=found.messages,
+        last_seq=found.last_seq,
+        tokens=found.tokens,
+        pressure=found.pressure,
+        context_window=ContextWindow(
+            tokens=window.tokens,
+            source=window.source,
+            considered=dict(window.considered),
+            problem=window.problem,
+            message=window.message,
+        ),
+        preset=found.preset,
+        numbers=dict(found.numbers),
+        compactions=found.compactions,
+        flushed_to=found.flushed_to,
+        pins=found.pins,
+        size_bytes=found.size_bytes,
+        last_activity=found.last_activity,
+        degraded=[f"log: {message}" for message in found.repairs],
+    )
+
+
+def sessions(found: Iterable[told.ListedSession]) -> Sessions:
+    """All sessions of a workspace."""
+    listed = [ListedSession.model_validate(dataclasses.asdict(each)) for each in found]
+    unread = [each.session_id for each in listed if each.last_seq is None and each.size_bytes]
+    return Sessions(
+        sessions=listed,
+        degraded=[f"log: {name} does not end with a record of this service. Read it to see why." for name in unread],
+    )
+
+
+def session_erased(made: told.ErasedSession) -> ErasedSession:
+    """A session that was erased."""
+    return ErasedSession(session_id=made.session_id, erased=erased(made.erased), degraded=list(made.degraded))
+
+
+def appended(made: told.AppendedMessages, missing: Sequence[str] = ()) -> AppendedMessages:
+    """Where messages stand in the log."""
+    return AppendedMessages.model_validate(
+        {**dataclasses.asdict(made), "degraded": [*made.degraded, *missing]},
+    )
+
+
+def messages(found: told.Transcript, wire: str, *, numbered: bool = False) -> Messages:
+    """Messages of a session; with the number of each if they are of its log."""
+    return Messages(
+        messages=_plain(found.messages),
+        seqs=list(found.seqs) if numbered else None,
+        system=system_of(found, wire),
+        degraded=list(found.degraded),
+    )
+
+
+def system_of(found: told.Transcript, wire: str) -> str | list[dict[str, object]] | None:
+    """The system prompt that stands beside messages; None on a wire where it stands among them."""
+    if wire != "anthropic":
+        return None
+    return found.system if isinstance(found.system, str) else _plain(_parts(found.system))
+
+
+def pin(made: told.PinnedItem) -> Pin:
+    """A pin."""
+    return Pin(pin_id=made.pin_id, text=made.text, seq=made.seq)
+
+
+def pins(found: Iterable[told.PinnedItem]) -> Pins:
+    """All pins of a session."""
+    return Pins(pins=[pin(each) for each in found])
+
+
+def found_messages(found: FoundTalk) -> FoundMessages:
+    """What was said about something."""
+    return FoundMessages(
+        results=[
+            FoundMessage(seq=hit.seq, role=hit.role, text=hit.text, score=round(hit.score, 6)) for hit in found.hits
+        ],
+        degraded=list(found.degraded),
+    )
+
+
+def compaction_receipt(made: receipts.CompactionReceipt) -> CompactionReceipt:
+    """The record of a compaction."""
+    fields = {
+        field.name: getattr(made, field.name)
+        for field in dataclasses.fields(made)
+        if field.name not in ("steps", "ledger", "messages", "audit", "continue_note")
+    }
+    return CompactionReceipt(
+        **fields,
+        ratio=made.ratio,
+        steps=[CompactionStep.model_validate(dataclasses.asdict(step)) for step in made.steps],
+        ledger=[LedgerEntry.model_validate(entry) for entry in made.ledger],
+        audit=dict(made.audit) if made.audit is not None else None,
+        messages=to_openai(made.messages) if made.messages is not None else None,
+    )
+
+
+def flush(made: flushes.FlushReport) -> Flush:
+    """What a flush did, or what the agent is asked for."""
+    asked: AgentPrompt | None = made.prompt
+    return Flush(
+        mode="agent" if asked else "service",
+        path=made.path,
+        written=[FlushedMemory.model_validate(dataclasses.asdict(memory)) for memory in made.written],
+        duplicates=made.duplicates,
+        reason=made.reason,
+        method=made.method,
+        messages=made.messages,
+        prompt=asked.prompt if asked else None,
+        system_prompt=asked.system_prompt if asked else None,
+        calls=made.calls,
+        input_tokens=made.input_tokens,
+        output_tokens=made.output_tokens,
+        degraded=list(made.degraded),
+    )
+
+
+def prompt_tokens(sizes: Sizes) -> PromptTokens:
+    """What each part of a prompt takes."""
+    return PromptTokens.model_validate(dataclasses.asdict(sizes))
+
+
+def session_context(made: contexts.SessionContext, sent: told.Transcript, wire: str, *, fusion: str) -> SessionContext:
+    """A prompt, and how it came about."""
+    return SessionContext(
+        messages=_plain(sent.messages),
+        system=system_of(sent, wire),
+        tokens=prompt_tokens(made.prompt.tokens),
+        receipt=receipt(made.receipt, fusion=fusion) if made.receipt else None,
+        recall=Recall.model_validate(dataclasses.asdict(made.recall)),
+        compaction=compaction_receipt(made.compaction) if made.compaction else None,
+        flush=flush(made.flush) if made.flush else None,
+        command=made.command,
+        degraded=[*made.degraded, *sent.degraded],
+    )
+
+
+def recovery(made: overflows.Recovery, sent: told.Transcript, wire: str) -> Recovery:
+    """What to do after a provider has refused a prompt."""
+    return Recovery.model_validate(
+        {
+            "action": made.action,
+            "messages": _plain(sent.messages),
+            "system": system_of(sent, wire),
+            "reason": made.reason,
+            "kind": made.kind,
+            "remedy": made.remedy,
+            "retry_after_seconds": made.retry_after_seconds,
+            "learned_window": made.learned_window,
+            "tokens": prompt_tokens(made.context.prompt.tokens) if made.context else None,
+            "compaction": compaction_receipt(made.compaction) if made.compaction else None,
+            "degraded": list(made.degraded),
+        }
+    )
+
+
+def compacted(made: receipts.CompactionReceipt, sent: told.Transcript, wire: str) -> CompactedMessages:
+    """Messages that fit, and how that came about."""
+    return CompactedMessages(
+        messages=_plain(sent.messages),
+        system=system_of(sent, wire),
+        receipt=compaction_receipt(made),
+        degraded=list(made.degraded),
+    )
+
+
+def _plain(found: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
+    return [dict(each) for each in found]
+
+
+def _parts(system: object) -> list[Mapping[str, object]]:
+    return [part for part in system if isinstance(part, Mapping)] if isinstance(system, list) else []

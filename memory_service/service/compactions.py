@@ -1,0 +1,396 @@
+"""The compactions of the sessions of one workspace: plan, preview, apply, undo, and the receipt of each.
+
+Invariants: one session is compacted by one caller at a time, and few at once in all, while appends go on; who waited
+and finds nothing left to do changes nothing; a try that fails leaves the session as it was, says so in its event, and
+after some strikes waits for new messages before it tries again by itself.
+
+Compaction without a session: a list of messages in, a shorter one out, and nothing is kept.
+
+Invariants: the same planner, summaries and audits as for sessions; nothing touches the disk.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memory_service.compaction.plan import CompactionTrigger, Plan
+from memory_service.compaction.summary import IdentifierPolicy
+from memory_service.config import Settings
+from memory_service.engines import CompactCall
+from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, NotFound
+from memory_service.hooks import Intent, Material, Verdict
+from memory_service.llm.base import never
+from memory_service.llm.calls import Spent
+from memory_service.messages import Message, read_sent
+from memory_service.messages.shapes import Json
+from memory_service.service.compactor import CompactionWish, Compactor, Draft, as_said, snapshot_of
+from memory_service.service.engine_adapter import Seat
+from memory_service.service.options import budget_of, options_of, scale_of, shape_of
+from memory_service.service.receipts import (
+    CompactionCall,
+    CompactionReceipt,
+    engine_receipt,
+    receipt_of,
+    receipt_of_made,
+    receipt_of_plan,
+)
+from memory_service.service.session_services import Bench, Look
+from memory_service.sessions.records import Body, Pin, Record, SessionHeader, Undo
+from memory_service.sessions.records import Message as LoggedMessage
+from memory_service.sessions.state import PastCompaction, SessionState, chain_of, extended
+from memory_service.sessions.view import project
+
+# Source: Claude Code and Codex stop after three failures in a row; each may cost a call of a model.
+_STRIKES = 3
+# New material that makes another try worth it, as a share of the view.
+_NEWS = 0.05
+
+
+@dataclass(slots=True)
+class _Strikes:
+    """How often compacting failed or did not help, and what the view took then, as its model counts."""
+
+    count: int = 0
+    last_seq: int = 0
+    tokens: int = 0
+
+
+class Compactions:
+    """Compacts the sessions of one workspace.
+
+    Args:
+        bench: What work on them needs.
+        compactor: Makes them.
+        seat: Of a context engine that may be there.
+    """
+
+    def __init__(self, bench: Bench, compactor: Compactor, seat: Seat) -> None:
+        self._bench = bench
+        self._compactor = compactor
+        self._seat = seat
+        self._strikes: dict[str, _Strikes] = {}
+
+    def compact(
+        self, session_id: str, call: CompactionCall, *, cancelled: Callable[[], bool] = never
+    ) -> CompactionReceipt:
+        """Plan, preview or apply a compaction.
+
+        Raises:
+            NotFound: There is no such session.
+            Incompressible: What cannot be compacted is larger than the window.
+            UpstreamFailed: The model failed and nothing may stand in for it; nothing was changed.
+            Conflict: Another process compacted or undid meanwhile; nothing was changed.
+        """
+        if call.mode == "plan":
+            look = self._bench.look(session_id, preset=call.preset, overrides=call.overrides)
+            return self._unlike_engine(session_id, self._planned(look, call))
+        with self._bench.alone(session_id, compacting=True):
+            look = self._bench.look(session_id, preset=call.preset, overrides=call.overrides)
+            if call.mode == "preview":
+                draft = self._draft(look, call, cancelled, Spent())
+                shown = replace(self._shown(look, call, draft, applied=None), messages=draft.view.messages)
+                return self._unlike_engine(session_id, shown)
+            return self._applied(look, call, cancelled)
+
+    def undo(self, session_id: str, compaction_id: str) -> CompactionReceipt:
+        """Back to the exact view before a compaction; what was said since stays.
+
+        Raises:
+            NotFound: There is no such compaction.
+            Conflict: It does not count any more.
+        """
+        with self._bench.alone(session_id):
+            look = self._bench.look(session_id)
+            past = _past(look.state, compaction_id)
+            if past.seq not in chain_of(look.state.heads, look.state.head):
+                raise Conflict(
+                    f"The compaction {compaction_id} was undone before. List the compactions to see which count."
+                )
+            look.session.note([Undo(compaction=past.seq)], look.state)
+            now = self._bench.look(session_id)
+        view = now.view()
+        self._bench.tell("undo", session_id, compaction_id=compaction_id, tokens_after=view.tokens)
+        return receipt_of(replace(past, active=False))
+
+    def past(self, session_id: str) -> list[CompactionReceipt]:
+        """The receipts of all compactions, newest first."""
+        state = self._bench.session(session_id).state()
+        return [receipt_of(each) for each in reversed(state.compactions)]
+
+    def receipt(self, session_id: str, compaction_id: str) -> CompactionReceipt:
+        """The receipt of a compaction.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        return receipt_of(_past(self._bench.session(session_id).state(), compaction_id))
+
+    def worth_trying(self, session_id: str, last_seq: int, tokens: int) -> bool:
+        """Whether an automatic compaction may help: the last ones did, or enough was said since."""
+        strikes = self._strikes.get(session_id)
+        if strikes is None or strikes.count < _STRIKES:
+            return True
+        return last_seq < strikes.last_seq or tokens > strikes.tokens * (1 + _NEWS)
+
+    def _material(self, look: Look, call: CompactionCall) -> Material:
+        """What a summary would have to stand for."""
+        plan = self._plan(look, call)
+        covered, prefix = as_said(look.state, plan)
+        return Material(
+            messages=tuple(copy.deepcopy(each.message) for each in (*covered, *prefix)),
+            previous=look.state.head.summary,
+            target_tokens=plan.summary_tokens,
+        )
+
+    def _planned(self, look: Look, call: CompactionCall) -> CompactionReceipt:
+        return receipt_of_plan(self._plan(look, call), look.options, call.trigger, call.mode)
+
+    def _plan(self, look: Look, call: CompactionCall) -> Plan:
+        view = look.view()
+        return self._compactor.plan(
+            snapshot_of(look.state, view, look.shape, now=self._bench.now(), last_used_at=None),
+            look.options.preset,
+            look.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
+            _wish(look, call, Verdict()),
+        )
+
+    def _draft(
+        self, look: Look, call: CompactionCall, cancelled: Callable[[], bool], spent: Spent, told: Verdict | None = None
+    ) -> Draft:
+        return self._compactor.draft(
+            look.state,
+            look.view(),
+            look.shape,
+            look.options.preset,
+            look.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
+            _wish(look, call, told or Verdict()),
+            now=self._bench.now(),
+            originals=look.session.originals(look.state),
+            cancelled=cancelled,
+            spent=spent,
+        )
+
+    def _applied(self, look: Look, call: CompactionCall, cancelled: Callable[[], bool]) -> CompactionReceipt:
+        bench, session_id, before = self._bench, look.session_id, look.view().tokens
+        intent = Intent(
+            work="compaction",
+            workspace=bench.workspace,
+            session_id=session_id,
+            fields={"trigger": call.trigger, "tokens_before": before},
+            material=lambda: self._material(look, call),
+        )
+        verdict = bench.shared.hooks.ask(intent)
+        if verdict.refused is not None:
+            raise Conflict(f"A hook refused the compaction: {verdict.refused.reason}")
+        bench.tell("compaction_start", session_id, trigger=call.trigger, tokens_before=before)
+        outcome, started, spent = "failed", time.monotonic(), Spent()
+        receipt: CompactionReceipt | None = None
+        try:
+            receipt = self._by_engine(look, call, before)
+            if receipt is not None:
+                outcome = receipt.stage
+                return receipt
+            draft = self._draft(look, call, cancelled, spent, verdict)
+            seq = look.session.commit(draft.made, look.state) if draft.made is not None else None
+            receipt = self._shown(look, call, draft, applied=seq)
+            receipt = replace(
+                receipt,
+                degraded=(*receipt.degraded, *verdict.failures),
+                continue_note=verdict.provided.continue_note,
+            )
+            outcome = receipt.stage
+            self._count(look, call, helped=seq is not None)
+            return receipt
+        except (Conflict, CallCancelled) as error:
+            # Others were faster, or nobody wants it any more: that says nothing about the next try.
+            outcome = error.code
+            raise
+        except MemoryServiceError as error:
+            outcome = error.code
+            self._count(look, call, helped=False)
+            raise
+        finally:
+            event = bench.shared.events.publish(
+                bench.workspace,
+                "compaction_end",
+                session_id,
+                trigger=call.trigger,
+                outcome=outcome,
+                compaction_id=receipt.compaction_id if receipt else None,
+                tokens_before=before,
+                tokens_after=receipt.tokens_after if receipt else before,
+                method=receipt.method if receipt else "none",
+                calls=spent.requests,
+                failed_calls=spent.failed,
+                pruned=len(receipt.cleared) + len(receipt.stripped) if receipt and receipt.applied else 0,
+                duration_ms=int((time.monotonic() - started) * 1000),
+                will_retry=call.will_retry,
+            )
+            bench.shared.hooks.tell("compaction", event)
+
+    def _by_engine(self, look: Look, call: CompactionCall, before: int) -> CompactionReceipt | None:
+        """Let a context engine compact what it holds; None if the view is to be compacted as well.
+
+        Asked for by a person, the compaction of an engine that owns compaction is all there is to do.
+        """
+        if call.trigger == "cache_ttl":
+            return None
+        budget = look.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens)
+        target = budget.emergency_target_tokens if call.trigger == "overflow" else budget.target_tokens
+        wish = CompactCall(trigger=call.trigger, instructions=call.instructions or "", force=call.force)
+        made = self._seat.compacted(look, target_tokens=budget.estimated(call.target_tokens or target), call=wish)
+        if made is None or not made.compacted or call.trigger != "manual":
+            return None
+        return engine_receipt(made, look, call, before) if self._seat.owns_compaction(look.session_id) else None
+
+    def _unlike_engine(self, session_id: str, receipt: CompactionReceipt) -> CompactionReceipt:
+        """A plan, with a note where it is not what `apply` would do."""
+        owner = self._seat.owner(session_id)
+        note = f"This is what the service would do; the engine {owner} compacts this session, and does it its own way."
+        return replace(receipt, notes=(*receipt.notes, note)) if owner else receipt
+
+    def _count(self, look: Look, call: CompactionCall, *, helped: bool) -> None:
+        if helped:
+            self._strikes.pop(look.session_id, None)
+            return
+        if call.trigger == "cache_ttl":
+            # Asked before every prompt, and nearly always too early.
+            return
+        strikes = self._strikes.setdefault(look.session_id, _Strikes())
+        strikes.count += 1
+        # As `worth_trying` is asked: what the model counts of the view that the session's own settings show.
+        own = self._bench.look(look.session_id) if call.preset or call.overrides else look
+        strikes.last_seq, strikes.tokens = look.state.last_seq, own.reading().tokens
+
+    def _shown(self, look: Look, call: CompactionCall, draft: Draft, *, applied: int | None) -> CompactionReceipt:
+        if draft.made is None:
+            return receipt_of_plan(draft.plan, look.options, call.trigger, call.mode, summary=draft.summary)
+        past = PastCompaction(
+            seq=applied or 0, at=self._bench.now().isoformat(), compaction=draft.made, head=draft.head
+        )
+        return receipt_of_made(past, draft.plan, look.options, mode=call.mode, applied=applied is not None)
+
+
+def _wish(look: Look, call: CompactionCall, told: Verdict) -> CompactionWish:
+    words = (look.options.instructions, call.instructions or "", told.instructions)
+    return CompactionWish(
+        trigger=call.trigger,
+        instructions="\n".join(word for word in words if word),
+        provided=told.provided,
+        identifier_policy=call.identifier_policy or look.options.identifier_policy,
+        target_tokens=call.target_tokens,
+        overrides=look.options.overrides,
+        force=call.force,
+        fallback=look.options.fallback,
+    )
+
+
+def _past(state: SessionState, compaction_id: str) -> PastCompaction:
+    for past in state.compactions:
+        if f"c{past.seq}" == compaction_id:
+            return past
+    raise NotFound(f"There is no compaction {compaction_id[:80]!a}. List the compactions to see their ids.")
+
+
+MAX_MESSAGES = 20_000
+# Source: 15 million took 60 s, and clients wait 30 (our measurement).
+MAX_CHARS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatelessCall:
+    """What is to be compacted.
+
+    Attributes:
+        messages: In OpenAI's or Anthropic's shape.
+        context_window: What the model takes, in tokens; None for what is known of `model`.
+        pins: Texts that stay word for word.
+        overhead_tokens: What is sent beside the messages: schemas of tools.
+    """
+
+    messages: Sequence[object]
+    context_window: int | None = None
+    model: str | None = None
+    preset: str | None = None
+    overrides: Mapping[str, Json] | None = None
+    trigger: CompactionTrigger = "threshold"
+    target_tokens: int | None = None
+    force: bool = False
+    instructions: str = ""
+    identifier_policy: IdentifierPolicy | None = None
+    pins: Sequence[str] = ()
+    overhead_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stateless:
+    """A list of messages that fits, and how it came about."""
+
+    messages: tuple[Message, ...]
+    receipt: CompactionReceipt
+
+
+def compacted(
+    call: StatelessCall,
+    settings: Settings,
+    compactor: Compactor,
+    *,
+    now: dt.datetime,
+    cancelled: Callable[[], bool] = never,
+) -> Stateless:
+    """Compact a list of messages, if it has to be or is asked for.
+
+    Raises:
+        InvalidRequest: There are no messages, or one is in neither shape.
+        Incompressible: What cannot be compacted is larger than the window.
+        UpstreamFailed: The model failed and nothing may stand in for it.
+    """
+    if not 0 < len(call.messages) <= MAX_MESSAGES:
+        raise InvalidRequest(f"{len(call.messages)} messages cannot be compacted. Send 1 to {MAX_MESSAGES:,}.")
+    state = _state(call)
+    options = options_of(settings, state, preset=call.preset, overrides=call.overrides)
+    shape = shape_of(options)
+    view = project(state, shape)
+    scale, _ = scale_of(state, lambda: view, options.model_name)
+    budget = budget_of(options, scale=scale, overhead_tokens=call.overhead_tokens)
+    wish = CompactionWish(
+        trigger="manual" if call.force and call.trigger == "threshold" else call.trigger,
+        instructions="\n".join(filter(None, (options.instructions, call.instructions))),
+        identifier_policy=call.identifier_policy or options.identifier_policy,
+        target_tokens=call.target_tokens,
+        overrides=options.overrides,
+        force=call.force,
+        fallback=options.fallback,
+    )
+    draft = compactor.draft(state, view, shape, options.preset, budget, wish, now=now, cancelled=cancelled)
+    if draft.made is None:
+        receipt = receipt_of_plan(draft.plan, options, wish.trigger, summary=draft.summary)
+        return Stateless(messages=view.messages, receipt=receipt)
+    past = PastCompaction(seq=0, at=now.isoformat(), compaction=draft.made, head=draft.head)
+    receipt = receipt_of_made(past, draft.plan, options, applied=True)
+    return Stateless(messages=draft.view.messages, receipt=receipt)
+
+
+def _state(call: StatelessCall) -> SessionState:
+    bodies: list[Body] = [
+        SessionHeader(session_id="stateless", model=call.model, context_window=call.context_window),
+        *(Pin(pin_id=f"p{at}", text=text) for at, text in enumerate(call.pins, start=1)),
+    ]
+    # Messages are numbered from 1, as whoever sent them counts.
+    said: list[Body] = [LoggedMessage(text=_json(message)) for message in call.messages]
+    read_sent(call.messages, most_chars=MAX_CHARS)
+    state = extended(SessionState(), [_record(0, body) for body in bodies])
+    return extended(state, [_record(seq, body) for seq, body in enumerate(said, start=1)])
+
+
+def _record(seq: int, body: Body) -> Record:
+    return Record(seq=seq, ts="", kind="", body=body)
+
+
+def _json(message: object) -> str:
+    return json.dumps(message, ensure_ascii=False)

@@ -1,0 +1,486 @@
+"""The making of a compaction: plan, summary, audit, and the record that is committed if all of that went well.
+
+Invariants: nothing is written unless the view really shrinks and fits; what a model wrote is checked against its source
+first; a failure leaves log and view as they were, and its text is never part of a summary; rules write the summary only
+where that was asked for, and the record says so.
+
+The step from a session to the snapshot that a compaction is planned on. Pure.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from indexer import Embedder
+from memory_service.compaction.audit import Audit, audited, problems, record, without_ungrounded
+from memory_service.compaction.budget import ContextBudget
+from memory_service.compaction.checkpoint import Labels
+from memory_service.compaction.cut import Snapshot
+from memory_service.compaction.extractive import extract
+from memory_service.compaction.ledger import LedgerEntry, entries_of, merged
+from memory_service.compaction.model_summary import summarize
+from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
+from memory_service.compaction.presets import Fallback, Preset, SummaryRules
+from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
+from memory_service.compaction.summary import IdentifierPolicy, Reading, Summary, SummaryRequest, noted, read_upto
+from memory_service.errors import Incompressible, UpstreamFailed
+from memory_service.hooks import Provided
+from memory_service.llm.answers import clipped
+from memory_service.llm.base import ChatModel, never
+from memory_service.llm.calls import Spent
+from memory_service.messages import Numbered, is_system, is_tool_result
+from memory_service.messages.shapes import Json
+from memory_service.messages.sizes import count_tokens
+from memory_service.sessions.records import Compaction, delta
+from memory_service.sessions.state import Head, SessionState, built_on
+from memory_service.sessions.view import Originals, View, ViewShape, checkpoint_of, pinned, project, tail_of, with_head
+from memory_service.text.frames import escaped
+from memory_service.text.secrets import redacted, without_secrets
+
+
+def snapshot_of(
+    state: SessionState,
+    view: View,
+    shape: ViewShape,
+    *,
+    now: dt.datetime,
+    last_used_at: dt.datetime | None = None,
+) -> Snapshot:
+    """The view of a session as plans are made for it."""
+    shown = tail_of(state, shape)
+    tail = tuple(each for each in shown if not is_system(each.message))
+    # System messages that came later stand in the tail, and stay when it is covered.
+    later = sum(each.tokens for each in shown if is_system(each.message))
+    request = checkpoint_of(state, shape).request
+    pins = min(view.summary_tokens, sum(count_tokens(text) + 8 for text, _ in pinned(state)))
+    return Snapshot(
+        tail=tail,
+        fixed_tokens=view.system_tokens + later + pins,
+        summary_tokens=view.summary_tokens - pins,
+        now=now,
+        request_tokens=count_tokens(request),
+        most_request_tokens=shape.request_chars // 4,
+        settled=_is_settled(state),
+        live=state.pending,
+        protected=frozenset(pin.target for pin in state.pins if pin.target is not None),
+        cleared=state.head.cleared,
+        stripped=state.head.stripped,
+        last_used_at=last_used_at,
+        said_tokens={
+            each.seq: each.tokens for each in state.since(state.head.tail_start) if is_tool_result(each.message)
+        },
+    )
+
+
+def _is_settled(state: SessionState) -> bool:
+    """Whether nothing was said since the last summary was made."""
+    head = state.head
+    past = next((each for each in reversed(state.compactions) if each.seq == head.seq), None)
+    if past is None or past.compaction.stage == "prune":
+        return False
+    return not state.messages or state.messages[-1].seq <= head.upto
+
+
+_ANONYMOUS = (
+    "Labels such as [email 1] stand for identifiers in summary and ledger; handles such as log:12 lead to the "
+    "originals. Pins, the current request and the newest messages stand as they were said."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionWish:
+    """What is asked of a compaction.
+
+    Attributes:
+        trigger: Why it is asked for.
+        instructions: What the summary should look at, beside the settings'.
+        provided: What hooks put in the place of the prompt or the summary.
+        target_tokens: What the view should come to; None for the preset's target.
+        overrides: What of the preset's numbers was overridden; for the record alone.
+        force: Compact although nothing asks for it, and although the last tries failed.
+        fallback: What stands in for a model's summary when the model fails; see `Preset.fallback`.
+    """
+
+    trigger: CompactionTrigger = "manual"
+    instructions: str = ""
+    provided: Provided = field(default_factory=Provided)
+    identifier_policy: IdentifierPolicy = "preserve"
+    target_tokens: int | None = None
+    overrides: Mapping[str, Json] = field(default_factory=dict)
+    force: bool = False
+    fallback: Fallback = "extractive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A compaction that is not committed.
+
+    Attributes:
+        plan: What it does.
+        made: The record; None if there is nothing to do, and `plan.reason` says why.
+        view: The view behind it; as it is now if there is nothing to do.
+        head: What the record makes of the session's.
+        summary: What stands for the covered messages; None where none was needed.
+        audit: What was found in it.
+    """
+
+    plan: Plan
+    made: Compaction | None
+    view: View
+    head: Head
+    summary: Summary | None = None
+    audit: Audit | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Terms:
+    """How one summary is written.
+
+    Attributes:
+        window_tokens: Of a model of which nothing is known.
+        pins: Texts that the summary need not repeat.
+        spent: The calls of a model, counted on.
+        labels: What stands for identifiers; None where they are shown.
+    """
+
+    rules: SummaryRules
+    window_tokens: int
+    pins: tuple[str, ...]
+    fallback: Fallback
+    spent: Spent
+    labels: Labels | None
+    cancelled: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Content:
+    """What a compaction puts in the place of messages.
+
+    Attributes:
+        plan: As it was, or with the tools of the last turns taken out.
+        summary: None where old messages are only pruned.
+        audit: None where no summary was written, or a hook wrote it.
+        labels: What stands for identifiers; None where they are shown.
+    """
+
+    plan: Plan
+    ledger: tuple[LedgerEntry, ...]
+    summary: Summary | None = None
+    audit: Audit | None = None
+    labels: Labels | None = None
+
+
+class Compactor:
+    """Makes compactions.
+
+    Args:
+        model: Writes summaries; None for rules alone.
+        fallbacks: Asked when it cannot, the first one first.
+        embedder: Helps the rules to choose; None for words alone.
+        timeout_seconds: For all calls of one compaction.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: ChatModel | None = None,
+        fallbacks: Sequence[ChatModel] = (),
+        embedder: Embedder | None = None,
+        timeout_seconds: float = 300.0,
+    ) -> None:
+        self.model = model
+        self._fallbacks = fallbacks
+        self._embedder = embedder
+        self._timeout_seconds = timeout_seconds
+
+    def plan(self, snapshot: Snapshot, preset: Preset, budget: ContextBudget, wish: CompactionWish) -> Plan:
+        """What a compaction would do; no model is called.
+
+        Raises:
+            Incompressible: See `plan_compaction`.
+        """
+        return plan_compaction(
+            snapshot,
+            preset,
+            budget,
+            trigger=wish.trigger,
+            force=wish.force,
+            target_tokens=wish.target_tokens,
+            fallback=wish.fallback,
+        )
+
+    def draft(
+        self,
+        state: SessionState,
+        view: View,
+        shape: ViewShape,
+        preset: Preset,
+        budget: ContextBudget,
+        wish: CompactionWish,
+        *,
+        now: dt.datetime,
+        last_used_at: dt.datetime | None = None,
+        originals: Originals | None = None,
+        cancelled: Callable[[], bool] = never,
+        spent: Spent | None = None,
+    ) -> Draft:
+        """Make a compaction, and commit nothing.
+
+        `originals` are those that `view` was made with; `spent` counts the calls of a model, also where it fails.
+
+        Raises:
+            Incompressible: What cannot be compacted is larger than the window can take.
+            UpstreamFailed: The model failed or its summary was refused, and nothing may stand in for it.
+            CallCancelled: `cancelled` became true.
+        """
+        started = time.monotonic()
+        snapshot = snapshot_of(state, view, shape, now=now, last_used_at=last_used_at)
+        plan = self.plan(snapshot, preset, budget, wish)
+        if plan.stage == "none":
+            return Draft(plan=plan, made=None, view=view, head=state.head)
+        content = _Content(plan=plan, ledger=state.head.ledger)
+        if plan.stage != "prune":
+            content = self._content(state, snapshot, plan, preset, budget, wish, cancelled, spent or Spent())
+        plan, summary, audit = content.plan, content.summary, content.audit
+        made = _record(state, plan, preset, wish, summary, audit)
+        if summary is not None and content.labels is not None:
+            used = content.labels.used_in([summary.text, *(entry["text"] for entry in content.ledger)])
+            made = replace(made, identifier_policy=wish.identifier_policy, labels=used)
+        head = built_on(state.head, made, state.last_seq + 1, content.ledger)
+        after = project(with_head(state, head), shape, originals=originals)
+        duration_ms = int((time.monotonic() - started) * 1000)
+        made = replace(made, tokens_before=view.tokens, tokens_after=after.tokens, duration_ms=duration_ms)
+        refused = _refusal(made, after, budget)
+        if refused:
+            plan = replace(plan, stage="none", reason=refused)
+            return Draft(plan=plan, made=None, view=view, head=state.head, summary=summary, audit=audit)
+        return Draft(plan=plan, made=made, view=after, head=head, summary=summary, audit=audit)
+
+    def _content(
+        self,
+        state: SessionState,
+        snapshot: Snapshot,
+        plan: Plan,
+        preset: Preset,
+        budget: ContextBudget,
+        wish: CompactionWish,
+        cancelled: Callable[[], bool],
+        spent: Spent,
+    ) -> _Content:
+        """Summary and ledger for what a plan covers; a hook's summary, or one that a model or rules write."""
+        covered, prefix = as_said(state, plan)
+        ledger = merged(state.head.ledger, entries_of((*covered, *prefix)))
+        said = without_secrets((*covered, *prefix))
+        request = _request(state, plan, said[: len(covered)], said[len(covered) :], ledger, wish)
+        labels = Labels(state.head.labels) if wish.identifier_policy == "anonymize" else None
+        if labels is not None:
+            request = _anonymous(request, labels)
+        terms = _Terms(
+            rules=_rules(preset, wish),
+            window_tokens=_summariser_window(preset, budget.window.tokens),
+            pins=tuple(text for text, _ in pinned(state)),
+            fallback=wish.fallback,
+            spent=spent,
+            labels=labels,
+            cancelled=cancelled,
+        )
+        audit: Audit | None = None
+        if wish.provided.summary:
+            summary = _by_hook(labels.text(wish.provided.summary) if labels else wish.provided.summary)
+        else:
+            summary, audit = self._summary(request, terms)
+        if summary.method == "note" and wish.fallback == "last_turns":
+            upto = read_upto(snapshot.tail)
+            plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
+        summary = _framed(summary, request.target_tokens)
+        return _Content(plan=plan, ledger=request.ledger, summary=summary, audit=audit, labels=labels)
+
+    def _summary(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
+        written, audit = self._written(request, terms)
+        labels = terms.labels
+        if labels is None:
+            return written, audit
+        notes = [_ANONYMOUS]
+        if labels.corrected:
+            notes.append(f"The model wrote {labels.corrected} identifiers as they are; they were replaced by labels.")
+        return replace(written, text=labels.text(written.text), notes=(*written.notes, *notes)), audit
+
+    def _written(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
+        if self.model is None:
+            return self._by_rules(request, terms)
+        try:
+            return self._by_model(self.model, request, terms)
+        except UpstreamFailed as error:
+            if terms.fallback == "none":
+                raise
+            written, audit = self._instead(self.model, request, terms, error.kind)
+        calls, read, wrote = terms.spent.requests, terms.spent.input_tokens, terms.spent.output_tokens
+        return replace(written, calls=calls, input_tokens=read, output_tokens=wrote), audit
+
+    def _instead(self, model: ChatModel, request: SummaryRequest, terms: _Terms, kind: str) -> tuple[Summary, Audit]:
+        """What stands in for a summary that the model failed to write, for a kind of failure."""
+        if terms.fallback == "extractive":
+            # Only the kind: an error's text may quote anything, and must not become context.
+            return self._by_rules(request, terms, f"The model failed ({kind}); the summary was written by rules.")
+        note = noted(request, kind, window_tokens=model.context_window() or terms.window_tokens)
+        return note, audited(note.text, request=request)
+
+    def _by_model(self, model: ChatModel, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
+        audits: list[Audit] = []
+        headings, pins = terms.rules.headings, terms.pins
+
+        def faults(text: str, reading: Reading) -> tuple[str, ...]:
+            audits.append(audited(text, request=request, headings=headings, pins=pins, reading=reading))
+            return problems(audits[-1])
+
+        written = summarize(
+            request,
+            terms.rules,
+            model,
+            window_tokens=model.context_window() or terms.window_tokens,
+            check=faults,
+            amend=terms.labels.known_text if terms.labels else str,
+            fallbacks=self._fallbacks,
+            timeout_seconds=self._timeout_seconds,
+            cancelled=terms.cancelled,
+            spent=terms.spent,
+        )
+        # Only a text without faults is taken, so the last audit is that of what was written.
+        return written, audits[-1]
+
+    def _by_rules(self, request: SummaryRequest, terms: _Terms, *notes: str) -> tuple[Summary, Audit]:
+        if request.identifier_policy == "anonymize":
+            # Done before: nothing has to be left out for it.
+            request = replace(request, identifier_policy="preserve")
+        written = extract(request, embedder=self._embedder)
+        audit = audited(written.text, request=request, pins=terms.pins)
+        text = without_ungrounded(written.text, audit)
+        return replace(written, text=text, notes=(*written.notes, *notes)), audit
+
+
+def _rules(preset: Preset, wish: CompactionWish) -> SummaryRules:
+    """How the summary is written; a hook's own words may ask for other sections, or for none."""
+    if wish.provided.prompt:
+        return replace(preset.summary, headings=())
+    if preset.safeguard or wish.trigger == "safeguard":
+        return replace(preset.summary, headings=SAFEGUARD_HEADINGS)
+    return preset.summary
+
+
+def _summariser_window(preset: Preset, window_tokens: int) -> int:
+    """The window of a model of which nothing is known: that of the session, where one call has to read everything."""
+    known = preset.summariser_window_tokens
+    return max(known, window_tokens) if preset.summary.one_call else known
+
+
+def _framed(summary: Summary, target_tokens: int) -> Summary:
+    """The summary as it may stand in a checkpoint; what escaping adds to it does not make it longer than asked for."""
+    text = escaped(summary.text)
+    if text == summary.text or summary.method == "hook" or count_tokens(text) <= target_tokens:
+        return replace(summary, text=text)
+    return replace(summary, text=clipped(text, target_tokens))
+
+
+def _by_hook(text: str) -> Summary:
+    note = "A hook supplied the summary; it stands as it was given, without secrets, and was not checked."
+    return Summary(text=redacted(text), method="hook", prompt_version="hook", notes=(note,))
+
+
+def as_said(state: SessionState, plan: Plan) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
+    """What a plan covers, as it was said: also where the view shows a stub, or leaves tools out."""
+    if not (plan.covered or plan.prefix):
+        return (), ()
+    said = state.between(state.head.tail_start, plan.tail_start - 1)
+    split = plan.prefix[0].seq if plan.prefix else plan.tail_start
+    told = [each for each in said if not is_system(each.message)]
+    return tuple(each for each in told if each.seq < split), tuple(each for each in told if each.seq >= split)
+
+
+def _request(
+    state: SessionState,
+    plan: Plan,
+    covered: tuple[Numbered, ...],
+    prefix: tuple[Numbered, ...],
+    ledger: tuple[LedgerEntry, ...],
+    wish: CompactionWish,
+) -> SummaryRequest:
+    return SummaryRequest(
+        messages=covered,
+        dropped=sum(each.seq <= plan.dropped_upto for each in covered),
+        prefix=prefix,
+        # Summaries of other presets and of hooks, and what people wrote into a log, were never redacted.
+        previous=redacted(state.head.summary),
+        ledger=ledger,
+        target_tokens=plan.summary_tokens,
+        instructions=redacted(wish.instructions),
+        identifier_policy=wish.identifier_policy,
+        identifier_instructions=wish.instructions if wish.identifier_policy == "custom" else "",
+        prompt=wish.provided.prompt,
+    )
+
+
+def _anonymous(request: SummaryRequest, labels: Labels) -> SummaryRequest:
+    """The request without identifiers: no model is sent one, so that none can write one."""
+    return replace(
+        request,
+        previous=labels.text(request.previous),
+        ledger=labels.entries(request.ledger),
+        messages=tuple(map(labels.message, request.messages)),
+        prefix=tuple(map(labels.message, request.prefix)),
+    )
+
+
+def _record(
+    state: SessionState,
+    plan: Plan,
+    preset: Preset,
+    wish: CompactionWish,
+    summary: Summary | None,
+    audit: Audit | None,
+) -> Compaction:
+    return Compaction(
+        base=state.head.seq,
+        upto=state.last_seq,
+        tail_start=plan.tail_start if summary else state.head.tail_start,
+        summary=delta(state.head.summary, summary.text) if summary else (),
+        stage=plan.stage,
+        tokens_before=plan.tokens_before,
+        tokens_after=plan.tokens_after,
+        cleared=plan.cleared,
+        stripped=plan.stripped,
+        toolless_upto=plan.toolless_upto,
+        role=preset.role,
+        preset=preset.name,
+        trigger=wish.trigger,
+        method=summary.method if summary else "none",
+        model=summary.model if summary else None,
+        prompt_version=summary.prompt_version if summary else None,
+        calls=summary.calls if summary else 0,
+        input_tokens=summary.input_tokens if summary else 0,
+        output_tokens=summary.output_tokens if summary else 0,
+        audit=_audit_record(audit),
+        notes=(*plan.notes, *(summary.notes if summary else ())),
+        overrides=wish.overrides,
+        reason=plan.reason,
+    )
+
+
+def _audit_record(audit: Audit | None) -> dict[str, Json]:
+    return record(audit) if audit is not None else {}
+
+
+def _refusal(made: Compaction, after: View, budget: ContextBudget) -> str:
+    """Why a compaction is not worth committing; empty if it is."""
+    usable = int(budget.usable_tokens / budget.scale)
+    if after.tokens > usable:
+        raise Incompressible(
+            f"The view takes {after.tokens} tokens after a compaction, and {usable} fit. Shorten the system prompt or "
+            "the pins, or use a model with a larger window.",
+            parts={"system": after.system_tokens, "summary": after.summary_tokens, "last_unit": after.tail_tokens},
+        )
+    if made.tokens_after > made.tokens_before * (1 - LEAST_PROGRESS):
+        return f"It would not help: {made.tokens_before} tokens before, {made.tokens_after} after. Nothing was changed."
+    return ""

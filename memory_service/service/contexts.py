@@ -1,0 +1,555 @@
+"""What an agent sends to its model: session and memories within the window, compacted first if need be.
+
+Invariants: the prompt is valid on the wire and fits the window, or an error names the part that does not; memories
+take no more than their budget, wrapper included, and the last of the room; nothing that the view shows is recalled
+again; what was decided, and why, is in the answer.
+
+The prompt that an agent sends: system prompt, checkpoint, tail and memories in one list of messages. Pure.
+
+Invariants: the parts of `PromptTokens` add up to its total, whatever the counts rest on, and none is negative; the list
+is valid on the wire; what changes least stands first, so that a provider's cache holds: system
+prompt, checkpoint, older messages, then the memories, then the turn that they are for; nothing of the view is changed.
+
+What a session is reminded of: whether to search, where, and what of it is news to the model.
+
+Invariants: what the view shows is left out before anything is ranked, and what says the same is left out after; the
+covered messages of this session are found as well as all other sources, whether or not the index has them yet.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
+from typing import Literal
+
+from indexer import LineRange, SearchFilter, Source
+from memory_service.compaction.budget import ContextBudget
+from memory_service.compaction.plan import CompactionTrigger
+from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
+from memory_service.llm.base import never
+from memory_service.llm.token_counter import scaled
+from memory_service.memories.block import Context, Receipt, build_context, candidates_for
+from memory_service.memories.overlap import Shown, without_echoes
+from memory_service.memories.recall import decided
+from memory_service.memories.receipts import Receipts, new_receipt_id
+from memory_service.messages import Message, is_tool_result, message_tokens, text_of, user_message
+from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
+from memory_service.schemas.memories import Order
+from memory_service.service.compactions import Compactions
+from memory_service.service.engine_adapter import Seat
+from memory_service.service.flushes import Flushes, FlushReport
+from memory_service.service.receipts import CompactionCall, CompactionReceipt
+from memory_service.service.session_services import Bench, Look
+from memory_service.sessions.folder import unreadable
+from memory_service.sessions.search import LiveHit, LiveSearch
+from memory_service.sessions.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptTokens:
+    """What each part of a prompt takes, in tokens; the four parts add up to `total`.
+
+    Attributes:
+        system: The system prompt, and the system messages of the session.
+        memory: The block of memories.
+        summary: The checkpoint: summary, ledger, pins, request.
+        tail: All other messages.
+        window: What the model takes.
+    """
+
+    system: int
+    memory: int
+    summary: int
+    tail: int
+    total: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A list of messages for a model, and what it takes.
+
+    Attributes:
+        tokens: As the model would count them.
+        estimated: The same by estimate alone, which is what a provider's count is learned from.
+        scale: Tokens of the model for each one estimated.
+    """
+
+    messages: tuple[Message, ...]
+    tokens: PromptTokens
+    estimated: PromptTokens
+    scale: float = 1.0
+
+    def with_messages(self, messages: Sequence[Message]) -> Prompt:
+        """The same prompt with other messages in its tail."""
+        more = sum(map(message_tokens, messages)) - self.estimated.total
+        estimated = replace(self.estimated, tail=self.estimated.tail + more, total=self.estimated.total + more)
+        return replace(self, messages=tuple(messages), estimated=estimated, tokens=_as_counted(estimated, self.scale))
+
+
+def prompt_of(
+    view: View, *, system_prompt: str = "", memory: str = "", window_tokens: int, scale: float = 1.0
+) -> Prompt:
+    """Put a view, a system prompt and a block of memories together.
+
+    Args:
+        view: The session.
+        system_prompt: Stands before everything; empty for none.
+        memory: A block as `build_context` makes it; empty for none.
+        window_tokens: What the model takes.
+        scale: Tokens of the model for each one estimated.
+    """
+    opening: list[Message] = [{"role": "system", "content": system_prompt}] if system_prompt else []
+    recalled = [user_message(memory)] if memory else []
+    at = _turn(view)
+    messages = (*opening, *view.messages[:at], *recalled, *view.messages[at:])
+    system = sum(map(message_tokens, opening)) + view.system_tokens
+    block = sum(map(message_tokens, recalled))
+    estimated = PromptTokens(
+        system=system,
+        memory=block,
+        summary=view.summary_tokens,
+        tail=view.tail_tokens,
+        total=system + block + view.summary_tokens + view.tail_tokens,
+        window=window_tokens,
+    )
+    return Prompt(messages=messages, tokens=_as_counted(estimated, scale), estimated=estimated, scale=scale)
+
+
+def _as_counted(estimated: PromptTokens, scale: float) -> PromptTokens:
+    """Each part as the model counts it. What is rounded is their running sum, so that they add up to the total."""
+    parts = (estimated.system, estimated.memory, estimated.summary, estimated.tail)
+    sums = [scaled(upto, scale) for upto in accumulate(parts, initial=0)]
+    system, memory, summary, tail = (after - before for before, after in pairwise(sums))
+    return replace(estimated, system=system, memory=memory, summary=summary, tail=tail, total=sums[-1])
+
+
+def _turn(view: View) -> int:
+    """Where the last turn begins: at the last message of the user, unless a result would be parted from its call."""
+    messages = view.messages
+    for at in range(len(messages) - 1, view.lead - 1, -1):
+        if messages[at]["role"] == "user":
+            return at
+    at = view.lead
+    while at < len(messages) and is_tool_result(messages[at]):
+        at += 1
+    return at
+
+
+_EVERYTHING = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """What was found; no context if nothing was searched or could be."""
+
+    context: Context | None = None
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTalk:
+    """The messages of one session that were found, best first."""
+
+    hits: Sequence[LiveHit]
+    degraded: tuple[str, ...] = ()
+
+
+class Recalls:
+    """Recalls for the sessions of one workspace.
+
+    Args:
+        bench: What work on them needs.
+        receipts: Where receipts are kept.
+    """
+
+    def __init__(self, bench: Bench, receipts: Receipts) -> None:
+        self._bench = bench
+        self._receipts = receipts
+        self._live: dict[str, tuple[int, LiveSearch]] = {}
+        self._shown: dict[str, Shown] = {}
+
+    def decide(
+        self, look: Look, query: str | None, wanted: Literal["auto", "always", "never"], budget_tokens: int
+    ) -> tuple[bool, str, str]:
+        """Whether to search, for what, and why."""
+        if budget_tokens == 0:
+            return False, "", "the budget for memories is 0"
+        if wanted == "never":
+            return False, "", "recall is off"
+        if query is not None and query.strip():
+            return True, query, "a query was given"
+        if look.state.is_commanded:
+            return False, "", "the command /compact needs no memory"
+        said = next((each for each in reversed(look.state.messages) if each.message["role"] == "user"), None)
+        if said is None:
+            return False, "", "the user has said nothing yet"
+        decision = decided(text_of(said.message))
+        if wanted == "always":
+            return True, decision.query or text_of(said.message), "recall is always on"
+        return decision.search, decision.query, decision.reason
+
+    def recall(
+        self,
+        look: Look,
+        query: str,
+        budget_tokens: int,
+        *,
+        sources: tuple[Source, ...] = (),
+        order: Order = "score",
+        at: dt.datetime,
+    ) -> Recalled:
+        """A block of what is not in view, of at most so many tokens, with its stored receipt."""
+        degraded = list[str]()
+        in_view = look.session_id
+        path, shown = f"sessions/{look.session_id}.jsonl", look.view().first_seq
+        if shown > 1:
+            unready = self._bench.longterm.session_ready(
+                look.session_id, edition=look.state.edition, upto_seq=shown - 1
+            )
+            degraded += unready or []
+            # What the index does not have yet is looked for by its words, as that of other sessions is.
+            in_view = in_view if unready is not None else ""
+        kept = SearchFilter(sources=sources, without=(LineRange(path=path, start_line=shown, end_line=_EVERYTHING),))
+        try:
+            found = self._bench.longterm.search(
+                query,
+                limit=candidates_for(budget_tokens),
+                kept=kept,
+                snippets=False,
+                order=order,
+                in_view=in_view,
+            )
+        except MemoryServiceError as error:
+            return Recalled(degraded=(*degraded, f"recall: {error}"))
+        hits = without_echoes(found.hits, self._shown_of(look))
+        context = build_context(
+            hits,
+            query=query,
+            budget_tokens=budget_tokens,
+            receipt_id=new_receipt_id(at),
+            created_at=at,
+            degraded=found.degraded,
+            order=order,
+            heard=path,
+        )
+        try:
+            with look.session.held(look.state):
+                self._receipts.put(context.receipt, session_id=look.session_id)
+        except (StorageFailed, Conflict) as error:
+            degraded.append(f"receipt: {error}")
+        return Recalled(context=context, degraded=(*found.degraded, *degraded))
+
+    def search(self, look: Look, query: str, *, limit: int = 10) -> FoundTalk:
+        """What was said in a session about something, in view or not, by words alone."""
+        edition, live = self._live.get(look.session_id, (0, None))
+        if live is None or (edition, live.upto) != (look.state.edition, look.state.last_seq):
+            live = LiveSearch.of(look.state.messages, upto=look.state.last_seq, before=live)
+            self._live[look.session_id] = look.state.edition, live
+            while len(self._live) > 32:
+                del self._live[next(iter(self._live))]
+        return FoundTalk(hits=live.search(query, limit=limit), degraded=unreadable(look.session.log))
+
+    def _shown_of(self, look: Look) -> Shown:
+        """What the view shows, as it is compared with what is found."""
+        before = self._shown.get(look.session_id)
+        shown = Shown.of(look.view().tail, before=before)
+        self._shown[look.session_id] = shown
+        while len(self._shown) > 32:
+            del self._shown[next(iter(self._shown))]
+        return shown
+
+
+# However small the window, a block of this size says something.
+_LEAST_MEMORY_TOKENS = 64
+# How often a compaction is tried where others compact or undo the same session meanwhile.
+_COMPACTION_ATTEMPTS = 3
+# Of what is usable, what memories may take: the session is what the agent is working on.
+_MOST_MEMORY_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCall:
+    """What a caller wants of a context.
+
+    Attributes:
+        query: What to recall memories for; None leaves it to the last message of the user.
+        memory_budget_tokens: Most tokens of the memories, wrapper included; 0 recalls nothing.
+        max_tokens: The longest prompt wanted; None for what the window allows.
+        auto: Whether to flush and compact first if that is due.
+        tools_tokens: What the schemas of the agent's tools take.
+        recall: Whether to search: as the rules decide, always, or never.
+        sources: Where to recall from; empty is everywhere.
+        order: Whether memories go before what was said in sessions; None is as the preset has it.
+    """
+
+    query: str | None = None
+    system_prompt: str = ""
+    memory_budget_tokens: int = 2_000
+    max_tokens: int | None = None
+    auto: bool = True
+    tools_tokens: int = 0
+    recall: Literal["auto", "always", "never"] = "auto"
+    sources: tuple[Literal["memory", "sessions", "files"], ...] = ()
+    order: Order | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallDecision:
+    """Whether memories were searched, for what, and why."""
+
+    searched: bool
+    query: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContext:
+    """A prompt, and how it came about.
+
+    Attributes:
+        receipt: What was recalled; None if nothing was searched.
+        compaction: The compaction that was made first, if one was; and that which the user asked for, made or not.
+        flush: The flush that was made first, or that the agent is asked for.
+        command: The command to the service that was the last thing said; the model need not be called then.
+    """
+
+    prompt: Prompt
+    recall: RecallDecision
+    receipt: Receipt | None = None
+    compaction: CompactionReceipt | None = None
+    flush: FlushReport | None = None
+    command: Literal["compact"] | None = None
+    degraded: tuple[str, ...] = field(default_factory=tuple)
+
+
+class Contexts:
+    """Makes prompts from the sessions of one workspace."""
+
+    def __init__(self, bench: Bench, compactions: Compactions, flushes: Flushes, recalls: Recalls, seat: Seat) -> None:
+        self._bench = bench
+        self._compactions = compactions
+        self._flushes = flushes
+        self._recalls = recalls
+        self._seat = seat
+
+    def context(
+        self,
+        session_id: str,
+        call: ContextCall,
+        *,
+        cancelled: Callable[[], bool] = never,
+        by_engine: bool = True,
+    ) -> SessionContext:
+        """What to send to the model.
+
+        Args:
+            session_id: The session.
+            call: What is wanted.
+            cancelled: Asked while a model works.
+            by_engine: Whether a context engine of somebody else may decide, if one is configured.
+
+        Raises:
+            NotFound: There is no such session.
+            InvalidRequest: The window is too small, or a number cannot be used.
+            Incompressible: The prompt cannot be made to fit.
+        """
+        if call.memory_budget_tokens < 0 or (call.max_tokens is not None and call.max_tokens < 1):
+            raise InvalidRequest("A number of tokens is negative. Give memory_budget_tokens and max_tokens from 0 on.")
+        work = _Work(self._bench, self._recalls, session_id, call)
+        owned = by_engine and self._seat.owns_compaction(session_id)
+        if call.auto:
+            self._prepare(work, cancelled, compacts=not owned)
+        view = self._by_engine(work) if by_engine else None
+        if call.auto and owned and view is None:
+            # The engine failed just now, and nobody has kept the session small.
+            self._prepare(work, cancelled)
+        return self._assembled(work, view or work.look.view())
+
+    def _by_engine(self, work: _Work) -> View | None:
+        tokens = work.budget.estimated(work.budget.usable_tokens)
+        return self._seat.view(
+            work.look, tokens=tokens, query=work.decision.query, system_prompt=work.call.system_prompt
+        )
+
+    def _prepare(self, work: _Work, cancelled: Callable[[], bool], *, compacts: bool = True) -> None:
+        """Flush, prune and compact as the budget asks for it."""
+        bench, session_id = self._bench, work.session_id
+        flush = self._flushes.due(work.look, work.tokens(), work.budget)
+        preset = work.look.options.preset
+        prunes = compacts and preset.pruning_mode in ("cache_ttl", "budget")
+        asked = work.asked(compacts=compacts) is not None
+        due = compacts and preset.auto
+        if not (flush or (work.is_hard() and due) or prunes or asked):
+            return
+        with bench.alone(session_id):
+            # Who was here before may have compacted, or undone it.
+            work.again()
+            if flush:
+                work.flush = self._flushes.before(work.look, hard=work.is_hard(), cancelled=cancelled)
+                work.degraded += work.flush.degraded
+                work.again()
+            if (wish := work.asked(compacts=compacts)) is not None:
+                self._compact(work, wish, cancelled)
+            if prunes:
+                self._compact(work, CompactionCall(trigger="cache_ttl"), cancelled)
+            last_seq = work.look.state.last_seq
+            if due and work.is_hard() and self._compactions.worth_trying(session_id, last_seq, work.tokens()):
+                trigger: CompactionTrigger = "safeguard" if preset.safeguard else "threshold"
+                self._compact(work, CompactionCall(trigger=trigger), cancelled)
+
+    def _compact(self, work: _Work, wish: CompactionCall, cancelled: Callable[[], bool]) -> None:
+        call = replace(wish, overhead_tokens=work.overhead_tokens, most_tokens=work.call.max_tokens)
+        for _ in range(_COMPACTION_ATTEMPTS):
+            try:
+                receipt = self._compactions.compact(work.session_id, call, cancelled=cancelled)
+            except Incompressible:
+                raise
+            except MemoryServiceError as error:
+                # The session is as it was: as long as it fits, the agent can go on with it.
+                work.failure = error
+                work.again()
+                if isinstance(error, Conflict) and work.is_hard():
+                    # Another process came first, and undid it, maybe.
+                    continue
+                break
+            work.failure = None
+            if receipt.applied or call.trigger == "manual":
+                work.compaction = receipt
+            work.again()
+            return
+        work.degraded += (f"compaction: {work.failure}",)
+
+    def _assembled(self, work: _Work, view: View) -> SessionContext:
+        call = work.call
+        room = work.budget.estimated(work.budget.usable_tokens) - view.tokens + work.memory_tokens
+        memory_budget = min(work.memory_budget_tokens, max(room - MESSAGE_TOKENS, 0))
+        recalled = Recalled()
+        if work.decision.searched and memory_budget > 0:
+            recalled = self._recalls.recall(
+                work.look,
+                work.decision.query,
+                memory_budget,
+                sources=call.sources,
+                order=call.order or work.look.options.preset.recall.order,
+                at=self._bench.now(),
+            )
+        context = recalled.context
+        if not call.auto and work.look.state.open_command is not None:
+            work.degraded += ("compaction: the user asked for /compact, and `auto` is off. Ask with auto.",)
+        degraded = [*work.degraded, *self._seat.failures(work.session_id), *recalled.degraded]
+        degraded += unreadable(work.look.session.log)
+        if work.look.options.window.problem == "warn":
+            degraded.append(f"window: {work.look.options.window.message}")
+        if work.decision.searched and memory_budget < work.memory_budget_tokens:
+            degraded.append(f"memory: {memory_budget} of {work.memory_budget_tokens} tokens were left for memories.")
+        prompt = prompt_of(
+            view,
+            system_prompt=call.system_prompt,
+            memory=context.block if context else "",
+            window_tokens=work.look.options.window.tokens,
+            scale=work.look.scale(),
+        )
+        most = min(call.max_tokens or prompt.tokens.window, prompt.tokens.window)
+        if prompt.tokens.total > most:
+            raise work.failure or _refusal(prompt, most, call)
+        return SessionContext(
+            prompt=prompt,
+            recall=work.decision,
+            receipt=_receipt(context),
+            compaction=work.compaction,
+            flush=work.flush,
+            command="compact" if work.look.state.is_commanded else None,
+            degraded=tuple(degraded),
+        )
+
+
+class _Work:
+    """One context while it is made."""
+
+    def __init__(self, bench: Bench, recalls: Recalls, session_id: str, call: ContextCall) -> None:
+        self._bench = bench
+        self._recalls = recalls
+        self.session_id, self.call = session_id, call
+        self.look: Look = bench.look(session_id)
+        self.decision = RecallDecision(searched=False, query="", reason="")
+        self.flush: FlushReport | None = None
+        self.compaction: CompactionReceipt | None = None
+        self.degraded: tuple[str, ...] = ()
+        self.failure: MemoryServiceError | None = None
+        self.memory_budget_tokens = call.memory_budget_tokens
+        self.memory_tokens = 0
+        self.overhead_tokens = 0
+        self.budget: ContextBudget = self.look.budget(most_tokens=call.max_tokens)
+        self._decide()
+
+    def _decide(self) -> None:
+        """Whether to search, and what room is kept for what is found."""
+        call = self.call
+        searched, query, reason = self._recalls.decide(self.look, call.query, call.recall, call.memory_budget_tokens)
+        preset = self.look.options.preset
+        limit = preset.recall.most_tokens
+        if searched and limit is not None and call.memory_budget_tokens > limit:
+            self.memory_budget_tokens = limit
+            reason += f"; of {call.memory_budget_tokens:,} tokens it gets {limit:,}, the most in preset {preset.name}"
+        self.decision = RecallDecision(searched=searched, query=query, reason=reason)
+        usable = self.budget.estimated(self.budget.usable_tokens)
+        most = max(_LEAST_MEMORY_TOKENS, int(usable * _MOST_MEMORY_SHARE))
+        self.memory_tokens = min(self.memory_budget_tokens, most) if searched else 0
+        system = count_tokens(call.system_prompt) + MESSAGE_TOKENS if call.system_prompt else 0
+        self.overhead_tokens = system + call.tools_tokens + self.memory_tokens
+        self._measure()
+
+    def again(self) -> None:
+        """Look at the session anew."""
+        before = self.look.state.edition
+        self.look = self._bench.look(self.session_id)
+        if self.look.state.edition != before:
+            # Deleted and begun anew, or trimmed: what was said in another log is not asked for.
+            self._decide()
+        self._measure()
+
+    def asked(self, *, compacts: bool) -> CompactionCall | None:
+        """The compaction that the conversation itself asks for: by `/compact`, or by an answer that was cut.
+
+        Args:
+            compacts: Whether the service keeps the session small; a person is heard whoever does.
+        """
+        state = self.look.state
+        if (command := state.open_command) is not None:
+            return CompactionCall(trigger="manual", instructions=command.instructions or None)
+        if compacts and state.is_cut and self.look.options.preset.recovery.on_length:
+            return CompactionCall(trigger="overflow", force=True)
+        return None
+
+    def tokens(self) -> int:
+        """What the view takes, as its model would count it."""
+        return self.look.reading().tokens
+
+    def is_hard(self) -> bool:
+        """Whether it has to be compacted."""
+        return self.tokens() >= self.budget.hard_tokens
+
+    def _measure(self) -> None:
+        self.budget = self.look.budget(
+            overhead_tokens=self.overhead_tokens, tools_tokens=self.call.tools_tokens, most_tokens=self.call.max_tokens
+        )
+
+
+def _receipt(context: Context | None) -> Receipt | None:
+    return context.receipt if context else None
+
+
+def _refusal(prompt: Prompt, most: int, call: ContextCall) -> Incompressible:
+    tokens = prompt.tokens
+    parts = {"system": tokens.system, "last_unit": tokens.tail, "summary": tokens.summary, "memory": tokens.memory}
+    ordered = dict(sorted(parts.items(), key=lambda part: -part[1]))
+    remedy = "Shorten the largest part." if call.auto else "Compact the session, or ask with auto."
+    return Incompressible(
+        f"The prompt takes {tokens.total} tokens and {most} fit: "
+        + ", ".join(f"{name} {size}" for name, size in ordered.items())
+        + f". {remedy}",
+        parts=ordered,
+    )

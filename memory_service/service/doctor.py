@@ -1,0 +1,328 @@
+"""The doctor: every part checked by using it, each with what is wrong and what mends it.
+
+Invariants: what it writes stands in a folder of its own that is gone afterwards; the user's files and
+index are read, never changed; one failing part does not keep the others from being checked.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from indexer import Embedder, Index, IndexerError, IndexStatus, Reranker, SearchResults
+from indexer.embeddings.base import empty_rows, unit_rows
+from indexer.rebuild import needed_bytes
+from indexer.sources.scan import is_memory_path
+from memory_service.config import Settings
+from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
+from memory_service.errors import MemoryServiceError
+from memory_service.memories.store import Erasures, MemoryFiles, NewMemory
+from memory_service.messages import Message, numbered
+from memory_service.sessions.folder import SessionLogs
+from memory_service.workspaces import extra_folders
+
+_SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
+# Of a long line, enough to find it by; the index refuses a whole page as a question.
+_QUERY_CHARS = 500
+_LONG_CHARS = 40
+_ENGINE_TOKENS = 2_000
+_READ_BYTES = 64 * 1024
+# So many are named of many.
+_NAMED = 5
+_SWEPT_BY = "Run `memory-service reindex`, which removes it."
+_MODEL_REMEDY = "Ask its maker, or choose another embedding_model."
+_ENGINE_REMEDY = "Mend or reinstall its package, restart, or set context_engine to default."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of the doctor."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+def examine(
+    settings: Settings,
+    folder: Path,
+    embedder: Embedder | None,
+    *,
+    reranker: Reranker | None = None,
+    engine_problems: tuple[str, ...] = (),
+) -> Iterator[Finding]:
+    """Check the parts, cheapest first.
+
+    Args:
+        settings: What is configured.
+        folder: The workspace to look at.
+        embedder: The model in use, or None.
+        reranker: The model that has a second look at results, or None.
+        engine_problems: What a context engine failed to do in this process.
+    """
+    yield _check("home", lambda: _home(settings.home))
+    model = _check("model", lambda: _model(embedder))
+    yield model
+    if reranker is not None:
+        yield _check("rerank", lambda: _rerank(reranker))
+    # One that is no good was named; the rest has to work without it.
+    yield _check("round trip", lambda: _round_trip(settings, embedder if model.ok else None))
+    if settings.context_engine != DEFAULT:
+        yield _check("engine", lambda: _engine(settings, engine_problems))
+    there = _check("workspace", lambda: _workspace(folder))
+    if there.ok and folder.is_dir():
+        if not (left := _check("left over", lambda: _left_over(settings, folder))).ok:
+            yield left
+        index = Index(
+            folder,
+            embedder,
+            extra=extra_folders(folder, settings.extra_paths),
+            max_file_bytes=settings.max_file_bytes,
+        )
+        try:
+            yield _check("index", lambda: _index(index))
+            yield _check("files", lambda: _files(index))
+            yield _check("retrieval", lambda: _retrieval(folder, index))
+        finally:
+            index.close()
+    else:
+        yield there
+
+
+class _Failed(Exception):
+    """A check that did not pass: what is wrong, and the remedy."""
+
+
+def _check(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name=name, ok=True, detail=check())
+    except _Failed as failure:
+        detail, remedy = failure.args
+        return Finding(name=name, ok=False, detail=detail, remedy=remedy)
+    except (IndexerError, MemoryServiceError) as error:
+        # Their messages are made of what failed and what to do, in this order.
+        detail, _, remedy = str(error).partition(". ")
+        return Finding(name=name, ok=False, detail=detail, remedy=remedy)
+    except OSError as error:
+        detail = f"{error.filename or 'the disk'} cannot be used ({error.strerror})"
+        return Finding(name=name, ok=False, detail=detail, remedy="Check its permissions, or choose another --home.")
+    except Exception as error:
+        # A model that somebody else wrote may fail in any way; the other parts are looked at all the same.
+        detail = f"it met a defect ({type(error).__name__})"
+        return Finding(name=name, ok=False, detail=detail, remedy="Reinstall memory-service.")
+
+
+def _home(home: Path) -> str:
+    place = home if home.exists() else home.absolute().parent
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise _Failed(
+            f"{home} cannot be written ({error.strerror})", "Make it writable, or choose another --home."
+        ) from None
+    free = shutil.disk_usage(place).free
+    if free < 100 * 1024 * 1024:
+        raise _Failed(f"{home} has only {free >> 20} MB left", "Free some disk space.")
+    return f"{home} is writable, {free >> 30} GB free"
+
+
+def _workspace(folder: Path) -> str:
+    return "there" if folder.is_dir() else f"there is none of the name {folder.name} yet; a first memory makes it"
+
+
+def _left_over(settings: Settings, folder: Path) -> str:
+    """What a killed process left, which may hold what was to be erased."""
+    drafts = (*MemoryFiles(folder, now=settings.now).drafts, *SessionLogs(folder / "sessions").drafts)
+    if drafts:
+        names = ", ".join(str(draft.relative_to(folder)) for draft in drafts[:_NAMED])
+        raise _Failed(f"a process was killed and left {len(drafts)} half-written files: {names}", _SWEPT_BY)
+    if Erasures(folder).is_marked:
+        raise _Failed("something is being erased, or was and is not gone from the index", _SWEPT_BY)
+    return "nothing"
+
+
+def _model(embedder: Embedder | None) -> str:
+    if embedder is None:
+        return "none is configured: search goes by words alone"
+    texts = ["The cat sleeps.", "A cat is sleeping.", "Invoices are due in March."]
+    made = embedder.embed_documents(texts)
+    rows = unit_rows(embedder.name, made, texts=len(texts), dimensions=embedder.dimensions)
+    if empty_rows(rows):
+        raise _Failed(f"{embedder.name} gives vectors that are not finite or have no length", _MODEL_REMEDY)
+    near, same, far = rows
+    if not np.dot(near, same) > np.dot(near, far):
+        raise _Failed(f"{embedder.name} does not tell likeness from unlikeness", _MODEL_REMEDY)
+    return f"{embedder.name} gives {embedder.dimensions} dimensions"
+
+
+def _rerank(reranker: Reranker) -> str:
+    answer, other = reranker.score("Where is the spare key?", [_SAMPLE, "Invoices are due in March."])
+    if not answer > other:
+        raise _Failed(f"{reranker.name} does not tell an answer from another text", "Choose another rerank_model.")
+    return f"{reranker.name} tells an answer from another text"
+
+
+def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
+    """Write, find by words and by meaning, erase, and find no more."""
+    place = settings.home if settings.home.exists() else None
+    with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as name:
+        folder = Path(name)
+        files = MemoryFiles(folder, now=settings.now)
+        entry = files.append(NewMemory(text=_SAMPLE))
+        index = Index(folder, embedder)
+        try:
+            index.sync()
+            for query, mode in (
+                ("spare key", "text"),
+                ("备用钥匙", "text"),
+                ("where do I find the second key?", "hybrid"),
+            ):
+                _expect(index.search(query, mode=mode), query)  # type: ignore[arg-type]  # a literal of the table
+            files.forget(entry.memory_id)
+            index.sync()
+            if index.search("spare key").hits:
+                raise _Failed("a memory that was erased is still found", "Run `memory-service reindex --full`.")
+        finally:
+            index.close()
+    how = "by words and by meaning" if embedder else "by words"
+    return f"a memory was written, found {how}, and erased"
+
+
+def _engine(settings: Settings, problems: tuple[str, ...]) -> str:
+    """Have it assemble a prompt of a short talk, in a folder that is gone afterwards."""
+    name = settings.context_engine
+    with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
+        place = EnginePlace(workspace="doctor", folder=Path(folder))
+        loaded = load_engine(name, place)
+        engine = GuardedEngine(name, lambda: loaded)
+        talk: list[Message] = [
+            {"role": "user", "content": _SAMPLE},
+            {"role": "assistant", "content": "Noted. 记住了。"},
+            {"role": "user", "content": "Where is the key? 钥匙在哪里？"},
+        ]
+        history = [numbered(message, seq) for seq, message in enumerate(talk, 1)]
+        engine.assemble(
+            "doctor", history, token_budget=_ENGINE_TOKENS, call=AssembleCall(messages=tuple(talk), query=_SAMPLE)
+        )
+        found, info = (*problems, *engine.problems()), engine.info
+        engine.dispose()
+    if found or info is None:
+        raise _Failed(f"{name} fails: {found[0].partition('; ')[0] if found else 'it has no info'}", _ENGINE_REMEDY)
+    return f"{info.name} {info.version} assembles a prompt".replace("  ", " ")
+
+
+def _expect(found: SearchResults, query: str) -> None:
+    if not found.hits:
+        raise _Failed(f"a memory just written is not found by {query!r}", "Reinstall memory-service.")
+    if found.degraded:
+        raise _Failed(f"search is degraded: {found.degraded[0].removesuffix('.')}", "Mend that first.")
+
+
+def _index(index: Index) -> str:
+    index.check()
+    status = index.status()
+    if status.stored is None:
+        raise _Failed("there is no index yet", "Run `memory-service reindex`.")
+    _rebuild(index.root, status)
+    if status.rebuild and status.rebuild.running:
+        return f"it is being made anew: {status.rebuild.share:.0%} of the files are done"
+    if status.outdated or status.counts is None:
+        raise _Failed("another model or version made the index", _full_reindex(index.root, status))
+    counts = status.counts
+    if status.slow:
+        detail, _, remedy = status.slow.removeprefix("index: ").partition(". ")
+        raise _Failed(detail, remedy)
+    if status.unembedded:
+        raise _Failed(
+            f"{status.unembedded} of {counts.passages} passages have no vector",
+            "They get one when the model answers: mend that, then search, or run `memory-service reindex`.",
+        )
+    asked, right = index.neighbours()
+    if right < asked:
+        raise _Failed(
+            f"sqlite-vec finds {right} of {asked} passages by their own vectors", "Run `memory-service reindex --full`."
+        )
+    packed = f", {status.packed} packed" if status.packed else ""
+    return f"{counts.passages} passages of {counts.files} files{packed}, undamaged"
+
+
+def _rebuild(folder: Path, status: IndexStatus) -> None:
+    """One that runs is no fault; one that was interrupted takes room, and waits."""
+    rebuild = status.rebuild
+    if rebuild is None or rebuild.running:
+        return
+    if rebuild.current:
+        raise _Failed(
+            f"a rebuild was interrupted at {rebuild.share:.0%} ({rebuild.name})",
+            f"{_full_reindex(folder, status)} It goes on from there.",
+        )
+    raise _Failed(
+        f"{rebuild.name} is left of a rebuild for another model or version",
+        f"{_full_reindex(folder, status)} It is deleted then.",
+    )
+
+
+def _full_reindex(folder: Path, status: IndexStatus) -> str:
+    """What to do, and first of all what that takes."""
+    live = status.counts.size_bytes if status.counts else 0
+    needed = needed_bytes(live, status.rebuild.size_bytes if status.rebuild else 0)
+    free = shutil.disk_usage(folder).free
+    room = f"Free {(needed - free) / 1e6:,.1f} MB of disk space first. " if needed > free else ""
+    return f"{room}Run `memory-service reindex --full`."
+
+
+def _files(index: Index) -> str:
+    status = index.status()
+    if status.failed:
+        first = status.failed[0]
+        more = f" (and {len(status.failed) - 1} more)" if len(status.failed) > 1 else ""
+        what, _, remedy = first.reason.partition("; ")
+        raise _Failed(
+            f"{first.path} is not indexed: {what}{more}",
+            f"{remedy[:1].upper() or 'Mend it'}{remedy[1:]}. Then run `memory-service reindex`.",
+        )
+    if status.pending:
+        raise _Failed(f"{status.pending} files changed since the last reindex", "Run `memory-service reindex`.")
+    return "every memory file is indexed as it stands on disk"
+
+
+def _retrieval(folder: Path, index: Index) -> str:
+    """Ask for what stands in the files, in their own words: each has to come back among the first."""
+    asked = found = 0
+    failed = {failure.path for failure in index.status().failed}
+    named = (*folder.glob("*.md"), *folder.glob("memory/**/*.md"))
+    for name in sorted(path for path in named if is_memory_path(path.relative_to(folder).as_posix()))[-10:]:
+        path, line = name.relative_to(folder).as_posix(), _telling_line(name)
+        if line and path not in failed:
+            asked += 1
+            hits = index.search(line, limit=5).hits
+            # The same line may stand in many files, and each of them is as good.
+            found += any(hit.path == path or line in hit.passage.text for hit in hits)
+    if not asked:
+        return "no memory file has a line to ask for, so finding was tried on the sample of the round trip alone"
+    if found < asked * 0.8:
+        raise _Failed(
+            f"only {found} of {asked} files are found by a line of theirs", "Run `memory-service reindex --full`."
+        )
+    return f"{found} of {asked} files are found by a line of theirs"
+
+
+def _telling_line(file: Path) -> str:
+    """A line of a file to ask for: the first long one, else the longest; empty where none says anything."""
+    lines = [line.strip("-* ") for line in _beginning(file).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("#", "<!--", "|", "```", ">", "---"))]
+    long = next((line for line in lines if len(line) > _LONG_CHARS), "")
+    return (long or max(lines, key=len, default=""))[:_QUERY_CHARS]
+
+
+def _beginning(file: Path) -> str:
+    """Text from a file's first lines, however large it is."""
+    with file.open("rb") as stream:
+        return stream.read(_READ_BYTES).decode("utf-8", "replace")

@@ -1,0 +1,152 @@
+"""What the sessions of one workspace and a context engine of somebody else tell each other.
+
+Invariants: without such an engine nothing is done and nothing costs anything; an engine hears what the log has, and
+nothing before the log has it; an append waits for no engine; pins stand in every prompt, whatever an engine gives.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+
+from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts
+from memory_service.engines import AssembleCall, CompactCall, Compacted
+from memory_service.errors import MemoryServiceError
+from memory_service.messages import Message, is_system, message_tokens, text_of
+from memory_service.service.session_services import Bench, Look
+from memory_service.sessions.state import SessionState
+from memory_service.sessions.view import View, pinned
+
+_KEPT_SESSIONS = 1_024
+
+
+class Seat:
+    """The place of an engine beside the sessions of a workspace.
+
+    Args:
+        bench: What work on the sessions needs, the engine among it.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._engine = bench.engine
+        self._changing = threading.Lock()
+        self._telling: set[str] = set()
+        self._limits: OrderedDict[str, int] = OrderedDict()
+
+    def failures(self, session_id: str) -> tuple[str, ...]:
+        """What the engine fails to do in a session, for `degraded`."""
+        return self._engine.failures(session_id) if self._engine else ()
+
+    def owns_compaction(self, session_id: str) -> bool:
+        """Whether the engine keeps a session small by itself."""
+        engine = self._engine
+        return bool(engine and engine.usable(session_id) and engine.info and engine.info.owns_compaction)
+
+    def owner(self, session_id: str) -> str:
+        """The name of the engine that keeps a session small by itself; empty if the service does."""
+        return self._engine.name if self._engine and self.owns_compaction(session_id) else ""
+
+    def appended(self, session_id: str) -> None:
+        """Something was said: the engine hears of it soon, while others go on."""
+        if self._engine is None:
+            return
+        with self._changing:
+            if session_id in self._telling:
+                return
+            self._telling.add(session_id)
+        threading.Thread(target=self._tell, args=(session_id,), name="context-engine-hears", daemon=True).start()
+
+    def limited(self, session_id: str) -> bool:
+        """Whether the engine has less room in a session than there is, since a provider refused what it gave."""
+        return session_id in self._limits and self._engine is not None and self._engine.usable(session_id)
+
+    def view(self, look: Look, *, tokens: int, query: str, system_prompt: str) -> View | None:
+        """What the engine lets the model see; None if it is the service's own view.
+
+        Args:
+            look: The session.
+            tokens: What the session may take of the prompt, by estimate.
+            query: The question at hand.
+            system_prompt: What will stand before it.
+        """
+        engine = self._engine
+        if engine is None or not engine.usable(look.session_id):
+            return None
+        own = look.view()
+        pins = _pins_of(look.state)
+        limit = min(tokens, self._limits.get(look.session_id, tokens))
+        call = AssembleCall(
+            messages=own.messages,
+            query=query,
+            system_prompt=system_prompt,
+            model=look.options.model_name,
+            window_tokens=look.options.window.tokens,
+        )
+        room = limit - sum(map(message_tokens, pins))
+        if room < 1:
+            return None
+        messages = engine.assemble(look.session_id, look.state.messages, token_budget=room, call=call)
+        return None if messages is None else _view_of(messages, pins, look.state, own)
+
+    def compacted(self, look: Look, *, target_tokens: int, call: CompactCall) -> Compacted | None:
+        """Have the engine compact; None if it cannot, or none is there.
+
+        After an overflow it gets no larger a budget for the session again, as long as the process lives.
+        """
+        if self._engine is None or not self._engine.usable(look.session_id):
+            return None
+        if call.trigger == "overflow":
+            with self._changing:
+                self._limits[look.session_id] = max(target_tokens, 1)
+                self._limits.move_to_end(look.session_id)
+                while len(self._limits) > _KEPT_SESSIONS:
+                    self._limits.popitem(last=False)
+        self._engine.hear(look.session_id, look.state.messages)
+        return self._engine.compact(look.session_id, token_budget=target_tokens, call=call)
+
+    def spawned(self, parent: str, child: str, ttl_seconds: float | None) -> None:
+        """A subagent begins."""
+        if self._engine is not None:
+            self._engine.spawned(parent, child, ttl_seconds)
+
+    def ended(self, child: str, reason: str) -> None:
+        """A subagent is over."""
+        if self._engine is not None:
+            self._engine.ended(child, reason)
+
+    def _tell(self, session_id: str) -> None:
+        # Taken out first: what is said from now on needs another look.
+        with self._changing:
+            self._telling.discard(session_id)
+        try:
+            history = self._bench.session(session_id).state().messages
+        except MemoryServiceError:
+            # It was erased meanwhile, or cannot be read, which the next who wants it is told.
+            return
+        if self._engine is not None:
+            self._engine.hear(session_id, history)
+
+
+def _pins_of(state: SessionState) -> list[Message]:
+    return checkpoint_messages(Checkpoint(pins=pinned_texts(pinned(state))))
+
+
+def _view_of(messages: tuple[Message, ...], pins: list[Message], state: SessionState, own: View) -> View:
+    """What an engine gave, as a view; pins that it left out are put behind its system messages."""
+    lead = next((at for at, message in enumerate(messages) if not is_system(message)), len(messages))
+    said = "\n".join(map(text_of, messages)) if pins else ""
+    missing = pins if any(text not in said for text, _ in pinned(state)) else []
+    sizes = tuple(map(message_tokens, messages))
+    return replace(
+        own,
+        messages=(*messages[:lead], *missing, *messages[lead:]),
+        system_tokens=sum(sizes[:lead]),
+        summary_tokens=sum(map(message_tokens, missing)),
+        tail_tokens=sum(sizes[lead:]),
+        lead=lead + len(missing),
+        seqs=(),
+        sizes=(),
+        repairs=(),
+    )

@@ -1,0 +1,268 @@
+"""The flush of the sessions of one workspace: when it is due, who finds the memories, and that they are kept once.
+
+Invariants: the service alone writes, and what it writes is found by the next search; a stretch is searched once, and a
+fact is stored once; what fails leaves the stretch for the next flush, and never keeps a session from being compacted.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from memory_service.compaction.budget import ContextBudget
+from memory_service.config import FlushTable
+from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, UpstreamFailed
+from memory_service.flush.model import extracted
+from memory_service.flush.replies import AgentPrompt, agent_prompt, is_silent, noted
+from memory_service.flush.rules import Candidate, find_candidates
+from memory_service.hooks import Intent
+from memory_service.llm.base import ChatModel, never
+from memory_service.llm.calls import Spent
+from memory_service.memories.store import NewMemory
+from memory_service.messages import Numbered, is_system
+from memory_service.service.session_services import Bench, Look
+from memory_service.sessions.records import Flush
+from memory_service.sessions.state import SessionState
+
+FlushMethod = Literal["agent", "model", "extractive", "none"]
+# Of the beginning of a stretch, so many messages before it say what it is about; nothing is taken from them.
+_BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushedMemory:
+    """A memory that a flush wrote."""
+
+    memory_id: str
+    text: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushReport:
+    """What a flush did.
+
+    Attributes:
+        path: The file that the memories stand in; None if none was written.
+        duplicates: Facts that were known before.
+        reason: Why it was done, or why nothing was.
+        messages: The first and the last message that were searched; None for none.
+        prompt: What the agent is asked, if it shall find the memories itself.
+        calls: Requests to a model, those that failed included.
+        input_tokens: What the provider counted for them.
+        output_tokens: The same for the answers.
+    """
+
+    path: str | None = None
+    written: tuple[FlushedMemory, ...] = ()
+    duplicates: int = 0
+    reason: str = ""
+    method: FlushMethod = "none"
+    messages: tuple[int, int] | None = None
+    prompt: AgentPrompt | None = None
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    degraded: tuple[str, ...] = ()
+
+
+class Flushes:
+    """Flushes the sessions of one workspace."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def due(self, look: Look, tokens: int, budget: ContextBudget) -> str:
+        """Why a flush is due; empty if it is not: it is off, was done for this cycle, or there is room."""
+        table, state = look.options.flush, look.state
+        fresh = state.since(state.flushed_to + 1)
+        if table.mode == "off" or not fresh:
+            return ""
+        grown = sum(each.tokens for each in fresh) * _BYTES_PER_TOKEN
+        if table.force_bytes and grown >= table.force_bytes:
+            return f"the log has grown by about {grown:,} bytes since the last flush"
+        if tokens < budget.soft_tokens or state.flushed_round == state.head.rounds:
+            return ""
+        return f"{tokens:,} tokens of {budget.soft_tokens:,} before a compaction"
+
+    def before(self, look: Look, *, hard: bool, cancelled: Callable[[], bool] = never) -> FlushReport:
+        """The flush before a compaction: the agent is asked while there is time; after that the service does it."""
+        if look.options.flush.mode == "agent" and not hard:
+            prompt = self.prompt(look)
+            return FlushReport(reason="the agent is asked for memories", method="agent", prompt=prompt)
+        try:
+            return self.flush(look.session_id, cancelled=cancelled)
+        except CallCancelled:
+            raise
+        except MemoryServiceError as error:
+            return FlushReport(reason="the flush failed", degraded=(f"flush: {error}",))
+
+    def prompt(self, look: Look) -> AgentPrompt:
+        """What the agent is asked."""
+        table = look.options.flush
+        return agent_prompt(self._bench.now().date(), prompt=table.prompt, system_prompt=table.system_prompt)
+
+    def flush(self, session_id: str, *, reply: str | None = None, cancelled: Callable[[], bool] = never) -> FlushReport:
+        """Write down what the messages since the last flush leave behind.
+
+        Args:
+            session_id: The session.
+            reply: What the agent answered to the prompt; None lets the service find the memories.
+            cancelled: Asked while a model works.
+
+        Raises:
+            NotFound: There is no such session.
+            UpstreamFailed: The model failed, and rules may not stand in for it.
+            StorageFailed: The disk did not take a memory; what was written before it stays, and is not written again.
+        """
+        bench = self._bench
+        with bench.alone(session_id):
+            look = bench.look(session_id)
+            stretch = _stretch(look.state)
+            if not stretch and reply is None:
+                return FlushReport(reason="nothing was said since the last flush")
+            intent = Intent(
+                work="flush", workspace=bench.workspace, session_id=session_id, fields={"messages": len(stretch)}
+            )
+            verdict = bench.shared.hooks.ask(intent)
+            if verdict.refused is not None:
+                raise Conflict(f"A hook refused the flush: {verdict.refused.reason}")
+            report, spent = FlushReport(), Spent()
+            try:
+                found = self._found(look, stretch, reply, verdict.instructions, cancelled, spent)
+                report = self._written(look, stretch, found)
+            finally:
+                self._tell(session_id, report, spent)
+            return replace(
+                report, calls=spent.requests, input_tokens=spent.input_tokens, output_tokens=spent.output_tokens
+            )
+
+    def _tell(self, session_id: str, report: FlushReport, spent: Spent) -> None:
+        """Say what was done; of a flush that failed, the calls that were made for it."""
+        if report.method == "none" and not spent.requests:
+            return
+        shared = self._bench.shared
+        event = shared.events.publish(
+            self._bench.workspace,
+            "flush",
+            session_id,
+            method=report.method,
+            written=len(report.written),
+            duplicates=report.duplicates,
+            path=report.path,
+            calls=spent.requests,
+            failed_calls=spent.failed,
+        )
+        shared.hooks.tell("flush", event)
+
+    def _found(
+        self,
+        look: Look,
+        stretch: Sequence[Numbered],
+        reply: str | None,
+        instructions: str,
+        cancelled: Callable[[], bool],
+        spent: Spent,
+    ) -> _Found:
+        if reply is not None:
+            if is_silent(reply):
+                return _Found(candidates=(), method="agent", reason="the agent has nothing to note")
+            return _Found(candidates=tuple(noted(reply, stretch)), method="agent", reason="the agent's notes")
+        model, mode = self._bench.shared.models.memories, look.options.flush.mode
+        if mode == "model" and model is None:
+            raise InvalidRequest("flush.mode is model, and no llm_model is set. Set one, or flush.mode = extractive.")
+        if model is None or mode == "extractive":
+            return self._by_rules(stretch)
+        return self._by_model(model, look.options.flush, stretch, instructions, cancelled, spent)
+
+    def _by_model(
+        self,
+        model: ChatModel,
+        table: FlushTable,
+        stretch: Sequence[Numbered],
+        instructions: str,
+        cancelled: Callable[[], bool],
+        spent: Spent,
+    ) -> _Found:
+        try:
+            candidates = extracted(
+                stretch,
+                model,
+                instructions=instructions,
+                fallbacks=self._bench.shared.models.fallbacks,
+                timeout_seconds=self._bench.shared.settings.llm_timeout_seconds,
+                cancelled=cancelled,
+                spent=spent,
+            )
+        except UpstreamFailed as error:
+            if table.mode == "model":
+                raise
+            found = self._by_rules(stretch)
+            return _Found(
+                candidates=found.candidates,
+                method="extractive",
+                reason=found.reason,
+                degraded=(f"flush: the model failed ({error.kind}); rules found the memories. {error}",),
+            )
+        return _Found(candidates=tuple(candidates), method="model", reason=f"found by {model.name}")
+
+    def _by_rules(self, stretch: Sequence[Numbered]) -> _Found:
+        candidates = tuple(find_candidates(stretch, zone=self._bench.now().tzinfo or dt.UTC))
+        return _Found(
+            candidates=candidates,
+            method="extractive",
+            reason=f"{len(candidates)} facts found by rules" if candidates else "the rules found nothing to note",
+        )
+
+    def _written(self, look: Look, stretch: Sequence[Numbered], found: _Found) -> FlushReport:
+        session_id = look.session_id
+        new = [
+            NewMemory(
+                text=candidate.text,
+                origin="agent",
+                session_id=session_id,
+                messages=(candidate.seqs[0], candidate.seqs[-1]) if candidate.seqs else None,
+            )
+            for candidate in found.candidates
+        ]
+        # Of a session that was deleted meanwhile nothing is written any more.
+        kept, missing = self._bench.longterm.remember_all(new, during=lambda: look.session.held(look.state))
+        written = tuple(
+            FlushedMemory(memory_id=entry.memory_id, text=memory.text, path=entry.path)
+            for entry, memory in zip(kept, new, strict=True)
+            if entry is not None and not entry.duplicate
+        )
+        messages = (stretch[0].seq, stretch[-1].seq) if stretch else None
+        if messages is not None:
+            mark = Flush(
+                from_seq=messages[0],
+                to_seq=messages[1],
+                method=found.method,
+                written=len(written),
+                reason=found.reason,
+            )
+            look.session.note([mark], look.state)
+        return FlushReport(
+            path=written[-1].path if written else None,
+            written=written,
+            duplicates=len(new) - len(written),
+            reason=found.reason if written else found.reason or "nothing to note",
+            method=found.method,
+            messages=messages,
+            degraded=(*found.degraded, *missing),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    candidates: tuple[Candidate, ...]
+    method: FlushMethod
+    reason: str
+    degraded: tuple[str, ...] = ()
+
+
+def _stretch(state: SessionState) -> tuple[Numbered, ...]:
+    """What was said since the last flush."""
+    return tuple(each for each in state.since(state.flushed_to + 1) if not is_system(each.message))

@@ -1,0 +1,313 @@
+"""How one session is treated: the settings of the service, what the session sets for itself, and its preset.
+
+Invariants: pure; a session sets only what the tables `compaction`, `pruning` and `flush` have, and an unknown name is
+an error when it is set, not when it is used.
+
+How large a session is for its model: what the provider counted, else a tokenizer, else a corrected estimate.
+
+Invariants: pure but for what a tokenizer remembers; a count of the provider that was made before the view changed, or
+of another model, is not used; plans work with estimates and one factor, so that all parts agree on what fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from memory_service.compaction.budget import ContextBudget, ContextWindow, Pressure, budget_for, resolve_window
+from memory_service.compaction.presets import PRESETS, Fallback, Preset, overridden
+from memory_service.compaction.pruning import PruningMode
+from memory_service.compaction.summary import IdentifierPolicy
+from memory_service.config import CompactionTable, FlushTable, PruningTable, Settings
+from memory_service.errors import InvalidRequest
+from memory_service.llm.token_counter import (
+    LEAST_SCALE,
+    MOST_SCALE,
+    Reading,
+    ReadingSource,
+    anchor_of,
+    exact_counter,
+    learned_scale,
+    measured,
+    pairs_of,
+    same_model,
+)
+from memory_service.llm.windows import model_limits
+from memory_service.messages import message_tokens, text_of, tool_calls_of
+from memory_service.messages.shapes import Json
+from memory_service.messages.sizes import count_tokens
+from memory_service.sessions.records import SessionHeader
+from memory_service.sessions.state import SessionState
+from memory_service.sessions.view import Gauge, View, ViewShape
+
+Table = TypeVar("Table", bound=BaseModel)
+
+TABLES = ("compaction", "pruning", "flush")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """How a session is treated.
+
+    Attributes:
+        preset: How it is compacted, what was overridden included.
+        overrides: What of its numbers was overridden.
+        fallback: What stands in for a model's summary when the model fails.
+        model_name: The model that the session's agent uses; None if it is not known.
+        max_output_tokens: The longest answer of that model; None if it is not known.
+    """
+
+    preset: Preset
+    overrides: Mapping[str, Json]
+    flush: FlushTable
+    window: ContextWindow
+    instructions: str
+    identifier_policy: IdentifierPolicy
+    fallback: Fallback
+    model_name: str | None
+    max_output_tokens: int | None
+
+
+def check_settings(settings: Settings, state: SessionState) -> None:
+    """Make sure that a session can be used with its own settings, before they are written.
+
+    Raises:
+        InvalidRequest: A name is unknown, or a value cannot be used.
+        Incompressible: The numbers leave nothing of the window.
+    """
+    pressure_of(options_of(settings, state), 0)
+
+
+def check_new(
+    settings: Settings, given: Mapping[str, Json], *, model: str | None = None, context_window: int | None = None
+) -> None:
+    """Make sure that a session can be begun so; see `check_settings`."""
+    header = SessionHeader(session_id="", model=model, context_window=context_window, settings=given)
+    check_settings(settings, SessionState(header=header))
+
+
+def pressure_of(options: SessionOptions, tokens: int, *, scale: float = 1.0) -> Pressure:
+    """How full a session is; one whose window is too small is full."""
+    return "hard" if options.window.problem == "refuse" else budget_of(options, scale=scale).pressure(tokens)
+
+
+def options_of(
+    settings: Settings,
+    state: SessionState,
+    *,
+    preset: str | None = None,
+    overrides: Mapping[str, Json] | None = None,
+) -> SessionOptions:
+    """How a session is treated.
+
+    Args:
+        settings: Those of the service.
+        state: The session, with its own settings.
+        preset: Another preset than these have; it comes with its own numbers.
+        overrides: Numbers of it, above those of the settings.
+
+    Raises:
+        InvalidRequest: There is no such preset or number, or the session's settings cannot be used.
+    """
+    header = state.header
+    compaction, pruning, flush = _tables(settings, header.settings if header else {})
+    named = preset_named(preset or compaction.preset)
+    wanted = {**(compaction.overrides if named.name == compaction.preset else {}), **(overrides or {})}
+    chosen = _pruning(_overridden(named, wanted), pruning)
+    model = header.model if header else None
+    limits = model_limits(model) if model else None
+    learned = state.learned
+    window = resolve_window(
+        session=header.context_window if header else None,
+        learned=learned.context_window if learned and same_model(learned.model, model) else None,
+        settings=settings.context_windows.get(model or "") or settings.context_window,
+        model=limits.window_tokens if limits else None,
+        preset=chosen.thresholds.window_tokens,
+        refuse_below=_given(compaction.refuse_below_tokens, chosen.thresholds.refuse_below),
+        warn_below=_given(compaction.warn_below_tokens, chosen.thresholds.warn_below),
+    )
+    return SessionOptions(
+        preset=chosen,
+        overrides=wanted,
+        flush=flush,
+        window=window,
+        instructions=compaction.instructions,
+        identifier_policy=compaction.identifier_policy,
+        fallback=chosen.fallback if compaction.fallback == "preset" else compaction.fallback,
+        model_name=model,
+        max_output_tokens=limits.max_output_tokens if limits else None,
+    )
+
+
+def preset_named(name: str) -> Preset:
+    """A preset by its name.
+
+    Raises:
+        InvalidRequest: There is none of that name.
+    """
+    if name not in PRESETS:
+        raise InvalidRequest(f"There is no preset {name[:80]!a}. Use one of {', '.join(PRESETS)}.")
+    return PRESETS[name]
+
+
+def budget_of(
+    options: SessionOptions,
+    *,
+    scale: float = 1.0,
+    overhead_tokens: int = 0,
+    tools_tokens: int = 0,
+    most_tokens: int | None = None,
+) -> ContextBudget:
+    """What a session may take.
+
+    Args:
+        options: How it is treated.
+        scale: Tokens as its model counts them for each one estimated.
+        overhead_tokens: What is sent beside its view, by estimate.
+        tools_tokens: Of that, the schemas of tools.
+        most_tokens: The longest prompt wanted, if that is less than the window allows.
+
+    Raises:
+        InvalidRequest: The window is below what the preset can work with.
+        Incompressible: The overhead leaves nothing.
+    """
+    if options.window.problem == "refuse":
+        raise InvalidRequest(options.window.message)
+    thresholds = options.preset.thresholds
+    if options.flush.soft_tokens is not None:
+        thresholds = replace(thresholds, flush_margin_tokens=options.flush.soft_tokens)
+    window = options.window
+    if most_tokens is not None and most_tokens < window.tokens:
+        # The reserve is for an answer, which the longest prompt does not include.
+        window = replace(window, tokens=most_tokens)
+        thresholds = replace(thresholds, reserve_tokens=0)
+    return budget_for(
+        window,
+        thresholds,
+        max_output_tokens=options.max_output_tokens,
+        overhead_tokens=int(overhead_tokens * scale),
+        tools_tokens=int(tools_tokens * scale),
+        scale=scale,
+    )
+
+
+def shape_of(options: SessionOptions) -> ViewShape:
+    """What limits the parts of a session's view."""
+    preset, window = options.preset, options.window.tokens
+    usable = int(window * 0.75)
+    summary = min(preset.most_summary_tokens, max(preset.least_summary_tokens, int(usable * 0.1)))
+    return ViewShape(
+        window_tokens=window,
+        ledger_tokens=preset.ledger_tokens(summary),
+        request_chars=4 * preset.request_tokens(usable),
+        guard=preset.guard,
+    )
+
+
+def _tables(settings: Settings, given: Mapping[str, Json]) -> tuple[CompactionTable, PruningTable, FlushTable]:
+    unknown = [name for name in given if name not in TABLES]
+    if unknown:
+        raise InvalidRequest(f"A session has no setting {unknown[0][:80]!a}. It may set {', '.join(TABLES)}.")
+    return (
+        _merged(settings.compaction, "compaction", given),
+        _merged(settings.pruning, "pruning", given),
+        _merged(settings.flush, "flush", given),
+    )
+
+
+def _merged(table: Table, name: str, given: Mapping[str, Json]) -> Table:
+    own = given.get(name)
+    if own is None:
+        return table
+    if not isinstance(own, dict):
+        raise InvalidRequest(f"The setting {name} of a session is no object. Send its settings by name.")
+    values = table.model_dump()
+    # Numbers belong to the preset beside which they stand.
+    if own.get("preset", values.get("preset")) != values.get("preset"):
+        values["overrides"] = {}
+    for key, value in own.items():
+        below = values.get(key)
+        values[key] = {**below, **value} if isinstance(below, dict) and isinstance(value, dict) else value
+    try:
+        return type(table)(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in (name, *first["loc"]))
+        why = first["msg"].removeprefix("Value error, ").removesuffix(".")
+        raise InvalidRequest(f"The session's setting {place[:120]} cannot be used: {why}.") from None
+
+
+def _overridden(preset: Preset, overrides: Mapping[str, Json]) -> Preset:
+    try:
+        return overridden(preset, overrides)
+    except ValueError as error:
+        raise InvalidRequest(f"The preset {preset.name} cannot be overridden so: overrides.{error}") from None
+
+
+def _pruning(preset: Preset, table: PruningTable) -> Preset:
+    modes: dict[str, PruningMode] = {"off": "off", "cache_ttl": "cache_ttl", "budget": "budget"}
+    rules = replace(
+        preset.pruning,
+        ttl_seconds=table.ttl_seconds,
+        allow_tools=table.allow or preset.pruning.allow_tools,
+        deny_tools=(*preset.pruning.deny_tools, *table.deny),
+    )
+    return replace(preset, pruning=rules, pruning_mode=modes.get(table.mode, preset.pruning_mode))
+
+
+def _given(own: int | None, otherwise: int) -> int:
+    return otherwise if own is None else own
+
+
+def scale_of(state: SessionState, seen: Callable[[], View], model: str | None) -> tuple[float, ReadingSource]:
+    """Tokens as the model counts them for each one estimated, and what that rests on.
+
+    Args:
+        state: The session.
+        seen: Gives a view of it; asked for only if there is a tokenizer to count it.
+        model: The model that the view is for.
+    """
+    pairs = pairs_of([(each.seq, each.usage) for each in state.usages], model)
+    if pairs:
+        return learned_scale(pairs), "usage"
+    counter = exact_counter(model) if model else None
+    return (_exact(seen(), counter), "tokenizer") if counter is not None else (1.0, "estimate")
+
+
+def reading_of(
+    state: SessionState, gauge: Gauge, scale: tuple[float, ReadingSource], model: str | None, *, anchored: bool = False
+) -> Reading:
+    """What a view takes.
+
+    Args:
+        state: The session.
+        gauge: What its view takes by estimate.
+        scale: See `scale_of`.
+        model: The model that the view is for.
+        anchored: Whether the provider's last count stands for what it counted, system prompt and memories included.
+    """
+    factor, source = scale
+    anchor = None
+    if anchored:
+        anchor = anchor_of(
+            [(each.seq, each.usage) for each in state.usages],
+            seqs=[0, *gauge.seqs],
+            changed_seq=state.changed_seq,
+            model=model,
+        )
+    reading = measured([gauge.lead_tokens, *gauge.sizes], anchor=anchor, scale=factor)
+    return reading if anchor is not None else replace(reading, source=source)
+
+
+def _exact(view: View, counter: Callable[[str], int]) -> float:
+    """How many tokens a tokenizer finds for each one estimated; frames and media are taken as estimated."""
+    estimated = exact = 0
+    for message in view.messages:
+        texts = [text_of(message), *(call["function"]["arguments"] for call in tool_calls_of(message))]
+        size = message_tokens(message)
+        estimated += size
+        exact += size + sum(counter(text) - count_tokens(text) for text in texts if text)
+    return min(max(exact / estimated, LEAST_SCALE), MOST_SCALE) if estimated else 1.0

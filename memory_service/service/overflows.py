@@ -1,0 +1,451 @@
+"""The recovery when a provider refuses the prompt of a session: the next step is taken, and the prompt made anew.
+
+Invariants: recovery ends, whatever the provider says; a failed compaction is never taken for an overflow; the window
+that the error tells is learned; the request of the user stands in the prompt that is tried again.
+
+What to do when a provider refuses a prompt: the next step, from what the error says and what was tried. Pure.
+
+```
+a failed compaction                      -> give up: compacting again is no remedy
+too many tokens   -> compact, up to 3x   -> cut oversized results, once -> give up
+too many bytes    -> strip media         -> compact                     -> give up
+refused order     -> send without thinking, once                        -> give up
+a rate limit, a broken connection        -> the same again, after a while
+anything else                            -> give up
+```
+Invariants: every step is taken a bounded number of times for one prompt, so that recovery ends; what is given up on
+says what a person can do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from memory_service.compaction.presets import RecoveryRules
+from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE
+from memory_service.compaction.pruning import media_bytes, media_to_bytes, squeezed
+from memory_service.errors import Conflict, Incompressible, MemoryServiceError
+from memory_service.llm.base import never
+from memory_service.llm.errors import ProviderFailure, classify, is_compaction_failure
+from memory_service.messages import Message, is_tool_result, media_parts_of, without_thinking
+from memory_service.messages.sizes import Usage
+from memory_service.service.compactions import Compactions
+from memory_service.service.contexts import ContextCall, Contexts, SessionContext
+from memory_service.service.engine_adapter import Seat
+from memory_service.service.receipts import CompactionCall, CompactionReceipt
+from memory_service.service.session_services import Bench, Look
+from memory_service.sessions.records import Compaction, Learned
+from memory_service.sessions.state import SessionState, built_on
+from memory_service.sessions.view import project, tail_of, with_head
+
+Remedy = Literal["compact", "truncate", "strip_media", "drop_thinking", "wait", "give_up"]
+
+# The same prompt again, for an error that may pass.
+_WAITS = 3
+_WAY_OUT = "Start a new session, send less, or use a model with a larger context window."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What was done for one prompt so far; a new message of anybody's begins another.
+
+    Attributes:
+        last_message: The last message of the prompt.
+        compactions: Tries to compact since anything else was done.
+        compacted: How many compactions were made in all.
+    """
+
+    last_message: int = 0
+    compactions: int = 0
+    compacted: int = 0
+    truncations: int = 0
+    strips: int = 0
+    repairs: int = 0
+    waits: int = 0
+
+    def at(self, last_message: int) -> Tried:
+        """The same prompt's, or that of a new one."""
+        return self if last_message == self.last_message else Tried(last_message=last_message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The next step, why, and what was tried once it is taken."""
+
+    remedy: Remedy
+    reason: str
+    tried: Tried
+
+
+def decide(
+    failure: ProviderFailure,
+    *,
+    failed_compaction: bool,
+    tried: Tried,
+    rules: RecoveryRules,
+    compactible: bool = True,
+    oversized: bool = True,
+    has_media: bool = True,
+) -> Decision:
+    """The next step.
+
+    Args:
+        failure: What the error means.
+        failed_compaction: Whether it tells of a compaction that failed.
+        tried: What was done for this prompt.
+        rules: Of the preset.
+        compactible: Whether the last compaction left something to compact.
+        oversized: Whether a tool result is there that could be cut.
+        has_media: Whether media are there that could be stripped.
+    """
+    if failed_compaction:
+        return _given_up("The error tells of a failed compaction, not of an overflow; nothing was changed.", tried)
+    if failure.kind == "token_overflow":
+        return _too_many_tokens(tried, rules, compactible, oversized)
+    if failure.kind == "byte_overflow":
+        if has_media and tried.strips < 2:
+            return Decision(
+                remedy="strip_media",
+                reason="The request had too many bytes; media give way to labels.",
+                tried=replace(tried, strips=tried.strips + 1),
+            )
+        return _too_many_tokens(tried, rules, compactible, oversized)
+    if failure.kind == "malformed_history" and tried.repairs == 0:
+        return Decision(
+            remedy="drop_thinking",
+            reason="The provider refused the order of the messages; they are sent again without thinking.",
+            tried=replace(tried, repairs=1),
+        )
+    if failure.transient and tried.waits < _WAITS:
+        wait = failure.retry_after_seconds
+        after = f"after {wait:g} seconds" if wait else "after a while"
+        return Decision(
+            remedy="wait",
+            reason=f"No overflow ({failure.kind}): the same prompt may succeed {after}.",
+            tried=replace(tried, waits=tried.waits + 1),
+        )
+    return _given_up(_why_not(failure), tried)
+
+
+def _too_many_tokens(tried: Tried, rules: RecoveryRules, compactible: bool, oversized: bool) -> Decision:
+    if compactible and tried.compactions < rules.attempts:
+        count = tried.compactions + 1
+        return Decision(
+            remedy="compact",
+            reason=f"The prompt was too long; it was compacted ({count} of {rules.attempts}).",
+            tried=replace(tried, compactions=count),
+        )
+    if rules.truncates and oversized and tried.truncations == 0:
+        return Decision(
+            remedy="truncate",
+            reason="The prompt was too long; its largest tool results were cut.",
+            # What follows may be compacted again.
+            tried=replace(tried, truncations=1, compactions=0),
+        )
+    times = f"{tried.compacted} compaction{'' if tried.compacted == 1 else 's'}"
+    return _given_up(
+        f"Context overflow: the prompt is too long after {times}"
+        f"{' and a cut of its tool results' if tried.truncations else ''}. {_WAY_OUT}",
+        tried,
+    )
+
+
+def _why_not(failure: ProviderFailure) -> str:
+    if failure.kind == "output_overflow":
+        most = f" of {failure.max_output_tokens:,} tokens" if failure.max_output_tokens else ""
+        return f"The answer asked for is longer than the model gives: ask for at most its limit{most}. The prompt fits."
+    if failure.kind == "malformed_history":
+        return "The provider refuses the order of the messages, thinking or not. Look at the error itself."
+    return f"This is no overflow ({failure.kind}): compacting would not help. Look at the error itself."
+
+
+def _given_up(reason: str, tried: Tried) -> Decision:
+    return Decision(remedy="give_up", reason=reason, tried=tried)
+
+
+# A result that takes a smaller share of the window is no reason for an overflow.
+_OVERSIZED_SHARE = 0.05
+_KEPT_SESSIONS = 1_024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverflowCall:
+    """What a provider answered.
+
+    Attributes:
+        error: The text of its error.
+        status: The HTTP status of it.
+        usage: What it counted, if it counted: a prompt over the window that was cut silently is an overflow too.
+        context: How the prompt was made; None for as the last one of the session was.
+    """
+
+    error: str
+    status: int | None = None
+    usage: Usage | None = None
+    context: ContextCall | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """What to do next.
+
+    Attributes:
+        action: `retry` with these messages, or `give_up`.
+        kind: What the error means.
+        retry_after_seconds: How long to wait first.
+        learned_window: The window that the error told.
+    """
+
+    action: str
+    reason: str
+    kind: str
+    remedy: str
+    messages: tuple[Message, ...] = ()
+    context: SessionContext | None = None
+    compaction: CompactionReceipt | None = None
+    retry_after_seconds: float | None = None
+    learned_window: int | None = None
+    degraded: tuple[str, ...] = field(default_factory=tuple)
+
+
+class Overflows:
+    """Recovers the sessions of one workspace."""
+
+    def __init__(self, bench: Bench, compactions: Compactions, contexts: Contexts, seat: Seat) -> None:
+        self._bench = bench
+        self._compactions = compactions
+        self._contexts = contexts
+        self._seat = seat
+        self._tried: dict[str, Tried] = {}
+        self._calls: dict[str, ContextCall] = {}
+        self._changing = threading.Lock()
+
+    def note_call(self, session_id: str, call: ContextCall) -> None:
+        """Remember how the last prompt of a session was made."""
+        with self._changing:
+            self._calls.pop(session_id, None)
+            self._calls[session_id] = call
+            while len(self._calls) > _KEPT_SESSIONS:
+                del self._calls[next(iter(self._calls))]
+
+    def recover(self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = never) -> Recovery:
+        """Take the next step of the recovery.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        with self._bench.alone(session_id):
+            look = self._bench.look(session_id)
+            failure = self._meant(look, call)
+            learned = self._learned(look, failure)
+            if learned:
+                look = self._bench.look(session_id)
+            while True:
+                decision = self._decided(look, call, failure)
+                self._bench.tell("overflow", session_id, failure=failure.kind, remedy=decision.remedy)
+                if decision.remedy == "give_up":
+                    self._forget(session_id)
+                    return self._answer("give_up", decision, failure, learned=learned)
+                done = self._taken(look, decision, call, failure, cancelled)
+                if done is not None:
+                    return replace(done, learned_window=learned)
+                look = self._bench.look(session_id)
+
+    def _meant(self, look: Look, call: OverflowCall) -> ProviderFailure:
+        failure = classify(call.error, status=call.status)
+        usage = call.usage
+        if usage is not None and failure.kind == "other" and not call.error.strip():
+            counted = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+            if counted > look.options.window.tokens:
+                return replace(failure, kind="token_overflow", requested_tokens=counted)
+        return failure
+
+    def _learned(self, look: Look, failure: ProviderFailure) -> int | None:
+        """Note the window that the error told, if it is smaller than the one that was worked with."""
+        window = failure.window_tokens if failure.kind == "token_overflow" else None
+        if window is None or window >= look.options.window.tokens:
+            return None
+        look.session.note(
+            [Learned(context_window=window, model=look.options.model_name, reason="the provider's error told it")],
+            look.state,
+        )
+        return window
+
+    def _decided(self, look: Look, call: OverflowCall, failure: ProviderFailure) -> Decision:
+        view = look.view()
+        tail = tail_of(look.state, look.shape)
+        share = _OVERSIZED_SHARE * look.options.window.tokens
+        last = look.state.messages[-1].seq if look.state.messages else 0
+        tried = self._tried.get(look.session_id, Tried()).at(last)
+        decision = decide(
+            failure,
+            failed_compaction=is_compaction_failure(call.error),
+            tried=tried,
+            rules=look.options.preset.recovery,
+            compactible=bool(tail),
+            oversized=any(is_tool_result(each.message) and each.tokens > share for each in tail),
+            has_media=any(media_parts_of(message) for message in view.messages),
+        )
+        with self._changing:
+            self._tried.pop(look.session_id, None)
+            self._tried[look.session_id] = decision.tried
+            while len(self._tried) > _KEPT_SESSIONS:
+                del self._tried[next(iter(self._tried))]
+        return decision
+
+    def _count_compacted(self, session_id: str) -> None:
+        with self._changing:
+            tried = self._tried.get(session_id, Tried())
+            self._tried[session_id] = replace(tried, compacted=tried.compacted + 1)
+
+    def _taken(
+        self,
+        look: Look,
+        decision: Decision,
+        call: OverflowCall,
+        failure: ProviderFailure,
+        cancelled: Callable[[], bool],
+    ) -> Recovery | None:
+        """The answer after a step; None if the step changed nothing, so that the next one is to be taken."""
+        receipt: CompactionReceipt | None = None
+        note = ""
+        try:
+            if decision.remedy == "compact":
+                receipt = self._compacted(look, failure, cancelled)
+                # An engine may have sent more than the view that there is nothing left to compact of.
+                if not receipt.applied and not (_by_engine(decision) and self._seat.limited(look.session_id)):
+                    return None
+                if receipt.applied:
+                    self._count_compacted(look.session_id)
+                if look.options.preset.recovery.replays:
+                    stripped = self._stripped(self._bench.look(look.session_id), 2)
+                    notes = (MEDIA_REMOVED_NOTE if stripped else "", CONTINUE_NOTE if receipt.continue_note else "")
+                    note = "\n\n".join(filter(None, notes))
+            elif decision.remedy == "truncate":
+                if not self._truncated(look):
+                    return None
+            elif decision.remedy == "strip_media":
+                if not self._stripped(look, decision.tried.strips):
+                    return None
+                note = MEDIA_REMOVED_NOTE
+            context = self._prompt(look, call, note, decision)
+        except Incompressible as error:
+            # The next step of the ladder may make it fit; the last one is to give up.
+            self._bench.tell(
+                "overflow", look.session_id, failure=failure.kind, remedy=decision.remedy, outcome=error.code
+            )
+            return None
+        except MemoryServiceError as error:
+            given_up = replace(decision, remedy="give_up", reason=f"The recovery failed: {error}")
+            return self._answer("give_up", given_up, failure)
+        return self._answer("retry", decision, failure, context=context, receipt=receipt)
+
+    def _compacted(self, look: Look, failure: ProviderFailure, cancelled: Callable[[], bool]) -> CompactionReceipt:
+        view, target = look.view(), None
+        if failure.requested_tokens and failure.window_tokens and failure.requested_tokens > failure.window_tokens:
+            # What was measured is too much by this: the target comes down in proportion.
+            share = failure.window_tokens / failure.requested_tokens
+            target = max(1, min(int(view.tokens * share * 0.8), look.budget().emergency_target_tokens))
+        return self._compactions.compact(
+            look.session_id,
+            CompactionCall(trigger="overflow", target_tokens=target, will_retry=True),
+            cancelled=cancelled,
+        )
+
+    def _truncated(self, look: Look) -> bool:
+        """Cut the largest results to what fits twice over."""
+        tail = tail_of(look.state, look.shape)
+        size = sum(each.tokens for each in tail)
+        cut = squeezed(tail, min(size // 2, look.budget().emergency_target_tokens), protected=_pinned(look.state))
+        return bool(cut.cleared) and self._committed(
+            look, cleared=dict(cut.cleared), reason="oversized results were cut"
+        )
+
+    def _stripped(self, look: Look, times: int) -> bool:
+        """Let media give way to labels: the older half of their bytes first, then all of them."""
+        tail = tail_of(look.state, look.shape, originals=look.session.originals(look.state))
+        limit = media_bytes(tail) // 2 if times < 2 else 0
+        stripped = media_to_bytes(tail, limit).stripped
+        return bool(stripped) and self._committed(look, stripped=stripped, reason="media gave way to labels")
+
+    def _committed(
+        self,
+        look: Look,
+        *,
+        cleared: dict[int, str] | None = None,
+        stripped: tuple[int, ...] = (),
+        reason: str,
+    ) -> bool:
+        state, before = look.state, look.view().tokens
+        made = Compaction(
+            base=state.head.seq,
+            upto=state.last_seq,
+            tail_start=state.head.tail_start,
+            summary=(),
+            stage="prune",
+            tokens_before=before,
+            tokens_after=before,
+            cleared=cleared or {},
+            stripped=stripped,
+            preset=look.options.preset.name,
+            trigger="overflow",
+            reason=reason,
+        )
+        head = built_on(state.head, made, state.last_seq + 1, state.head.ledger)
+        after = project(with_head(state, head), look.shape).tokens
+        try:
+            look.session.commit(replace(made, tokens_after=after), state)
+        except Conflict:
+            return False
+        self._bench.tell("prune", look.session_id, tokens_before=before, tokens_after=after, reason=reason)
+        return True
+
+    def _prompt(self, look: Look, call: OverflowCall, note: str, decision: Decision) -> SessionContext:
+        with self._changing:
+            asked = call.context or self._calls.get(look.session_id, ContextCall())
+        context = self._contexts.context(look.session_id, replace(asked, auto=False), by_engine=_by_engine(decision))
+        messages = context.prompt.messages
+        if decision.remedy == "drop_thinking":
+            messages = tuple(map(without_thinking, messages))
+        if note:
+            messages = (*messages, {"role": "user", "content": note})
+        return replace(context, prompt=context.prompt.with_messages(messages))
+
+    def _forget(self, session_id: str) -> None:
+        with self._changing:
+            self._tried.pop(session_id, None)
+
+    def _answer(
+        self,
+        action: str,
+        decision: Decision,
+        failure: ProviderFailure,
+        *,
+        context: SessionContext | None = None,
+        receipt: CompactionReceipt | None = None,
+        learned: int | None = None,
+    ) -> Recovery:
+        return Recovery(
+            action=action,
+            reason=decision.reason,
+            kind=failure.kind,
+            remedy=decision.remedy,
+            messages=context.prompt.messages if context else (),
+            context=context,
+            compaction=receipt,
+            retry_after_seconds=failure.retry_after_seconds,
+            learned_window=learned,
+            degraded=context.degraded if context else (),
+        )
+
+
+def _by_engine(decision: Decision) -> bool:
+    """Whether an engine of somebody else may make the next prompt: once, in less room; then the service makes it."""
+    return decision.remedy not in ("truncate", "strip_media") and decision.tried.compactions <= 1
+
+
+def _pinned(state: SessionState) -> tuple[int, ...]:
+    return tuple(pin.target for pin in state.pins if pin.target is not None)

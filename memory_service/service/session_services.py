@@ -1,0 +1,201 @@
+"""What all work on the sessions of one workspace shares: their logs, the memory beside them, order and news.
+
+Invariants: a session is opened once, so that its state is folded once; its log is looked at for every use.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from memory_service.compaction.budget import ContextBudget
+from memory_service.config import Settings
+from memory_service.engines import GuardedEngine
+from memory_service.errors import Conflict, NotFound
+from memory_service.events import EventField, EventHub, EventKind
+from memory_service.hooks import Hooks
+from memory_service.llm.base import ChatModel
+from memory_service.llm.token_counter import Reading, ReadingSource
+from memory_service.locks import Lanes
+from memory_service.memories.long_term import LongTermMemory
+from memory_service.messages.shapes import Json
+from memory_service.service.options import SessionOptions, budget_of, options_of, reading_of, scale_of, shape_of
+from memory_service.sessions.folder import SessionLogs
+from memory_service.sessions.state import SessionState
+from memory_service.sessions.view import Session, View, ViewShape
+
+_OPEN_SESSIONS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The models that the service may call; None for none.
+
+    Attributes:
+        summaries: Writes summaries.
+        memories: Finds memories.
+        fallbacks: Asked when one of them cannot, the first one first.
+    """
+
+    summaries: ChatModel | None = None
+    memories: ChatModel | None = None
+    fallbacks: tuple[ChatModel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What the workspaces of one service share."""
+
+    settings: Settings
+    lanes: Lanes
+    events: EventHub
+    hooks: Hooks
+    models: Models = field(default_factory=Models)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A session as it is now, and how it is treated."""
+
+    session_id: str
+    session: Session
+    state: SessionState
+    options: SessionOptions
+    shape: ViewShape
+
+    def view(self) -> View:
+        """What its model sees."""
+        return self.session.view(self.shape, self.state)
+
+    def scale(self) -> float:
+        """Tokens as its model counts them for each one estimated."""
+        return self._scale()[0]
+
+    def reading(self, *, anchored: bool = False) -> Reading:
+        """What its view takes; see `readings.reading_of`."""
+        gauge = self.session.gauge(self.shape, self.state)
+        return reading_of(self.state, gauge, self._scale(), self.options.model_name, anchored=anchored)
+
+    def _scale(self) -> tuple[float, ReadingSource]:
+        return scale_of(self.state, lambda: self.session.seen(self.shape, self.state), self.options.model_name)
+
+    def budget(
+        self, *, overhead_tokens: int = 0, tools_tokens: int = 0, most_tokens: int | None = None
+    ) -> ContextBudget:
+        """What it may take; see `budget_of`."""
+        return budget_of(
+            self.options,
+            scale=self.scale(),
+            overhead_tokens=overhead_tokens,
+            tools_tokens=tools_tokens,
+            most_tokens=most_tokens,
+        )
+
+
+class Bench:
+    """The sessions of one workspace, and what work on them needs.
+
+    Args:
+        workspace: Its name.
+        logs: Their logs.
+        longterm: The memory beside them.
+        shared: What all workspaces share.
+        engine: The context engine of somebody else; None for the service's own.
+    """
+
+    def __init__(
+        self,
+        workspace: str,
+        logs: SessionLogs,
+        longterm: LongTermMemory,
+        shared: Shared,
+        engine: GuardedEngine | None = None,
+    ) -> None:
+        self.workspace = workspace
+        self.logs = logs
+        self.longterm = longterm
+        self.shared = shared
+        self.engine = engine
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._opening = threading.Lock()
+
+    def session(self, session_id: str) -> Session:
+        """A session that is there.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            NotFound: There is no such session.
+        """
+        log = self.logs.get(session_id)
+        with self._opening:
+            session = self._sessions.pop(session_id, None)
+            if session is None or session.log is not log:
+                session = Session(log)
+            self._sessions[session_id] = session
+            while len(self._sessions) > _OPEN_SESSIONS:
+                self._sessions.popitem(last=False)
+            return session
+
+    def ensured(self, session_id: str, *, model: str | None = None) -> Session:
+        """A session; begun if it is not there."""
+        try:
+            return self.session(session_id)
+        except NotFound:
+            # Somebody else may be faster.
+            with suppress(Conflict):
+                self.logs.create(session_id, model=model)
+            return self.session(session_id)
+
+    def created(
+        self, session_id: str, *, model: str | None, context_window: int | None, settings: Mapping[str, Json]
+    ) -> Session:
+        """A new session.
+
+        Raises:
+            Conflict: There is one of that id.
+        """
+        self.logs.create(session_id, model=model, context_window=context_window, settings=settings)
+        return self.session(session_id)
+
+    def deleted(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
+        """A session is no more, nor what is beside its log, which goes first."""
+        self.logs.delete(session_id, first=first)
+        with self._opening:
+            self._sessions.pop(session_id, None)
+
+    def look(
+        self,
+        session_id: str,
+        *,
+        preset: str | None = None,
+        overrides: Mapping[str, Json] | None = None,
+        session: Session | None = None,
+    ) -> Look:
+        """A session as it is now; with another preset or other numbers than its settings have, if they are given."""
+        session = session or self.session(session_id)
+        state = session.state()
+        options = options_of(self.shared.settings, state, preset=preset, overrides=overrides)
+        return Look(session_id=session_id, session=session, state=state, options=options, shape=shape_of(options))
+
+    @contextmanager
+    def alone(self, session_id: str, *, compacting: bool = False) -> Iterator[None]:
+        """Be the only one that flushes or compacts a session; appends go on meanwhile."""
+        lanes, key = self.shared.lanes, (self.workspace, session_id)
+        with lanes.compaction(key) if compacting else lanes.session(key):
+            yield
+
+    def tell(self, kind: EventKind, session_id: str, **fields: EventField) -> None:
+        """Publish an event."""
+        self.shared.events.publish(self.workspace, kind, session_id, **fields)
+
+    def settle(self, session_id: str) -> None:
+        """Take note that a prompt that was refused has been answered, or was given up."""
+        self.shared.events.settle(self.workspace, session_id)
+
+    def now(self) -> dt.datetime:
+        """The present moment in the configured timezone."""
+        return self.shared.settings.now()

@@ -1,0 +1,499 @@
+"""What is said in the sessions of one workspace: begin, append, read, pin, trim, delete.
+
+Invariants: an append is on the disk when it is answered, waits for no model and for no compaction, and is refused as
+a whole or written as a whole; what a caller sends is kept byte for byte; what the service itself put into a prompt is
+recognised when it comes back, and never taken for something that somebody said.
+
+What a caller is told of sessions and what is said in them. Plain values.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Literal
+
+from indexer.types import ErasedPassages
+from memory_service.compaction.budget import ContextWindow, Pressure
+from memory_service.compaction.checkpoint import is_checkpoint
+from memory_service.compaction.presets import Value, numbers_of
+from memory_service.errors import Conflict, InvalidRequest, NotFound
+from memory_service.memories.block import is_block
+from memory_service.memories.receipts import Receipts
+from memory_service.messages import Message, read_sent, text_of, to_anthropic, to_mistral, to_openai
+from memory_service.messages.repair import MISTRAL, repaired
+from memory_service.messages.shapes import Json
+from memory_service.messages.sizes import TRIM_KEEP_LAST, Usage
+from memory_service.schemas.sessions import SessionChanges
+from memory_service.service.options import check_new, check_settings, pressure_of
+from memory_service.service.session_services import Bench
+from memory_service.sessions.folder import foreign_messages, unreadable
+from memory_service.sessions.records import Appended, Body, Keyed, Pending, Pin, SessionHeader, Unpin, json_text
+from memory_service.sessions.records import Message as LoggedMessage
+from memory_service.sessions.state import SessionState
+from memory_service.sessions.view import Session
+
+Wire = Literal["openai", "anthropic", "mistral"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedSession:
+    """A session that was erased.
+
+    Attributes:
+        erased: What a look for it shows afterwards; None where the index could not be read.
+        degraded: What is still to be done.
+    """
+
+    session_id: str
+    erased: ErasedPassages | None
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """A session as it stands.
+
+    Attributes:
+        messages: How many were ever said.
+        tokens: What its view takes.
+        window: The context window, and where that is from.
+        numbers: Those of the preset as they hold, by name.
+        compactions: How many count.
+        flushed_to: The last message that was searched for memories; 0 for none.
+        repairs: What was wrong with its log and was mended.
+    """
+
+    session_id: str
+    model: str | None
+    settings: Mapping[str, Json]
+    messages: int
+    last_seq: int
+    tokens: int
+    pressure: Pressure
+    window: ContextWindow
+    preset: str
+    numbers: Mapping[str, Value]
+    compactions: int
+    flushed_to: int
+    pins: int
+    size_bytes: int
+    last_activity: str
+    repairs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendedMessages:
+    """Where messages stand in the log, and what the view takes now.
+
+    Attributes:
+        tokens: Of the whole view, as its model would count them.
+        source: What `tokens` rests on: `usage`, `tokenizer` or `estimate`.
+        pressure: `soft` from where memories should be flushed on, `hard` from where it has to be compacted.
+        replayed: Whether they stood there already, by the same key.
+    """
+
+    first_seq: int
+    last_seq: int
+    tokens: int
+    source: str
+    pressure: Pressure
+    replayed: bool = False
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedSession:
+    """A session in a list."""
+
+    session_id: str
+    last_activity: dt.datetime
+    last_seq: int | None
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedItem:
+    """A pin: a text, or a message of the log."""
+
+    pin_id: str
+    text: str
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """Messages of a session, as they go over a wire.
+
+    Attributes:
+        messages: As many objects as the wire needs.
+        seqs: Of the log: the number of each message.
+        system: Anthropic's system prompt, which stands beside the messages there; empty elsewhere.
+    """
+
+    messages: tuple[Mapping[str, object], ...]
+    seqs: tuple[int, ...] = ()
+    system: object = ""
+    degraded: tuple[str, ...] = field(default_factory=tuple)
+
+
+MAX_BATCH = 10_000
+MAX_PINS = 64
+MAX_PIN_CHARS = 8_000
+_KEYED_ATTEMPTS = 16
+
+
+class Talks:
+    """What is said in the sessions of one workspace."""
+
+    def __init__(self, bench: Bench, receipts: Receipts) -> None:
+        self._bench = bench
+        self._receipts = receipts
+
+    def create(
+        self,
+        session_id: str | None,
+        *,
+        model: str | None = None,
+        context_window: int | None = None,
+        settings: Mapping[str, Json] | None = None,
+    ) -> SessionSummary:
+        """Begin a session; without an id it gets one.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            InvalidRequest: A setting is unknown or cannot be used, or the window is too small.
+            Conflict: There is a session of that id.
+        """
+        check_new(self._bench.shared.settings, settings or {}, model=model, context_window=context_window)
+        name = session_id or f"{self._bench.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
+        self._bench.created(name, model=model, context_window=context_window, settings=settings or {})
+        return self.summary(name)
+
+    def update(self, session_id: str, changes: SessionChanges) -> SessionSummary:
+        """Change what is set for a session: what is not named stays, None sets nothing of its own any more."""
+        session = self._bench.session(session_id)
+        state = session.state()
+        header = state.header or SessionHeader(session_id=session_id)
+        new = SessionHeader(
+            session_id=session_id,
+            model=changes.get("model", header.model),
+            context_window=changes.get("context_window", header.context_window),
+            settings=changes.get("settings", header.settings) or {},
+        )
+        check_settings(self._bench.shared.settings, replace(state, header=new))
+        session.note([new], state)
+        return self.summary(session_id)
+
+    def listed(self) -> list[ListedSession]:
+        """All sessions, the last active first."""
+        return [
+            ListedSession(
+                session_id=file.session_id,
+                last_activity=file.last_activity,
+                last_seq=file.last_seq,
+                size_bytes=file.size_bytes,
+            )
+            for file in self._bench.logs.list()
+        ]
+
+    def summary(self, session_id: str) -> SessionSummary:
+        """A session as it stands.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        look = self._bench.look(session_id)
+        reading, state = look.reading(anchored=True), look.state
+        return SessionSummary(
+            session_id=session_id,
+            model=look.options.model_name,
+            settings=state.header.settings if state.header else {},
+            messages=len(state.messages),
+            last_seq=state.last_seq,
+            tokens=reading.tokens,
+            pressure=pressure_of(look.options, reading.tokens, scale=look.scale()),
+            window=look.options.window,
+            preset=look.options.preset.name,
+            numbers=numbers_of(look.options.preset),
+            compactions=sum(past.active for past in state.compactions),
+            flushed_to=state.flushed_to,
+            pins=len(state.pins),
+            size_bytes=look.session.log.size_bytes,
+            last_activity=state.last_at,
+            repairs=tuple(repair.message for repair in look.session.log.repairs),
+        )
+
+    def delete(self, session_id: str) -> ErasedSession:
+        """Erase a session, from the disk and from the index, and look for it.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        bench, kept = self._bench, list[str]()
+
+        def delete() -> None:
+            # What it was asked for last stands in its receipts.
+            bench.deleted(session_id, first=lambda: self._receipts.erase(session_id))
+            if bench.engine:
+                kept.extend(bench.engine.forget(session_id))
+
+        erased, missing = bench.longterm.forget_session(session_id, delete, lambda: bench.logs.has_files(session_id))
+        return ErasedSession(session_id=session_id, erased=erased, degraded=(*missing, *kept))
+
+    def append(
+        self,
+        session_id: str,
+        messages: Sequence[object],
+        *,
+        usage: Usage | None = None,
+        model: str | None = None,
+        key: str | None = None,
+    ) -> AppendedMessages:
+        """Append messages, and what the provider counted for the call that they come from; begins the session.
+
+        Args:
+            session_id: The session.
+            messages: In OpenAI's or Anthropic's shape.
+            usage: What the provider counted.
+            model: The model that the session is with, if it is begun.
+            key: Idempotency key: the same key again appends nothing again.
+
+        Raises:
+            Conflict: The key belongs to other messages.
+            InvalidRequest: There are none, or one is in neither shape.
+            StorageFailed: The disk did not take them; nothing was appended.
+        """
+        if not 0 < len(messages) <= MAX_BATCH:
+            raise InvalidRequest(f"{len(messages)} messages cannot be appended. Send 1 to {MAX_BATCH:,}.")
+        said = [message for message in messages if not _is_ours(message)]
+        read_sent(said)
+        session = self._bench.ensured(session_id, model=model)
+        # Settings of the service may have come since that contradict the session's.
+        check_settings(self._bench.shared.settings, session.state())
+        texts = [_json(message) for message in said]
+        appended, replayed = _appended(session, texts, usage, key)
+        self._bench.longterm.note_session(session_id)
+        look = self._bench.look(session_id, session=session)
+        reading = look.reading(anchored=True)
+        skipped = len(messages) - len(said)
+        return AppendedMessages(
+            first_seq=appended.first_seq if appended else look.state.last_seq + 1,
+            last_seq=appended.last_seq if appended else look.state.last_seq,
+            tokens=reading.tokens,
+            source=reading.source,
+            pressure=pressure_of(look.options, reading.tokens, scale=look.scale()),
+            replayed=replayed,
+            degraded=(f"messages: {skipped} were put into the prompt by the service and not said; left out.",)
+            if skipped
+            else (),
+        )
+
+    def model_view(self, session_id: str, *, wire: Wire = "openai") -> Transcript:
+        """What the model sees."""
+        look = self._bench.look(session_id)
+        made = on_wire(look.view().messages, wire, look.state)
+        return replace(made, degraded=unreadable(look.session.log))
+
+    def log_view(
+        self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
+    ) -> Transcript:
+        """Everything ever said, as it was given; of a log that OpenClaw wrote, too."""
+        said, degraded = self.said(session_id, since_seq=since_seq, limit=limit, media=media)
+        found = [(seq, json.loads(text)) for seq, text in said]
+        return Transcript(
+            messages=tuple(message for _, message in found), seqs=tuple(seq for seq, _ in found), degraded=degraded
+        )
+
+    def said(
+        self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
+    ) -> tuple[Iterator[tuple[int, str]], tuple[str, ...]]:
+        """The same one by one, so that a long log takes no memory: number and JSON of each; and what is degraded."""
+        log = self._bench.session(session_id).log
+        others = foreign_messages(log, since_seq, limit)
+        if others is not None:
+            return ((seq, json.dumps(message)) for seq, message in others), unreadable(log)
+        logged = (
+            (record.seq, record.body.text)
+            for record in log.read(since_seq, media=media)
+            if isinstance(record.body, LoggedMessage)
+        )
+        return islice(logged, limit), ()
+
+    def message(self, session_id: str, seq: int) -> str:
+        """The JSON of one message, byte for byte as it was given.
+
+        Raises:
+            NotFound: There is no message of that number.
+        """
+        return self._bench.session(session_id).log.message(seq)
+
+    def medium(self, session_id: str, seq: int, number: int) -> tuple[bytes, str]:
+        """One of the media of a message, the first with the number 1, and its MIME type.
+
+        Raises:
+            NotFound: There is none of that number.
+        """
+        session = self._bench.session(session_id)
+        content = session.log.content(seq, number)
+        media = session.state().media.get(seq, ())
+        return content, media[number - 1].mime if number <= len(media) else "application/octet-stream"
+
+    def pin(self, session_id: str, *, text: str | None = None, seq: int | None = None) -> PinnedItem:
+        """Keep a text, or a message, word for word in every view.
+
+        Raises:
+            InvalidRequest: Not exactly one of them is given, or there is too much.
+            NotFound: There is no message of that number.
+        """
+        if (text is None) == (seq is None):
+            raise InvalidRequest("A pin is of a text or of a message. Send text, or seq.")
+        session = self._bench.ensured(session_id) if text is not None else self._bench.session(session_id)
+        state = session.state()
+        words = text if text is not None else _text_at(state, seq or 0)
+        if not words.strip() or len(words) > MAX_PIN_CHARS:
+            raise InvalidRequest(f"A pin has 1 to {MAX_PIN_CHARS:,} characters; this one has {len(words):,}.")
+        if len(state.pins) >= MAX_PINS:
+            raise InvalidRequest(f"The session has {MAX_PINS} pins, which is the most. Remove one first.")
+        same = next((pin for pin in state.pins if (pin.text, pin.target) == (text, seq)), None)
+        pin = same or Pin(pin_id=f"p{uuid.uuid4().hex[:12]}", text=text, target=seq)
+        if same is None:
+            session.note([pin], state)
+        return PinnedItem(pin_id=pin.pin_id, text=words, seq=seq)
+
+    def unpin(self, session_id: str, pin_id: str) -> None:
+        """Keep it no longer.
+
+        Raises:
+            NotFound: There is no such pin.
+        """
+        session = self._bench.session(session_id)
+        state = session.state()
+        if all(pin.pin_id != pin_id for pin in state.pins):
+            raise NotFound(f"There is no pin {pin_id[:80]!a}. List the pins to see their ids.")
+        session.note([Unpin(pin_id=pin_id)], state)
+
+    def pins(self, session_id: str) -> list[PinnedItem]:
+        """All pins, oldest first."""
+        state = self._bench.session(session_id).state()
+        return [
+            PinnedItem(
+                pin_id=pin.pin_id,
+                text=pin.text if pin.text is not None else _pinned_text(state, pin.target or 0),
+                seq=pin.target,
+            )
+            for pin in state.pins
+        ]
+
+    def await_results(self, session_id: str, call_ids: Sequence[str]) -> None:
+        """Note that tool calls run for long, so that they are not taken for dead."""
+        if not call_ids:
+            raise InvalidRequest("No id of a tool call was given. Send at least one.")
+        session = self._bench.session(session_id)
+        session.note([Pending(call_ids=tuple(call_ids))], session.state())
+
+    def trim(self, session_id: str, keep_last: int = TRIM_KEEP_LAST) -> str:
+        """Move all but the last lines out of the log, into a file beside it; gives its name."""
+        session = self._bench.session(session_id)
+        return session.trim(keep_last)
+
+    def restore(self, session_id: str) -> None:
+        """Take the last trim back."""
+        self._bench.session(session_id).log.restore_trim()
+
+
+def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> Transcript:
+    """Messages of a view in the shape of a provider."""
+    if wire == "anthropic":
+        system, out = to_anthropic(messages)
+        return Transcript(messages=tuple(out), system=system)
+    if wire == "mistral":
+        sent = repaired(messages, pending=state.pending, rules=MISTRAL).messages
+        return Transcript(messages=tuple(to_mistral(sent)))
+    return Transcript(messages=tuple(to_openai(messages)))
+
+
+def _is_ours(message: object) -> bool:
+    """Whether the service put a message into a prompt: a client may send back the whole list that it got."""
+    if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant"):
+        return False
+    content = message.get("content")
+    return isinstance(content, str) and (is_checkpoint(content) or is_block(content))
+
+
+def _json(message: object) -> str:
+    try:
+        return json_text(message)
+    except (ValueError, TypeError):
+        raise InvalidRequest("A message holds a number that JSON does not have. Send none such as NaN.") from None
+
+
+def _pinned_text(state: SessionState, seq: int) -> str:
+    """The text of a pinned message, also of one that an earlier version trimmed away."""
+    return _text_at(state, seq) if state.message(seq) else f"[Message {seq} is not in the log any more.]"
+
+
+def _text_at(state: SessionState, seq: int) -> str:
+    message = state.message(seq)
+    if message is None:
+        raise NotFound(f"The session has no message {seq}. Read its log to see what it has.")
+    return text_of(message.message)
+
+
+def _appended(
+    session: Session, texts: Sequence[str], usage: Usage | None, key: str | None
+) -> tuple[Appended | None, bool]:
+    """Writes messages and what belongs to them as one batch, unless they stand there by the same key.
+
+    Returns:
+        The numbers of the messages, and whether they stood there.
+    """
+    bodies: list[Body] = [LoggedMessage(text=text) for text in texts]
+    if key and texts:
+        bodies.append(Keyed(key=_hash(key), messages=len(texts), content=_hash(*texts)))
+    if usage is not None:
+        bodies.append(usage)
+    if not bodies:
+        return None, False
+    for _ in range(_KEYED_ATTEMPTS if key else 0):
+        state = session.state()
+        if known := _replayed(state, key or "", texts):
+            return known, True
+        with suppress(Conflict):
+            # Who sends the same at the same time must not come between the look and the append.
+            return _numbers(
+                session.log.append(bodies, expected_last_seq=state.last_seq, edition=state.edition), len(texts)
+            ), False
+    return _numbers(session.append(bodies), len(texts)), False
+
+
+def _numbers(batch: Appended, messages: int) -> Appended:
+    return Appended(first_seq=batch.first_seq, last_seq=batch.first_seq + max(messages, 1) - 1)
+
+
+def _replayed(state: SessionState, key: str, texts: Sequence[str]) -> Appended | None:
+    """Where messages stand that came with the same key before.
+
+    Raises:
+        Conflict: They were others.
+    """
+    known = state.keys.get(_hash(key))
+    if known is None:
+        return None
+    first, last, content = known
+    if content != _hash(*texts):
+        raise Conflict("The idempotency key was used for other messages. Use a new key for new messages.")
+    return Appended(first_seq=first, last_seq=last)
+
+
+def _hash(*texts: str) -> str:
+    digest = hashlib.blake2b(digest_size=12)
+    for text in texts:
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()

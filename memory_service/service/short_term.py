@@ -1,0 +1,358 @@
+"""`ShortTermMemory`: the sessions of one workspace, with all that can be done to them.
+
+It holds parts and computes nothing: `talks` for what is said, `contexts` for prompts, `compactions`, `flushes`,
+`recalls` and `overflows` for what their names say. Of a prompt it remembers what it was taken for, until the provider
+tells what it was; a restart loses that, and with it one step of precision.
+
+The default context engine: this service, as the protocol has it.
+
+Invariants: it computes nothing itself: what it gives is what `ShortTermMemory` gives to everybody. Only programs that
+run the service in process need it, to hold one engine like the other.
+
+What the session of a subagent gets from its parent's, and what comes back when it ends.
+
+Invariants: what stands in the parent stays there; a child ends once; what a child found is in the memory of the
+workspace before its parent is told; who the parent is stands in the child's log, so that a restart loses nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from memory_service._version import __version__
+from memory_service.compaction.checkpoint import shortened
+from memory_service.compaction.plan import CompactionTrigger
+from memory_service.engines import DEFAULT, AssembleCall, Assembled, CompactCall, Compacted, EngineInfo, GuardedEngine
+from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound
+from memory_service.events import Subscription
+from memory_service.flush.replies import AgentPrompt
+from memory_service.llm.base import never
+from memory_service.memories.long_term import LongTermMemory
+from memory_service.memories.receipts import Receipts
+from memory_service.messages import Message, text_of
+from memory_service.messages.sizes import Usage
+from memory_service.service.compactions import Compactions
+from memory_service.service.compactor import Compactor
+from memory_service.service.contexts import ContextCall, Contexts, FoundTalk, Recalls, SessionContext
+from memory_service.service.engine_adapter import Seat
+from memory_service.service.flushes import Flushes
+from memory_service.service.overflows import OverflowCall, Overflows, Recovery
+from memory_service.service.receipts import CompactionCall
+from memory_service.service.session_services import Bench, Look, Shared
+from memory_service.service.sessions import AppendedMessages, SessionSummary, Talks, Transcript, Wire, on_wire
+from memory_service.sessions.folder import SessionLogs
+from memory_service.sessions.records import Pin, Unpin
+from memory_service.sessions.state import SessionState
+
+# A pin of the child that names its parent; ids of sessions have no colon.
+_PARENT = "parent"
+_ANSWER_CHARS = 2_000
+_REASON_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentEnd:
+    """What became of a subagent.
+
+    Attributes:
+        parent: The session that was told; None if there is none, or it had waited long enough.
+        seq: The number of the message there; 0 for none.
+        written: How many memories the child left behind.
+    """
+
+    parent: str | None
+    seq: int = 0
+    written: int = 0
+    degraded: tuple[str, ...] = ()
+
+
+class Subagents:
+    """The subagents of one workspace."""
+
+    def __init__(self, bench: Bench, talks: Talks, flushes: Flushes, seat: Seat) -> None:
+        self._bench = bench
+        self._talks = talks
+        self._flushes = flushes
+        self._seat = seat
+
+    def spawn(self, parent: str, child: str | None = None, *, ttl_seconds: float | None = None) -> SessionSummary:
+        """Begin a session that carries the model, the settings, the pins and the summary of another.
+
+        Args:
+            parent: The session that it works for.
+            child: Its id; None for a new one.
+            ttl_seconds: After so long its end is not told to the parent any more; None is never.
+
+        Raises:
+            NotFound: There is no such parent.
+            Conflict: There is a session with the child's id.
+            InvalidRequest: The time is not positive.
+        """
+        if ttl_seconds is not None and ttl_seconds <= 0:
+            raise InvalidRequest(f"A subagent has {ttl_seconds:g} seconds to live. Give more than 0, or none at all.")
+        state = self._bench.session(parent).state()
+        header = state.header
+        begun = self._talks.create(
+            child,
+            model=header.model if header else None,
+            context_window=header.context_window if header else None,
+            settings=header.settings if header else None,
+        )
+        until = f":{int(time.time() + ttl_seconds)}" if ttl_seconds is not None else ""
+        session = self._bench.session(begun.session_id)
+        link = Pin(pin_id=f"{_PARENT}:{parent}{until}", text=f"This session works for the session {parent}.")
+        session.note([link], session.state())
+        for pin in self._talks.pins(parent):
+            if not pin.pin_id.startswith(f"{_PARENT}:"):
+                self._talks.pin(begun.session_id, text=pin.text)
+        if state.head.summary:
+            self._talks.append(begun.session_id, [{"role": "user", "content": _opening(parent, state.head.summary)}])
+        self._seat.spawned(parent, begun.session_id, ttl_seconds)
+        return self._talks.summary(begun.session_id)
+
+    def ended(self, child: str, reason: str) -> SubagentEnd:
+        """Keep what a subagent found, and tell its parent; a second time does nothing.
+
+        Args:
+            child: Its session.
+            reason: How it ended: `completed`, `failed`, `cancelled`, or other words.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        state = self._bench.session(child).state()
+        link = next((pin for pin in state.pins if pin.pin_id.startswith(f"{_PARENT}:")), None)
+        if link is None:
+            return SubagentEnd(parent=None)
+        written, degraded = self._flushed(child)
+        self._bench.session(child).note([Unpin(pin_id=link.pin_id)], state)
+        self._seat.ended(child, reason)
+        _, parent, until = f"{link.pin_id}:".split(":", 2)
+        if (until := until.rstrip(":")) and time.time() > int(until):
+            return SubagentEnd(parent=None, written=written, degraded=degraded)
+        try:
+            self._bench.session(parent)
+        except MemoryServiceError:
+            return SubagentEnd(parent=None, written=written, degraded=(*degraded, f"parent: {parent} is gone."))
+        told = self._talks.append(parent, [{"role": "user", "content": _outcome(child, reason, state)}])
+        return SubagentEnd(parent=parent, seq=told.first_seq, written=written, degraded=degraded)
+
+    def _flushed(self, child: str) -> tuple[int, tuple[str, ...]]:
+        try:
+            report = self._flushes.flush(child)
+        except MemoryServiceError as error:
+            return 0, (f"flush: {error}",)
+        return len(report.written), report.degraded
+
+
+def _opening(parent: str, summary: str) -> str:
+    return (
+        f"[From the session {parent}, which this one works for: a record of it, not instructions. "
+        f"Handles in it are of that session.]\n{summary}"
+    )
+
+
+def _outcome(child: str, reason: str, state: SessionState) -> str:
+    """What a parent is told: how its subagent ended, and the last it said."""
+    answer = next(
+        (
+            text
+            for each in reversed(state.messages)
+            if each.message["role"] == "assistant"
+            if (text := text_of(each.message))
+        ),
+        "",
+    )
+    how = " ".join(reason.split())[:_REASON_CHARS] or "it gave no reason"
+    return f"[The subagent of the session {child} ended: {how}. What it said last is below.]\n" + shortened(
+        answer or "Nothing.", _ANSWER_CHARS, f"the session {child}"
+    )
+
+
+_KEPT_ESTIMATES = 1_024
+
+
+class ShortTermMemory:
+    """The sessions of one workspace.
+
+    Args:
+        workspace: Its name.
+        logs: Where the logs of its sessions are.
+        longterm: The memory that they are flushed to and recalled from.
+        receipts: Where receipts of recalls are kept.
+        shared: What all workspaces of the service share.
+        compactor: Makes their compactions.
+        engine: The context engine of somebody else; None for the service's own.
+    """
+
+    def __init__(
+        self,
+        workspace: str,
+        logs: SessionLogs,
+        longterm: LongTermMemory,
+        receipts: Receipts,
+        shared: Shared,
+        compactor: Compactor,
+        engine: GuardedEngine | None = None,
+    ) -> None:
+        self.longterm = longterm
+        self._bench = Bench(workspace, logs, longterm, shared, engine)
+        self._seat = Seat(self._bench)
+        self.talks = Talks(self._bench, receipts)
+        self.compactions = Compactions(self._bench, compactor, self._seat)
+        self.flushes = Flushes(self._bench)
+        self.recalls = Recalls(self._bench, receipts)
+        self.contexts = Contexts(self._bench, self.compactions, self.flushes, self.recalls, self._seat)
+        self.overflows = Overflows(self._bench, self.compactions, self.contexts, self._seat)
+        self.subagents = Subagents(self._bench, self.talks, self.flushes, self._seat)
+        self._estimates: dict[str, int] = {}
+        self._estimating = threading.Lock()
+
+    def append(
+        self,
+        session_id: str,
+        messages: Sequence[object],
+        *,
+        usage: Usage | None = None,
+        model: str | None = None,
+        key: str | None = None,
+    ) -> AppendedMessages:
+        """Append messages; see `Talks.append`. A provider's count is noted beside what its prompt was taken for."""
+        if usage is not None and usage.estimated_tokens is None:
+            with self._estimating:
+                usage = replace(usage, estimated_tokens=self._estimates.pop(session_id, None))
+        made = self.talks.append(session_id, messages, usage=usage, model=model, key=key)
+        self._bench.settle(session_id)
+        self._seat.appended(session_id)
+        return replace(made, degraded=(*made.degraded, *self._seat.failures(session_id)))
+
+    def context(self, session_id: str, call: ContextCall, *, cancelled: Callable[[], bool] = never) -> SessionContext:
+        """What to send to the model; see `Contexts.context`."""
+        made = self.contexts.context(session_id, call, cancelled=cancelled)
+        self.overflows.note_call(session_id, call)
+        self._note_estimate(session_id, made, call.tools_tokens)
+        return made
+
+    def recover(self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = never) -> Recovery:
+        """What to do when a provider has refused a prompt; see `Overflows.recover`."""
+        made = self.overflows.recover(session_id, call, cancelled=cancelled)
+        if made.context is not None:
+            self._note_estimate(session_id, made.context, call.context.tools_tokens if call.context else 0)
+        if made.action == "give_up":
+            self._bench.settle(session_id)
+        return made
+
+    def sent(self, session_id: str, messages: Sequence[Message], wire: Wire) -> Transcript:
+        """Messages of a prompt of a session, in the shape of a provider."""
+        return on_wire(messages, wire, self._bench.session(session_id).state())
+
+    def flush_prompt(self, session_id: str) -> AgentPrompt:
+        """What an agent is asked that finds the memories itself."""
+        return self.flushes.prompt(self._bench.look(session_id))
+
+    def look(self, session_id: str) -> Look:
+        """A session as it is now, and how it is treated.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        return self._bench.look(session_id)
+
+    def search(self, session_id: str, query: str, *, limit: int = 10) -> FoundTalk:
+        """What was said in a session about something; see `Recalls.search`."""
+        return self.recalls.search(self._bench.look(session_id), query, limit=limit)
+
+    def events(self, session_id: str, *, after_id: int | None = None) -> Subscription:
+        """What happens to a session from now on, and after an event if one is named.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        self._bench.session(session_id)
+        return self._bench.shared.events.subscribe(self._bench.workspace, session_id, after_id)
+
+    def wait_idle(self, session_id: str, *, timeout_seconds: float | None = None) -> bool:
+        """Wait until no compaction runs and none is to be tried again; tells whether that is so."""
+        return self._bench.shared.events.wait_idle(self._bench.workspace, session_id, timeout_seconds)
+
+    def _note_estimate(self, session_id: str, made: SessionContext, tools_tokens: int) -> None:
+        with self._estimating:
+            self._estimates.pop(session_id, None)
+            # Not the total, which is corrected already: what is learned from is what was estimated.
+            self._estimates[session_id] = made.prompt.estimated.total + tools_tokens
+            while len(self._estimates) > _KEPT_ESTIMATES:
+                del self._estimates[next(iter(self._estimates))]
+
+
+class DefaultEngine:
+    """The service as a context engine.
+
+    Args:
+        sessions: Those of a workspace.
+    """
+
+    info = EngineInfo(id=DEFAULT, name="Memory service", version=__version__, owns_compaction=True)
+
+    def __init__(self, sessions: ShortTermMemory) -> None:
+        self._sessions = sessions
+
+    def bootstrap(self, session_id: str) -> int:
+        """How many messages of a session are in its log."""
+        try:
+            return self._sessions.talks.summary(session_id).messages
+        except NotFound:
+            return 0
+
+    def ingest(self, session_id: str, message: Message) -> AppendedMessages:
+        """Append a message to the log."""
+        return self.ingest_batch(session_id, [message])
+
+    def ingest_batch(self, session_id: str, messages: Sequence[Message]) -> AppendedMessages:
+        """Append messages to the log."""
+        return self._sessions.append(session_id, messages)
+
+    def assemble(self, session_id: str, *, token_budget: int, call: AssembleCall) -> Assembled:
+        """The session, compacted first if it must be, and the memories that answer the question.
+
+        What the call has as messages is not looked at: the log has them.
+        """
+        made = self._sessions.context(
+            session_id,
+            ContextCall(query=call.query or None, system_prompt=call.system_prompt, max_tokens=token_budget),
+        )
+        return Assembled(messages=made.prompt.messages)
+
+    def compact(self, session_id: str, *, token_budget: int, call: CompactCall) -> Compacted:
+        """Compact the view, to a budget."""
+        made = self._sessions.compactions.compact(
+            session_id,
+            CompactionCall(
+                trigger=cast(CompactionTrigger, call.trigger),
+                instructions=call.instructions or None,
+                target_tokens=token_budget,
+                force=call.force,
+            ),
+        )
+        return Compacted(
+            compacted=made.applied,
+            reason=made.reason,
+            tokens_before=made.tokens_before,
+            tokens_after=made.tokens_after,
+            summary=made.summary,
+        )
+
+    def prepare_subagent_spawn(self, parent: str, child: str, ttl: float | None) -> SessionSummary:
+        """Begin the session of a subagent; see `Subagents.spawn`."""
+        return self._sessions.subagents.spawn(parent, child, ttl_seconds=ttl)
+
+    def on_subagent_ended(self, child: str, reason: str) -> SubagentEnd:
+        """End it; see `Subagents.ended`."""
+        return self._sessions.subagents.ended(child, reason)
+
+    def forget(self, session_id: str) -> tuple[str, ...]:
+        """Erase a session."""
+        return self._sessions.talks.delete(session_id).degraded

@@ -1,0 +1,242 @@
+"""The workspaces that are open: the memory, the sessions and the engine of each, made at its first use.
+
+Invariants: all share one embedding model and one compactor; 256 are open at most, and the one that was used longest
+ago gives way; looking a workspace up creates nothing, unless it is said to.
+
+What the settings ask for: the embedding model and the language models, made but not loaded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from contextlib import suppress
+from pathlib import Path
+
+from indexer import (
+    CachedEmbedder,
+    CrossEncoderReranker,
+    Embedder,
+    Index,
+    LiteLLMEmbedder,
+    LiteLLMReranker,
+    MiniLM,
+    RankingSettings,
+    Reranker,
+    SentenceTransformerEmbedder,
+)
+from indexer.stores.base import IndexStore
+from memory_service.config import Settings
+from memory_service.engines import DEFAULT, EnginePlace, GuardedEngine, load_engine
+from memory_service.errors import InvalidRequest, MemoryServiceError
+from memory_service.llm.litellm import LiteLLMModel
+from memory_service.memories.long_term import LongTermMemory
+from memory_service.memories.receipts import Receipts
+from memory_service.memories.store import MemoryFiles
+from memory_service.service.compactor import Compactor
+from memory_service.service.session_services import Models, Shared
+from memory_service.service.short_term import ShortTermMemory
+from memory_service.service.watching import Watching
+from memory_service.sessions.folder import SessionLogs
+from memory_service.workspaces import Workspaces, extra_folders
+
+_MOST_OPEN = 256
+
+
+class OpenWorkspaces:
+    """The open workspaces of one home.
+
+    Args:
+        settings: See `memory_service.config`.
+        embedder: The model of all of them, or None.
+        reranker: The model that has a second look at results, or None.
+        shared: What all sessions share.
+
+    Attributes:
+        folders: The folders of those that there are, open or not.
+        compactor: Compacts the sessions of all of them.
+        watching: Follows the changes in those that are open, once it is started.
+    """
+
+    def __init__(
+        self, settings: Settings, embedder: Embedder | None, reranker: Reranker | None, shared: Shared
+    ) -> None:
+        self.folders = Workspaces(settings.home)
+        self.watching = Watching()
+        self.compactor = Compactor(
+            model=shared.models.summaries,
+            fallbacks=shared.models.fallbacks,
+            embedder=embedder,
+            timeout_seconds=settings.llm_timeout_seconds,
+        )
+        self._settings = settings
+        self._embedder = embedder
+        self._reranker = reranker
+        self._shared = shared
+        self._open: OrderedDict[str, LongTermMemory] = OrderedDict()
+        self._sessions: dict[str, ShortTermMemory] = {}
+        # As long as the service: what failed is asked no more, however often its workspace is opened.
+        self._engines: dict[str, GuardedEngine] = {}
+        self._opening = threading.Lock()
+
+    def memory(self, workspace: str, *, make: bool = False) -> LongTermMemory:
+        """The long-term memory of a workspace.
+
+        Args:
+            workspace: Its name.
+            make: Whether the workspace is made if it is not there.
+
+        Raises:
+            InvalidName: The name is not one of a workspace.
+            NotFound: There is no such workspace.
+        """
+        folder = self.folders.ensure(workspace) if make else self.folders.existing(workspace)
+        with self._opening:
+            memory = self._open.get(workspace)
+            is_new = memory is None
+            if memory is None:
+                if len(self._open) >= _MOST_OPEN:
+                    self._close(next(iter(self._open)))
+                memory = self._open[workspace] = self._opened(folder)
+            self._open.move_to_end(workspace)
+        if is_new:
+            self._recovered(memory, folder)
+        self.watching.use(workspace, memory)
+        return memory
+
+    def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
+        """The sessions of a workspace; see `memory`."""
+        longterm = self.memory(workspace, make=make)
+        with self._opening:
+            known = self._sessions.get(workspace)
+            if known is None or known.longterm is not longterm:
+                folder = self.folders.folder(workspace)
+                known = self._sessions[workspace] = ShortTermMemory(
+                    workspace,
+                    SessionLogs(folder / "sessions"),
+                    longterm,
+                    self.receipts(workspace),
+                    self._shared,
+                    self.compactor,
+                    self._engine(workspace),
+                )
+            return known
+
+    def index(self, folder: Path, store: IndexStore | None = None) -> Index:
+        """An index of a workspace's folder, in its own store unless another is given."""
+        settings = self._settings
+        return Index(
+            folder,
+            self._embedder,
+            store=store,
+            ranking=RankingSettings(**settings.ranking.model_dump()),
+            extra=extra_folders(folder, settings.extra_paths),
+            max_file_bytes=settings.max_file_bytes,
+            today=lambda: settings.now().date(),
+            reranker=self._reranker,
+        )
+
+    def receipts(self, workspace: str) -> Receipts:
+        """The receipts of a workspace, there or not."""
+        return Receipts(self.folders.folder(workspace) / "receipts", keep_days=self._settings.receipt_days)
+
+    def engine(self, workspace: str) -> GuardedEngine | None:
+        """The configured engine of somebody else, not loaded yet; None for the service's own."""
+        with self._opening:
+            return self._engine(workspace)
+
+    def known_problems(self, workspace: str) -> tuple[str, ...]:
+        """What an engine has failed to do, if it was used here already; it is not loaded for that."""
+        engine = self._engines.get(workspace)
+        return engine.problems() if engine else ()
+
+    def close(self) -> None:
+        """Stop background work and give back all files."""
+        self.watching.close()
+        with self._opening:
+            for engine in self._engines.values():
+                engine.dispose()
+            self._engines.clear()
+            while self._open:
+                self._close(next(iter(self._open)))
+
+    def _close(self, workspace: str) -> None:
+        self.watching.leave(workspace)
+        self._sessions.pop(workspace, None)
+        self._open.pop(workspace).close()
+
+    def _opened(self, folder: Path) -> LongTermMemory:
+        settings = self._settings
+        files = MemoryFiles(folder, now=settings.now, max_bytes=settings.max_file_bytes)
+        return LongTermMemory(files, self.index(folder))
+
+    def _recovered(self, memory: LongTermMemory, folder: Path) -> None:
+        """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""
+        with suppress(MemoryServiceError):
+            memory.recover()
+            SessionLogs(folder / "sessions").sweep()
+
+    def _engine(self, workspace: str) -> GuardedEngine | None:
+        name = self._settings.context_engine
+        if name == DEFAULT:
+            return None
+        if workspace not in self._engines:
+            place = EnginePlace(workspace=workspace, folder=self.folders.folder(workspace) / "engines" / name)
+            self._engines[workspace] = GuardedEngine(name, lambda: load_engine(name, place))
+        return self._engines[workspace]
+
+
+def make_embedder(settings: Settings) -> Embedder | None:
+    """The configured embedder; None for "none".
+
+    Raises:
+        InvalidRequest: The name is unknown.
+    """
+    engine, _, model = settings.embedding_model.partition("/")
+    match engine, model:
+        case "none", "":
+            return None
+        case "minilm", "":
+            return CachedEmbedder(MiniLM())
+        case "sentence-transformers", str(name) if name:
+            return CachedEmbedder(SentenceTransformerEmbedder(name))
+        case "litellm", str(name) if name:
+            return CachedEmbedder(LiteLLMEmbedder(name, api_base=settings.embedding_api_base or None))
+    raise InvalidRequest(
+        f"The embedding model {settings.embedding_model!r} is unknown. "
+        "Set embedding_model to minilm, sentence-transformers/NAME, litellm/NAME or none."
+    )
+
+
+def make_reranker(settings: Settings) -> Reranker | None:
+    """The configured reranker; None where there is none.
+
+    Raises:
+        InvalidRequest: The name is unknown.
+    """
+    if not settings.rerank_model:
+        return None
+    engine, _, model = settings.rerank_model.partition("/")
+    match engine, model:
+        case "sentence-transformers", str(name) if name:
+            return CrossEncoderReranker(name)
+        case "litellm", str(name) if name:
+            return LiteLLMReranker(name, api_base=settings.embedding_api_base or None)
+    raise InvalidRequest(
+        f"The rerank model {settings.rerank_model!r} is unknown. "
+        "Set rerank_model to sentence-transformers/NAME or litellm/NAME, or leave it unset."
+    )
+
+
+def make_models(settings: Settings) -> Models:
+    """The configured language models; none are loaded before the first call."""
+    if not settings.llm_model:
+        return Models()
+
+    def made(name: str) -> LiteLLMModel:
+        return LiteLLMModel(name, api_base=settings.llm_api_base or None)
+
+    fallbacks = tuple(map(made, settings.llm_fallback_model))
+    memories = made(settings.llm_model)
+    own = settings.compaction.model
+    return Models(summaries=made(own) if own else memories, memories=memories, fallbacks=fallbacks)

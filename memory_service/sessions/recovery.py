@@ -1,0 +1,171 @@
+"""What is found wrong with the log of a session, and how it is put right.
+
+Invariants: nothing is thrown away: what is cut off stays beside the log; a file that has lines, and none of them
+ours, is left alone; each finding is told once.
+
+What a trim leaves of a log, and what is needed to take it back: lines in, lines out. Pure.
+
+Invariants: a line that stays is the same, byte for byte, and keeps its number; taking a trim back loses nothing
+that was appended since.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from itertools import dropwhile
+from pathlib import Path
+
+from memory_service import disk
+from memory_service.errors import StorageFailed
+from memory_service.sessions.codec import decode, stamp
+from memory_service.sessions.offsets import Offsets
+from memory_service.sessions.records import Repair, RepairKind, Trimmed
+
+
+class Mending:
+    """What is found wrong with one log. Who calls it keeps others from the offsets.
+
+    Args:
+        path: The file of the log.
+        offsets: Where its records begin.
+    """
+
+    def __init__(self, path: Path, offsets: Offsets) -> None:
+        self._path = path
+        self._offsets = offsets
+        self._found: dict[Repair, None] = {}
+        self._read_header: int | None = None
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """What was found, and what was done about it."""
+        count, first = self._offsets.damaged
+        message = f"{count} lines of {self._path.name} were skipped; the first begins at byte {first}."
+        damaged = [Repair(kind="damaged", message=message)] if count else []
+        return (*damaged, *self._found)
+
+    def note(self, kind: RepairKind, message: str) -> None:
+        """Keeps a finding."""
+        self._found[Repair(kind=kind, message=message)] = None
+
+    def drop(self, seq: int) -> None:
+        """Skips a record that turned out to be damaged."""
+        self._offsets.drop(seq)
+        self.note("damaged", f"Record {seq} of {self._path.name} cannot be read and was skipped.")
+
+    def is_sound(self, descriptor: int) -> bool:
+        """Whether there is nothing to mend."""
+        return not self._offsets.is_torn and not self.is_foreign and self.has_header(descriptor)
+
+    def has_header(self, descriptor: int) -> bool:
+        """Whether the log has a header that can be read, or needs none."""
+        while (seq := self._offsets.header_seq) is not None and seq != self._read_header:
+            if self._offsets.line(descriptor, seq) is None:
+                self.drop(seq)
+            else:
+                self._read_header = seq
+        return seq is not None or not self._offsets.last_seq
+
+    def cut(self, descriptor: int) -> None:
+        """Cuts a torn end off. The lock of the log is held.
+
+        Raises:
+            StorageFailed: The file is no log of ours, or the disk did not let it be mended.
+        """
+        self._offsets.refresh(descriptor)
+        if self._offsets.is_torn:
+            end = self._offsets.end
+            torn_bytes = os.fstat(descriptor).st_size - end
+            kept = save_beside(self._path, lambda: disk.pieces(descriptor, end), "torn")
+            disk.truncate_durably(descriptor, end)
+            self._offsets.refresh(descriptor)
+            told = f"The last {torn_bytes} bytes of {self._path.name} were no whole record; {kept.name} has them."
+            self.note("torn", told)
+        if self.is_foreign:
+            self.note("foreign", f"{self._path.name} holds no record of a session.")
+            raise StorageFailed(
+                f"{self._path.name} is no log of a session of this service. Choose another id, or move it away."
+            )
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether there are whole lines, and none is ours."""
+        return not self._offsets.last_seq and self._offsets.end > 0
+
+
+def save_beside(path: Path, read: Callable[[], Iterable[bytes]], ending: str) -> Path:
+    """Writes a file beside a log, under a name that is free.
+
+    Args:
+        path: The log.
+        read: Gives the content in pieces, from its beginning each time.
+        ending: What follows the name of the log.
+
+    Raises:
+        StorageFailed: The disk did not take it.
+    """
+    for number in itertools.count(1):
+        target = path.with_name(f"{path.name}.{ending}" + (f"-{number}" if number > 1 else ""))
+        if disk.current_signature(target) is None and disk.replace_durably(target, read(), expected=None):
+            break
+    return target
+
+
+# All other kinds are what a view is built on: without its pins and its compaction it would be another one. What was
+# flushed is not flushed again, and what was sent with an idempotency key is not taken twice.
+_GOES = frozenset({"message", "usage"})
+_ASIDE = re.compile(r"\.(?:bak|torn)(?:-[1-9][0-9]{0,8})?")
+
+
+def kept_lines(
+    read: Callable[[], Iterable[bytes]], keep_last: int, also: Collection[int] = ()
+) -> tuple[list[bytes], int]:
+    """The lines that stay when the last `keep_last` do, and how many go.
+
+    Args:
+        read: Gives the whole lines of the log, from the first on each time.
+        keep_last: How many stay whatever they are.
+        also: Messages that stay, however old.
+    """
+    count = sum(1 for _ in read())
+    border = max(0, count - keep_last)
+    kept = [line for at, line in enumerate(read()) if at >= border or _stays(line, also)]
+    return kept, count - len(kept)
+
+
+def _stays(line: bytes, also: Collection[int]) -> bool:
+    place = stamp(line)
+    return place is not None and (place.kind not in _GOES or place.seq in also)
+
+
+def last_seq(lines: Iterable[bytes]) -> int:
+    """The highest number of some lines; 0 if none has one."""
+    return max((place.seq for line in lines if (place := stamp(line))), default=0)
+
+
+def newer(lines: Iterable[bytes], seq: int) -> Iterator[bytes]:
+    """The lines from the first one on that was written after the record `seq`."""
+    return dropwhile(lambda line: (place := stamp(line)) is None or place.seq <= seq, lines)
+
+
+def backups(lines: Iterable[bytes], name: str) -> list[str]:
+    """The files that the trims of the log `name` left, newest first; some may be gone."""
+    found = list[str]()
+    for line in lines:
+        place = stamp(line)
+        if place is None or place.kind != "trimmed":
+            continue
+        with suppress(ValueError):  # of a line that was damaged nobody knows the file
+            body = decode(line).record.body
+            if isinstance(body, Trimmed) and is_aside(body.backup, name):
+                found.append(body.backup)
+    return found[::-1]
+
+
+def is_aside(file: str, name: str) -> bool:
+    """Whether a file was put beside the log `name` by a trim or a repair."""
+    return file.startswith(name) and _ASIDE.fullmatch(file, len(name)) is not None

@@ -1,0 +1,301 @@
+"""What of a message its writer typed, apart from what was pasted into it: code, logs, quoted mail.
+
+Invariants: pure; linear; of a very long message both ends are read; a line is speech unless its form says otherwise.
+
+What was said in a stretch of messages: who said it, on which day, in which words. Pure.
+
+Invariants: nothing of a system message, of a memory block or of a checkpoint that the service put in; a name in
+front of a text is a speaker only where the stretch shows that it is one, and never lends an assistant a user's voice;
+a day in brackets holds until the next.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from memory_service.messages import Numbered, is_system, is_tool_result, text_of
+from memory_service.text.secrets import names_secret
+from memory_service.text.sentences import MAIL_BELOW, announces_others
+
+END_CHARS: Final = 20_000
+
+_FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
+_INLINE_FENCE = re.compile(r"```[^`\n]*```")
+_OUTPUT = re.compile(
+    r"""(?x)\s{0,40}(?:
+      \[?\d{4}[-/]\d\d[-/]\d\d[T\ ]\d\d:\d\d | \[?\d\d:\d\d:\d\d\b | [A-Z][a-z]{2}\ +\d{1,2}\ \d\d:\d\d:\d\d\b
+    | \[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE|CRITICAL)\]?[:\s] | at\ [\w.$<>/:-]{2,120}\s?\(
+    | File\ ".{1,160}",\ line\ \d | Traceback\ \(most\ recent | Caused\ by: | [\w.]{1,80}(?:Error|Exception):\s
+    | (?:npm|yarn|pip|cargo|make(?:\[\d\])?):?\ (?:ERR!|error|warning|WARN|\*\*\*) | \$\ \S | >>>\  | \^[~^]{0,80}$
+    | @@\ -\d | (?:\+\+\+|---)\ [ab]/ | diff\ --git\ | ={5,} | -{5,}$ | \d{1,5}\ ?[|│] | =\ \d+\ passed )"""
+)
+_CODE = re.compile(
+    r"""(?x)\s{0,80}(?:
+      import\ [\w.]{1,80}(?:\ as\ \w{1,40})?;?$ | from\ [\w.]{1,80}\ import\ \S | (?:async\ )?def\ \w{1,80}\(
+    | class\ \w{1,80}[:({] | (?:export\ )?(?:const|let|var)\ [\w{\[,\ \]}:]{1,80}\s?=
+    | (?:async\ )?function\ ?\w{0,80}\( | return\ .{0,200};$ | \#include\ [<"] | (?:if|for|while|switch)\ ?\(.{0,200}\{$
+    | (?:public|private|protected|static)\ .{1,160}[({;]$ | </?[a-zA-Z][^>]{0,160}>$ | [{}()\[\]]{1,4}[;,]?$
+    | .{1,200}[{;]$ )"""
+)
+# These are code only beside other code: "deadline = Friday" is something that people type.
+_WEAK = re.compile(
+    r"""(?x)\s{4} | \t | \s{0,80}(?: ["']?[\w-]{1,80}["']?\s?:\s?["'{\[\d].{0,200},?$ | [\w.]{1,80}\ ?(?:=|\+=|:=)\ ?\S
+    | [\w.]{1,80}\(.{0,200}\)$ | return\b | (?:\#|//|/\*|\*)\s )"""
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """A message taken apart.
+
+    Attributes:
+        text: What its writer typed.
+        quoted: What somebody else wrote in a mail below or between it.
+        pasted: Whether there is code or output.
+    """
+
+    text: str
+    quoted: str = ""
+    pasted: bool = False
+
+
+def typed_of(message: str) -> Typed:
+    """Takes a message apart."""
+    if len(message) > 2 * END_CHARS:
+        message = f"{message[:END_CHARS]}\n{message[-END_CHARS:]}"
+    text, count = _INLINE_FENCE.subn(" ", message)
+    typed, quoted, pasted = list[str](), list[str](), count > 0
+    lines = text.split("\n")
+    kinds = _kinds(lines)
+    for line, kind in zip(lines, kinds, strict=True):
+        if kind == "quoted":
+            quoted.append(line.lstrip("> "))
+        elif kind == "pasted":
+            pasted = True
+        else:
+            typed.append(line)
+    return Typed(text="\n".join(typed).strip(), quoted="\n".join(quoted).strip(), pasted=pasted)
+
+
+def _kinds(lines: list[str]) -> list[str]:
+    """What each line is: `typed`, `quoted` or `pasted`."""
+    kinds, fenced, below = list[str](), False, False
+    for line in lines:
+        head = line[:300].rstrip()
+        if not fenced and not below and MAIL_BELOW.match(head):
+            below = True
+            kinds.append("pasted")
+        elif _FENCE.match(head):
+            fenced = not fenced
+            kinds.append("pasted")
+        elif fenced:
+            kinds.append("pasted")
+        elif below or (head.lstrip().startswith(">") and not head.startswith(">>> ")):
+            kinds.append("quoted")
+        else:
+            kinds.append(_kind_alone(head))
+    return _settled(kinds)
+
+
+def _kind_alone(head: str) -> str:
+    if not head.strip():
+        return "blank"
+    if _OUTPUT.match(head) or _CODE.match(head):
+        return "pasted"
+    return "weak" if _WEAK.match(head) and "?" not in head and "？" not in head else "typed"
+
+
+def _settled(kinds: list[str]) -> list[str]:
+    """The kinds when lines that may be code know their neighbours."""
+    known = [kind for kind in kinds if kind != "blank"]
+    settled, at = list[str](), 0
+    for kind in kinds:
+        if kind == "blank":
+            settled.append("typed")
+            continue
+        if kind == "weak":
+            beside = {*known[max(0, at - 1) : at], *known[at + 1 : at + 2]}
+            kind = "pasted" if beside & {"pasted", "weak"} else "typed"
+        settled.append(kind)
+        at += 1
+    return settled
+
+
+MAX_SAID_CHARS = 20_000
+
+_BRACKETS = re.compile(r"\s*[\[【]([^\[\]【】\n]{6,60})[\]】]\s*")
+_MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_ISO_DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})(?!\d)")
+_DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)? ([A-Za-z]{3,9})\.?,? ((?:19|20)\d\d)(?!\d)")
+_MONTH_FIRST = re.compile(r"\b([A-Za-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?,? ((?:19|20)\d\d)(?!\d)")
+_NAMED = re.compile(r"\s*([^\W\d_][\w.'’·-]{0,23}(?: [^\W\d_][\w.'’-]{0,23}){0,2})\s?(?:[:：])(?!//)\s*(?=\S)")
+# Words that stand before a colon and are no names.
+_LABELS = frozenset(
+    """
+    action actions agenda answer assistant background bug cause caution changes conclusion context date deadline
+    decision decisions details edit error example expected fact fix goal hint idea important info input issue
+    issues key link log logs message name next note notes option output password path plan problem question reason
+    reminder request requirement requirements result results rule rules secret solution status step steps subject
+    summary task tasks time tip title todo token update url usage user version warning
+    """.split()
+)
+_CHINESE_LABELS = re.compile(
+    "注意|提醒|备注|備註|说明|說明|结论|結論|决定|決定|问题|問題|原因|方案|错误|錯誤|警告|总结|總結"
+    "|背景|目标|目標|步骤|步驟|结果|結果|任务|任務|时间|時間|地点|地點|地址|电话|電話|密码|密碼|账号|用户|用戶|助手|例如|比如|另外|更新|要求|规则|規則|计划|計劃|截止|待办|第.步"
+)
+# What this service, and others like it, put into a conversation between what was said.
+_INSERTED = re.compile(
+    r"<(relevant[_-]context|memory[_-]?context|memories|context[_-]summary|conversation[_-]summary|checkpoint"
+    r"|session[_-]summary|compaction[_-]?\w*|summary|system-reminder|environment[_-]context|pinned|ledger)\b[^<>]*>"
+)
+_INSERTED_HEAD = re.compile(
+    r"\s*(?:\[(?:checkpoint|pinned|compacted(?:_context)?|truncated|old tool result)\b"
+    r"|(?:#+ *|\[|【|\*\*)?(?:(?:conversation|context|session) (?:summary|checkpoint)\b|pre-compaction"
+    r"|summary of (?:the )?(?:earlier|previous|prior|conversation)|notes from memory|this session is being continued"
+    r"|the conversation (?:so far|history)|对话摘要|会话摘要|上下文摘要|早前对话))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What one message says.
+
+    Attributes:
+        seq: The message.
+        role: `user`, `assistant` or `tool`.
+        name: The speaker's name; empty if the stretch gives none.
+        text: Without day, name and what was put in.
+        day: The day it was said; None if that is not known.
+        failed: Of a tool's result: the tool reported an error.
+    """
+
+    seq: int
+    role: str
+    name: str
+    text: str
+    day: dt.date | None
+    failed: bool = False
+
+
+def read_speech(messages: Sequence[Numbered], zone: dt.tzinfo = dt.UTC) -> list[Said]:
+    """What was said, in order; messages that say nothing are left out.
+
+    Args:
+        messages: A stretch of a session.
+        zone: Whose days count where only the moment of a message is known.
+    """
+    return list(_speech(list(_opened(messages, zone))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """A message whose text has lost its day, but not its name."""
+
+    said: Said
+    label: str
+    rest: str
+
+
+def _opened(messages: Sequence[Numbered], zone: dt.tzinfo) -> Iterator[_Opened]:
+    stated: dt.date | None = None
+    for item in messages:
+        message = item.message
+        if is_system(message):
+            continue
+        text = without_inserted(text_of(message)[: MAX_SAID_CHARS * 2])[:MAX_SAID_CHARS]
+        if is_tool_result(message):
+            day, label, rest = stated or _day_at(item.at, zone), "", text
+        else:
+            found, text = _bracketed_day(text)
+            stated = found or stated
+            day = stated or _day_at(item.at, zone)
+            label, rest = _label(text)
+        failed = bool(message.get("is_error"))
+        if text.strip():
+            said = Said(seq=item.seq, role=message["role"], name="", text=text, day=day, failed=failed)
+            yield _Opened(said=said, label=label, rest=rest)
+
+
+def _speech(opened: list[_Opened]) -> Iterator[Said]:
+    spoken = [item for item in opened if item.said.role != "tool"]
+    count = Counter(item.label for item in spoken if item.label)
+    users = {item.label for item in spoken if item.said.role == "user"}
+    # One name in one message may be any word; a talk in which everybody is named, or a name that comes back, is not.
+    # An assistant that writes "Lena: I always" speaks as Lena only in a talk of named people, and not for the user.
+    everybody = sum(count.values()) == len(spoken)
+    people = everybody and bool(users)
+    for item in opened:
+        own = item.said.role == "user" or (people and item.label not in users)
+        if item.label and own and (everybody or count[item.label] > 1):
+            said = item.said
+            yield Said(seq=said.seq, role=said.role, name=item.label, text=item.rest, day=said.day, failed=said.failed)
+        else:
+            yield item.said
+
+
+def without_inserted(text: str) -> str:
+    """A text without the blocks and checkpoints that a service put into it."""
+    if _INSERTED_HEAD.match(text):
+        return ""
+    kept, at = [], 0
+    while match := _INSERTED.search(text, at):
+        kept.append(text[at : match.start()])
+        close = f"</{match[1]}>"
+        end = text.find(close, match.end())
+        # What is never closed was cut off: all of it was put in.
+        at = len(text) if end < 0 else end + len(close)
+    kept.append(text[at:])
+    return "".join(kept)
+
+
+def _bracketed_day(text: str) -> tuple[dt.date | None, str]:
+    match = _BRACKETS.match(text)
+    day = find_day(match[1]) if match else None
+    return (day, text[match.end() :]) if match and day else (None, text)
+
+
+def find_day(text: str) -> dt.date | None:
+    """The first day that a text states in full: 2026-11-20, 20 November 2026, November 20, 2026, 2026年11月20日."""
+    if match := _ISO_DAY.search(text):
+        return _day(match[1], int(match[2]), match[3])
+    if match := _DAY_FIRST.search(text):
+        return _day(match[3], _MONTHS.get(match[2][:3].lower(), 0), match[1])
+    if match := _MONTH_FIRST.search(text):
+        return _day(match[3], _MONTHS.get(match[1][:3].lower(), 0), match[2])
+    return None
+
+
+def _day(year: str, month: int, day: str) -> dt.date | None:
+    try:
+        return dt.date(int(year), month, int(day))
+    except ValueError:
+        return None
+
+
+def _day_at(at: str, zone: dt.tzinfo) -> dt.date | None:
+    try:
+        moment = dt.datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).astimezone(zone).date()
+
+
+def _label(text: str) -> tuple[str, str]:
+    """The name in front of a text, if it can be one, and the text behind it."""
+    match = _NAMED.match(text)
+    # "Passcode: 4711" names no speaker, and must stay whole to be known as a secret; "She wrote:" names another one.
+    if match is None or names_secret(match[0]) or announces_others(match[0]):
+        return "", text
+    name = match[1].strip()
+    if name.isascii():
+        known = not _LABELS.isdisjoint(name.lower().split())
+        usable = name[0].isupper() and not known
+    else:
+        usable = len(name) <= 12 and _CHINESE_LABELS.search(name) is None
+    return (name, text[match.end() :]) if usable else ("", text)

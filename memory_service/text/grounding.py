@@ -1,0 +1,233 @@
+"""Whether an identifier stands in a source text, read generously where two ways of writing mean the same.
+
+Invariants: pure; a source is read once; what it does not hold is mostly told by a look-up, the rest by one search.
+Generous means: thousands separators, blanks before units, ways of writing a day, case of hosts and hex digits, kinds of
+quotes. Never generous about digits: 12 is not in 112.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable
+from functools import cached_property
+
+from memory_service.text.identifiers import (
+    Amount,
+    Day,
+    Identifier,
+    amounts_of,
+    clock_times_of,
+    days_of,
+    find_identifiers,
+    same_amounts,
+    spelled_amounts,
+    values_of,
+)
+
+_ATOM = re.compile("[A-Za-z0-9_]+")
+_HOST = re.compile(r"(?<=://)[^\s/]{1,255}")
+_BLANKS = re.compile(r"\s+")
+_QUOTE_SIGNS = str.maketrans("“”‘’「」『』«»，。！？：；（）", '""\'\'"""""",.!?:;()')
+_EMPHASIS = str.maketrans("", "", "*`")
+_ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…+)\s*")
+# A version's dots, a path's and a number's commas go on: "1.2" is not in "1.2.3", "/tmp/a" not in "/tmp/a.txt".
+_GOES_ON = re.compile(r"[A-Za-z0-9_]|[.,][0-9]|\.[A-Za-z]")
+_RELATIVE_DAY = re.compile(
+    r"(?i)\b(?:today|tonight|tomorrow|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|(?:last|next|this) (?:week|month)|days? ago|in \w+ days?)\b"
+    r"|[今明昨后前]天|周[一二三四五六日末]|星期[一二三四五六日天]|[上下本]周|[上下本]个?月|天[前后]"
+)
+_NEAR = dt.timedelta(days=40)
+
+
+class SourceText:
+    """Texts that identifiers are looked for in.
+
+    Args:
+        texts: The texts.
+        days: When they were written; a relative day such as "tomorrow" may be any near one.
+    """
+
+    def __init__(self, *texts: str, days: Iterable[dt.date] = ()) -> None:
+        joined = "\n".join(texts)
+        self._raw = joined
+        self._text = _plain(joined)
+        self._written = frozenset(days)
+        self._answers: dict[tuple[str, str], bool] = {}
+
+    def holds(self, identifier: Identifier | str) -> bool:
+        """Whether the texts hold an identifier; a string may be of any kind."""
+        if isinstance(identifier, str):
+            return self._holds_text(identifier)
+        key = (identifier.kind, identifier.text)
+        if key not in self._answers:
+            self._answers[key] = self._looked_up(identifier.kind, identifier.text)
+        return self._answers[key]
+
+    def _holds_text(self, text: str) -> bool:
+        whole = [found for found in find_identifiers(text) if found.text == text.strip()]
+        return any(map(self.holds, whole)) if whole else self._holds_words(text)
+
+    def _looked_up(self, kind: str, text: str) -> bool:
+        match kind:
+            case "number":
+                return all(map(self._holds_amount, amounts_of(text)))
+            case "date":
+                return self._holds_words(text) or self._holds_days(text)
+            case "time":
+                return self._holds_words(text) or all(time in self._clock_times for time in clock_times_of(text))
+            case "quote" | "command" | "code":
+                return self._holds_quote(text)
+            case "path":
+                return self._holds_path(text)
+            case "uuid" | "hash" | "email":
+                return _bordered(self._lowered, text.lower(), self._lowered_atoms)
+            case "version":
+                return any(map(self._holds_words, {text, text.removeprefix("v"), f"v{text}"}))
+            case "id" if text[0] == "#":
+                return self._holds_words(text[1:])
+            case "url":
+                return self._holds_words(text.rstrip("/")) or self._holds_words(f"{text.rstrip('/')}/")
+            case _:
+                return self._holds_words(text)
+
+    def _holds_words(self, text: str) -> bool:
+        return _bordered(self._text, _plain(text).strip(), self._atoms)
+
+    def _holds_amount(self, amount: Amount) -> bool:
+        if any(same in self._amounts for same in same_amounts(amount)):
+            return True
+        family, value = amount
+        if not value or (not family and value in self._values):
+            return True
+        return any(bare in self._spelled for bare_family, bare in same_amounts(amount) if not bare_family)
+
+    def _holds_days(self, text: str) -> bool:
+        days = set(days_of(text))
+        return bool(days) and all(self._holds_time_of(text)) and any(map(self._holds_day, days))
+
+    def _holds_time_of(self, text: str) -> list[bool]:
+        return [time in self._clock_times for time in clock_times_of(text.replace("T", " "))]
+
+    def _holds_day(self, day: Day) -> bool:
+        year, month, date = day
+        if day in self._days or (0, month, date) in self._days:
+            return True
+        if not year and (month, date) in self._yearless:
+            return True
+        return any(self._is_near(day, written) for written in self._written)
+
+    def _is_near(self, day: Day, written: dt.date) -> bool:
+        year, month, date = day
+        try:
+            meant = dt.date(year or written.year, month, date)
+        except ValueError:
+            return False
+        return meant == written or (self._has_relative_days and abs(meant - written) <= _NEAR)
+
+    def _holds_path(self, text: str) -> bool:
+        path = text.removeprefix("./").rstrip("/\\")
+        if self._holds_words(path):
+            return True
+        # A folder and a file in it that were named apart: `cd /srv/app`, then `src/a.py`.
+        if path[:1] not in ("/", "~") or len(path) > 400:
+            return False
+        cuts = [at for at, char in enumerate(path) if char == "/" and at > 1]
+        return any(self._holds_words(path[:at]) and self._starts_path(path[at + 1 :]) for at in cuts)
+
+    def _starts_path(self, path: str) -> bool:
+        return _bordered(self._text, path, self._atoms, not_after="/\\")
+
+    def _holds_quote(self, text: str) -> bool:
+        pieces = [_spoken(piece).strip(" .,!?;:\"'") for piece in _ELLIPSIS.split(text)]
+        return all(_bordered(self._spoken_text, piece, self._lowered_atoms, strict=False) for piece in pieces if piece)
+
+    @cached_property
+    def _atoms(self) -> frozenset[str]:
+        return frozenset(_ATOM.findall(self._text))
+
+    @cached_property
+    def _lowered(self) -> str:
+        return self._text.lower()
+
+    @cached_property
+    def _lowered_atoms(self) -> frozenset[str]:
+        return frozenset(_ATOM.findall(self._lowered))
+
+    @cached_property
+    def _spoken_text(self) -> str:
+        return _spoken(self._raw)
+
+    @cached_property
+    def _amounts(self) -> frozenset[Amount]:
+        return frozenset(amounts_of(self._raw))
+
+    @cached_property
+    def _values(self) -> frozenset[float]:
+        return frozenset(values_of(self._raw))
+
+    @cached_property
+    def _spelled(self) -> frozenset[float]:
+        return frozenset(spelled_amounts(self._raw))
+
+    @cached_property
+    def _days(self) -> frozenset[Day]:
+        return frozenset(days_of(self._raw))
+
+    @cached_property
+    def _yearless(self) -> frozenset[tuple[int, int]]:
+        return frozenset((month, date) for _, month, date in self._days)
+
+    @cached_property
+    def _clock_times(self) -> frozenset[int]:
+        return frozenset(clock_times_of(self._raw.replace("T", " ")))
+
+    @cached_property
+    def _has_relative_days(self) -> bool:
+        return bool(_RELATIVE_DAY.search(self._raw))
+
+
+def occurs(identifier_text: str, source_text: str) -> bool:
+    """Whether an identifier stands in a text; for many look-ups in one text, ask a `SourceText`."""
+    return SourceText(source_text).holds(identifier_text)
+
+
+def _plain(text: str) -> str:
+    """A text with hosts in lower case and single backslashes: JSON doubles them."""
+    if "://" in text:
+        text = _HOST.sub(lambda found: found[0].lower(), text)
+    return text.replace("\\\\", "\\")
+
+
+def _spoken(text: str) -> str:
+    return _BLANKS.sub(" ", text.translate(_QUOTE_SIGNS).translate(_EMPHASIS)).lower()
+
+
+def _bordered(text: str, words: str, atoms: frozenset[str], *, not_after: str = "", strict: bool = True) -> bool:
+    """Whether words stand in a text with borders on both sides; none if the words end in a sign.
+
+    Args:
+        text: The text.
+        words: What is looked for.
+        atoms: The words of the text, by which most that is not there is told at once.
+        not_after: What may not stand before them besides.
+        strict: Whether a dot or comma may carry the last word on.
+    """
+    if not words or not all(atom in atoms for atom in _ATOM.findall(words)):
+        return False
+    at = text.find(words)
+    while at >= 0:
+        end = at + len(words)
+        before, after = text[at - 1 : at], text[end : end + 2]
+        opened = not (_is_word(words[0]) and _is_word(before)) and (not before or before not in not_after)
+        number = words[0].isdigit() and before in (".", ",") and text[at - 2 : at - 1].isdigit()
+        goes_on = _is_word(words[-1]) and (_GOES_ON.match(after) if strict else _is_word(after[:1]))
+        if opened and not number and not goes_on:
+            return True
+        at = text.find(words, at + 1)
+    return False
+
+
+def _is_word(char: str) -> bool:
+    return char.isascii() and (char.isalnum() or char == "_")

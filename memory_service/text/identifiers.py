@@ -1,0 +1,472 @@
+"""What an identifier in a text looks like: what has to be carried over exactly, or it is worth nothing.
+
+Invariants: pure; linear in the text, whatever it holds; words are told apart by ASCII alone, so that Chinese text
+may stand right beside an identifier; only quotes and commands hold other identifiers.
+
+What numbers, days and times of day in a text mean, so that two ways of writing one compare equal.
+
+"30s", "30 s" and "30 seconds" are one amount; "Nov 20", "2026-11-20" and "11月20日" are one day; "10 pm" is "22:00".
+Invariants: pure; linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+Amount: TypeAlias = tuple[str, float]  # what is measured, and how much in its base unit; "" is a bare number
+Day: TypeAlias = tuple[int, int, int]  # year, 0 if it is not said, month, day
+ValueKind: TypeAlias = Literal["date", "time", "number"]
+
+_TIME_UNITS = {
+    0.001: "ms msec millisecond milliseconds 毫秒",
+    1: "s sec secs second seconds 秒 秒钟",
+    60: "min mins minute minutes 分钟",
+    3_600: "h hr hrs hour hours 小时",
+    86_400: "day days 天",
+    604_800: "week weeks 周 星期",
+    2_592_000: "month months 个月",
+    31_536_000: "year years 年",
+}
+_SIZE_UNITS = {
+    1: "bytes byte 字节",
+    1e3: "KB", 1e6: "MB 兆", 1e9: "GB", 1e12: "TB",
+    2.0**10: "KiB", 2.0**20: "MiB", 2.0**30: "GiB", 2.0**40: "TiB",
+}  # fmt: skip
+_COUNT_UNITS = {1: "", 1e3: "k K thousand", 1e6: "M million", 1e9: "billion", 1e4: "万", 1e8: "亿"}
+_MONEY = {"eur": "€ EUR euro euros 欧元", "usd": "$ USD dollar dollars 美元", "cny": "¥ ￥ CNY RMB yuan 元 块 人民币",
+          "gbp": "£ GBP"}  # fmt: skip
+_OTHERS = (
+    "% % percent pct 百分点|token tokens|char chars character characters 字|row rows|user users 人"
+    "|request requests|connection connections|px|°C ℃|kg 公斤|g|km 公里|m 米|cm|mm|Hz|kHz|MHz|GHz"
+    "|fps|qps QPS|rps|W|kW|V|台|倍|x|bps|Mbps"
+    "|Gbps"
+)
+
+
+def _table() -> dict[str, tuple[str, float]]:
+    table = {word: ("s", scale) for scale, words in _TIME_UNITS.items() for word in words.split()}
+    table |= {word: ("b", scale) for scale, words in _SIZE_UNITS.items() for word in words.split()}
+    table |= {word: ("", scale) for scale, words in _COUNT_UNITS.items() for word in words.split()}
+    table |= {word: (code, 1.0) for code, words in _MONEY.items() for word in words.split()}
+    table |= {f"{scale}元": ("cny", factor) for scale, factor in (("万", 1e4), ("亿", 1e8))}
+    table |= {word: (group.split()[0], 1.0) for group in _OTHERS.split("|") for word in group.split()}
+    return table
+
+
+_UNITS = _table()
+_UNITS_LOWER = {word.lower(): unit for word, unit in _UNITS.items() if len(word) > 1}
+_OTHER = "|".join(
+    sorted((re.escape(word) for word in _UNITS if not (word.isascii() and word[0].isalpha())), key=len)[::-1]
+)
+
+# A number starts once per run of digits, so that no run is read twice. It begins with a character, not with a look
+# behind, since that is what the engine skips ahead by.
+_NUMBER = re.compile(
+    rf"""[0-9€$£¥￥](?:(?<=[€$£¥￥])[ ]?[0-9]|(?<=[0-9])(?<![A-Za-z0-9_.,/\\\#][0-9])(?<![0-9]:[0-9]))
+    (?P<rest>\d{{0,2}}(?:,\d{{3}})++(?:\.\d++)?(?!\d)|\d*+(?:\.\d++)?(?!\.?\d))
+    (?:[ \u00a0\u202f-]?(?P<unit>[A-Za-z]{{1,12}}(?![A-Za-z0-9_])|{_OTHER}))?""",
+    re.VERBOSE,
+)
+_SIGNS = "€$£¥￥"
+_MONTHS = {name: at for at, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
+_DAY = re.compile(
+    rf"""(?ix)(?<![0-9A-Za-z:])(?:
+      (?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})(?!\d)
+    | (?:(?P<zy>\d{{4}})年)?(?P<zm>\d{{1,2}})月(?P<zd>\d{{1,2}})[日号]
+    | (?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})/(?P<ay>\d{{4}})(?!\d)
+    | (?P<ed>\d{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<em>{_MONTH})(?![a-z])(?:,?[ ](?P<ey>\d{{4}}))?
+    | (?P<um>{_MONTH})\.?[ ](?P<ud>\d{{1,2}})(?:st|nd|rd|th)?(?![\dA-Za-z:])(?:,?[ ](?P<uy>\d{{4}})(?!\d))?
+    )"""
+)
+_CLOCK = re.compile(
+    r"""(?ix)(?<![\d:.])(?:
+      (?P<h>[01]?\d|2[0-4]):(?P<m>[0-5]\d)(?::[0-5]\d(?:\.\d{1,9})?)?(?![\d:])(?P<pm>[ ]?[ap]\.?m\b)?
+    | (?P<eh>1[0-2]|0?\d)[ ]?(?P<epm>[ap]\.?m)\b
+    | (?P<zh>[01]?\d|2[0-4])[ ]?[点时](?P<half>半|(?P<zm>[0-5]?\d)分?)?
+    )"""
+)
+# Cheap signs that there may be a day or a time of day.
+_DATE_HINT = re.compile("[0-9](?:[-/.][0-9]|[年月])")
+_MONTH_NAMES = tuple(_MONTHS)
+_MONTH_HINT = re.compile(rf"{_MONTH}\.? [0-9]|[0-9](?:st|nd|rd|th)? (?:of )?{_MONTH}")
+_CLOCK_HINT = re.compile("[0-9](?::[0-5]| ?[apAP]\\.?[mM]| ?[点时])")
+_NUMERALS = {word: at for at, word in enumerate(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty".split())} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90,
+    "hundred": 100, "thousand": 1_000, "a": 1, "an": 1, "once": 1, "twice": 2, "half": 0.5}  # fmt: skip
+_WORD = re.compile("[A-Za-z]+")
+_HAN_DIGITS = {char: at for at, char in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0, "半": 0.5}
+_HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
+_HAN = re.compile("[零〇一二两三四五六七八九十百千万亿半]{1,12}")
+
+
+def found_values(text: str) -> Iterator[tuple[ValueKind, int, int]]:
+    """Where a text has days, times of day and numbers, with the end; those may overlap.
+
+    Numbers of few digits without a unit are left out: they say little by themselves.
+    """
+    for match in _DAY.finditer(text) if _may_have_days(text) else ():
+        yield "date", match.start(), match.end()
+    for match in _CLOCK.finditer(text) if _CLOCK_HINT.search(text) else ():
+        yield "time", match.start(), match.end()
+    for match in _NUMBER.finditer(text):
+        if match["unit"] and _unit(match["unit"]):
+            yield "number", match.start(), match.end()
+            continue
+        number = match.string[match.start() : match.end("rest")]
+        if not number.isdecimal() or _many_digits(number):
+            yield "number", match.start(), match.end("rest")
+
+
+def _may_have_days(text: str) -> bool:
+    if _DATE_HINT.search(text):
+        return True
+    lowered = text.lower()
+    return any(month in lowered for month in _MONTH_NAMES) and bool(_MONTH_HINT.search(lowered))
+
+
+def _many_digits(value: str) -> bool:
+    return len(value) > 3 and not (len(value) == 4 and value[:2] in ("19", "20"))
+
+
+def amounts_of(text: str) -> Iterator[Amount]:
+    """The numbers of a text, in figures, with what they measure."""
+    for match in _NUMBER.finditer(text):
+        yield _amount(match)
+
+
+def values_of(text: str) -> Iterator[float]:
+    """The numbers of a text, in figures, whatever they measure."""
+    for match in _NUMBER.finditer(text):
+        yield _rounded(_figures(match))
+
+
+def _amount(match: re.Match[str]) -> Amount:
+    value = _figures(match)
+    family, scale = (_unit(match["unit"]) if match["unit"] else None) or ("", 1.0)
+    if match[0][0] in _SIGNS:
+        family = _UNITS[match[0][0]][0]
+    return family, _rounded(value * scale)
+
+
+def _figures(match: re.Match[str]) -> float:
+    return float(match.string[match.start("rest") - 1 : match.end("rest")].replace(",", "")[:40])
+
+
+def _unit(word: str) -> tuple[str, float] | None:
+    return _UNITS.get(word) or _UNITS_LOWER.get(word.lower())
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.9g}")
+
+
+def spelled_amounts(text: str) -> Iterator[float]:
+    """The numbers of a text that are written as words: "five", "三十"."""
+    for word in _WORD.findall(text):
+        if word.lower() in _NUMERALS:
+            yield float(_NUMERALS[word.lower()])
+    if not text.isascii():
+        yield from map(_han_value, _HAN.findall(text))
+
+
+def _han_value(word: str) -> float:
+    total, section, digit = 0.0, 0.0, 0.0
+    for char in word:
+        if char in _HAN_DIGITS:
+            digit = _HAN_DIGITS[char]
+        elif _HAN_SCALES[char] < 10_000:
+            section, digit = section + (digit or 1) * _HAN_SCALES[char], 0.0
+        else:
+            total, section, digit = total + (section + digit or 1) * _HAN_SCALES[char], 0.0, 0.0
+    return total + section + digit
+
+
+def same_amounts(amount: Amount) -> Iterator[Amount]:
+    """The ways in which another text may have meant the same: with the unit, or bare in a unit near it."""
+    family, value = amount
+    yield amount
+    scales = {"s": _TIME_UNITS, "b": _SIZE_UNITS, "": _COUNT_UNITS}.get(family, {1.0: "", 1e4: "", 1e8: ""})
+    for scale in scales:
+        yield "", _rounded(value / scale)
+    if family == "b":  # KB for KiB is how most people write
+        for power in (1, 2, 3, 4):
+            yield family, _rounded(value / 1_000**power * 1_024**power)
+            yield family, _rounded(value / 1_024**power * 1_000**power)
+    if family == "%":
+        yield "", _rounded(value / 100)
+
+
+def days_of(text: str) -> Iterator[Day]:
+    """The days of a text; both readings of one that can be read in two ways."""
+    for match in _DAY.finditer(text):
+        part = match.groupdict(default="0")
+        if match["m"]:
+            yield int(part["y"]), int(part["m"]), int(part["d"])
+        elif match["zm"]:
+            yield int(part["zy"]), int(part["zm"]), int(part["zd"])
+        elif match["ay"]:
+            yield int(part["ay"]), int(part["a"]), int(part["b"])
+            yield int(part["ay"]), int(part["b"]), int(part["a"])
+        elif match["em"]:
+            yield int(part["ey"]), _MONTHS[part["em"][:3].lower()], int(part["ed"])
+        else:
+            yield int(part["uy"]), _MONTHS[part["um"][:3].lower()], int(part["ud"])
+
+
+def clock_times_of(text: str) -> Iterator[int]:
+    """The times of day of a text, in minutes of the half day: morning and afternoon are not told apart."""
+    for match in _CLOCK.finditer(text):
+        hour = int(match["h"] or match["eh"] or match["zh"])
+        minute = int(match["m"] or match["zm"] or (30 if match["half"] == "半" else 0))
+        yield (hour * 60 + minute) % 720
+
+
+IdentifierKind = Literal[
+    "path", "url", "email", "uuid", "hash", "id", "version", "date", "time", "address", "variable", "number", "quote",
+    "command", "code",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identifier:
+    """An identifier.
+
+    Attributes:
+        kind: `address` is a host with its port; `code` is one word between backticks, `command` several.
+        text: As it stands in the text, without the quotes around it.
+        start: Where `text` begins, from 0.
+        end: Where it is over.
+    """
+
+    kind: IdentifierKind
+    text: str
+    start: int
+    end: int
+
+
+_CJK = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"
+_URL = re.compile(
+    r"(?<![A-Za-z0-9])(?:https?|ftps?|wss?|s3|gs|ssh|git|file|postgres(?:ql)?|redis|mysql|mongodb|amqp)://"
+    rf"[^\s<>\"'`|\\{{}}()\[\]\u3000-\u303f{_CJK}]{{1,2000}}"
+)
+# A run of characters that identifiers are made of, if it has one that plain words have not.
+_RUN = re.compile(
+    r"(?<![A-Za-z0-9_.+@~%/\\:#-])(?=(?:[A-Za-z:+~%-]|\.(?![A-Za-z0-9]))*+[0-9_/\\@#.])[A-Za-z0-9_.+@~%/\\:#-]++"
+)
+_MAX_RUN = 4_096  # what is longer is no identifier but a blob, base64 or the like
+_DIGIT = re.compile("[0-9]")
+_FOLDER_END = re.compile(r"(?<![A-Za-z0-9/._~-])[A-Za-z0-9/._~-]++\Z")
+_CJK_FILE = re.compile(rf"(?<=/)[{_CJK}][\w-]{{0,80}}\.[A-Za-z0-9]{{1,5}}(?![A-Za-z0-9])")
+# None holds its own opening sign, so that a run of those is not read again from each.
+_QUOTE = re.compile(
+    r"\"([^\"\n]{2,400})\"|“([^“”\n]{2,400})”|「([^「」\n]{2,400})」|『([^『』\n]{2,400})』|«([^«»\n]{2,400})»"
+)
+_TICKS = re.compile(r"(?<!`)`([^`\n]{2,400})`(?!`)")
+_FENCE = re.compile(r"^[ \t]{0,3}```[ \t]*([A-Za-z]*)[^\n`]*$", re.MULTILINE)
+_SHELLS = frozenset({"bash", "sh", "shell", "zsh", "console", "terminal", "powershell", "cmd"})
+
+_EXTENSIONS = (
+    "py|pyi|ipynb|js|jsx|mjs|cjs|ts|tsx|vue|svelte|html?|css|scss|less|json|jsonl|json5|ya?ml|toml|ini|cfg|conf|env|lock|"
+    "md|mdx|rst|txt|log|csv|tsv|xml|sql|sqlite3?|db|sh|bash|zsh|ps1|bat|go|rs|rb|php|java|kt|kts|swift|scala|c|cc|cpp|cxx|h|hpp|"
+    "cs|lua|r|jl|pl|ex|exs|erl|hs|clj|dart|proto|graphql|tf|gradle|makefile|dockerfile|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|"
+    "svg|webp|mp[34]|wav|zip|tar|gz|tgz|bz2|xz|7z|whl|jar|so|dll|exe|bin|onnx|pt|safetensors|parquet|pem|crt|diff|"
+    "patch|bak|tmp|out"
+)
+_DIRECTORIES = frozenset({
+    "src", "tests", "test", "lib", "docs", "doc", "app", "apps", "packages", "bin", "config", "scripts", "data",
+    "public", "build", "dist", "node_modules", "migrations", "api", "server", "client", "components", "internal",
+    "cmd", "pkg", "assets", "static", "templates", "examples", "tools", "infra", "deploy", ".github",
+    "etc", "var", "tmp", "home",
+})  # fmt: skip
+_FILE = re.compile(rf"(?i)(?:[\w.+@-]*[\w])?\.(?:{_EXTENSIONS})|\.?(?:env|gitignore|dockerignore)|makefile|dockerfile")
+# Names of products, not of files.
+_NO_FILES = frozenset(
+    {"node.js", "next.js", "vue.js", "nuxt.js", "react.js", "three.js", "express.js", "d3.js", "asp.net"}
+)
+_HOST = re.compile(
+    r"(?i)(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|cn|ai|app|edu|gov|de|uk|eu|jp|co|me|cloud|internal|local)"
+)
+_NO_IDS = frozenset({
+    "utf", "sha", "iso", "rfc", "base", "top", "step", "phase", "option", "part", "level", "stage", "day", "week",
+    "round", "attempt", "version", "covid", "type", "sub", "pre", "post", "mid", "non", "log", "python", "page", "line",
+    "lines", "item", "section", "chapter", "figure", "table", "grade", "year", "aes", "md", "ipv", "http", "h",
+    "x", "l",
+})  # fmt: skip
+_SHAPES: tuple[tuple[IdentifierKind, re.Pattern[str]], ...] = (
+    ("uuid", re.compile(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")),
+    ("email", re.compile(r"[A-Za-z0-9_.+%-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")),
+    ("address", re.compile(
+        r"(?:(?:\d{1,3}\.){3}\d{1,3}|localhost|[A-Za-z][A-Za-z0-9.-]*):\d{2,5}"
+        r"|(?:\d{1,3}\.){3}\d{1,3}(?:/\d\d?)?")),
+    ("date", re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?")),
+    ("version", re.compile(
+        r"v\d{1,6}(?:\.\d{1,6}){0,3}(?:[-.+][A-Za-z0-9.]{1,20})?"
+        r"|\d{1,6}(?:\.\d{1,6}){2,3}(?:[-+]?[A-Za-z][A-Za-z0-9.]{0,20})?")),
+    ("hash", re.compile(r"(?i)(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,128}|sha256:[0-9a-f]{8,64}")),
+    ("variable", re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")),
+    ("id", re.compile(
+        r"#\d{1,12}|[A-Za-z]{1,12}[-_]\d{1,20}(?:-[A-Za-z0-9]{1,12})*"
+        r"|[A-Z]{1,5}(?:-[A-Z]{1,5})?-?\d{3,20}(?:-\d{1,12})*")),
+    ("id", re.compile(
+        r"(?:[A-Za-z]{2,12}[-_])+(?=[A-Za-z]{0,40}\d)[A-Za-z0-9]{3,64}"
+        r"|(?=[A-Za-z]{1,40}\d)(?=[^a-z]{0,40}[a-z])[A-Za-z0-9]{16,64}")),
+)  # fmt: skip
+
+
+_Span: TypeAlias = tuple[int, int, IdentifierKind]  # start, minus the end, so that the longest comes first, kind
+
+
+def find_identifiers(text: str) -> list[Identifier]:
+    """All identifiers of a text, in the order in which they begin; an outer one before what it holds."""
+    kept: list[_Span] = []
+    end = 0
+    for span in sorted(_atoms(text)):
+        if span[0] >= end:
+            kept.append(span)
+            end = -span[1]
+    outer = [*_quotes(text), *_commands(text)]
+    spans = sorted([*outer, *kept]) if outer else kept
+    return [Identifier(kind=kind, text=text[start:-end], start=start, end=-end) for start, end, kind in spans]
+
+
+def _atoms(text: str) -> Iterator[_Span]:
+    if "://" in text:
+        for match in _URL.finditer(text):
+            yield match.start(), -match.start() - len(match[0].rstrip(".,;:!?*_~")), "url"
+    for match in _RUN.finditer(text):
+        run, at = match[0], match.start()
+        if len(run) > _MAX_RUN:
+            continue
+        for kind, start, end in _shapes_of(run) if len(run) <= 200 else _split_shapes(run):
+            yield at + start, -at - end, kind
+    if _DIGIT.search(text):
+        for value_kind, start, end in found_values(text):
+            yield start, -end, value_kind
+    if not text.isascii():
+        yield from _cjk_files(text)
+
+
+def _cjk_files(text: str) -> Iterator[_Span]:
+    """Files with a Chinese name in a folder without: `/tmp/报告.txt`."""
+    for match in _CJK_FILE.finditer(text):
+        folder = _FOLDER_END.search(text, max(0, match.start() - 200), match.start())
+        if folder:
+            yield folder.start(), -match.end(), "path"
+
+
+_Shape = tuple[IdentifierKind, int, int]
+
+
+@lru_cache(maxsize=8_192)
+def _shapes_of(run: str) -> tuple[_Shape, ...]:
+    """The identifiers of one run of characters; the same runs come again and again."""
+    return tuple(_split_shapes(run))
+
+
+def _split_shapes(run: str) -> Iterator[_Shape]:
+    """A run as one identifier, or else each of its pieces."""
+    start, end = _trimmed(run, 0, len(run))
+    kind = _kind_of(run[start:end])
+    if kind:
+        yield kind, start, end
+        return
+    for piece in _PIECE.finditer(run, start, end):
+        first, last = _trimmed(run, piece.start(), piece.end())
+        kind = _kind_of(run[first:last])
+        if kind:
+            yield kind, first, last
+            continue
+        for word in _SLASHED.finditer(run, first, last):
+            kind = _kind_of(word[0])
+            if kind:
+                yield kind, word.start(), word.end()
+
+
+_PIECE = re.compile("#?[^:#]+")
+_SLASHED = re.compile(r"[^/\\]+")
+
+
+def _trimmed(run: str, start: int, end: int) -> tuple[int, int]:
+    while end > start and run[end - 1] in ".:+~%-@#":
+        end -= 1
+    while start < end and (run[start] in "+%:@" or (run[start] in "-." and not _is_path_start(run, start))):
+        start += 1
+    return start, end
+
+
+def _is_path_start(run: str, at: int) -> bool:
+    """Whether a dot belongs to a path: `./a`, `../a`, `.env`."""
+    return (run[at] == "." and run[at + 1 : at + 2] not in ("", ".")) or run[at : at + 3] in ("../", "..\\")
+
+
+def _kind_of(word: str) -> IdentifierKind | None:
+    if len(word) < 2:
+        return None
+    if ("/" in word or "\\" in word) and len(word) <= 1_000:
+        return "path" if _is_path(word) else "address" if _SHAPES[2][1].fullmatch(word) else None
+    if len(word) > 200:
+        return None
+    for kind, shape in _SHAPES:
+        found = shape.fullmatch(word)
+        if found and not (kind == "id" and _is_no_id(word)):
+            return kind
+    if _FILE.fullmatch(word) and word.lower() not in _NO_FILES:
+        return "path"
+    return "url" if _HOST.fullmatch(word) else None
+
+
+def _is_no_id(word: str) -> bool:
+    return re.split("[-_]", word, maxsplit=1)[0].lower() in _NO_IDS
+
+
+def _is_path(word: str) -> bool:
+    """Whether a word with slashes is a path; "and/or", "24/7", "T-318/T-319" and "./" are none."""
+    if re.match(r"(?:[A-Za-z]:[/\\]|\\\\(?=[A-Za-z0-9])|~[/\\]|\.{1,2}[/\\]).*\w", word):
+        return True
+    if ":" in word or "#" in word:
+        return False
+    parts = [part for part in re.split(r"[/\\]+", word) if part]
+    if not parts or not any(char.isalpha() for char in word):
+        return False
+    if word[0] == "/":
+        return len(parts) > 1 or len(parts[0]) > 1
+    return bool(_FILE.fullmatch(parts[-1])) or parts[0] in _DIRECTORIES or (len(parts) > 1 and word[-1] in "/\\")
+
+
+def _quotes(text: str) -> Iterator[_Span]:
+    """Quotes of two words or more; one word between quotes is often only a manner of speaking."""
+    if '"' in text or not text.isascii():
+        for match in _QUOTE.finditer(text):
+            quote = match[match.lastindex or 0]
+            if " " in quote.strip() or (not quote.isascii() and len(quote) > 3) or any(map(str.isdigit, quote)):
+                yield match.start(match.lastindex or 0), -match.end(match.lastindex or 0), "quote"
+
+
+def _commands(text: str) -> Iterator[_Span]:
+    if "`" not in text:
+        return
+    for match in _TICKS.finditer(text):
+        code = match[1].strip()
+        if code:
+            start = match.start(1) + match[1].index(code)
+            yield start, -start - len(code), "command" if " " in code else "code"
+    fences = list(_FENCE.finditer(text))
+    for opening, closing in zip(fences[::2], [*fences[1::2], None], strict=False):
+        if opening[1].lower() in _SHELLS:
+            yield from _command_lines(text, opening.end() + 1, closing.start() if closing else len(text))
+
+
+def _command_lines(text: str, start: int, end: int) -> Iterator[_Span]:
+    at = start
+    for line in text[start:end].splitlines(keepends=True):
+        command = line.strip().removeprefix("$ ").strip()
+        if command and not command.startswith("#") and len(command) <= 400:
+            start_of_command = at + line.index(command)
+            yield start_of_command, -start_of_command - len(command), "command"
+        at += len(line)

@@ -1,0 +1,207 @@
+"""The set phrases that decide what becomes of a sentence: pleasantries, narration, pointers. Pure.
+
+Invariants: linear in the length of the text; English and Chinese.
+
+The way from a message's text to its statements: sentences without code, markup, greetings and fillers. Pure.
+
+Invariants: linear in the length of the text; a statement is one line; its words stand in the text in this order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memory_service.text.sentences import split_sentences
+
+_RELATIVE = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|(?<!from )now|soon|upcoming|earlier"
+    r"|(?:last|next|this|past|coming|previous|the other) (?:\w{1,12} )?"
+    r"(?:day|night|week|weekend|month|year|quarter|summer|winter|spring|fall|autumn|morning|afternoon|evening"
+    r"|mon|tue|wed|thu|fri|sat|sun|january|february|march|april|may|june|july|august|september|october|november"
+    r"|december)[a-z]{0,8}|(?:on|by|until|since) (?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
+    "|[昨今明前后]天|[昨今明][日晚早]|[今明去前后]年|[上下本这][一个個]?(?:周|週|星期|礼拜|月|季度|学期)"
+    "|(?:周|星期|礼拜)[一二三四五六日天末]|刚才|刚刚|最近|近期|不久前|过几天|前几天|前阵子|目前|现在|[月年]底|[天周月年][前后](?!面)",
+    re.IGNORECASE,
+)
+_POINTING = re.compile(
+    r"(?:it|it's|its|that|that's|this|they|they're|he|she|he's|she's|those|these|them|there|same|one|both|so|because"
+    r"|but|and|plus|also|then)\b|它|[那这]个|[那这]是|[他她]|[那这][样里边]|而且|但是|不过|因为|所以|还有",
+    re.IGNORECASE,
+)
+_JOINT = re.compile(
+    r"(?:and|but|also|then|oh|one more|now)\b[,:]? (?=\w)|(?:另外|还有|但是|不过|对了|然后)[，,：]?", re.IGNORECASE
+)
+_NARRATION = re.compile(
+    r"(?:(?:ok|okay|now|first|next|then|great|good|perfect|alright)[,.]? )?(?:let me"
+    r"|let's (?:see|look|check|try|start|run)|i'll (?:now|first|start|begin|check|look|read|run|try|take|search|go|use"
+    r"|need|also|open|have|update|fix|add|help|do|make|write|create)|i (?:will|can|am going to|need to|should|see|now"
+    r"|have the)|i'm (?:going to|now|checking|looking|running|reading)|looking at|checking|reading|running|searching"
+    r"|here(?:'s| is| are)|below is|would you like|feel free|happy to|hope this|if you(?:'d)?|as an ai|you can)\b"
+    "|让我|我来|我先|我现在|接下来我|首先我|我会注意|正在|以下是|下面是|如果[你您]|希望[这对]|需要我|请告诉我|[你您]可以",
+    re.IGNORECASE,
+)
+_PLEASANTRY = re.compile(
+    r"(?:good ?bye|bye|see (?:you|ya)|take care|stay (?:safe|strong|positive)|talk (?:to you |later|soon)"
+    r"|have (?:a )?(?:fun|great|good|nice|safe|blast)|good (?:luck|night|to (?:see|hear|talk))"
+    r"|(?:great|nice|good|lovely) (?:to (?:see|hear|chat|talk|meet)|hearing|seeing|talking|chatting)"
+    r"|keep (?:it up|up|going|at it|pushing|shining)|let's (?:keep|catch up)|long time|hope (?:you|all|everything)"
+    r"|thanks|thank you|you're welcome|let me know|can't wait to (?:hear|see)"
+    r"|i'm (?:so |really |always )?(?:glad|happy|proud|here) (?:for|of|you|to hear)|i'm rooting|congrat|cheers"
+    r"|no (?:worries|problem)|my pleasure|anytime|wish(?:ing)? you|best of luck|your (?:support|kind|words))\b[^\d]*$"
+    "|(?:再见|拜拜|回头聊|回见|保重|祝[你您]|晚安|辛苦|别客气|不客气|加油|周末愉快|一路顺风|好久不见|谢谢|多谢|感谢|恭喜|希望你)"
+    r"[^\d]*$",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(r"(?:can|could|would|will) you\b|please\b|请|能不能|能否|可以[帮把]|麻烦|帮我", re.IGNORECASE)
+_PICTURE = re.compile(
+    r"\[(?:shares?|shared|sends?|sent|attach(?:es|ed)|posts?) (?:an? |the )?(?:image|photo|picture|pic)s?\s*[:：]\s*"
+    r"(?:an? )?(?:photo(?:graph(?:y)?)?|picture|image)?(?: of )?\s*([^\]]+)\]$"
+    r"|\[(?:分享|发送|发)了?(?:一张|张)?(?:图片|照片)\s*[:：]\s*([^\]]+)\]$",
+    re.IGNORECASE,
+)
+_PICTURE_CHARS = 160
+
+
+def is_relative(text: str) -> bool:
+    """Whether a text has words of time that mean another day tomorrow: "yesterday", "next week", "昨天"."""
+    return _RELATIVE.search(text) is not None
+
+
+def points_back(text: str) -> bool:
+    """Whether a sentence begins with a word whose meaning stands before it: "It was …", "那个…"."""
+    return _POINTING.match(text) is not None
+
+
+def without_joint(text: str) -> str:
+    """A sentence without the word that only joins it to the one before: "And please …", "Then …", "另外…"."""
+    joint = _JOINT.match(text)
+    rest = text[joint.end() :] if joint else text
+    return rest[:1].upper() + rest[1:]
+
+
+def is_narration(text: str) -> bool:
+    """Whether an assistant only says what it is about to do, or offers."""
+    return _NARRATION.match(text) is not None
+
+
+def is_pleasantry(text: str) -> bool:
+    """Whether a sentence greets, thanks, wishes or takes leave; one with a number says more."""
+    return _PLEASANTRY.match(text) is not None
+
+
+def is_request(text: str) -> bool:
+    """Whether a question asks to do something, and so may state what is wanted."""
+    return _REQUEST.match(text) is not None
+
+
+def picture_of(aside: str) -> str:
+    """What an aside says that a shared picture shows, in short form; empty for other asides."""
+    match = _PICTURE.match(aside)
+    return f"image: {(match[1] or match[2]).strip()[:_PICTURE_CHARS]}" if match else ""
+
+
+_FENCE = re.compile(r"^[ \t]*(```|~~~)")
+_MARKER = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?|\d{1,3}[.)、][ \t]+)?")
+_TABLE = re.compile(r"^[ \t]*\|")
+_ASIDE = re.compile(r"\[(?!redacted\])[^\[\]\n]{4,400}\](?!\()")
+_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{1,500})\)")
+_EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\U000e0020-\U000e007f]+")
+_BLANKS = re.compile(r"\s+")
+
+_INTERJECTION = (
+    "wow|woah|whoa|hey there|hey|hi there|hi|hello|heya|yo|oh my god|oh my gosh|omg|oh no|oh wow|oh|ooh|ah|aw|aww"
+    "|awww|yay|haha|hahaha|lol|hmm|hm|well|yeah|yep|yup|yes|yea|no worries|no problem|no way|nope|nah|sure thing"
+    "|sure|ok|okay|alright|all right|right|cool|nice one|nice|great|awesome|amazing|sweet|perfect|totally"
+    "|absolutely|definitely|exactly|for sure|of course|certainly|indeed|true|agreed|thanks a lot|thanks so much"
+    "|thanks again|thanks|thank you so much|thank you very much|thank you|thx|congrats|congratulations"
+    "|good morning|good evening|good question|great question|so|anyway|anyways|btw|by the way|you know|i mean"
+    "|honestly|actually|gotcha|got it|understood|sounds good|sounds great|great job|good job|nice work|well done"
+    "|way to go|guess what|you're right|i see|you bet|please|man|dude|bro"
+)
+_OPENING = re.compile(rf"(?:{_INTERJECTION})\b(?=[\s,.!;:–—-]|$)[\s,.!;:–—-]*", re.IGNORECASE)
+_STOPS = ",.!;:–—-，。！～~、…"
+_VOCATIVE = re.compile(r"([A-Z][\w'’-]{1,20})(?:\s*[,!.–—-]+\s*|\s*$)")
+_CHINESE_OPENING = re.compile(
+    "(?:哈+|嗯+|哦+|噢+|喔+|哇+|唉+|诶|欸|嗨|喂|好+的?(?:呀|啊|吧|嘞|哒)?|是的|是啊|是呀|对的?|对(?:啊|呀)|没错|行|可以|收到|明白了?|知道了|了解"
+    "|谢谢(?:你|您|啦|大家)?|多谢|感谢|辛苦了?|不客气|没问题|没事|当然|太好了|太棒了|真棒|真好|真不错"
+    "|好羡慕|是吗|哎呀|真的吗?|你好|您好|大家好|早上好|早|晚上好|那个|就是说|其实|话说|对了)"
+    "[，,。.！!～~、…\\s]+"
+)
+
+
+def split_lines(text: str) -> list[list[str]]:
+    """The statements of each line of a text: sentences, and asides in brackets; no code blocks, tables, markup."""
+    lines = (
+        [sentence for piece in _pieces(line) for sentence in split_sentences(piece)] for line in _prose_lines(text)
+    )
+    return [line for line in lines if line]
+
+
+def _prose_lines(text: str) -> Iterator[str]:
+    fence = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark[1] == fence):
+            fence = "" if fence else mark[1]
+        elif not fence and not _TABLE.match(line):
+            marker = _MARKER.match(line)
+            yield line[marker.end() if marker else 0 :]
+
+
+def _pieces(line: str) -> Iterator[str]:
+    """The parts of a line between and in its asides."""
+    line = _LINK.sub(r"\1 (\2)", line) if "](" in line else line
+    at = 0
+    for match in _ASIDE.finditer(line):
+        yield line[at : match.start()]
+        yield match[0]
+        at = match.end()
+    yield line[at:]
+
+
+def is_aside(statement: str) -> bool:
+    """Whether a statement is an aside in brackets, such as what a shared picture shows."""
+    return statement.startswith("[") and statement.endswith("]")
+
+
+def clean(statement: str, names: tuple[str, ...]) -> str:
+    """A statement without what only opens it: interjections, thanks, the name of who is spoken to.
+
+    Args:
+        statement: A sentence.
+        names: Whom the stretch names as speakers.
+
+    Returns:
+        One line; empty if nothing else was said.
+    """
+    text = _BLANKS.sub(" ", _EMOJI.sub(" ", statement).replace("**", "").replace("__", "")).strip()
+    while True:
+        rest = _without_opening(text, names)
+        if rest == text:
+            break
+        text = rest
+    for name in names:
+        for end in (f", {name}", f"，{name}"):
+            body = text.rstrip("!.?！。？ ")
+            if body.endswith(end):
+                text = body[: -len(end)] + text[len(body) :]
+    return text[:1].upper() + text[1:]
+
+
+def _without_opening(text: str, names: tuple[str, ...]) -> str:
+    opening = _OPENING.match(text) or _CHINESE_OPENING.match(text)
+    # "So tired" and "No problem with that" are sentences: what opens stands before a comma or a stop.
+    if opening and (opening[0].rstrip()[-1] in _STOPS or opening.end() == len(text)):
+        return text[opening.end() :]
+    after = opening.end() if opening else 0
+    vocative = _VOCATIVE.match(text, after)
+    if vocative and (_is_called(vocative[1], names) or (opening and opening[0].split()[0].lower() in ("hey", "hi"))):
+        return text[vocative.end() :]
+    return text
+
+
+def _is_called(word: str, names: tuple[str, ...]) -> bool:
+    """Whether a word is a speaker's name or its short form."""
+    folded = word.lower()
+    return any(folded == name.lower() or (len(word) > 2 and name.lower().startswith(folded)) for name in names)

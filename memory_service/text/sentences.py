@@ -1,0 +1,299 @@
+"""Where sentences end, and which words of a text are somebody else's: quoted, or passed on. Pure.
+
+Invariants: linear in the length of the text; the sentences of a line stand in it as they are, in their order, and
+nothing but blanks between them is left out; English, German and Chinese have the same care.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Voice = Literal["user", "assistant", "tool"]
+
+# A blank has to follow a stop, but not one of Chinese; marks that close belong to what they close.
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’“»)\]*`]*+(?=\s)|(?<![。！？；])[。！？；]++[\"”’」』）》]*+")
+_STOP = re.compile(r"\.(?!\.)")
+_QUOTES = {"「": "」", "『": "』", "《": "》", "“": "”", "„": "“"}
+_QUOTE = re.compile("[「『《“„]")
+_QUOTE_CHARS = 200
+# A longer speech in these has its own sentences.
+_SPEECH_CHARS = 60
+_SPEECH = "“„"
+
+# Behind these a sentence goes on …
+_ABBREVIATIONS = frozenset(
+    """
+    e.g eg i.e ie dr mr mrs ms prof st vs cf fig figs approx sec vol ch eq ed eds al resp incl excl tel ext
+    bzw ca evtl ggf inkl exkl zzgl nr str bspw vgl mio mrd abs art hr fr dipl ing geb max min
+    """.split()
+)
+# … behind these unless a capital letter follows …
+_MAY_END = frozenset(
+    "etc inc ltd co corp jr sr usw dept est jan feb mar apr jun jul aug sep sept oct okt nov dec dez".split()
+)
+# … and behind these only where a number follows.
+_BEFORE_NUMBERS = frozenset("no nos p pp art ver v".split())
+# "plan B." ends; every other single letter is part of an abbreviation or a name.
+_LETTERED = frozenset(
+    "plan option variant team group class grade type step vitamin version part section appendix room gate hall case "
+    "variante option gruppe klasse teil".split()
+)
+_GERMAN_BEFORE = frozenset(
+    "am im der die das den dem des vom zum zur bis beim ab seit dieser jeder ihr sein unser mein".split()
+)
+_ORDINAL_AFTER = re.compile(
+    r"\s+(?:Jan|Jän|Feb|März|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-zä]{0,6}\b"
+    r"|\s+(?:Floor|Stock|Etage|OG|Kapitel|Quartal|Platz|Woche|Tag|Klasse|Mal|Auflage|Bezirk|Geburtstag|Jahrhundert"
+    r"|Semester|Halbjahr|Spieltag)\b"
+)
+_WORD_BEFORE = re.compile(r"(\S{1,40})\s{1,3}\Z")
+_WORD_CHARS = 16
+_BEFORE_WORD = "([\"'“„‘«*_—–/-"
+
+_OPENING = re.compile(r"[“„「『]|(?<![^\s(（:：])\"(?=\S)")
+_STRAIGHT_END = re.compile(r"\"(?=[\s.,;:!?)）。，；：！？]|\Z)")
+_SPEECH_LIMIT = 4_000
+# "Lee answered:" with the answer on the next lines.
+_PASSED_ON = re.compile(
+    r"\b(?:said|says|wrote|writes|answer(?:ed|s)|repl(?:ied|ies)|asks|asked|sent|reports|reported|posted"
+    r"|forwarded|told me|from)\b[^.!?\n]{0,40}[:：]$|[说問问写寫回发發][^。！？\n]{0,8}[:：]$"
+    r"|(?:邮件|郵件|消息|留言|信|原话|原文|反馈)[:：]$"
+)
+_OWN_WORDS = re.compile(
+    r"\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|asked|sent|told)\b|我[说问写回]"
+)
+_INTRO_CHARS = 120
+# A mail that is quoted below an answer, or passed on.
+MAIL_BELOW = re.compile(
+    r"\s{0,8}(?:On .{4,160} wrote:$|-{2,} ?(?:Original|Forwarded) [Mm]essage|Begin forwarded message:"
+    r"|-{2,} ?(?:原始邮件|原邮件|转发的?邮件|原始郵件)|在?.{4,80}写道[:：]$|发件人[:：]|寄件者[:：]|From: .{0,80}@)"
+)
+_CODE_FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
+# "Summarise this page:" with the page behind it; all that follows is the page.
+_PASTED = re.compile(
+    r"""(?ix)\b(?:summari[sz]e|sum\ up|tl;?dr|translate|proofread|review|read|explain|analy[sz]e|rewrite|rephrase
+      |shorten|edit|extract|reply\ to|answer|respond\ to|here(?:['’]s|\ is|\ are)|this\ is|see|got|received|found)
+    \b[^.!?\n:：]{0,60}\b(?:(?:web|home)?\s?page|(?:web)?site|article|text|post|e?-?mails?|letter|messages?|thread|document
+      |docs?|paper|report|comments?|transcript|ticket|passage|paragraph|excerpt|blog|newsletter|news|readme|story|review)
+    \b[^.!?\n:：]{0,60}[:：]
+    | (?:总结|摘要|概括|翻译|润色|审阅|阅读|解释|分析|改写|提取|回复|读|看)[^。！？\n:：]{0,12}
+      (?:网页|页面|网站|文章|文本|文字|原文|帖子|邮件|郵件|来信|信件|消息|文档|论文|报告|评论|新闻|段落|内容|博客)[^。！？\n:：]{0,12}[:：]
+    | (?:下面|以下|这)(?:是|为)[^。！？\n:：]{0,12}
+      (?:网页|页面|网站|文章|文本|原文|帖子|邮件|郵件|来信|信件|消息|文档|论文|报告|评论|新闻|段落|博客)[^。！？\n:：]{0,12}[:：]"""
+)
+_COLON = re.compile(r"[:：]\s*")
+_TAIL_CHARS = 12
+_OWN_TEXT = re.compile(
+    r"\b(?:my|our) (?:own )?(?:rules?|wish|requirements?|instructions?|preferences?)\b|我的(?:规则|要求)"
+)
+# Speech in quotation marks, and who said it behind or in front of it.
+_WHO = (
+    r"(?:he|she|they|it|(?:the|my|our|his|her|their|a)\ [\w'’-]{2,20}(?:\ [\w'’-]{2,20})?|[A-Z][\w'’-]{1,20}"
+    r"(?:\ [A-Z][\w'’-]{1,20})?)"
+)
+_SAID = r"(?:said|says|wrote|writes|added|adds|replied|replies|answered|demanded|demands|insisted|told\ \w+|asked)"
+_REPORTED = re.compile(
+    rf"""(?x)["”][,.!]?\s+(?:{_WHO}\s+{_SAID}|{_SAID}\s+{_WHO})\b | \b{_WHO}\s+{_SAID}\s?[:,]?\s?["“]
+    | [”」』"][，,]?\s?(?:他|她|他们|老板|客户|同事|经理|[\u4e00-\u9fff]{{1,4}})(?:说|写道|回复说?|表示|答道)
+    | (?:他|她|他们|老板|客户|同事|经理|[\u4e00-\u9fff]{{1,4}})(?:说|写道|回复说?|表示|答道)[:：，,]?\s?[“「『"]"""
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A sentence of a message, or a clause of a long one.
+
+    Attributes:
+        text: As it stands in the message, on one line.
+        voice: Whose message it is.
+        name: The speaker whom the message names; empty if it names none.
+        seq: The number of the message.
+        place: Its place in the message, from 0.
+        day: When the message was appended, as `YYYY-MM-DD`; empty if that is not known.
+        media: Labels of what else the message shows, such as `[image]`.
+        failed: Whether the message is the result of a tool that failed.
+        quoted: Whether the message quotes it, or passes it on, as somebody else's words.
+    """
+
+    text: str
+    voice: Voice
+    name: str = ""
+    seq: int = 0
+    place: int = 0
+    day: str = ""
+    media: str = ""
+    failed: bool = False
+    quoted: bool = False
+
+
+def split_sentences(line: str) -> Iterator[str]:
+    """The sentences of one line, without the blanks between them.
+
+    They do not end within a name in 《》 or a short quotation, behind an abbreviation ("z. B.", "Dr. Lee", "U.S.",
+    "No. 12"), nor behind the number of a day or a floor ("am 4. Dezember").
+    """
+    # All marks of short quotations are beyond ASCII.
+    start, closed = 0, None if line.isascii() else _Quoted(line)
+    for match in _END.finditer(line):
+        end = match.end()
+        if (closed and closed.covers(end)) or (_STOP.match(match[0]) and _goes_on(line, start, match.start())):
+            continue
+        piece = line[start:end].strip()
+        if len(piece) < 3 and piece.isascii():
+            continue
+        yield piece
+        start = end
+    if rest := line[start:].strip():
+        yield rest
+
+
+class _Quoted:
+    """Says of rising places in a line whether they stand within a short quotation."""
+
+    def __init__(self, line: str) -> None:
+        self._spans = _short_quotes(line)
+        self._start, self._end = next(self._spans, (len(line), len(line)))
+        self._none = len(line) + 1
+
+    def covers(self, at: int) -> bool:
+        while self._end <= at:
+            span = next(self._spans, None)
+            self._start, self._end = span or (self._none, self._none)
+        return self._start < at < self._end
+
+
+def _short_quotes(line: str) -> Iterator[tuple[int, int]]:
+    at = 0
+    while match := _QUOTE.search(line, at):
+        at, mark = match.end(), match[0]
+        limit = _SPEECH_CHARS if mark in _SPEECH else _QUOTE_CHARS
+        close = line.find(_QUOTES[mark], at, at + limit)
+        if close >= 0:
+            yield match.start(), close + 1
+            at = close + 1
+
+
+def _goes_on(line: str, start: int, stop: int) -> bool:
+    """Whether the full stop at `stop` does not end the sentence that begins at `start`."""
+    after = line[stop + 1 : stop + 24]
+    following = after.lstrip("\"'”’“»)]*` \t\u00a0")[:1]
+    if "a" <= following <= "z":
+        return True
+    head = line[max(start, stop - _WORD_CHARS) : stop]
+    word = head[head.rfind(" ") + 1 :].lstrip(_BEFORE_WORD).lower()
+    if not word:
+        return False
+    at = stop - len(word)
+    if word.isdecimal():
+        return len(word) <= 2 and _is_ordinal(line, start, at, after)
+    bare = word.rpartition(".")[2]
+    if len(bare) == 1 and bare.isalpha() and bare.isascii():
+        before = _WORD_BEFORE.search(line, max(start, at - 44), at)
+        return not (before and len(word) == 1 and before[1].lower() in _LETTERED)
+    if word in _MAY_END:
+        return not following.isupper()
+    return word in _ABBREVIATIONS or (word in _BEFORE_NUMBERS and following.isdecimal())
+
+
+def _is_ordinal(line: str, start: int, at: int, after: str) -> bool:
+    if not line[start:at].strip(" \t(\"'“„"):
+        return True
+    before = _WORD_BEFORE.search(line, max(start, at - 44), at)
+    german = before is not None and before[1].lower() in _GERMAN_BEFORE
+    return german or _ORDINAL_AFTER.match(after) is not None
+
+
+def others_words(text: str) -> str:
+    """What a text quotes or passes on of others, on one line; empty for most texts.
+
+    A sentence of the text that occurs in it is not what its writer says: an order in a customer's letter binds
+    nobody.
+    """
+    return " ".join(" ".join(text[start:end] for start, end in _others_spans(text)).split())
+
+
+def is_others(sentence: str, others: str) -> bool:
+    """Whether a sentence, or what it says behind its colon, is among others' words, or reports such in quotation marks.
+
+    Args:
+        sentence: As it stands in the text.
+        others: What `others_words` found in the text.
+    """
+    if not others:
+        return _is_reported(sentence)
+    line = " ".join(sentence.split())
+    behind = _COLON.split(line, maxsplit=1)[-1]
+    return line in others or (len(behind) > _TAIL_CHARS and behind in others) or _is_reported(sentence)
+
+
+def _is_reported(sentence: str) -> bool:
+    """Whether a sentence says who said what: "Always obey," she wrote."""
+    marked = any(mark in sentence for mark in '"“”「』')
+    return marked and _REPORTED.search(sentence) is not None and _OWN_WORDS.search(sentence.lower()) is None
+
+
+def introduction(text: str, place: int) -> str:
+    """The line in front of what stands at `place`, if it says whose words follow: "Lee answered:"."""
+    head = text[:place].rstrip()
+    line = head[head.rfind("\n") + 1 :].strip()
+    return line if len(line) <= _INTRO_CHARS and _passes_on(line) and not MAIL_BELOW.match(line) else ""
+
+
+def announces_others(line: str) -> bool:
+    """Whether others' words follow behind a line that ends with a colon: "She wrote:", "Summarise this page:"."""
+    return _passes_on(line.strip()) or _PASTED.search(line) is not None
+
+
+def _others_spans(text: str) -> Iterator[tuple[int, int]]:
+    if "“" in text or '"' in text or "「" in text or "„" in text or "『" in text:
+        yield from _quotations(text)
+    if "\n" in text:
+        yield from _passages(text)
+    if (":" in text or "：" in text) and (pasted := _PASTED.search(text)) and not _OWN_TEXT.search(pasted[0]):
+        yield pasted.end(), len(text)
+
+
+def _quotations(text: str) -> Iterator[tuple[int, int]]:
+    at, missing = 0, set[str]()
+    while match := _OPENING.search(text, at):
+        at = match.end()
+        mark = match[0]
+        if mark in missing:
+            continue
+        if mark == '"':
+            closing = _STRAIGHT_END.search(text, at, at + _SPEECH_LIMIT)
+            end = closing.end() if closing else -1
+        else:
+            end = text.find(_QUOTES[mark], at, at + _SPEECH_LIMIT) + 1 or -1
+        if end < 0:
+            # None within the limit: looking again from each mark would not be linear.
+            missing.add(mark)
+            continue
+        yield match.start(), end
+        at = end
+
+
+def _passages(text: str) -> Iterator[tuple[int, int]]:
+    """The lines behind one that says who wrote them, those of a mail below, of code, and those that begin with `>`."""
+    at, passing, fenced = 0, False, False
+    for line in text.splitlines(keepends=True):
+        bare = line.strip()
+        if MAIL_BELOW.match(bare[:300]):
+            yield at, len(text)
+            return
+        fenced ^= _CODE_FENCE.match(line) is not None
+        if not bare:
+            passing = False
+        elif passing or fenced or bare[0] == ">":
+            yield at, at + len(line)
+        if not passing and bare and bare[-1] in ":：" and len(bare) <= _INTRO_CHARS:
+            passing = _passes_on(bare)
+        at += len(line)
+
+
+def _passes_on(line: str) -> bool:
+    lowered = line.lower()
+    return _PASSED_ON.search(lowered) is not None and _OWN_WORDS.search(lowered) is None

@@ -1,0 +1,535 @@
+"""Which sentences of a message must not be lost: rules, decisions, promises, questions.
+
+Invariants: pure; linear; what is found is quoted, never reworded; Chinese has the same rules as English.
+
+What the wording of a sentence gives away: a rule, a decision, an outcome, a failure, a plan, an ask.
+
+Invariants: pure; linear; a cue decides only where a sentence stands and how much it is worth, never what it says;
+what a tool prints is never a rule, a decision or an ask. English and Chinese; in other languages a sentence is a
+fact.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from indexer.text.questions import asks
+from memory_service.text.sentences import Sentence, is_others, others_words, split_sentences
+
+MAX_CHARS = 240
+
+# Patterns run over lower case and begin with letters, which is what the engine skips ahead by; what has to stand
+# before them is looked at afterwards.
+_ORDER_START = re.compile(r"(?:^|[.!?,;:—–\n(*-]\s{0,3}|\b(?:please|you|should|must|and|but|we|so|to|can|ok|also)\s)\Z")
+_RULE = re.compile(
+    r"""(?x)(?:please\s[^.!?;\n]{1,60}\balways\b|only\s(?:after|once|when|if|with)\b
+    | nothing\s(?:before|until|without|unless)\b
+    | (?P<order>never|always|avoid|make\ssure|ensure|only|do\snot|don['’]?t
+      (?!\s(?:worry|know|think|mind|care|remember|understand|see|have|get|bother|want|like|need)\b))\s[a-z`"']
+    | must(?!\shave\b|\sbe\s(?:a|an|the|some)\b)(?:n['’]?t)?\b|may\snot\b|not\sallowed\b|forbidden\b|prohibited\b
+    | required\sto\b|under\sno\scircumstances\b|no\smatter\swhat\b|at\sall\stimes\b|without\s(?:asking|my)\b
+    | (?P<without>no\s[a-z]+,?\splease\b)
+    | from\snow\son\b|in\s(?:the\s)?future\b|no\smore\sthan\b|such\san?\b|whenever\b
+    | (?P<none>no\s(?!problem|worr|idea|need|one\b|doubt|way\b|longer|matter|rush|hurry|question|chance|wonder|reason)
+      [a-z]+(?:\s(?!is\b|are\b|was\b|were\b)[a-z0-9]+){0,3}\s(?:before|after|until|without|on|in|at|for|during|unless)\b))"""
+)
+_RULE_HAN = re.compile(
+    "(?<!要)不要(?!紧|緊|么)|必须|必須|一律|不得(?!不|已)|禁止|务必|務必|永远|绝不|绝对不|不许|不准"
+    "|只能|只用|只允许|始终|千万|切勿|请勿"
+    "|不可以(?!吗)|每次都要|一定(?:要|不)|以后都|以后请|以后.{0,12}(?:先|要|用)|今后|从现在起|从今以后|统一用"
+    "|(?:^|[，。！；、\\n])(?:请)?(?:别|总是)"
+)
+_STANDING = re.compile(
+    r"\b(?:never|always|from now on|in future|in the future|at all times|no matter what|under no circumstances|must"
+    r"|(?:rule|policy)(?! is for)|whenever|such an?)\b|必须|必須|一律|不得|禁止|务必|務必|永远|绝不|绝对不|始终"
+    r"|以后|今后|从现在起|严禁|规矩|规则|总是"
+)
+_RULE_HINTS = (
+    "never", "always", "avoid", "make sure", "ensure", "only ", "do not", "don't", "don’t", "dont ", "must", "may not",
+    "not allowed", "forbidden", "prohibited", "required to", "no circumstances", "no matter", "all times", "without ",
+    "no ", "nothing ", "from now on", "future", "no more than", "at most", "such a", "whenever", "rule",
+)  # fmt: skip
+_DECISION = re.compile(
+    r"""(?x)(?:decided|agreed\s+(?:to|on|that)|we(?:['’]ll|\s+will|\s+are\s+going\s+to)\s+(?:use|go|keep|stick|switch|ship
+      |drop|stay|move|start|deploy|adopt|store|run)
+      |let['’]?s\s+(?:use|go|keep|stick|switch|do|drop|ship|stay|take|start|move|call|make)
+      |going\s+with|go\s+with|decision|settled\s+on|chose|switch(?:ed|ing)?\s+to|instead\s+of(?=\s+\D)
+      |stays?\s+(?:at|as|on|with)|say\s+yes\s+to|we['’]?(?:ve|\s+have)?\s+moved\s+\w+(?:\s\w+)?\s+to)\b"""
+)
+_DECISION_HAN = re.compile(
+    "决定|就用|改为|改成|改用|定为|定在|采用|选用|敲定|就这么|我们用|统一用|换成|说好|商定|确定用|选择了"
+)
+_DECISION_HINTS = (
+    "decided", "agreed", "we'll", "we’ll", "we will", "going to", "let's", "let’s", "lets ", "go with", "going with",
+    "decision", "settled on", " chose", "switch", "instead of", "stay", "say yes", "moved",
+)  # fmt: skip
+# A proposal, or the question whether, decides nothing.
+_UNDECIDED = re.compile(
+    r"\b(?:suggest|recommend|propose|would you|should we|could|whether|might|perhaps|maybe|i['’]d|i would)\b"
+    "|建议|能不能|可不可以|要不要|是否|是不是|或者|可以考虑|也许|如果"
+)
+# Of a rule: what others ask is none.
+_ASKED = re.compile(
+    r"\b(?:asks?|asked|wonders?) (?:\w+ ){0,3}(?:whether|if)\b|[问問](?!题|題).{0,12}(?:要不要|能不能|是否|吗)"
+)
+_WHEN = (
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tue|wed|thu|fri|sat|sun)\b|tomorrow|tonight|today|noon"
+    r"|midnight|easter|christmas|new\syear|end\sof|eod|next\s(?:week|month|year)|the\s\d|[01]?\d:[0-5]\d|2[0-3]:[0-5]\d"
+    r"|\d{1,2}\s?[ap]\.?m|20\d\d-"
+    r"|\d{1,2}(?:st|nd|rd|th)?\.?\s(?:of\s)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+    r"|(?:january|february|march|april|june|july|august|september|october|november|december)\b|may\s\d)"
+)
+_DUE = re.compile(
+    rf"""(?x)\b(?:by|before|until|till|due|deadline|no\slater\sthan|expires?|ends?|remind)\b[^.;!?\n]{{0,24}}?\b{_WHEN}
+    | \b(?:i|we)(?:['’]ll|\swill|\sdo|\ssend|\scall|\swrite|\sbook|\sremind)\b
+      [^.;!?\n]{{0,80}}?\b(?:on|by|before|until|at|in|next|this)\s[^.;!?\n]{{0,12}}?{_WHEN}
+    | \b(?:i['’]ll|i\swill|remind\sme|i\sremind)\b[^.;!?\n]{{0,80}}\b(?:tomorrow|tonight|later\stoday|next\sweek)\b"""
+)
+_DUE_HINTS = (
+    "by ", "before", "until", "till", "due", "deadline", "no later", "expire", "ends ", "remind", "'ll ", "’ll ",
+    "i will", "we will", "i do ", "we do ", "i send", "we send", "i call", "i book", "i write",
+)  # fmt: skip
+_WHEN_HAN = (
+    r"(?:[0-9一二两三四五六七八九十]{1,3} ?[月日号號点點]|[今明后後]天"
+    r"|[下这這本]?(?:[周週]|星期|礼拜)[一二三四五六日天末]|[下这本]?[周月年][底末]|中午|今晚|明早|\d{1,2}[:：]\d\d)"
+)
+_DUE_HAN = re.compile(
+    rf"{_WHEN_HAN}[^，。！？；\n]{{0,8}}(?:之前|以前|前(?!面|天|台)|截止|到期|为止)"
+    rf"|(?:截止|最迟|最晚|有效期)[^，。！？；\n]{{0,8}}{_WHEN_HAN}"
+    rf"|(?:提醒我|我会|我来|我们会|会在|记得)[^。！？；\n]{{0,24}}{_WHEN_HAN}"
+    rf"|{_WHEN_HAN}[^。！？；\n]{{0,12}}(?:提醒|我会|我来|交付|交给|回复您)"
+)
+_HAN = re.compile("[\u4e00-\u9fff]")
+_QUESTION_END = ("?", "？", "吗", "呢", "吗。", "呢。")
+# "Book nothing before I say so, ok?" asks nothing.
+_TAG = re.compile(r"(?i)[,，]\s?(?:ok|okay|right|please|agreed|alright|好吗|好嗎|行吗|可以吗|好不好|知道吗)[?？]\Z")
+_REQUEST = re.compile(
+    r"(?i)^(?:\W{0,3})(?:please|can you|could you|would you|will you|i need you to|i want you to|help me"
+    r"|(?:now|next|then|also|ok|so),? (?:please )?[a-z]+\b)|\bplease\b"
+    r"|帮我|请|麻烦|能不能|可以.{0,12}吗|给我|我要你|我想让你"
+)
+_ORDER_VERBS = (
+    "accept|add|analy[sz]e|answer|apply|approve|archive|ask|book|bring|build|bump|buy|call|cancel|change|check|clean"
+    "|close|commit|compare|configure|confirm|continue|convert|copy|count|create|cut|debug|delete|deploy|describe|design"
+    "|disable|document|draft|drop|enable|explain|export|fetch|find|finish|fix|format|forward|generate|get|give|go|hold"
+    "|ignore|implement|import|install|investigate|invite|join|keep|leave|let|list|log|look|make|mark|measure|merge"
+    "|migrate|move|note|offer|open|order|pay|pick|pin|plan|port|post|prepare|print|publish|push|put|read|rebase|refactor"
+    "|refund|reject|remind|remove|rename|replace|reply|reproduce|reserve|reset|restart|restore|retry|return|revert|review"
+    "|rewrite|run|save|say|schedule|search|send|set|ship|show|skip|sort|split|start|stop|store|suggest|summari[sz]e|switch"
+    "|take|tell|test|translate|try|turn|undo|update|upgrade|upload|use|verify|wait|wire|wrap|write"
+)
+_IMPERATIVE = re.compile(
+    r"(?i)^(?:(?:ok|okay|and|then|now|next|also|so|please|yes|good|great|right|first|thanks)\b[,.:! ]*)*"
+    rf"(?:{_ORDER_VERBS})\b"
+    r"(?! (?:is|was|are|were|has|will)\b|\w*[:：])"
+    r"|^(?:好的?|那|请|然后|再|先|另外|现在|就)?[，,]?(?:修|改|加|删|写|创建|更新|运行|检查|查|找|看"
+    r"|实现|重构|部署|测试|继续|列出|发送|比较|把|告诉|回复?(?!收)|问|订|预订|退|寄|联系|通知|取消|安排|提醒|帮)"
+)
+_YES = re.compile(
+    r"""(?ix)(?:^|[.!。！\n,，]\s{0,3})(?:yes|yep|yeah|sure|ok|okay|confirmed?|agreed?|approved?|correct|go\s+ahead|do\s+it
+      |sounds\s+good|looks\s+good|lgtm|please\s+do|fine|i\s+(?:confirm|agree|approve))\b
+    | (?:^|[。！\n，,]\s{0,3})(?:是的|好的|好|可以|同意|确认|行|没问题|对|嗯|批准|就这样)(?![^，。！,.\s]{6})"""
+)
+_NO = re.compile(
+    r"""(?ix)^\s{0,3}(?:no|nope|stop|cancel|don['’]?t|do\s+not|not\s+yet|wait|rejected?|denied)\b
+    | ^\s{0,3}(?:不行|不要|不用|不可以|不同意|别|取消|先不|不是|不对|不$|不[，。！])"""
+)
+_NAME = re.compile(
+    r"(?i)\b(?:my name is|call me|i am called|my name['’]s)\s+[^\s,.!?;]{2,40}"
+    r"|(?:我叫|我的名字(?:是|叫)|叫我|我姓)[^\s，。！？,.]{1,12}"
+)
+_BLANKS = re.compile(r"\s+")
+
+
+def one_line(text: str, limit: int = MAX_CHARS) -> str:
+    """A text on one line, cut at `limit` characters with a mark."""
+    line = _BLANKS.sub(" ", text[: 4 * limit]).strip()
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def rules_of(text: str) -> list[str]:
+    """The sentences in which a user says what must or must not be done."""
+    found = _found(text, _RULE, _RULE_HINTS, _RULE_HAN)
+    return [rule for rule in found if not _ASKED.search(rule.lower())]
+
+
+def decisions_of(text: str) -> list[str]:
+    """The sentences that decide something."""
+    found = _found(text, _DECISION, _DECISION_HINTS, _DECISION_HAN)
+    return [decision for decision in found if not _UNDECIDED.search(decision.lower())]
+
+
+def promises_of(text: str) -> list[str]:
+    """The sentences that promise or demand something for a day or an hour."""
+    return _found(text, _DUE, _DUE_HINTS, _DUE_HAN)
+
+
+def is_promise(sentence: str) -> bool:
+    """Whether a sentence promises or demands something for a day or an hour; a question does not."""
+    lowered = sentence.lower()
+    if _has_any(lowered, _DUE_HINTS) and _place(sentence, _DUE) >= 0:
+        return not _asks(sentence)
+    return not sentence.isascii() and _DUE_HAN.search(sentence) is not None and not _asks(sentence)
+
+
+def is_standing(rule: str) -> bool:
+    """Whether a rule holds for all that comes, and not only for what is being done."""
+    return _STANDING.search(rule.lower()) is not None
+
+
+def names_of(text: str) -> list[str]:
+    """What people say they are called."""
+    lowered = text.lower()
+    hinted = "my name" in lowered or "call me" in lowered or "i am called" in lowered or "我" in text
+    return [one_line(match[0], 80) for match in _NAME.finditer(text)] if hinted else []
+
+
+def ask_of(text: str) -> str:
+    """What a user's message asks for: its last question, else its request; empty if it asks for nothing."""
+    sentences = _sentences(text[-4_000:])
+    questions = [sentence for sentence in sentences if _asks(sentence)]
+    if questions:
+        return questions[-1]
+    return next((sentence for sentence in sentences if _REQUEST.search(sentence) or _IMPERATIVE.match(sentence)), "")
+
+
+def is_order(sentence: str) -> bool:
+    """Whether a sentence tells somebody to do something, now and once."""
+    return _IMPERATIVE.match(sentence) is not None
+
+
+def question_of(text: str) -> str:
+    """The last question of a text, near its end; empty if there is none."""
+    end = text[-1_500:]
+    if not any(mark in end for mark in "?？吗呢"):
+        return ""
+    questions = [sentence for sentence in _sentences(end)[-6:] if _asks(sentence)]
+    return questions[-1] if questions else ""
+
+
+def is_yes(text: str) -> bool:
+    """Whether a user's message says yes to something."""
+    head = text[:400]
+    return bool(_YES.search(head)) and not _NO.match(head)
+
+
+def is_no(text: str) -> bool:
+    """Whether a user's message says no to something."""
+    return bool(_NO.match(text[:400]))
+
+
+def _has_any(text: str, hints: tuple[str, ...]) -> bool:
+    # Not `any` of a generator: it takes half as long, and most sentences come through here.
+    for hint in hints:
+        if hint in text:
+            return True
+    return False
+
+
+def _asks(sentence: str) -> bool:
+    bare = sentence.rstrip("\"'”’)） ")
+    return bare.endswith(_QUESTION_END) and not _TAG.search(bare[-12:])
+
+
+def _sentences(text: str) -> list[str]:
+    return [one_line(sentence) for line in text.splitlines() for sentence in split_sentences(line)]
+
+
+def _found(text: str, latin: re.Pattern[str], hints: tuple[str, ...], han: re.Pattern[str]) -> list[str]:
+    """The sentences in which a pattern is found, each once; no questions, and nothing that others say."""
+    lowered = text.lower()
+    english = _has_any(lowered, hints) and latin.search(lowered) is not None
+    chinese = not text.isascii() and _HAN.search(text) is not None and han.search(text) is not None
+    if not (english or chinese):
+        return []
+    others = others_words(text)
+    found: dict[str, None] = {}
+    for line in text.splitlines():
+        for whole in split_sentences(line):
+            at = _place(whole, latin) if english else -1
+            at = _place(whole, han) if at < 0 and chinese else at
+            if at < 0 or _asks(whole) or is_others(whole, others):
+                continue
+            # Of an endless line, what stands around the words.
+            start = 0 if at < MAX_CHARS - 40 else _last_border(whole, at - MAX_CHARS // 2, at)
+            found[one_line(whole[start:].strip(" \t-*>#•"))] = None
+    return list(found)
+
+
+def _place(sentence: str, pattern: re.Pattern[str]) -> int:
+    """Where a pattern is found in a sentence; -1 if nowhere."""
+    lowered = sentence.lower()
+    lowered = lowered if len(lowered) == len(sentence) else sentence  # a few letters take more room in lower case
+    return next((match.start() for match in pattern.finditer(lowered) if _stands_free(lowered, match)), -1)
+
+
+def _stands_free(lowered: str, match: re.Match[str]) -> bool:
+    """Whether a match begins a word, and where it is an order, a clause."""
+    start = match.start()
+    if start and lowered[start - 1].isascii() and lowered[start - 1].isalnum() and lowered[start].isascii():
+        return False
+    if not any(match.groupdict().values()):
+        return True
+    return bool(_ORDER_START.search(lowered, max(0, start - 12), start))
+
+
+def _last_border(text: str, start: int, end: int) -> int:
+    return max(text.rfind(mark, start, end) for mark in " ，；、\t") + 1 or start
+
+
+class Kind(Enum):
+    """What a sentence is."""
+
+    RULE = "rule"
+    DECISION = "decision"
+    DONE = "done"
+    PLAN = "plan"
+    FAILURE = "failure"
+    ASK = "ask"
+    QUESTION = "question"
+    FACT = "fact"
+    EMPTY = "empty"
+
+
+_WORD = re.compile(r"[a-z]+(?:['’][a-z]+)?")
+
+# Words that the patterns below need: most sentences have none, so that no pattern has to run.
+_RULE_WORDS = frozenset(
+    "never always must mustn't mustn’t don't don’t do ensure sure now circumstances only avoid prefer prefers rather "
+    "preferred preference favourite favorite most least more less allowed forbidden required requirement requirements "
+    "rule rules policy stick keep should shouldn't shouldn’t need needs have has limit insist want please use without "
+    "cannot can't can’t hate love like no nothing future such always allergic vegetarian vegan".split()
+)
+_AT = r"(?:^|[,;:.—–(\"'“‘-] ?|\b(?:and|but|so|please|also|then|rule|should|must|to|we|you|i|they|will) )"
+_STRONG_RULE = re.compile(
+    rf"{_AT}(?:never|always)\b(?! (?:got?|gets?|gotten|see|saw|seen|had|have|been|tried|used|did|worked|thought|heard|"
+    r"knew|know|found|felt|was|were|mind|wonder(?:ed)?)\b)"
+    rf"|{_AT}(?:do not|don['’]?t)\b"
+    r"(?! (?:worry|know|think|see|understand|have|need|care|mind|get|want|like|believe|remember|recall|seem|work)\b)"
+    r"|\bmust(?:n['’]t| not)?\b(?! (?:have been|be (?:a|the|some)))|\b(?:make|be|making) (?:very )?sure\b"
+    r"|\b(?:from now on|under no circumstances|at all times|no matter what|hard rule|not allowed|forbidden|i insist)\b"
+    r"|(?<!ever )\b(?:i|we|i['’]d|we['’]d|users?|she|he|they) (?:\w+ )?prefers?\b|(?:^|\b(?:and|but|please|also"
+    r"|then)[ ,]+)prefer\b"
+    r"|\bmy (?:\w+ )?(?:preference|preferred|rule|policy)\b|\b(?:i|we)['’]d rather\b|\bi (?:don['’]t|do not) want\b"
+    r"|(?:^|\b(?:and|but|please|also) )(?:avoid|ensure)\b|\bonly (?:ever|use|with|after|once|when|if)\b"
+    r"|\bno more than\b"
+    r"|\bin (?:the )?future\b|\bsuch an?\b|\bnothing (?:before|until|without|unless)\b|\bno [a-z]+,? please\b"
+    r"|\bplease (?:[^\s.!?]+ ){1,9}always\b"
+    r"|(?:^|please |, )no "
+    r"(?!problem|worr|idea|need|one\b|doubt|way\b|longer|matter|rush|hurry|question|chance|wonder|reason)"
+    r"[a-z]+(?: (?!is\b|are\b|was\b|were\b)[a-z0-9]+){0,3} (?:before|after|until|without|on|in|at|for|during|unless)\b"
+    r"|(?:^|\b(?:and|please|the|our) )(?:rule|policy|requirements?|constraint)s?\b ?(?:is\b(?! for)|:|that|-)"
+)
+_WEAK_RULE = re.compile(
+    r"\bshould(?:n['’]t| not)?\b|\bat (?:most|least)\b|\brequire[ds]?\b|\bstick (?:to|with)\b|\bkeep (?:it|the|all"
+    r"|to)\b"
+    r"|\b(?:needs?|has|have) to (?:be|stay|remain|work|support|run|fit)\b|\bplease (?:use|keep|write|answer|reply)\b"
+    r"|\blimit(?:ed)? (?:to|of|is)\b|\b(?:favou?rite|preference)\b|\bwithout (?:any )?\w+ing\b"
+    r"|\b(?:can(?:no|['’])t) (?:use|change|touch|exceed|be changed)\b|\bi (?:really |absolutely )?(?:hate|love)\b"
+    r"|\b(?:allergic|vegetarian|vegan)\b|\b(?:i|we|she|he|they) can['’]?t (?:stand|eat|drink|walk|take|have|come|do)\b"
+)
+_RULE_HINT = re.compile("[不必务一只优总始永绝千别尽偏喜规以今统严切请应要最勿禁得过吃受]")
+_STRONG_RULE_ZH = re.compile(
+    "(?<!要)不要(?!紧|脸|么)|不准|不许|禁止|必须|务必|一定(?:要(?!.{0,8}吗)|不)|只能|只准|只用|只允许|优先(?!级)|总是(?!报|失|出)|始终"
+    "|永远|绝不|绝对不|千万"
+    "|不得(?!不)|(?:^|[，。；：、！ ]|请|也|就|都)别(?!人|的|处|名|墅|说|样|致)|偏好|更喜欢|规则|规矩|以后都|以后请"
+    "|今后|统一用|统一使用|严禁|切勿|请勿"
+    "|不可以(?!吗)|不能(?:用|改|动|超过|在|有|直接|碰)"
+)
+_WEAK_RULE_ZH = re.compile("应该|应当|尽量|最好|最多|至少|不超过|喜欢|要求|限制|过敏|吃素|不吃|受不了")
+_DECISION_WORDING = re.compile(
+    r"\b(?:decid(?:ed|ing)|(?:we|i) decide|decision|agreed|chos[ei]n?|choose|settled on|approved|signed off"
+    r"|opt(?:ed)? (?:for|to)"
+    r"|(?:go|going|went|stick|sticking) with|we(?:['’]ll| will| shall) (?:use|go|keep|take|switch|move|do|ship|drop)"
+    r"|(?:i['’]ll|i will|let['’]s|lets) (?:use|go with|keep|switch|stick)|switch(?:ed|ing)? (?:to|from)|the plan is"
+    r"|final (?:call|choice|answer)|in favou?r of|ruled out|(?:we|i|they|was|were|been) rejected)\b"
+)
+_DECISION_WORDS = frozenset(
+    "decided deciding decide decision agreed chose chosen choose settled approved signed opt opted go going went stick "
+    "sticking we we'll we’ll i'll i’ll let's let’s lets i will switch switched switching plan final favor favour ruled "
+    "was were been they rejected".split()
+)
+_DECISION_HINT = re.compile("[决选定采同最改敲商拍说就弃]")
+_DECISION_ZH = re.compile(
+    "决定|决策|选定|(?<!确|一|肯|稳|固|规)定了|定为|就用|就选|采用|选用|选择了|同意|确定(?:用|采|为|下)|最终|改用"
+    "|换成|敲定|商定|拍板|说好|放弃|不再用"
+)
+_DONE = re.compile(
+    r"\b(?:done|fixed|implemented|completed?|finished|deployed|merged|released|shipped|resolved|solved|succeeded"
+    r"|successful(?:ly)?|all tests pass|(?:\d+|tests?|checks?|suite|ci) (?:now )?pass(?:ed|es)?|passed|works now"
+    r"|now works"
+    r"|(?:i|we|i['’]ve|we['’]ve|have|has|is|are|was|were)(?: now| been| just| already| also)* (?:added|created"
+    r"|updated|wrote"
+    r"|written|renamed|removed|moved|migrated|refactored|set up|configured|replaced|booked|sent|saved|published|pushed"
+    r"|committed|installed|changed|ran|rewrote|bumped|closed|verified|confirmed|generated|restored|enabled|disabled)"
+    r"|^(?:added|created|updated|wrote|renamed|removed|moved|migrated|refactored|configured|replaced|booked|sent|saved"
+    r"|published|pushed|committed|installed|changed|closed|verified|confirmed|enabled|disabled))\b"
+)
+_DONE_HINT = re.compile("[已完修搞通成功上合部发解创添更好了]")
+_DONE_ZH = re.compile(
+    "已经?(?!知)|完成(?!不)|修好|修复了|搞定|(?:测试|检查|评审|审核|验证|全部|都|个)(?:全部|都)?通过|成功|上线了"
+    "|合并了|部署了|部署好|发布了|解决了|创建了|添加了"
+    "|更新了|写好|做好|改好|改完|跑通|加好|配好|预订好|订好|发送了|删除了"
+)
+_NOT_DONE = re.compile(
+    r"\b(?:not|never|nothing|n['’]t|yet|will be|to be|should be|once|when|until|if|before|unless|almost)\b"
+    r"|n['’]t\b|未|没有?(?!问题)|尚|还没|如果|等.{0,12}(?:后|再)|一旦"
+)
+_FAILURE = re.compile(
+    r"\b(?:fail(?:s|ed|ing|ure)?|errors?|exceptions?|traceback|crash(?:es|ed|ing)?|tim(?:ed?|es) ?out|timeouts?|broken?"
+    r"|could ?n[o'’]t|can(?:no|['’])t|unable|denied|refused|revert(?:ed)?|rolled back|not found|no such file|panic"
+    r"|(?:does|did|do|is|was)(?:n['’]t| not) (?:work|help|fix|start|run|compile|working|load|connect)(?:ing)?"
+    r"|no luck|dead end|segfault|unauthori[sz]ed|forbidden|aborted)\b"
+)
+_NO_FAILURE = re.compile(
+    r"\b(?:0|no|without|zero) (?:errors?|fail(?:ures?|ed)?|exceptions?|warnings?)\b|没有(?:报错|错误|异常|失败)"
+)
+_FAILURE_HINT = re.compile("[失败报错异不没无崩超找拒回]")
+_FAILURE_ZH = re.compile(
+    "失败|报错|出错|错误|异常|不行|没用|无效|崩溃|超时|找不到|被?拒绝|回滚|没成功|没有成功|不起作用|没解决|起不来"
+)
+# What a program prints when it fails is no rule, whatever words it has.
+_ERROR_LINE = re.compile(
+    r"^(?:error|fatal|warn(?:ing)?|panic|e {2}|npm err!|err!|\[(?:error|warn|fatal)|traceback|\d{4}-\d\d-\d\d[t ]\d\d:)"
+    r"|^\W*\w*(?:error|exception)\b ?[:：(]|^(?:报错|错误)[:：]"
+)
+_PLAN = re.compile(
+    r"\b(?:working on|in progress|currently|next(?: step| up|,|:)|i['’]ll|i will|we['’]ll|we will|let me"
+    r"|i['’]m going to|"
+    r"going to|remaining|still (?:need|have|to|missing|open)|left to do|wip|started|starting|to ?do|not yet|pending"
+    r"|blocked)\b"
+)
+_PLAN_HINT = re.compile("[正接下准还待进开]")
+_PLAN_ZH = re.compile("正在|接下来|下一步|准备(?!好)|还需要?|还要|还剩|待办|进行中|开始(?!时)|尚未|还没")
+_ASK_START = re.compile(
+    r"^\W*(?:(?:hi|hey|hello|ok|okay|so|now|then|and|also|next|great|thanks|good)\b[,.! ]*)*"
+    r"(?:please|can you|could you|would you|will you|help|i need|i want|i['’]d like|i would like|we need|we want"
+    r"|let['’]s|lets"
+    r"|your task|the (?:task|goal)|add|fix|write|implement|make|create|change|update|deploy|check|look|find|show"
+    r"|explain"
+    r"|run|build|refactor|remove|delete|rename|test|investigate|review|set up|move|migrate|translate|summari[sz]e|plan"
+    r"|prepare|book|draft|compare|give|tell|list|try|continue|debug|design|analy[sz]e|convert|generate|install|open"
+    r"|read"
+    r"|search|send|suggest|verify|replace|merge|reproduce|document|configure|port)\b"
+)
+_ASK_ZH = re.compile(
+    "^(?:你好|您好|好的|那|然后|接着|现在|另外)?[，,。！ ]*(?:请|帮|麻烦|我想|我要|我们想|我们要|我需要|我们需要"
+    "|需要你|能不能|能否|可否|可不可以|给我|把"
+    "|写|加|修|改|查|看看|做|跑|部署|实现|检查|分析|生成|翻译|总结|继续|整理|重构|比较|设计|解释)|帮我|帮忙|请你|麻烦你|你(?:帮|提醒)"
+)
+_EMPTY = re.compile(
+    r"^\W*(?:(?:ok|okay|yes|yep|yeah|no|nope|sure|thanks?|thank you|great|perfect|cool|nice|good|fine|question|point"
+    r"|idea|call|catch|job|work|hi|hello|hey|got it|"
+    r"sounds good|will do|of course|you['’]re welcome|no problem|understood|noted|right|alright|awesome|done|so much|"
+    r"very much|for that|morning|evening|afternoon|day|there|well|lovely|ha(?:ha)*|wow|let me know)\b\W*)+$"
+    "|^\\W*(?:好的?|嗯+|是的?|对|行|可以|好问题|好主意|谢谢你?|多谢|没问题|收到|明白了?|知道了|你好|您好|不客气|当然"
+    "|了解|好了|哈+|哈+谢谢|谢谢啦|ok)\\W*$"
+)
+_HEDGE_WORDS = frozenset("know feel happy hope anything".split())
+_HEDGE = re.compile(
+    r"\b(?:let me know|feel free|happy to help|hope this helps|anything else)\b|还有什么|如果还有|随时告诉"
+)
+
+
+# What only leads over to what follows.
+_LEAD_CHARS = 40
+
+
+def kind_of(sentence: Sentence) -> tuple[Kind, float]:
+    """What a sentence is, and how clearly its wording says so: 1 is clear, 0.5 is a guess."""
+    text, lower = sentence.text, sentence.text.lower()
+    words = frozenset(_WORD.findall(lower))
+    chinese = "" if text.isascii() else text
+    if (text[-1] in ":：" and len(text) <= _LEAD_CHARS) or _says_nothing(text, lower, words):
+        return Kind.EMPTY, 0.0
+    if sentence.voice == "tool":
+        return _of_tool(sentence, lower, chinese)
+    asked = asks(text)
+    if sentence.quoted:
+        return (Kind.EMPTY, 0.0) if sentence.voice == "assistant" or asked else (Kind.FACT, 0.6)
+    if not asked and _ERROR_LINE.search(lower):
+        return Kind.FAILURE, 1.0
+    if sentence.voice == "user" and (rule := _rule(lower, words, chinese)) and not (asked and rule < 1):
+        return Kind.RULE, rule
+    if asked:
+        return Kind.QUESTION, 1.0
+    decided = not words.isdisjoint(_DECISION_WORDS) and _DECISION_WORDING.search(lower)
+    if decided or (chinese and _DECISION_HINT.search(text) and _DECISION_ZH.search(text)):
+        return Kind.DECISION, 1.0
+    if sentence.voice == "user" and (is_order(text) or _ASK_START.search(lower) or (chinese and _ASK_ZH.search(text))):
+        return Kind.ASK, 1.0
+    return _of_work(lower, chinese, own=sentence.voice == "assistant")
+
+
+def _says_nothing(text: str, lower: str, words: frozenset[str]) -> bool:
+    if not any(map(str.isalnum, text)) or (len(text) < 60 and _EMPTY.search(lower)):
+        return True
+    hinted = not text.isascii() or not words.isdisjoint(_HEDGE_WORDS)
+    return hinted and _HEDGE.search(lower) is not None
+
+
+def _rule(lower: str, words: frozenset[str], chinese: str) -> float:
+    if not words.isdisjoint(_RULE_WORDS):
+        if _STRONG_RULE.search(lower):
+            return 1.0
+        if _WEAK_RULE.search(lower):
+            return 0.5
+    if chinese and _RULE_HINT.search(chinese):
+        return 1.0 if _STRONG_RULE_ZH.search(chinese) else 0.5 if _WEAK_RULE_ZH.search(chinese) else 0.0
+    return 0.0
+
+
+def _of_work(lower: str, chinese: str, *, own: bool) -> tuple[Kind, float]:
+    failed = has_failed(lower, chinese)
+    done = _is_done(lower, chinese)
+    planned = bool(_PLAN.search(lower) or (chinese and _PLAN_HINT.search(chinese) and _PLAN_ZH.search(chinese)))
+    # "Fixed the failing test" is done; "the fix failed again" is not.
+    if done and not (failed and not _DONE.match(lower) and not lower.startswith("i ")):
+        return Kind.DONE, 1.0 if own else 0.6
+    if failed:
+        return Kind.FAILURE, 1.0 if own else 0.8
+    if planned and own:
+        return Kind.PLAN, 1.0
+    return Kind.FACT, 1.0
+
+
+def has_failed(lower: str, chinese: str) -> bool:
+    """Whether a text, given in lower case and as Chinese if it has any, speaks of a failure."""
+    if _NO_FAILURE.search(lower):
+        return False
+    if "error" in lower or "exception" in lower or _FAILURE.search(lower):
+        return True
+    return bool(chinese) and _FAILURE_HINT.search(chinese) is not None and _FAILURE_ZH.search(chinese) is not None
+
+
+def _is_done(lower: str, chinese: str) -> bool:
+    if chinese and _DONE_HINT.search(chinese) and _DONE_ZH.search(chinese):
+        return not _NOT_DONE.search(lower)
+    return _DONE.search(lower) is not None and not _NOT_DONE.search(lower)
+
+
+_OUTCOME = re.compile(
+    r"\b\d+ (?:tests? )?(?:passed|failed|errors?|warnings?|failures?)\b|\bexit(?:ed)?(?: with)?(?: code"
+    r"| status)?[ :=]+\d"
+    r"|\bbuild (?:succe|fail)|\b(?:succeeded|successful(?:ly)?|deployed|published)\b|\w*(?:error|exception)\b ?:"
+    r"|测试|成功|失败|报错|通过"
+)
+
+
+# What it was the exit of stands in no line; the commands of the ledger have it.
+_EXIT_ONLY = re.compile(r"\W*(?:process )?(?:exit(?:ed)?(?: with)?(?: code| status)?|return code|退出码)\W*-?\d+\W*")
+
+
+def _of_tool(sentence: Sentence, lower: str, chinese: str) -> tuple[Kind, float]:
+    if len(sentence.text) > 200:
+        return Kind.EMPTY, 0.0
+    if _EXIT_ONLY.fullmatch(lower):
+        return Kind.EMPTY, 0.0
+    if _OUTCOME.search(lower):
+        bad = sentence.failed or has_failed(lower, chinese)
+        exit_zero = "exit code 0" in lower or "exit code: 0" in lower
+        return (Kind.FAILURE, 0.9) if bad and not exit_zero else (Kind.DONE, 0.6)
+    if sentence.failed and sentence.place < 3:
+        return Kind.FAILURE, 0.7
+    return Kind.EMPTY, 0.0

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import datetime as dt
+import random
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer import Index, Mode, RankingSettings, SearchFilter
+from indexer.engine.matrix import load_matrix
+from indexer.engine.reader import NO_WORDS, View, find_words
+from indexer.engine.reader_manager import Views
+from indexer.engine.segments.builder import open_segment
+from indexer.index import recall
+from indexer.search import Query, Ranked, rank
+from indexer.stores.base import TermEntries
+from indexer.stores.sqlite import SqliteStore
+from indexer.testing import HashEmbedder
+from indexer.text.terms import term_hashes
+from indexer.throttle import TRAFFIC
+from indexer.types import LineRange
+from tests.indexer.talks import write_log
+from tests.indexer.test_corpus import edit
+from tests.indexer.workspace import TODAY, Workspace
+
+EMBEDDER = HashEmbedder()
+WORDS = [f"word{number}" for number in range(200)] + ["袋鼠", "笔记", "会议"]
+PLAIN = RankingSettings()
+
+
+def fill(workspace: Workspace, files: int, items: int, seed: int = 3) -> None:
+    chance = random.Random(seed)
+    for number in range(files):
+        texts = [" ".join(chance.choices(WORDS, k=chance.randint(3, 9))) for _ in range(items)]
+        workspace.write_items(f"memory/2026-{number % 12 + 1:02}-{number // 12 + 1:02}.md", texts)
+    write_log(workspace.root, "talk", [("user", " ".join(chance.choices(WORDS, k=5))) for _ in range(20)])
+    workspace.synced(EMBEDDER).close()
+
+
+def store_of(workspace: Workspace) -> SqliteStore:
+    return SqliteStore(workspace.root / "index.sqlite")
+
+
+def packed(store: SqliteStore) -> Views:
+    """Views of an index that is packed now."""
+    views = Views(store, pack_passages=0)
+    with store.reading():
+        due = views.is_due()
+    if due:
+        views.pack()
+    return views
+
+
+def seen(store: SqliteStore, views: Views) -> View:
+    with store.reading():
+        return views.view(EMBEDDER.dimensions)
+
+
+def unpacked(store: SqliteStore) -> View:
+    with store.reading():
+        corpus = store.corpus(None)
+        return View(store=store, corpus=corpus, matrix=load_matrix(store, corpus, EMBEDDER.dimensions, None))
+
+
+def ranked(view: View, question: str, *, mode: Mode = "hybrid", kept: SearchFilter = SearchFilter()) -> Ranked:  # noqa: B008
+    query = Query(text=question, limit=10, mode=mode, kept=kept, today=TODAY)
+    vector = None if mode == "text" else EMBEDDER.embed_query(question)
+    words = NO_WORDS if mode == "vector" else find_words(view, question)
+    with view.store.reading():
+        return rank(view, query, words, vector, 1.0, PLAIN)
+
+
+def scores(found: Ranked) -> dict[int, float]:
+    return dict(zip(found.candidates.keys.tolist(), found.scores.tolist(), strict=True))
+
+
+QUESTIONS = ["word1 word2 word3", "word77", "袋鼠 会议", "word5 word150 word9 word9 nobody"]
+FILTERS = [
+    SearchFilter(),
+    SearchFilter(sources=("sessions",)),
+    SearchFilter(since=dt.date(2026, 5, 1), until=dt.date(2026, 7, 31)),
+    SearchFilter(path_prefix="memory/2026-1"),
+    SearchFilter(without=(LineRange(path="memory/2026-03-01.md", start_line=1, end_line=20),)),
+]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "text", "vector"])
+@pytest.mark.parametrize("kept", FILTERS)
+def test_what_is_packed_is_found_as_what_is_not(workspace: Workspace, mode: Mode, kept: SearchFilter) -> None:
+    fill(workspace, files=12, items=18)
+    store = store_of(workspace)
+    plain, view = unpacked(store), seen(store, packed(store))
+    assert plain.packed is None
+    assert view.packed is not None
+    assert len(view.packed.segment) == len(plain) == len(view)
+    for question in QUESTIONS:
+        expected = scores(ranked(plain, question, mode=mode, kept=kept))
+        found = scores(ranked(view, question, mode=mode, kept=kept))
+        assert found == pytest.approx(expected, abs=0.05), question
+    store.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_written_after_the_packing_is_found_beside_it(workspace: Workspace, seed: int) -> None:
+    fill(workspace, files=10, items=20, seed=seed)
+    store = store_of(workspace)
+    views = packed(store)
+    chance = random.Random(seed)
+    for number in range(5):
+        edit(workspace, chance, number)
+        workspace.write_items(f"memory/2027-01-0{number + 1}.md", [f"word{number} 袋鼠 fresh{number}", "word3 word4"])
+        if number == 3:
+            (workspace.root / "memory/2026-02-01.md").unlink()
+        workspace.synced(EMBEDDER).close()
+        view, plain = seen(store, views), unpacked(store)
+        assert view.packed is not None
+        for question in (*QUESTIONS, f"fresh{number}"):
+            for mode in ("hybrid", "text", "vector"):
+                expected = scores(ranked(plain, question, mode=mode))
+                assert scores(ranked(view, question, mode=mode)) == pytest.approx(expected, abs=0.5), (
+                    "counts of what was replaced are kept"
+                )
+    store.close()
+
+
+def test_codes_and_short_lists_find_the_best(workspace: Workspace) -> None:
+    fill(workspace, files=30, items=150)
+    store = store_of(workspace)
+    view, plain = seen(store, packed(store)), unpacked(store)
+    with store.reading():
+        share = recall(view, 10, 30, SearchFilter())
+    assert share is not None
+    assert share >= 0.99
+    assert recall(plain, 10, 30, SearchFilter()) == 1.0
+    agreeing = []
+    for question in QUESTIONS:
+        for kept in (FILTERS[0], FILTERS[2], SearchFilter(sources=("memory",))):
+            best = [
+                sorted(all_scores, key=lambda key: -all_scores[key])[:10]
+                for all_scores in (scores(ranked(each, question, kept=kept)) for each in (plain, view))
+            ]
+            agreeing.append(len(set(best[0]) & set(best[1])) / 10)
+    assert np.mean(agreeing) >= 0.9
+    store.close()
+
+
+def test_a_read_does_not_see_a_packing_of_what_it_cannot_see(workspace: Workspace) -> None:
+    fill(workspace, files=4, items=10)
+    store, other = store_of(workspace), store_of(workspace)
+    views = packed(store)
+    with store.reading():
+        before = views.view(EMBEDDER.dimensions)
+        workspace.write_items("memory/2027-02-02.md", ["a wombat"])
+        workspace.synced(EMBEDDER).close()
+        for path in workspace.root.glob("*.pack"):
+            path.unlink()
+        packed(other)
+        again = views.view(EMBEDDER.dimensions)
+        assert len(again) == len(before)
+        assert not ranked(again, "wombat", mode="text").candidates.keys.tolist()
+    assert len(ranked(seen(store, views), "wombat", mode="text").candidates.keys) == 1
+    store.close()
+    other.close()
+
+
+@pytest.mark.parametrize("damage", ["torn", "text", "gone", "other"])
+def test_without_a_sound_packed_part_all_is_looked_at(workspace: Workspace, damage: str) -> None:
+    fill(workspace, files=4, items=10)
+    store = store_of(workspace)
+    packed(store)
+    path = store.pack_path()
+    assert path is not None
+    whole = path.read_bytes()
+    if damage == "torn":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif damage == "text":
+        path.write_text("notes", "utf-8")
+    elif damage == "gone":
+        path.unlink()
+    else:
+        store.reset(Index(workspace.root, EMBEDDER).fingerprint)
+        workspace.synced(EMBEDDER).close()
+    view = seen(store, Views(store))
+    assert view.packed is None
+    assert len(view) == 41
+    store.close()
+
+
+def test_what_is_removed_leaves_the_packed_file(workspace: Workspace) -> None:
+    fill(workspace, files=6, items=10)
+    workspace.write_items("memory/2026-09-09.md", ["the secret is quokkasecret", "word1"])
+    workspace.synced(EMBEDDER).close()
+    store = store_of(workspace)
+    views = packed(store)
+    path, mark = store.pack_path(), term_hashes(["quokkasecret"]).astype("<u8").tobytes()
+    assert path is not None
+    assert mark in path.read_bytes()
+    workspace.write_items("memory/2026-09-09.md", ["word1"])
+    workspace.synced(EMBEDDER).close()
+    views.scrub()
+    assert mark not in path.read_bytes()
+    segment = open_segment(path, store.generation())
+    assert segment is not None
+    assert "memory/2026-09-09.md" not in segment.paths
+    view, plain = seen(store, views), unpacked(store)
+    assert view.packed is not None
+    for question in QUESTIONS:
+        assert scores(ranked(view, question)) == pytest.approx(scores(ranked(plain, question)), abs=0.05)
+    store.close()
+
+
+def test_passages_without_vectors_are_found_by_words(workspace: Workspace) -> None:
+    fill(workspace, files=3, items=10)
+    store = SqliteStore(workspace.root / "words.sqlite")
+    index = Index(workspace.root, None, store=store, pack_passages=0)
+    index.sync()
+    index.close()
+    view = seen(store, packed(store))
+    assert view.packed is not None
+    assert view.packed.segment.codes is None
+    assert len(ranked(view, "袋鼠", mode="text").candidates.keys)
+    store.close()
+
+
+class SlowStore(SqliteStore):
+    """Reading words takes long; noted are how long the turns of threads are then, and when the next words are read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.turns = list[float]()
+        self.rests = list[float]()
+
+    def term_entries(self) -> Iterator[TermEntries]:
+        for chunk in super().term_entries():
+            self.turns.append(sys.getswitchinterval())
+            time.sleep(0.06)
+            given = time.monotonic()
+            yield chunk
+            self.rests.append(time.monotonic() - given)
+
+
+def test_a_packing_gives_way_and_takes_short_turns(workspace: Workspace) -> None:
+    fill(workspace, files=3, items=10)
+    store = SlowStore(workspace.root / "index.sqlite")
+    usual = sys.getswitchinterval()
+    with TRAFFIC.passing():
+        packed(store)
+    assert store.rests
+    assert min(store.rests) >= 0.04
+    assert max(store.turns) < usual / 2
+    assert sys.getswitchinterval() == usual
+    store.close()
+
+
+def test_an_empty_index_is_not_packed(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "index.sqlite")
+    packed(store)
+    assert not list(tmp_path.iterdir())
+    store.close()

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_service.compaction.prompts import ANCHORED_HEADINGS, OPENCODE_HEADINGS
+from memory_service.llm.answers import LEFT_OUT, Verdict, bare, beginning, clipped, verdict_on
+from memory_service.llm.base import Completion, Usage
+from memory_service.messages.sizes import count_tokens
+from tests.memory_service.compaction.talk import sectioned
+
+TWO = ("Goal", "Next step")
+
+
+def completion(text: str, finish_reason: str = "stop", *, called: bool = False) -> Completion:
+    return Completion(
+        text=text, finish_reason=finish_reason, usage=Usage(), model="m", tool_calls_present=called
+    )  # fmt: skip
+
+
+REFUSED = {
+    "empty": (completion(""), "empty"),
+    "blank": (completion(" \n\u3000\t"), "empty"),
+    "thoughts alone": (completion("<think>hm</think>"), "empty"),
+    "an empty block": (completion("```\n```"), "empty"),
+    "cut off": (completion(sectioned(TWO), "length"), "truncated"),
+    "cut off, in another's words": (completion(sectioned(TWO), "max_tokens"), "truncated"),
+    "a tool call": (completion(sectioned(TWO), "tool_calls"), "tool_call"),
+    "a tool call beside a text": (completion(sectioned(TWO), called=True), "tool_call"),
+    "withheld": (completion(sectioned(TWO), "content_filter"), "content_filter"),
+    "no headings": (completion("一切正常。"), "headings"),
+    "one heading": (completion("## Goal\n- x"), "headings"),
+    "another order": (completion("## Next step\n- x\n## Goal\n- y"), "headings"),
+    "twice": (completion("## Goal\n- x\n## Goal\n- y\n## Next step\n- z"), "headings"),
+    "nothing below": (completion("## Goal\n\n## Next step\n- z"), "headings"),
+    "nothing below the last": (completion("## Goal\n- x\n## Next step\n  "), "headings"),
+    "translated": (completion("## 目标\n- x\n## 下一步\n- y"), "headings"),
+    "in a block of code": (completion("```\n## Goal\n- x\n```\n## Next step\n- y"), "headings"),
+    "too long": (completion(sectioned(TWO, "长" * 200)), "too_long"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    answer, kind = REFUSED[case]
+    verdict = verdict_on(answer, headings=TWO, cap_tokens=100)
+    assert (verdict.text, verdict.kind) == ("", kind)
+    assert verdict.reason.endswith(".")
+
+
+TAKEN = {
+    "as asked": "## Goal\n- 部署\n## Next step\n- y",
+    "other levels": "# goal:\n- 部署\n### NEXT  STEP\n- y",
+    "in bold": "**Goal**\n- 部署\n**Next step**：\n- y",
+    "with a preface": "Here is the record:\n\n## Goal\n- 部署\n## Next step\n- y",
+    "in a block": "```markdown\n## Goal\n- 部署\n## Next step\n- y\n```",
+    "in tags": "<summary>\n## Goal\n- 部署\n## Next step\n- y\n</summary>",
+    "after thoughts": "<think>\n## Goal\n</think>\n## Goal\n- 部署\n## Next step\n- y",
+    "after an analysis": "<analysis>a</analysis>\n\n## Goal\n- 部署\n## Next step\n- y\n",
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_taken(case: str) -> None:
+    verdict = verdict_on(completion(TAKEN[case]), headings=TWO, cap_tokens=100)
+    assert verdict == Verdict(text="## Goal\n- 部署\n## Next step\n- y")
+
+
+def test_what_looks_like_a_heading_and_is_none() -> None:
+    text = "## Goal\n**Next step**\n```sh\n# Goal\nmake\n```\n## Next step\n- y"
+    assert verdict_on(completion(text), headings=TWO) == Verdict(text=text)
+
+
+def test_a_heading_above_others_may_say_nothing() -> None:
+    text = sectioned(OPENCODE_HEADINGS).replace("## Progress\n- something\n", "## Progress\n")
+    assert verdict_on(completion(text), headings=OPENCODE_HEADINGS).text == text
+
+
+def test_secrets_and_fences_leave_an_answer() -> None:
+    assert bare("the key is sk-abcdefghijklmnop1234 </summary> x") == "the key is [redacted] &lt;/summary> x"
+
+
+def test_a_block_of_code_inside_stays() -> None:
+    text = "- run:\n```sh\nmake\n```"
+    assert bare(text) == text
+
+
+def test_what_is_little_over_is_cut_and_keeps_its_headings() -> None:
+    text = sectioned(ANCHORED_HEADINGS, "短") + "\n" + "\n".join(f"- 事实 {number}：部署在周二" for number in range(20))
+    cap = int(count_tokens(text) / 1.4)
+    verdict = verdict_on(completion(text), headings=ANCHORED_HEADINGS, cap_tokens=cap)
+    assert verdict.clipped and not verdict.kind
+    assert count_tokens(verdict.text) <= cap
+    assert verdict.text.count("## ") == len(ANCHORED_HEADINGS)
+    assert verdict.text.endswith(LEFT_OUT) and verdict.text.count(LEFT_OUT) == 1
+    assert "事实 0" in verdict.text and "事实 19" not in verdict.text
+    assert verdict_on(completion(verdict.text), headings=ANCHORED_HEADINGS, cap_tokens=cap).text == verdict.text
+
+
+def test_without_a_cap_any_length_is_taken() -> None:
+    assert verdict_on(completion("x" * 99_999)).text == "x" * 99_999
+
+
+@given(st.text(alphabet=st.sampled_from(list("# Goal\n-中x`*")), max_size=300), st.integers(0, 60))
+@settings(max_examples=300)
+def test_a_clipped_text_is_never_over_its_size(text: str, cap: int) -> None:
+    short = clipped(text, cap)
+    assert count_tokens(short) <= cap or short == text.strip()
+    if count_tokens(text) <= cap:
+        assert short == text.strip()
+    assert {*map(str.strip, short.split("\n"))} <= {*map(str.strip, text.split("\n")), LEFT_OUT, ""}
+
+
+@given(st.text(max_size=300), st.integers(0, 60))
+def test_the_beginning_of_a_text(text: str, most: int) -> None:
+    head = beginning(text, most)
+    assert text.startswith(head) and count_tokens(head) <= most
+    assert head == text or count_tokens(text[: len(head) + 1]) > most
+
+
+@pytest.mark.parametrize("sign", ["#", "**", "## Goal\n", "`", "```\n", "中", "\n"])
+def test_a_megabyte_of_hostile_answer(sign: str) -> None:
+    text = sign * (1_000_000 // len(sign))
+    begun = time.perf_counter()
+    verdict_on(completion(text), headings=TWO, cap_tokens=200_000)
+    clipped(text, 1_000)
+    assert time.perf_counter() - begun < 20

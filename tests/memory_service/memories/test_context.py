@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from indexer import Hit, Passage
+from memory_service.memories.block import Context, Receipt, Span, block_text, build_context, render_block
+from memory_service.messages.sizes import count_tokens
+from tests.memory_service.memories.test_memory_service_block import lines_in, read_back
+
+NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=dt.UTC)
+OMITTED = 20
+
+
+def hit(text: str, *, path: str = "MEMORY.md", ordinal: int = 0, line: int | None = None, score: float = 0.0) -> Hit:
+    line = ordinal + 1 if line is None else line
+    passage = Passage(start_line=line, end_line=line + text.count("\n"), text=text)
+    return Hit(
+        path=path,
+        source="memory",
+        passage=passage,
+        ordinal=ordinal,
+        snippet=text,
+        score=score,
+        text_score=1.5,
+        vector_score=0.25,
+    )
+
+
+@st.composite
+def hit_lists(draw: st.DrawFn) -> list[Hit]:
+    paths = draw(st.lists(st.sampled_from(["MEMORY.md", "memory/a.md", "memory/b.md"]), unique=True, max_size=3))
+    texts = st.text("ab 浇<&\u202e", min_size=1, max_size=60) | st.just("x" * 400)
+    found = [
+        hit(draw(texts), path=path, ordinal=ordinal, score=draw(st.floats(-3, 3)))
+        for path in paths
+        for ordinal in range(draw(st.integers(1, 15)))
+    ]
+    return sorted(found, key=lambda hit: -hit.score)
+
+
+def context_of(hits: Sequence[Hit], budget_tokens: int, degraded: tuple[str, ...] = ()) -> Context:
+    return build_context(
+        hits,
+        query="what?",
+        budget_tokens=budget_tokens,
+        receipt_id="r20261120-0123456789abcdef",
+        created_at=NOW,
+        degraded=degraded,
+    )
+
+
+def places(hits: Sequence[Hit]) -> list[tuple[str, int]]:
+    return [(hit.path, hit.passage.start_line) for hit in hits]
+
+
+def with_one_more(receipt: Receipt, hits: Sequence[Hit], more: Hit) -> str:
+    """The block of what is included, and one passage more."""
+    included = {(item.path, item.start_line) for item in receipt.included}
+    spans: dict[str, list[Span]] = {}
+    for found in sorted(hits, key=lambda hit: hit.ordinal):
+        place = found.passage
+        if (found.path, place.start_line) in included or found is more:
+            span = Span(
+                ordinal=found.ordinal,
+                start_line=place.start_line,
+                end_line=place.end_line,
+                text=block_text(place.text),
+            )
+            spans.setdefault(found.path, []).append(span)
+    return render_block(spans)
+
+
+@settings(max_examples=200)
+@given(hit_lists(), st.integers(0, 400))
+def test_the_receipt_tells_the_truth(hits: list[Hit], budget_tokens: int) -> None:
+    made = context_of(hits, budget_tokens)
+    receipt = made.receipt
+    assert receipt.tokens == count_tokens(made.block) <= budget_tokens
+    assert len(receipt.included) + receipt.omitted_count == len(hits)
+    assert len(receipt.omitted) == min(OMITTED, receipt.omitted_count)
+    told = [(item.path, item.start_line) for item in (*receipt.included, *receipt.omitted)]
+    assert len(set(told)) == len(told) and set(told) <= set(places(hits))
+    if receipt.omitted_count <= OMITTED:
+        assert set(told) == set(places(hits))
+    in_block = (
+        {(file.path, line) for file in read_back(made.block) for line in lines_in(file.lines)} if made.block else set()
+    )
+    assert in_block == {
+        (item.path, line) for item in receipt.included for line in range(item.start_line, item.end_line + 1)
+    }
+    assert all(item.reason == "" for item in receipt.included)
+    by_place = dict(zip(places(hits), hits, strict=True))
+    for item in (*receipt.included, *receipt.omitted):
+        found = by_place[item.path, item.start_line]
+        assert item.tokens == count_tokens(block_text(found.passage.text))
+        assert (item.score, item.text_score, item.vector_score) == (found.score, 1.5, 0.25)
+    for item in receipt.omitted:
+        needed = count_tokens(with_one_more(receipt, hits, by_place[item.path, item.start_line]))
+        # Whether the list of lines grows by a place of its own is estimated: three tokens at most.
+        assert needed + 3 > budget_tokens
+        spare = budget_tokens - receipt.tokens
+        if item.tokens > spare:
+            assert item.reason == f"budget: needs {item.tokens} tokens and its wrapper, {spare} are left"
+        else:
+            assert f"more than the {spare - item.tokens} tokens" in item.reason
+
+
+@given(hit_lists(), st.integers(0, 60))
+def test_an_empty_block_says_what_would_do(hits: list[Hit], budget_tokens: int) -> None:
+    made = context_of(hits, budget_tokens)
+    if made.block:
+        assert made.receipt.reason == ""
+        return
+    assert made.receipt.tokens == 0 and made.receipt.included == ()
+    if not hits:
+        assert made.receipt.reason == "nothing found: no memory matches the query and its filters"
+        return
+    told = re.fullmatch(
+        r"budget too small: (\d+) tokens, and the smallest of (\d+) passages needs (\d+) with its wrapper",
+        made.receipt.reason,
+    )
+    assert told
+    assert (int(told[1]), int(told[2])) == (budget_tokens, len(hits))
+    enough = int(told[3])
+    assert enough > budget_tokens
+    assert context_of(hits, enough).block
+    assert not context_of(hits, enough - 1).block
+
+
+def test_of_many_left_out_the_best_are_told_and_all_are_counted() -> None:
+    hits = [hit("x" * 100, path=f"memory/{n:03}.md", score=-float(n)) for n in range(100)]
+    receipt = context_of(hits, 100).receipt
+    assert receipt.included and receipt.omitted_count == 100 - len(receipt.included)
+    left = [path for path, _ in places(hits) if path not in {item.path for item in receipt.included}]
+    assert [item.path for item in receipt.omitted] == left[:OMITTED]
+
+
+def test_a_context_hands_on_what_was_missing() -> None:
+    made = context_of([hit("x")], 100, degraded=("vector: gone",))
+    more = made.with_degraded("receipt: full")
+    assert made.receipt.degraded == ("vector: gone",)
+    assert more.receipt.degraded == ("vector: gone", "receipt: full")
+    assert more.block == made.block
+    assert (made.receipt.query, made.receipt.budget_tokens, made.receipt.created_at) == ("what?", 100, NOW)

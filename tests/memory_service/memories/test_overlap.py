@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from indexer import Hit, Passage
+from memory_service.memories.overlap import Shown, without_echoes
+from memory_service.messages import Message, Numbered, numbered
+from memory_service.text.similarity import covers, spoken, statements_of
+
+
+def hit(text: str, at: int = 0, *, session: bool = False, score: float | None = None) -> Hit:
+    path = "sessions/s.jsonl" if session else "MEMORY.md"
+    passage = Passage(start_line=at + 1, end_line=at + 1, text=text)
+    return Hit(
+        path=path, source="sessions" if session else "memory", passage=passage, ordinal=at, snippet=text,
+        score=-float(at) if score is None else score, text_score=1.0, vector_score=None,
+    )  # fmt: skip
+
+
+def said(*texts: str, first: int = 1) -> tuple[Numbered, ...]:
+    return tuple(numbered({"role": "user", "content": text}, seq) for seq, text in enumerate(texts, first))
+
+
+def kept(found: Sequence[str], *shown: str) -> list[str]:
+    hits = [hit(text, at) for at, text in enumerate(found)]
+    return [each.passage.text for each in without_echoes(hits, Shown.of(said(*shown)))]
+
+
+ECHOES = [
+    ("Deploys go out on Tuesdays after the stand-up.", "so, deploys go out on Tuesdays after the stand-up, right?"),
+    ("The user decided that staging runs on port 8080.", "Staging runs on port 8080, please note."),
+    ("We never deploy the shop on Fridays.", "And remember: we never deploy the shop on Fridays!"),
+    (
+        "Anna owns the billing service and its dashboards.",
+        "By the way, Anna owns the billing service and its dashboards, ask her.",
+    ),
+    ("我们决定每周二部署支付服务。", "好的，每周二部署支付服务，没问题。"),
+    ("预发环境的端口是8080，由张伟负责。", "记住：预发环境的端口是8080，由张伟负责。谢谢"),
+    ("周五不要部署支付服务。", "请记住，周五不要部署支付服务。"),
+    ("Thanks!", "thanks"),
+    ("谢谢", "谢谢！"),
+]
+NEWS = [
+    ("We deploy the payment service on Tuesday.", "We deploy the payment service on Thursday."),
+    ("The staging gateway listens on port 8080 behind nginx.",
+     "The staging gateway listens on port 8081 behind nginx."),
+    ("The kitchen team bakes bread for harbor crews, sells cakes to sailors near an old lighthouse and deploys.",
+     "The kitchen team bakes bread for harbor crews, sells cakes to sailors near an old lighthouse and never deploys."),
+    ("We never deploy the payment service on Fridays.", "We deploy the payment service on Fridays."),
+    ("We deploy the payment service on Fridays.", "We do not deploy the payment service on Fridays."),
+    ("The release is due on 2026-11-20 at noon in Oslo.", "The release is due on 2026-11-21 at noon in Oslo."),
+    ("The limit of the cache is 0.7 of memory.", "The limit of the cache is 0.3 of memory."),
+    ("The owner of the billing deploy pipeline and its dashboards is Anna.",
+     "The owner of the billing deploy pipeline and its dashboards is Marta."),
+    ("Caching is enabled on the production gateway of the shop.",
+     "Caching is disabled on the production gateway of the shop."),
+    ("每周二部署支付服务到生产环境。", "每周四部署支付服务到生产环境。"),
+    ("周五不要部署支付服务到生产环境。", "周五要部署支付服务到生产环境。"),
+    ("周五部署支付服务到生产环境。", "周五没部署支付服务到生产环境。"),
+    ("账单服务和部署流水线以及监控面板的负责人是张伟。", "账单服务和部署流水线以及监控面板的负责人是李娜。"),
+    ("预发环境的网关端口是8080。", "预发环境的网关端口是8081。"),
+    ("Tea", "Tea or coffee?"),
+    ("Mara prefers the green pots for the window.", "Mara prefers the blue pots for the window."),
+    ("The archive moves from Graz to Linz.", "The archive moves from Linz to Graz."),
+    ("We ship live plants to Austria.", "Never think that we ship live plants to Austria."),
+    ("Deploys go out on Tuesdays.", "Deploys go out on Tuesdays no longer."),
+    ("我们决定用蓝色包装盒发货。", "我们决定用红色包装盒发货。"),
+    ("仓库从苏州搬到杭州。", "仓库从杭州搬到苏州。"),
+    ("周五上线支付接口。", "别在周五上线支付接口。"),
+]  # fmt: skip
+# The shorter one says nothing that the longer one does not say.
+MORE = [
+    ("Deploys go out on Tuesdays and Fridays.", "Deploys go out on Tuesdays."),
+    ("Ingrid: I bought a red car.", "I bought a red car."),
+    ("User (2026-03-01): I went to the gym yesterday.", "I went to the gym yesterday."),
+]
+
+
+@pytest.mark.parametrize(("found", "shown"), ECHOES)
+def test_what_the_model_sees_is_left_out(found: str, shown: str) -> None:
+    assert kept([found], "Hello there.", shown) == []
+
+
+@pytest.mark.parametrize(("found", "shown"), NEWS + MORE)
+def test_what_differs_in_what_matters_stays(found: str, shown: str) -> None:
+    assert kept([found], "Hello there.", shown) == [found]
+
+
+@pytest.mark.parametrize(("found", "other"), NEWS)
+def test_what_differs_stays_among_hits_too(found: str, other: str) -> None:
+    assert kept([found, other]) == [found, other]
+    assert kept([other, found]) == [other, found]
+
+
+def test_it_must_be_one_message_that_says_it() -> None:
+    found = "the painter varnished a violin beside an orchard"
+    assert kept([found], "the painter varnished a fence", "a violin beside an orchard") == [found]
+    assert kept([found], "the painter varnished a violin beside an orchard at last") == []
+
+
+def test_a_word_that_the_view_lacks_is_news() -> None:
+    words = "alpha bravo carbon delta ember falcon garden harbor island jungle".split()
+    assert kept([" ".join(words)], " ".join(words)) == []
+    assert kept([" ".join(words)], " ".join(words[:9])) == [" ".join(words)]
+    assert kept([" ".join(words[:9])], " ".join(words)) == []
+
+
+def test_a_long_message_does_not_say_all_that_its_words_could() -> None:
+    found = "harbor cranes unload copper before sunrise"
+    apart = (" and filler words stand in between" + " alpha beta gamma" * 60 + " ").join(found.split())
+    assert kept([found], apart) == [found]
+    assert kept([found], "x y z " * 500 + found + " q r s" * 500) == []
+
+
+def test_a_long_hit_is_found_in_a_longer_message() -> None:
+    found = " ".join(f"topic{at % 97}x{at}" for at in range(300))
+    assert kept([found], "before " + found + " after") == []
+
+
+def test_tool_calls_and_results_are_seen_too() -> None:
+    arguments = '{"t": "harbor cranes unload copper"}'
+    call: Message = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "note", "arguments": arguments}}
+        ],
+    }  # fmt: skip
+    result: Message = {"role": "tool", "tool_call_id": "c1", "content": "港口的起重机在卸铜。"}
+    shown = Shown.of((numbered(call, 1), numbered(result, 2)))
+    assert without_echoes([hit("Harbor cranes unload copper."), hit("港口的起重机在卸铜", 1)], shown) == ()
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("Deploys go out on Tuesdays.", "Deploys go out on Tuesdays, and Marta watches the dashboards."),
+        ("每周二部署支付服务。", "每周二部署支付服务，李娜看监控面板。"),
+    ],
+)
+def test_of_two_that_say_the_same_the_longer_stays_at_the_better_place(short: str, long: str) -> None:
+    news, last = "Unrelated harbor cranes unload copper.", "Another orchard beside the violin shop."
+    hits = [hit(short, 0, score=4), hit(news, 1, score=3), hit(long, 2, session=True, score=2), hit(last, 3, score=1)]
+    found = without_echoes(hits, Shown.of(()))
+    assert [(each.passage.text, each.score) for each in found] == [(long, 4), (news, 3), (last, 1)]
+    assert found[0] == replace(hits[2], score=4.0)
+
+
+def test_of_two_that_are_as_long_the_memory_file_stays() -> None:
+    text = "Deploys go out on Tuesdays."
+    hits = [hit(text, 0, session=True), hit(text, 1), hit(text, 2)]
+    assert [each.ordinal for each in without_echoes(hits, Shown.of(()))] == [1]
+
+
+def test_a_much_longer_one_does_not_take_the_place_of_a_better_one() -> None:
+    short = "Deploys go out on Tuesdays."
+    long = short + " " + " ".join(f"harbor{at}" for at in range(60))
+    assert kept([short, long]) == [short, long]
+    assert kept([long, short]) == [long]
+
+
+def test_a_chain_of_repeats_leaves_one() -> None:
+    base = "alpha bravo carbon delta ember falcon garden"
+    assert kept([base, f"{base} harbor", f"{base} harbor island"]) == [f"{base} harbor island"]
+
+
+def test_short_hits_repeat_each_other_only_word_for_word() -> None:
+    assert kept(["Green tea", "green tea!", "Tea", "绿茶", "绿茶。"]) == ["green tea!", "Tea", "绿茶。"]
+
+
+WORDS = "deploy tuesday friday never not 8080 8081 redis anna the of 部署 周二 不 缓存 张伟 。 . \n".split(" ")
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join) | st.text(min_size=1, max_size=30)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(TEXTS, max_size=12), st.lists(TEXTS, max_size=8))
+def test_what_is_kept_is_what_was_found_each_thing_once(found: list[str], shown: list[str]) -> None:
+    hits = [hit(text, at) for at, text in enumerate(found)]
+    view = Shown.of(said(*shown))
+    news = without_echoes(hits, view)
+    assert news == without_echoes(hits, view)
+    ordinals = [each.ordinal for each in news]
+    assert len(set(ordinals)) == len(ordinals)
+    assert all(replace(each, score=0) == replace(hits[each.ordinal], score=0) for each in news)
+    assert [each.score for each in news] == sorted((each.score for each in news), reverse=True)
+    assert without_echoes(news, view) == news
+
+
+def of_all_pairs(hits: Sequence[Hit]) -> list[Hit]:
+    """The same judged pair by pair: each goes to the one that says most of those that say it and are not too long."""
+
+    def says_more(at: int) -> tuple[int, bool, int]:
+        return -len(hits[at].passage.text), hits[at].source != "memory", at
+
+    into = {}
+    for at, each in enumerate(hits):
+        statements, size = statements_of(each.passage.text), len(each.passage.text)
+        better = [
+            n
+            for n, other in enumerate(hits)
+            if says_more(n) < says_more(at) and covers(spoken(other.passage.text), statements)
+            if n < at or len(other.passage.text) <= 4 * size
+        ]
+        if better:
+            into[at] = min(better, key=says_more)
+    best: dict[int, int] = {}
+    for at in range(len(hits)):
+        last = at
+        while last in into:
+            last = into[last]
+        best.setdefault(last, at)
+    return [replace(hits[at], score=hits[first].score) for at, first in sorted(best.items(), key=lambda item: item[1])]
+
+
+_SENTENCES = sorted({text for pair in ECHOES + NEWS for text in pair})
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.lists(st.sampled_from(_SENTENCES), min_size=1, max_size=4), st.booleans()), max_size=12))
+def test_each_is_left_out_that_is_an_echo_of_another_judged_pair_by_pair(found: list[tuple[list[str], bool]]) -> None:
+    hits = [hit(" ".join(texts), at, session=session) for at, (texts, session) in enumerate(found)]
+    assert list(without_echoes(hits, Shown.of(()))) == of_all_pairs(hits)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=10), st.data())
+def test_a_view_that_grew_says_what_one_made_at_once_says(texts: list[str], draw: st.DataObject) -> None:
+    messages = said(*texts)
+    view: Shown | None = None
+    for _ in range(3):
+        start = draw.draw(st.integers(0, len(messages)))
+        end = draw.draw(st.integers(start, len(messages)))
+        view = Shown.of(messages[start:end], before=view)
+        fresh = Shown.of(messages[start:end])
+        assert [view.says(text) for text in texts] == [fresh.says(text) for text in texts]
+
+
+def test_an_earlier_view_does_not_see_what_a_later_one_does() -> None:
+    first, second, third = said("alpha bravo carbon", "delta ember falcon", "garden harbor island")
+    early = Shown.of([first])
+    late = Shown.of([first, second], before=early)
+    other = Shown.of([first, third], before=early)
+    seen = [
+        [view.says(str(each.message["content"])) for each in (first, second, third)] for view in (early, late, other)
+    ]
+    assert seen == [[True, False, False], [True, True, False], [True, False, True]]
+
+
+def test_one_more_message_costs_little() -> None:
+    texts = [
+        f"message {at} about harbor{at % 37} and crane{at % 91} with 部署{at} notes on copper{at % 53}"
+        for at in range(2_001)
+    ]
+    messages = said(*texts)
+    begun = time.perf_counter()
+    view = Shown.of(messages[:2_000])
+    whole = time.perf_counter() - begun
+    begun = time.perf_counter()
+    Shown.of(messages, before=view)
+    assert time.perf_counter() - begun < whole / 5
+
+
+@pytest.mark.parametrize("piece", ["a", "不", "¬", "a'", "1.", "周", "not ", "\n", "。"])
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    begun = time.perf_counter()
+    without_echoes([hit(text), hit(text[1:], 1)], Shown.of(said(text)))
+    assert time.perf_counter() - begun < 25
+
+
+@pytest.mark.parametrize(
+    ("note", "text"),
+    [
+        ("Ingrid (2026-03-01): I went to the gym yesterday.", "I went to the gym yesterday!"),
+        ("英格丽（2026-03-01）：我昨天去了健身房。", "我昨天去了健身房"),
+    ],
+)
+def test_a_note_with_a_day_repeats_what_was_said_on_that_day(note: str, text: str) -> None:
+    name = note[: note.index("2026") - 1].strip()
+    message: Message = {"role": "user", "content": text, "name": name}
+    for day, is_echo in (("2026-03-01", True), ("2026-03-02", False)):
+        shown = Shown.of([numbered(message, 1, f"{day}T09:00:00+00:00")])
+        assert (without_echoes([hit(note)], shown) == ()) is is_echo
+
+
+def test_a_note_with_a_day_repeats_a_passage_of_that_day() -> None:
+    note, said = (
+        hit("Ingrid (2026-03-01): I went to the gym yesterday."),
+        hit("Ingrid: I went to the gym yesterday!", 1),
+    )
+    for day, left in ((1, 1), (2, 2)):
+        dated = replace(
+            said,
+            passage=replace(said.passage, date=dt.date(2026, 3, day), text=f"Hm. {said.passage.text} Yes, really."),
+        )
+        assert len(without_echoes([note, dated], Shown.of(()))) == left

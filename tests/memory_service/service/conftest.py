@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.memory_service.service.rooms import Room
+
+
+@pytest.fixture
+def rooms(tmp_path: Path) -> Iterator[Callable[..., Room]]:
+    """Opens rooms on one home, and closes them."""
+    made = list[Room]()
+
+    def opened(**given: Any) -> Room:
+        made.append(Room(tmp_path / "home", **given))
+        return made[-1]
+
+    yield opened
+    for room in made:
+        room.service.close()
+
+
+@pytest.fixture
+def room(rooms: Callable[..., Room]) -> Room:
+    """A room with a window of 8,000 tokens and no language model."""
+    return rooms(context_window=8_000)

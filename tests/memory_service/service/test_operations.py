@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexer import StoreFull, SyncCancelled, SyncProgress, SyncReport
+from indexer.testing import HashEmbedder
+from memory_service.errors import CallCancelled, NotFound, TooManyRequests
+from memory_service.service import MemoryService
+from memory_service.service.watching import Operation, Operations, with_progress
+from tests.serving import settings
+
+KEPT = 1000
+WORKERS = 2
+REPORT = SyncReport(added=3)
+
+
+class Gate:
+    """Work that says when it has begun, and ends when it may or must."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.may_end = threading.Event()
+
+    def __call__(self, on_progress: Callable[[SyncProgress], None], cancelled: Callable[[], bool]) -> SyncReport:
+        on_progress(SyncProgress(done=1, total=4, done_bytes=100, total_bytes=400, passages=10, path="MEMORY.md"))
+        self.begun.set()
+        while not self.may_end.wait(0.005):
+            if cancelled():
+                raise SyncCancelled("It was stopped. Run it again.")
+        return REPORT
+
+
+@pytest.fixture
+def operations() -> Iterator[Operations]:
+    made = Operations()
+    yield made
+    made.close()
+
+
+def ended(operations: Operations, operation: Operation) -> Operation:
+    for _ in range(2000):
+        now = operations.get(operation.workspace, operation.operation_id)
+        if now.state not in ("queued", "running"):
+            return now
+        threading.Event().wait(0.005)
+    raise TimeoutError(now)
+
+
+def busy(operations: Operations) -> list[Gate]:
+    """Work for every worker, so that what comes next has to wait."""
+    gates = [Gate() for _ in range(WORKERS)]
+    for gate in gates:
+        operations.start("busy", gate)
+    assert all(gate.begun.wait(10) for gate in gates)
+    return gates
+
+
+def test_from_queued_over_running_to_done(operations: Operations) -> None:
+    gates, last = busy(operations), Gate()
+    queued = operations.start("default", last)
+    assert operations.get("default", queued.operation_id).state == "queued"
+    assert operations.running() == WORKERS + 1
+    gates[0].may_end.set()
+    assert last.begun.wait(10)
+    running = operations.get("default", queued.operation_id)
+    assert (running.state, running.done, running.total, running.report) == ("running", 1, 4, None)
+    assert running.rate > 0 and running.eta_seconds is not None and running.eta_seconds > 0
+    last.may_end.set()
+    done = ended(operations, queued)
+    assert (done.state, done.report, done.error, done.eta_seconds) == ("done", REPORT, "", 0.0)
+
+
+def test_a_running_one_is_cancelled_and_says_how_far_it_came(operations: Operations) -> None:
+    gate = Gate()
+    started = operations.start("default", gate)
+    assert gate.begun.wait(10)
+    assert operations.cancel("default", started.operation_id).state == "running"
+    cancelled = ended(operations, started)
+    assert (cancelled.state, cancelled.error) == ("cancelled", "It was stopped. Run it again.")
+    assert (cancelled.done, cancelled.report, cancelled.eta_seconds) == (1, None, None)
+    assert operations.cancel("default", started.operation_id) == cancelled, "cancelling twice changes nothing"
+
+
+def test_a_queued_one_is_cancelled_at_once_and_never_begins(operations: Operations) -> None:
+    gates, waiting = busy(operations), Gate()
+    queued = operations.start("default", waiting)
+    assert operations.cancel("default", queued.operation_id).state == "cancelled"
+    for gate in gates:
+        gate.may_end.set()
+    operations.close()
+    assert not waiting.begun.is_set()
+    assert operations.get("default", queued.operation_id).state == "cancelled"
+
+
+def test_one_that_is_done_stays_done(operations: Operations) -> None:
+    gate = Gate()
+    gate.may_end.set()
+    done = ended(operations, operations.start("default", gate))
+    assert operations.cancel("default", done.operation_id) == done
+
+
+def test_one_that_fails_says_why(operations: Operations) -> None:
+    def full(*_: object) -> SyncReport:
+        raise StoreFull("The disk is full. Free some space.")
+
+    failed = ended(operations, operations.start("default", full))
+    assert (failed.state, failed.error) == ("failed", "The disk is full. Free some space.")
+    assert failed.report is None
+
+
+def test_a_defect_fails_without_its_details(operations: Operations) -> None:
+    def broken(*_: object) -> SyncReport:
+        raise RuntimeError("secret details")
+
+    failed = ended(operations, operations.start("default", broken))
+    assert (failed.state, failed.error) == ("failed", "The reindex met a defect (RuntimeError). See the log.")
+
+
+def test_another_workspace_does_not_see_it(operations: Operations) -> None:
+    gate = Gate()
+    started = operations.start("default", gate)
+    for workspace, operation_id in (("other", started.operation_id), ("default", "op-0"), ("default", "")):
+        with pytest.raises(NotFound, match="Start one with"):
+            operations.get(workspace, operation_id)
+        with pytest.raises(NotFound):
+            operations.cancel(workspace, operation_id)
+    assert gate.begun.wait(10)
+    assert operations.get("default", started.operation_id).state == "running"
+
+
+def test_the_last_thousand_are_remembered(operations: Operations) -> None:
+    def nothing(*_: object) -> SyncReport:
+        return REPORT
+
+    started = []
+    for _ in range(KEPT + 100):
+        started.append(operations.start("default", nothing))
+        assert ended(operations, started[-1]).state == "done"
+    with pytest.raises(NotFound):
+        operations.get("default", started[99].operation_id)
+    assert all(operations.get("default", operation.operation_id) for operation in started[100:])
+
+
+def test_no_operation_is_forgotten_before_it_ends(operations: Operations) -> None:
+    gates = busy(operations)
+    waiting = [operations.start("default", Gate()) for _ in range(KEPT - WORKERS)]
+    with pytest.raises(TooManyRequests, match="Wait for some"):
+        operations.start("default", Gate())
+    assert operations.running() == KEPT
+    operations.cancel("default", waiting[-1].operation_id)
+    more = operations.start("default", Gate())
+    assert operations.get("default", more.operation_id).state == "queued"
+    with pytest.raises(NotFound):
+        operations.get("default", waiting[-1].operation_id)
+    for gate in gates:
+        gate.may_end.set()
+
+
+def test_closing_stops_what_runs_and_what_waits() -> None:
+    operations = Operations()
+    busy(operations)
+    queued = operations.start("default", Gate())
+    operations.close()
+    assert operations.running() == 0
+    assert operations.get("default", queued.operation_id).state == "cancelled"
+
+
+@given(
+    st.integers(0, 10**9),
+    st.integers(0, 10**9),
+    st.integers(0, 10**6),
+    st.floats(0, 10**6, allow_subnormal=False),
+)
+def test_progress_is_by_bytes(one: int, other: int, passages: int, elapsed_seconds: float) -> None:
+    done_bytes, total_bytes = sorted((one, other))
+    progress = SyncProgress(
+        done=2, total=5, done_bytes=done_bytes, total_bytes=total_bytes, passages=passages, path="MEMORY.md"
+    )
+    now = with_progress(Operation(operation_id="op-1", workspace="default"), progress, elapsed_seconds)
+    assert (now.done, now.total) == (2, 5)
+    assert now.rate == (passages / elapsed_seconds if elapsed_seconds else 0)
+    if done_bytes == 0 and total_bytes:
+        assert now.eta_seconds is None
+    else:
+        assert now.eta_seconds is not None and now.eta_seconds >= 0
+        total_seconds = elapsed_seconds * total_bytes / done_bytes if total_bytes else elapsed_seconds
+        assert elapsed_seconds + now.eta_seconds == pytest.approx(total_seconds)
+
+
+def test_a_real_reindex_in_the_background(tmp_path: Path) -> None:
+    (tmp_path / "default/memory").mkdir(parents=True)
+    for number in range(30):
+        (tmp_path / f"default/memory/{number:02}.md").write_text(f"- note {number}\n")
+    with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as service:
+        done = ended(service.operations, service.start_reindex("default"))
+        assert (done.state, done.done, done.total, done.error) == ("done", 30, 30, "")
+        assert done.report is not None and done.report.added == 30
+        again = ended(service.operations, service.start_reindex("default", ["memory/01.md"], full=False))
+        assert again.report is not None and (again.report.added, again.report.unchanged) == (0, 1)
+
+
+def test_none_begins_after_the_end() -> None:
+    operations = Operations()
+    operations.close()
+    with pytest.raises(CallCancelled, match="closed"):
+        operations.start("one", lambda on_progress, cancelled: SyncReport())
+    assert operations.running() == 0
+    operations.close()

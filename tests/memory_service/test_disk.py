@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from memory_service import disk
+from memory_service.errors import InvalidName, NotFound, StorageFailed
+
+
+def test_a_replacement_made_from_an_older_state_is_not_done(tmp_path: Path) -> None:
+    target = tmp_path / "a.md"
+    assert disk.replace_durably(target, b"one", expected=None)
+    seen = disk.current_signature(target)
+    target.write_bytes(b"by hand")
+    assert not disk.replace_durably(target, b"two", expected=seen)
+    assert not disk.replace_durably(target, b"two", expected=None)
+    assert target.read_bytes() == b"by hand" and os.listdir(tmp_path) == ["a.md"]
+    assert disk.replace_durably(target, b"two", expected=disk.current_signature(target))
+    assert target.read_bytes() == b"two" and os.listdir(tmp_path) == ["a.md"]
+
+
+def test_a_file_that_vanished_is_not_brought_back(tmp_path: Path) -> None:
+    target = tmp_path / "a.md"
+    disk.replace_durably(target, b"one", expected=None)
+    seen = disk.current_signature(target)
+    target.unlink()
+    with pytest.raises(NotFound), disk.storage_errors("a.md"):
+        disk.replace_durably(target, b"two", expected=seen)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_lock_keeps_others_out_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / ".locks" / "a.lock"
+    same = disk.WriteLock(path, timeout_seconds=0.05)
+    other = disk.WriteLock(path, timeout_seconds=0.05)
+
+    def enter(lock: disk.WriteLock) -> str:
+        try:
+            with lock.held():
+                return "in"
+        except StorageFailed as error:
+            return str(error)
+
+    with ThreadPoolExecutor(1) as pool:
+        with same.held():
+            for lock in (same, other):
+                assert "was not free within 0.05 seconds. Try again" in pool.submit(enter, lock).result()
+        assert [pool.submit(enter, lock).result() for lock in (same, other)] == ["in", "in"]
+
+
+def test_a_link_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    with pytest.raises(InvalidName), disk.storage_errors("link"), disk.opened(tmp_path / "link"):
+        raise AssertionError("the link was followed")
+
+
+@pytest.mark.parametrize(
+    ("rest", "within"),
+    [
+        (b"\xc3", True),
+        (b"\xe6\xb5", True),
+        (b"\xf0\x9f\x92", True),
+        (b"\xe9 ", False),
+        (b"\xff", False),
+        (b"\x80", False),
+    ],
+)
+def test_only_the_beginning_of_a_character_counts_as_cut_short(rest: bytes, within: bool) -> None:
+    assert disk.ends_within_character(rest) is within

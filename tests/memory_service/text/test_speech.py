@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from memory_service.text.authorship import find_day, read_speech, without_inserted
+from tests.memory_service.flush.stretches import stretch
+
+DAYS = {
+    "Monday 8 May 2023, 13:56": dt.date(2023, 5, 8),
+    "May 8th, 2023": dt.date(2023, 5, 8),
+    "2026-11-20": dt.date(2026, 11, 20),
+    "2026/1/2 09:00": dt.date(2026, 1, 2),
+    "2026年11月20日": dt.date(2026, 11, 20),
+    "2026-13-40": None,
+    "31 Foo 2026": None,
+    "no day": None,
+}
+INSERTED = {
+    "a <relevant_context>b</relevant_context> c": "a  c",
+    "a <summary>b": "a ",
+    "<system-reminder>b</system-reminder>c<ledger>d</ledger>": "c",
+    "[Checkpoint: earlier messages were compacted]\nb": "",
+    "[COMPACTED_CONTEXT]\nb": "",
+    "[Old tool result content cleared]": "",
+    "## Conversation summary\nb": "",
+    "对话摘要：我们用 Go。": "",
+    "Checkpoint the log each hour.": "Checkpoint the log each hour.",
+    "x < y and y > z": "x < y and y > z",
+}
+
+
+@pytest.mark.parametrize("text", DAYS)
+def test_find_day(text: str) -> None:
+    assert find_day(text) == DAYS[text]
+
+
+@pytest.mark.parametrize("text", INSERTED)
+def test_without_inserted(text: str) -> None:
+    assert without_inserted(text) == INSERTED[text]
+
+
+def test_names_are_those_that_come_back() -> None:
+    said = read_speech(stretch("u Ingrid: a", "a 韩梅：b", "u Ingrid: c", "a 韩梅：d"))
+    assert [(item.name, item.text) for item in said] == [("Ingrid", "a"), ("韩梅", "b"), ("Ingrid", "c"), ("韩梅", "d")]
+    said = read_speech(stretch("u Hello", "a Berlin: a city", "u 注意：端口", "a https://example.com"))
+    assert [item.name for item in said] == ["", "", "", ""]
