@@ -1,4 +1,4 @@
-"""`AsyncMemoryClient`, the client of the HTTP API for async programs."""
+"""`AsyncMemoryClient`, the HTTP API for async programs."""
 
 from __future__ import annotations
 

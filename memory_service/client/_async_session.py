@@ -8,7 +8,6 @@ Invariants: every failure leaves as an error of `memory_service.errors`.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar, Unpack
@@ -29,7 +28,7 @@ A = TypeVar("A", bound=BaseModel)
 
 
 class AsyncConnection:
-    """The way to one server; for use within one event loop.
+    """The way to one server; use within one event loop.
 
     Args:
         base_url: Where it listens.
@@ -428,16 +427,6 @@ class AsyncSession:
         if isinstance(step, Send):
             return await self._connection.send(step.call)
         if isinstance(step, Ask):
-            return await _called(step)
+            return await _completion.async_called(step)
         await asyncio.sleep(step.seconds)
         return None
-
-
-async def _called(ask: Ask) -> object:
-    call = ask.call
-    if inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__):
-        answer = call(ask.messages, **ask.named)
-    else:
-        answer = await asyncio.to_thread(call, ask.messages, **ask.named)
-    # A lambda around an async call gives its coroutine.
-    return await answer if inspect.isawaitable(answer) else answer

@@ -1,4 +1,5 @@
-"""`MemoryClient`, the blocking client of the HTTP API."""
+# Generated from _async_client.py by `python -m tests.generate_client`: change that file, and run this again.
+"""`MemoryClient`, the HTTP API for blocking programs."""
 
 from __future__ import annotations
 

@@ -1,16 +1,18 @@
-"""One turn of a session: append, fit, call the model, recover, append. No I/O: it says what to do, step by step.
+"""One turn of a session: append, fit, call the model, recover, append. It says what to do, step by step.
 
 ```
 append the user's message -> fit the prompt (-> the agent's flush) -> call -> append the answer -> Reply
                                                                   ^     |
              compact, cut, wait, as the server says ------- retry-+-----+-- give up: the provider's own exception
 ```
-Invariants: both colours play the same steps; the provider's exception leaves as it came, with a note why it was given
-up on; an answer that came is returned, whatever happens to the memory; retries end.
+Invariants: no I/O of its own; both colours play the same steps; the provider's exception leaves as it came, with a note
+why it was given up on; an answer that came is returned, whatever happens to the memory; retries end.
 """
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
@@ -20,7 +22,7 @@ from pydantic import BaseModel
 from memory_service.client._messages import ModelAnswer, Reply, WireMessage, prompt_tokens, read_answer, refusal_of
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
-from memory_service.errors import Conflict, Incompressible, MemoryServiceError
+from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError
 from memory_service.schemas.compaction import CompactionReceipt, Flush, Recovery, SessionContext
 from memory_service.schemas.sessions import AppendedMessages, Wire
 
@@ -63,6 +65,31 @@ class Wait:
 
 Step: TypeAlias = Send | Ask | Wait
 Steps: TypeAlias = Generator[Step, Any, T]
+
+
+def called(ask: Ask) -> object:
+    """What the model of a blocking program returns.
+
+    Raises:
+        InvalidRequest: It is to be awaited.
+    """
+    answer = ask.call(ask.messages, **ask.named)
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise InvalidRequest("The call is asynchronous. Use AsyncMemoryClient, or a call that returns its answer.")
+    return answer
+
+
+async def async_called(ask: Ask) -> object:
+    """What the model of an async program returns; one that blocks is called in a thread."""
+    call = ask.call
+    if inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__):
+        answer = call(ask.messages, **ask.named)
+    else:
+        answer = await asyncio.to_thread(call, ask.messages, **ask.named)
+    # A lambda around an async call gives its coroutine.
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def send(call: Call[A]) -> Steps[A]:

@@ -1,3 +1,4 @@
+# Generated from _async_session.py by `python -m tests.generate_client`: change that file, and run this again.
 """`Session`, one conversation over HTTP, for blocking programs.
 
 The blocking way to a server: calls are sent, repeated where that does nothing twice, and streams opened.
@@ -7,7 +8,6 @@ Invariants: every failure leaves as an error of `memory_service.errors`.
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from memory_service.client._completion import Ask, Send, Step, Steps, Turn
 from memory_service.client._messages import Reply
 from memory_service.client._session_wire import SessionCalls, SessionEvent, Wanted
 from memory_service.client._wire import Call
-from memory_service.errors import InvalidRequest, MemoryServiceError
+from memory_service.errors import MemoryServiceError
 from memory_service.messages.sizes import TRIM_KEEP_LAST
 
 A = TypeVar("A", bound=BaseModel)
@@ -428,15 +428,6 @@ class Session:
         if isinstance(step, Send):
             return self._connection.send(step.call)
         if isinstance(step, Ask):
-            return _called(step)
+            return _completion.called(step)
         time.sleep(step.seconds)
         return None
-
-
-def _called(ask: Ask) -> object:
-    answer = ask.call(ask.messages, **ask.named)
-    if inspect.isawaitable(answer):
-        if inspect.iscoroutine(answer):
-            answer.close()
-        raise InvalidRequest("The call is asynchronous. Use AsyncMemoryClient, or a call that returns its answer.")
-    return answer
