@@ -1,4 +1,4 @@
-"""`Fitting`: whether the embedder and the rules in use are those that an index was made with.
+"""`IndexCompatibility`: whether the embedder and the rules in use are those that an index was made with.
 
 Invariants: vectors of two models never meet; what an index has to do without is named, never passed over.
 
@@ -84,7 +84,7 @@ def _difference(stored: Fingerprint, current: Fingerprint) -> str:
     return f"The index was {what}"
 
 
-class Fitting:
+class IndexCompatibility:
     """An embedder beside the index that it is to serve."""
 
     def __init__(self, store: IndexStore, embedder: Embedder | None) -> None:

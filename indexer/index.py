@@ -24,13 +24,13 @@ from pathlib import Path
 import numpy as np
 
 from indexer import search as searching
-from indexer.compatibility import Fitting, IndexStatus, outdated
+from indexer.compatibility import IndexCompatibility, IndexStatus, outdated
 from indexer.corpus import Ints
 from indexer.documents.incremental import Logs, Splitter
 from indexer.embeddings.base import Embedder
 from indexer.engine.ranking import RankingSettings
-from indexer.engine.reader import NO_WORDS, View, find_named, find_words, vector_text
-from indexer.engine.reader_manager import PACK_PASSAGES, Shelf
+from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
+from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
 from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced, SyncCancelled
 from indexer.rebuild import Rebuild, is_rebuilding, partial_state, scrub_others
 from indexer.reranking import RERANKED_HITS, Reranker, Reranking
@@ -40,22 +40,22 @@ from indexer.sources.scan import require_folder
 from indexer.stores.base import IndexStore, KnownPassage
 from indexer.stores.sqlite import SqliteStore
 from indexer.stores.sqlite_rows import SCHEMA
-from indexer.sync.plan import Planned, Survey, SyncPlan, failures
-from indexer.sync.run import Following, Progress, Sync, SyncRun, Upkeep, never
+from indexer.sync.plan import Planned, SyncPlan, SyncPlanner, failures
+from indexer.sync.run import Progress, Sync, SyncControl, SyncRun, SyncRunner, not_cancelled
 from indexer.sync.vectors import TextVectors, fill_in
 from indexer.text.terms import passage_terms
-from indexer.throttle import TRAFFIC
+from indexer.throttle import THROTTLE
 from indexer.types import ErasedPassages, Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
 
 
-def sampled_texts(view: View, count: int) -> list[str]:
+def sampled_texts(view: IndexReader, count: int) -> list[str]:
     """Texts of some passages, spread over all of them."""
     keys = _sampled(view, count)
     stored = view.store.passages(keys.tolist())
     return [found.passage.text for found in stored.values()]
 
 
-def recall(view: View, limit: int, samples: int, kept: SearchFilter) -> float | None:
+def recall(view: IndexReader, limit: int, samples: int, kept: SearchFilter) -> float | None:
     """Share of the exact nearest passages of some stored vectors that a search finds; None where there is none.
 
     The exact ones are sqlite-vec's, also where the search looks at all vectors itself.
@@ -72,14 +72,14 @@ def recall(view: View, limit: int, samples: int, kept: SearchFilter) -> float | 
     return float(np.mean(shares)) if shares else None
 
 
-def neighbours(view: View, samples: int) -> tuple[int, int]:
+def neighbours(view: IndexReader, samples: int) -> tuple[int, int]:
     """Of how many stored vectors sqlite-vec was asked for the nearest, and how many it answered with an equal."""
     _, vectors = view.store.vectors(_sampled(view, samples).tolist())
     found = [view.store.nearest(vector, 1, SearchFilter())[1] for vector in vectors]
     return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)
 
 
-def erased(view: View, before: Sequence[KnownPassage], after: Collection[int]) -> ErasedPassages:
+def erased(view: IndexReader, before: Sequence[KnownPassage], after: Collection[int]) -> ErasedPassages:
     """Look for passages that were erased.
 
     Args:
@@ -104,14 +104,14 @@ def erased(view: View, before: Sequence[KnownPassage], after: Collection[int]) -
     return ErasedPassages(passages=len(gone), checked=tuple(found), left=left)
 
 
-def _sampled(view: View, count: int) -> Ints:
+def _sampled(view: IndexReader, count: int) -> Ints:
     packed = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
     keys = np.concatenate([view.corpus.keys, packed])
     chosen = random.Random(len(keys)).sample(range(len(keys)), min(count, len(keys)))
     return np.sort(keys[chosen])
 
 
-class Stopwatch:
+class Timer:
     """Laps in milliseconds, by name; two of one name add up."""
 
     def __init__(self) -> None:
@@ -168,10 +168,10 @@ class Index:
         self.root = root
         self._embedder = embedder
         self._store = store or SqliteStore(root / INDEX_NAME)
-        self._fitting = Fitting(self._store, embedder)
+        self._fitting = IndexCompatibility(self._store, embedder)
         self._ranking = ranking
         self._extra = extra or Folders(root)
-        self._survey = Survey(root, self._extra, sessions=sessions)
+        self._survey = SyncPlanner(root, self._extra, sessions=sessions)
         self._max_file_bytes = max_file_bytes
         self._max_log_bytes = max_log_bytes
         self._today = today
@@ -179,7 +179,7 @@ class Index:
         self._splitter = Splitter()
         self._logs = Logs()
         self._loading = threading.Lock()
-        self._shelf = Shelf(self._store, pack_passages=pack_passages)
+        self._shelf = ReaderManagers(self._store, pack_passages=pack_passages)
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -253,7 +253,7 @@ class Index:
             StoreError: The index cannot be written.
         """
         require_folder(self.root)
-        following = Following(on_progress=on_progress, cancelled=cancelled)
+        following = SyncControl(on_progress=on_progress, cancelled=cancelled)
         if full and isinstance(self._store, SqliteStore) and self._fitting.is_filled:
             return self._rebuilt(self._store, following)
         for _ in range(_ROUNDS):
@@ -261,7 +261,9 @@ class Index:
                 return self._synced(paths, full=full, missing_ok=missing_ok, following=following)
         return self._synced(paths, full=full, missing_ok=missing_ok, following=following)
 
-    def embed_missing(self, *, most: int | None = None, cancelled: Callable[[], bool] = never) -> MissingVectors:
+    def embed_missing(
+        self, *, most: int | None = None, cancelled: Callable[[], bool] = not_cancelled
+    ) -> MissingVectors:
         """Give passages that were stored without a vector theirs, if the model answers now.
 
         Args:
@@ -298,7 +300,7 @@ class Index:
         asked = searching.Query(
             text=text, limit=most, mode=mode, kept=kept, today=self._today(), explain=explain, snippets=snippets
         )
-        with TRAFFIC.passing():
+        with THROTTLE.passing():
             for _ in range(_ROUNDS):
                 with suppress(StoreReplaced):
                     return self._searched(asked, limit)
@@ -325,14 +327,14 @@ class Index:
         """
         text, mode = asked.text, asked.mode
         degraded: list[str] = []
-        watch = Stopwatch()
+        watch = Timer()
         with self._store.reading():
             # The view begins with the first query, under the lock: it is never older than what is in memory.
             with self._loading:
                 embedder = self._fitting.for_search(mode, degraded)
                 view = self._shelf.views().view(self.fingerprint.dimensions if embedder else None)
             watch.lap("view")
-            words = find_words(view, text) if mode != "vector" or embedder is None else NO_WORDS
+            words = find_terms(view, text) if mode != "vector" or embedder is None else NO_TERMS
             named = find_named(view, text, words)
         watch.lap("words")
         vector, heard = None, ""
@@ -350,7 +352,7 @@ class Index:
                     f"The index of {self.root.name} is replaced again and again. Try again in a moment."
                 )
             if done == "text" and mode == "vector" and embedder is not None:
-                words = find_words(view, text)
+                words = find_terms(view, text)
             reads_all = searching.reads_all(embedder if vector is not None else None)
             ranked = searching.rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_all)
             watch.lap("rank")
@@ -448,7 +450,7 @@ class Index:
             views = self._shelf.views()
         views.scrub()
         self._store.scrub()
-        return scrub_others(self.root / INDEX_NAME, self._beside(Following()), self.fingerprint)
+        return scrub_others(self.root / INDEX_NAME, self._beside(SyncControl()), self.fingerprint)
 
     def passages_of(self, paths: Collection[str]) -> tuple[KnownPassage, ...]:
         """What the index holds of some files."""
@@ -483,11 +485,11 @@ class Index:
         self._shelf.close()
         self._store.close()
 
-    def _synced(self, paths: Collection[str], *, full: bool, missing_ok: bool, following: Following) -> SyncReport:
+    def _synced(self, paths: Collection[str], *, full: bool, missing_ok: bool, following: SyncControl) -> SyncReport:
         made, degraded = self._fitting.begin(full=full, briefly=bool(paths))
         followed = following if paths else following.giving_way()
         upkeep = self._upkeep(self._fitting.embedder(made), made, followed, self._splitter, self._logs)
-        with TRAFFIC.passing() if paths else TRAFFIC.behind():
+        with THROTTLE.passing() if paths else THROTTLE.behind():
             report = upkeep.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
         return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self.pack())))
 
@@ -507,12 +509,12 @@ class Index:
                     "The embedding of what lacks a vector was stopped. The next run goes on from there."
                 )
 
-        with TRAFFIC.passing() if most else TRAFFIC.behind(), suppress(SyncCancelled):
+        with THROTTLE.passing() if most else THROTTLE.behind(), suppress(SyncCancelled):
             fill_in(self._store, made, vectors, most=most, before_batch=before_batch)
         problems = tuple(dict.fromkeys(vectors.problems))
         return MissingVectors(embedded=vectors.embedded, problems=problems, left=bool(self._store.unembedded(1)))
 
-    def _rebuilt(self, live: SqliteStore, following: Following) -> SyncReport:
+    def _rebuilt(self, live: SqliteStore, following: SyncControl) -> SyncReport:
         """Make the index anew beside the one in use, and take it into use."""
         self._fitting.learn()
 
@@ -522,21 +524,21 @@ class Index:
         rebuild = Rebuild(live, self.fingerprint, self._beside(following.giving_way()), adopt=adopt)
         report, unembedded = rebuild.run()
         if unembedded:
-            self._synced(unembedded, full=False, missing_ok=True, following=Following())
+            self._synced(unembedded, full=False, missing_ok=True, following=SyncControl())
         return report
 
-    def _seen(self) -> View:
+    def _seen(self) -> IndexReader:
         dimensions = self._fitting.dimensions()
         with self._loading:
             return self._shelf.views().view(dimensions, loaded=True)
 
-    def _beside(self, following: Following) -> Upkeep:
+    def _beside(self, following: SyncControl) -> SyncRunner:
         """What fills the next generation, without disturbing what is remembered of the files."""
         return self._upkeep(self._embedder, self.fingerprint, following, Splitter(), Logs())
 
     def _upkeep(
-        self, embedder: Embedder | None, made: Fingerprint, following: Following, splitter: Splitter, logs: Logs
-    ) -> Upkeep:
+        self, embedder: Embedder | None, made: Fingerprint, following: SyncControl, splitter: Splitter, logs: Logs
+    ) -> SyncRunner:
         """What brings a store up to date that was made so."""
 
         def run(
@@ -545,7 +547,7 @@ class Index:
             paths: Collection[str],
             *,
             embedder: Embedder | None,
-            following: Following,
+            following: SyncControl,
         ) -> SyncRun:
             return Sync(
                 self.root,
@@ -561,4 +563,4 @@ class Index:
                 cancelled=following.cancelled,
             ).run(*planned, paths)
 
-        return Upkeep(self._survey.plan, run, embedder, following)
+        return SyncRunner(self._survey.plan, run, embedder, following)

@@ -18,8 +18,8 @@ from indexer.errors import EmbeddingError, StoreBusy, StoreCorrupt, StoreError, 
 from indexer.stores.base import Changes, FileWrite, Written
 from indexer.stores.sqlite import SqliteStore
 from indexer.stores.sqlite_generations import Generations
-from indexer.sync.run import Upkeep
-from indexer.throttle import TRAFFIC
+from indexer.sync.run import SyncRunner
+from indexer.throttle import THROTTLE
 from indexer.types import Fingerprint, SyncReport
 
 # What the next generation takes, as a share of the one in use: its log grows beside it.
@@ -94,7 +94,7 @@ class NextStore(SqliteStore):
 
     def _give_way(self) -> None:
         if not self.hurried:
-            TRAFFIC.give_way()
+            THROTTLE.give_way()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class Rebuild:
         self,
         live: SqliteStore,
         fingerprint: Fingerprint,
-        upkeep: Upkeep,
+        upkeep: SyncRunner,
         *,
         adopt: Callable[[SqliteStore], None] = lambda store: None,
         reached: Callable[[str], None] = lambda step: None,
@@ -151,7 +151,7 @@ class Rebuild:
             EmbeddingError: The model gives no vectors where the index in use has them; what was made is kept.
             StoreError: The index cannot be written.
         """
-        with self._generations.locked(), TRAFFIC.behind():
+        with self._generations.locked(), THROTTLE.behind():
             self._generations.tidy()
             place = self._place()
             self._check_room(place)
@@ -329,7 +329,7 @@ def is_rebuilding(path: Path) -> bool:
     return Generations(path).is_locked()
 
 
-def scrub_others(path: Path, upkeep: Upkeep, fingerprint: Fingerprint) -> bool:
+def scrub_others(path: Path, upkeep: SyncRunner, fingerprint: Fingerprint) -> bool:
     """Leave no trace of removed passages in other generations than the one in use.
 
     Returns:
@@ -347,7 +347,7 @@ def scrub_others(path: Path, upkeep: Upkeep, fingerprint: Fingerprint) -> bool:
     return True
 
 
-def _scrub_partial(generations: Generations, upkeep: Upkeep, fingerprint: Fingerprint) -> None:
+def _scrub_partial(generations: Generations, upkeep: SyncRunner, fingerprint: Fingerprint) -> None:
     partial = generations.partial()
     if partial is None:
         return

@@ -23,7 +23,6 @@ from indexer.engine.ranking import (
     Fusion,
     RankingSettings,
     age_share,
-    asked,
     blend,
     candidates,
     cue_bonus,
@@ -33,10 +32,11 @@ from indexer.engine.ranking import (
     joined,
     reciprocal_ranks,
     speaker_bonus,
+    vector_candidates,
     vector_evidence,
 )
-from indexer.engine.reader import Packed, View, Words
-from indexer.engine.segments.search import Look, look
+from indexer.engine.reader import IndexReader, Packed, QueryTerms
+from indexer.engine.segments.search import SegmentQuery, search_segment
 from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.text import terms as analysis
@@ -105,9 +105,9 @@ def check_query(text: str, limit: int) -> str:
 
 
 def rank(
-    view: View,
+    view: IndexReader,
     query: Query,
-    words: Words,
+    words: QueryTerms,
     vector: Vectors | None,
     trust: float,
     settings: RankingSettings,
@@ -164,7 +164,7 @@ def _readable(found: Candidates) -> Mask:
     return readable if readable.any() else ~readable
 
 
-def _found(view: View, query: Query, words: Words, vector: Vectors | None) -> list[Candidates]:
+def _found(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None) -> list[Candidates]:
     """The candidates of each part of the index."""
     parts = []
     if view.packed and query.mode == "vector" and vector is not None:
@@ -177,14 +177,14 @@ def _found(view: View, query: Query, words: Words, vector: Vectors | None) -> li
     return parts
 
 
-def _unpacked(view: View, query: Query, words: Words, vector: Vectors | None) -> Candidates:
+def _unpacked(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None) -> Candidates:
     """The candidates of what is not packed: all of it is looked at."""
     corpus = view.corpus
     allowed = _allowed(corpus, query.kept)
     text = text_evidence(words.postings, corpus, words.known) if query.mode != "vector" else None
     lexical = [text.pair, text.window] if text else []
     if vector is not None and view.matrix is None:
-        rows, near = asked(view.store, corpus, vector, query.kept, allowed, lexical)
+        rows, near = vector_candidates(view.store, corpus, vector, query.kept, allowed, lexical)
         return gathered(corpus, rows, text, near)
     if vector is None or view.matrix is None:
         return gathered(corpus, candidates(lexical, allowed), text, None)
@@ -200,7 +200,7 @@ def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> 
     allowed = np.isin(segment.keys(np.arange(len(segment))), nearest)
     if packed.standing is not None:
         allowed &= packed.standing
-    found = look(segment, Look(found=None, known=TextStatistics(), vector=vector, allowed=allowed))
+    found = search_segment(segment, SegmentQuery(found=None, known=TextStatistics(), vector=vector, allowed=allowed))
     if found.vector is None:
         return found
     order = np.argsort(nearest)
@@ -208,14 +208,14 @@ def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> 
     return replace(found, vector=replace(found.vector, own=own))
 
 
-def _packed(packed: Packed, query: Query, words: Words, vector: Vectors | None) -> Candidates:
-    wanted = Look(
+def _packed(packed: Packed, query: Query, words: QueryTerms, vector: Vectors | None) -> Candidates:
+    wanted = SegmentQuery(
         found=words.packed if query.mode != "vector" else None,
         known=words.known or TextStatistics(),
         vector=vector,
         allowed=packed.segment.allowed(query.kept, packed.standing),
     )
-    return look(packed.segment, wanted)
+    return search_segment(packed.segment, wanted)
 
 
 def _measured(store: IndexStore, found: Candidates, vector: Vectors) -> Candidates:
@@ -231,7 +231,7 @@ def _measured(store: IndexStore, found: Candidates, vector: Vectors) -> Candidat
     return replace(found, vector=replace(found.vector, own=own))
 
 
-def nearest(view: View, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
+def nearest(view: IndexReader, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
     """The nearest passages as a search finds them: keys and cosines, nearest first."""
     if view.matrix is None and not view.packed:
         return view.store.nearest(vector, limit, kept)
@@ -241,13 +241,13 @@ def nearest(view: View, vector: Vectors, limit: int, kept: SearchFilter) -> tupl
         rows = candidates([own], _allowed(view.corpus, kept), limit)
         keys, cosines = view.corpus.keys[rows], own[rows]
     if view.packed:
-        wanted = Look(
+        wanted = SegmentQuery(
             found=None,
             known=TextStatistics(),
             vector=vector,
             allowed=view.packed.segment.allowed(kept, view.packed.standing),
         )
-        found = _measured(view.store, look(view.packed.segment, wanted), vector)
+        found = _measured(view.store, search_segment(view.packed.segment, wanted), vector)
         if found.vector:
             keys, cosines = np.r_[keys, found.keys], np.r_[cosines, found.vector.own]
     best = np.argsort(-cosines, kind="stable")[:limit]
@@ -262,7 +262,7 @@ def _parts(found: Candidates, trust: float, settings: RankingSettings, *, charac
     return fuse(found.text, found.vector, trust, characters=characters)
 
 
-def _question_parts(found: Candidates, view: View, query: Query) -> dict[str, Floats]:
+def _question_parts(found: Candidates, view: IndexReader, query: Query) -> dict[str, Floats]:
     parts = {
         "speaker": speaker_bonus(found.labels, view.speakers, query.named.labels),
         "cues": cue_bonus(found.cues, asks_when(query.text)),
@@ -304,7 +304,7 @@ def _leave_out(corpus: Corpus, ranges: Sequence[LineRange], allowed: Mask) -> No
             allowed[rows] &= ~within
 
 
-def to_hits(view: View, query: Query, ranked: Ranked, settings: RankingSettings) -> tuple[Hit, ...]:
+def to_hits(view: IndexReader, query: Query, ranked: Ranked, settings: RankingSettings) -> tuple[Hit, ...]:
     """The best candidates as hits, each text once."""
     varied = settings.mmr_lambda < 1
     pool = 4 * query.limit if varied else query.limit

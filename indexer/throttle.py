@@ -23,7 +23,7 @@ _LONGEST_SECONDS = 0.05
 _TURN_SECONDS = 0.0005
 
 
-class Traffic:
+class BackgroundThrottle:
     """Counts what passes, so that work in the background can give way.
 
     Python runs one thread at a time, and a thread that computes keeps the others waiting for 5 ms whenever they ask
@@ -85,4 +85,4 @@ class Traffic:
 
 
 # One for the whole process, as the interpreter that is shared is one.
-TRAFFIC = Traffic()
+THROTTLE = BackgroundThrottle()

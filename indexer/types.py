@@ -221,6 +221,6 @@ class MissingVectors:
     away: bool = False
 
 
-def shown(path: str | Path) -> str:
+def short_path(path: str | Path) -> str:
     """A file of the index as messages name it: below its folder alone, since they go to people elsewhere too."""
     return "/".join(Path(path).parts[-2:])

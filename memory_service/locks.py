@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.02
 
 
 @dataclass(slots=True)
-class _Lane:
+class _SessionLock:
     """Some places, who has one and how often he entered, and who waits; all by thread."""
 
     places: int
@@ -79,7 +79,7 @@ class _Patience:
         return left if self._cancelled is None else min(left, _POLL_SECONDS)
 
 
-class Lanes:
+class SessionLocks:
     """The lanes of one process.
 
     Args:
@@ -90,8 +90,8 @@ class Lanes:
         if limit < 1:
             raise InvalidRequest(f"The limit of concurrent compactions is {limit}. Give 1 or more.")
         self._changing = threading.Lock()
-        self._sessions: dict[SessionKey, _Lane] = {}
-        self._compactions = _Lane(limit)
+        self._sessions: dict[SessionKey, _SessionLock] = {}
+        self._compactions = _SessionLock(limit)
         self._session_of: dict[int, SessionKey] = {}
 
     def __len__(self) -> int:
@@ -142,12 +142,12 @@ class Lanes:
                 lane.leave(thread)
                 self._forget(key, thread)
 
-    def _session_lane(self, key: SessionKey, thread: int) -> _Lane:
+    def _session_lane(self, key: SessionKey, thread: int) -> _SessionLock:
         outer = self._session_of.setdefault(thread, key)
         if outer != key:
             # To wait here could be to wait for somebody who waits for this thread.
             raise Conflict(f"Work on session {outer[1]!r} asked for session {key[1]!r}. Do one after the other.")
-        return self._sessions.setdefault(key, _Lane(1))
+        return self._sessions.setdefault(key, _SessionLock(1))
 
     def _forget(self, key: SessionKey, thread: int) -> None:
         """Keep nothing of who has left, nor of a session that nobody wants."""

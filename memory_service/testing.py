@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from indexer.testing import Exchange, LoopbackServer
 from memory_service.errors import CallCancelled, UpstreamFailed
-from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, never
+from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, not_cancelled
 
 _POLL_SECONDS = 0.01
 _Step = TypeVar("_Step")
@@ -117,7 +117,7 @@ class ScriptedModel:
         *,
         max_output_tokens: int | None = None,
         timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Callable[[], bool] = not_cancelled,
     ) -> Completion:
         """See `ChatModel`.
 

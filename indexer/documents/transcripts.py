@@ -148,7 +148,7 @@ _PARSER = json.JSONDecoder(parse_int=_integer)
 _FIRST = re.compile(rb'\s*\{\s*"type"\s*:\s*"session"')
 
 
-class Told(NamedTuple):
+class ParsedLine(NamedTuple):
     """A message: the number of its line, when it was written (ISO, or empty), and the message as it was given."""
 
     line: int
@@ -161,14 +161,14 @@ def is_openclaw(raw: bytes) -> bool:
     return _FIRST.match(raw) is not None
 
 
-def openclaw_messages(raw: bytes) -> Iterator[Told]:
+def openclaw_messages(raw: bytes) -> Iterator[ParsedLine]:
     """The messages of a log, in order; lines that are not whole, or cannot be read, are passed over."""
     for number, line in enumerate(raw.split(b"\n")[:-1], 1):
         fields = _parsed(line) if b'"message"' in line else None
         if fields is None or fields.get("type") != "message" or not isinstance(fields.get("message"), dict):
             continue
         ts = fields.get("timestamp")
-        yield Told(line=number, ts=ts if isinstance(ts, str) else _moment(ts), message=fields["message"])
+        yield ParsedLine(line=number, ts=ts if isinstance(ts, str) else _moment(ts), message=fields["message"])
 
 
 def usual_shape(message: dict[str, Any]) -> dict[str, Any]:

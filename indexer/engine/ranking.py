@@ -317,7 +317,7 @@ _LENGTH_POWER = 0.75
 _LONG_LIST = 2 * CANDIDATES
 
 
-def asked(
+def vector_candidates(
     store: IndexStore, corpus: Corpus, vector: Vectors, kept: SearchFilter, allowed: Mask, lexical: Sequence[Floats]
 ) -> tuple[Ints, VectorEvidence]:
     """Candidates of a question, ascending, and the vector signals of all rows: exact for the candidates.

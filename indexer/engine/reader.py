@@ -40,7 +40,7 @@ class Packed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class IndexReader:
     """What one search reads: a store within a read, and what of it is in memory.
 
     Attributes:
@@ -81,7 +81,7 @@ _COMMON_FROM = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class QueryTerms:
     """Where the terms of a question occur.
 
     Attributes:
@@ -106,26 +106,26 @@ class Words:
         return list(dict.fromkeys([*(p.term for p in self.postings), *(found.term for found in self.packed)]))
 
 
-NO_WORDS = Words(postings=[])
+NO_TERMS = QueryTerms(postings=[])
 
 
-def find_words(view: View, question: str) -> Words:
+def find_terms(view: IndexReader, question: str) -> QueryTerms:
     """Where the terms of a question occur."""
     terms = analysis.query_terms(question)[:_MAX_TERMS]
     if view.packed:
         postings = view.packed.recent.postings(terms)
         packed = tuple(find(view.packed.segment.postings, terms))
         known = view.packed.segment.statistics(packed).beside(text_statistics(postings, view.corpus))
-        return Words(postings=postings, packed=packed, known=known)
+        return QueryTerms(postings=postings, packed=packed, known=known)
     found = []
     for posting in view.store.postings(terms):
         rows, known_rows = view.corpus.rows(posting.keys)
         if len(rows):
             found.append(Posting(term=posting.term, rows=rows, counts=posting.counts[known_rows]))
-    return Words(postings=found)
+    return QueryTerms(postings=found)
 
 
-def find_named(view: View, question: str, words: Words) -> Named:
+def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:
     """Who of the speakers a question names.
 
     Args:
@@ -141,7 +141,9 @@ def find_named(view: View, question: str, words: Words) -> Named:
     return named_speakers(view.speakers, question, occurs=occurs, greeted=view.greeted)
 
 
-def vector_text(question: str, words: Words, view: View, reads: Callable[[str], bool], named: Named = NOBODY) -> str:
+def vector_text(
+    question: str, words: QueryTerms, view: IndexReader, reads: Callable[[str], bool], named: Named = NOBODY
+) -> str:
     """The question without what cannot tell passages apart: names of speakers and words found in nearly all.
 
     Args:

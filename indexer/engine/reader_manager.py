@@ -20,13 +20,13 @@ from pathlib import Path
 
 from indexer.corpus import Corpus, Mask
 from indexer.engine.matrix import MATRIX_PASSAGES, Matrix, load_matrix
-from indexer.engine.reader import Packed, View
+from indexer.engine.reader import IndexReader, Packed
 from indexer.engine.segments.builder import open_segment, pack_store, scrub_pack
 from indexer.engine.segments.file import is_sound, open_pack
 from indexer.engine.segments.segment import Recent, Segment, load_recent
 from indexer.errors import StoreCorrupt, StoreError
 from indexer.stores.base import Changes, IndexStore
-from indexer.throttle import TRAFFIC
+from indexer.throttle import THROTTLE
 
 # Up to here all passages are looked at for every question: as fast as by codes, and exact.
 PACK_PASSAGES = 6_000
@@ -43,7 +43,7 @@ _RETRY_SECONDS = 60.0
 _MENDED_BY = "Delete it and run `memory-service reindex`; no memory is lost."
 
 
-class Views:
+class IndexReaderManager:
     """What one process holds of an index.
 
     Args:
@@ -62,7 +62,7 @@ class Views:
         self._seen: tuple[int, ...] = ()
         self._mapped: tuple[int, ...] = ()
         self._place_of: tuple[str, Path | None] = ("", None)
-        self._view: View | None = None
+        self._view: IndexReader | None = None
         self._asked = False
         self._shown: tuple[object, ...] = ()
         self._packing = threading.Lock()
@@ -70,7 +70,7 @@ class Views:
         self._closed = False
         self.trouble = ""
 
-    def view(self, dimensions: int | None, *, loaded: bool = False) -> View:
+    def view(self, dimensions: int | None, *, loaded: bool = False) -> IndexReader:
         """What a search of this moment reads; to be called within a read, by one thread at a time.
 
         Args:
@@ -88,14 +88,14 @@ class Views:
             self._asked = self._asked or dimensions is not None
         return self._view
 
-    def _made(self, now: Changes, path: Path | None, dimensions: int | None, *, first: bool) -> View:
+    def _made(self, now: Changes, path: Path | None, dimensions: int | None, *, first: bool) -> IndexReader:
         segment = self._current_segment(now, path)
         corpus = self._corpus = self._store.corpus(self._corpus, since=segment.revision if segment is not None else 0)
         matrix = self._current_matrix(corpus, dimensions, packed=segment is not None, first=first)
         packed = self._packed(segment, corpus) if segment is not None else None
         if self._is_due(corpus, packed) and time.monotonic() > self._retry_at:
             self._pack_later()
-        return View(store=self._store, corpus=corpus, matrix=matrix, packed=packed)
+        return IndexReader(store=self._store, corpus=corpus, matrix=matrix, packed=packed)
 
     def _current_matrix(self, corpus: Corpus, dimensions: int | None, *, packed: bool, first: bool) -> Matrix | None:
         """The vectors of a corpus; None where none are searched, or sqlite-vec answers."""
@@ -136,7 +136,7 @@ class Views:
             with self._packing:
                 return
         try:
-            with TRAFFIC.behind():
+            with THROTTLE.behind():
                 pack_store(self._store, path)
             self.trouble = ""
         except StoreError as error:
@@ -198,7 +198,7 @@ class Views:
         """
         path = self._store.pack_path()
         if path is not None:
-            with TRAFFIC.behind():
+            with THROTTLE.behind():
                 scrub_pack(self._store, path)
 
     @property
@@ -206,7 +206,7 @@ class Views:
         """Which making of the index is in memory; empty before the first view."""
         return self._corpus.generation if self._corpus else ""
 
-    def take_over(self, ready: Views) -> None:
+    def take_over(self, ready: IndexReaderManager) -> None:
         """Hold what was loaded from the same index at another path."""
         self._corpus, self._matrix = ready._corpus, ready._matrix
         self._segment, self._recent = ready._segment, ready._recent
@@ -286,10 +286,10 @@ class _Spare:
     """Views of another generation than the one that most searches see."""
 
     generation: str
-    views: Views
+    views: IndexReaderManager
 
 
-class Shelf:
+class ReaderManagers:
     """The views of an index, whichever generation of it is in use.
 
     Args:
@@ -300,12 +300,12 @@ class Shelf:
     def __init__(self, store: IndexStore, *, pack_passages: int) -> None:
         self._store = store
         self._pack_passages = pack_passages
-        self._views = Views(store, pack_passages=pack_passages)
+        self._views = IndexReaderManager(store, pack_passages=pack_passages)
         self._next: _Spare | None = None
         self._former: _Spare | None = None
         self._former_until = 0.0
 
-    def views(self) -> Views:
+    def views(self) -> IndexReaderManager:
         """Those for the read at hand; to be called within it, by one thread at a time."""
         if self._next is None and self._former is None:
             return self._views
@@ -322,7 +322,7 @@ class Shelf:
 
     def make_ready(self, store: IndexStore, dimensions: int | None) -> None:
         """Load the generation that is about to take the index's place, from its own store."""
-        loaded = Views(store, pack_passages=self._pack_passages)
+        loaded = IndexReaderManager(store, pack_passages=self._pack_passages)
         with store.reading():
             due = loaded.is_due()
         if due:
@@ -330,7 +330,7 @@ class Shelf:
         with store.reading():
             loaded.view(dimensions, loaded=True)
             generation = store.generation()
-        views = Views(self._store, pack_passages=self._pack_passages)
+        views = IndexReaderManager(self._store, pack_passages=self._pack_passages)
         views.take_over(loaded)
         self._next = _Spare(generation, views)
 

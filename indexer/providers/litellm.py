@@ -23,7 +23,7 @@ from indexer.providers.errors import EmbeddingFailure, read_failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldFailure:
+class ProviderMessage:
     """What an exception tells.
 
     Attributes:
@@ -64,11 +64,11 @@ def even_timeout(seconds: float) -> float:
     return math.ceil(seconds / unit) * unit
 
 
-def told_failure(error: BaseException) -> ToldFailure:
+def provider_message(error: BaseException) -> ProviderMessage:
     """What an exception of litellm tells, with those that caused it."""
     chain = list(_chain(error))
     answers = [(one, status) for one in chain if isinstance(status := getattr(one, "status_code", None), int)]
-    return ToldFailure(
+    return ProviderMessage(
         text=" | ".join(dict.fromkeys(str(one) for one in (error, *(one for one, _ in answers)))),
         # The last is the provider's own: litellm makes a 429 of another's 413.
         status=answers[-1][1] if answers else None,
@@ -217,7 +217,7 @@ def _failure(error: Exception) -> EmbeddingFailure:
     """What an exception of litellm means."""
     if isinstance(error, ImportError):
         return EmbeddingFailure(kind="unusable")
-    told = told_failure(error)
+    told = provider_message(error)
     return read_failure(told.text, status=told.status, wait_seconds=told.wait_seconds)
 
 

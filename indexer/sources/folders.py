@@ -27,7 +27,7 @@ from indexer.sources.gitignore import (
     why,
     with_rules_in,
 )
-from indexer.sources.scan import MEMORY_FOLDER, SESSIONS_FOLDER, Look, Scan, open_folder, source_file
+from indexer.sources.scan import MEMORY_FOLDER, SESSIONS_FOLDER, FolderScan, Scan, open_folder, source_file
 from indexer.types import EVERGREEN, EXTRA_MARK
 
 _OWN_NAMES = (MEMORY_FOLDER, SESSIONS_FOLDER, "receipts", "engines", *EVERGREEN)
@@ -95,16 +95,16 @@ class Folders:
         """Look for all files of all folders.
 
         Args:
-            known: What files were, see `Look`.
+            known: What files were, see `FolderScan`.
         """
-        look = Look(known={} if known is None else known)
+        look = FolderScan(known={} if known is None else known)
         for walk, top, left_out in self._tops(look):
             walk.scan(top, left_out, look)
         return look.scan()
 
     def look(self, paths: Collection[str]) -> Scan:
         """Look at some files alone; those that are not there, or are not indexed, are left out."""
-        look = Look()
+        look = FolderScan()
         ways: dict[str, list[str]] = {}
         for path in paths:
             name, _, way = path.removeprefix(EXTRA_MARK).partition("/")
@@ -128,7 +128,9 @@ class Folders:
         place = self.locate(path)
         return place is not None and not place.is_dir()
 
-    def _tops(self, look: Look, names: Collection[str] | None = None) -> Iterator[tuple[_Walk, str, frozenset[str]]]:
+    def _tops(
+        self, look: FolderScan, names: Collection[str] | None = None
+    ) -> Iterator[tuple[_Walk, str, frozenset[str]]]:
         """The folders that can be looked into: where each really lies, and what in it is left out."""
         if not self._walks:
             return
@@ -178,7 +180,7 @@ class _Walk:
         self._never = read_rules("\n".join(glob[1:] for glob in extra.globs if glob.startswith("!")))
         self._prefix = f"{EXTRA_MARK}{extra.name}/"
 
-    def scan(self, top: str, left_out: frozenset[str], look: Look) -> None:
+    def scan(self, top: str, left_out: frozenset[str], look: FolderScan) -> None:
         try:
             waiting = [self._top(top)]
         except Unreadable as error:
@@ -191,7 +193,7 @@ class _Walk:
             except Unreadable as error:
                 look.fail(self._prefix + place.way.rstrip("/") if place.way else self._prefix[:-1], str(error))
 
-    def look(self, top: str, left_out: frozenset[str], way: str, look: Look) -> None:
+    def look(self, top: str, left_out: frozenset[str], way: str, look: FolderScan) -> None:
         """Look at one file, on the way from the top down: what is above decides too."""
         place: _Place | None = None
         *above, name = way.split("/")
@@ -225,7 +227,7 @@ class _Walk:
         absolute = top if top.endswith(os.sep) else top + os.sep
         return _Place(absolute=absolute, way="", levels=tuple(rules_above(top)), asked=False)
 
-    def _listed(self, place: _Place, left_out: frozenset[str], look: Look) -> list[_Place]:
+    def _listed(self, place: _Place, left_out: frozenset[str], look: FolderScan) -> list[_Place]:
         """Takes the files of a folder, and gives the folders in it."""
         try:
             with open_folder(place.absolute.rstrip(os.sep) or os.sep) as listed:
@@ -238,7 +240,7 @@ class _Walk:
             raise Unreadable(why(error)) from None
 
     def _sorted_out(
-        self, place: _Place, entries: Sequence[os.DirEntry[str]], left_out: frozenset[str], look: Look
+        self, place: _Place, entries: Sequence[os.DirEntry[str]], left_out: frozenset[str], look: FolderScan
     ) -> list[_Place]:
         prefix = self._prefix + place.way
         own = {path for path in left_out if path.startswith(place.absolute)}
@@ -291,7 +293,7 @@ def _listed_names(folder: str) -> set[str]:
     return {name for name in RULES_NAMES if os.path.lexists(folder + name)}
 
 
-def _is_fit(prefix: str, name: str, look: Look) -> bool:
+def _is_fit(prefix: str, name: str, look: FolderScan) -> bool:
     """Whether a name can stand in a path; one that cannot is named."""
     if name.isascii() and name.isprintable():
         return True
@@ -305,7 +307,7 @@ def _is_fit(prefix: str, name: str, look: Look) -> bool:
 
 def _is_way(way: str) -> bool:
     """Whether something could lie there: what `scan` never gives is not looked for."""
-    return all(part and part[0] != "." and _is_fit("", part, Look()) for part in way.split("/"))
+    return all(part and part[0] != "." and _is_fit("", part, FolderScan()) for part in way.split("/"))
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -77,7 +77,7 @@ class Scan:
 
 
 @dataclass(slots=True)
-class Look:
+class FolderScan:
     """A look at the folders while it goes on.
 
     Attributes:
@@ -185,13 +185,13 @@ def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, bytes]
     Args:
         root: The workspace folder.
         sessions: Whether session logs count.
-        known: What files were, see `Look`.
+        known: What files were, see `FolderScan`.
 
     Raises:
         SourceMissing: The workspace folder itself is not there or cannot be listed.
     """
     require_folder(root)
-    look = Look(known={} if known is None else known)
+    look = FolderScan(known={} if known is None else known)
     _look_at_evergreen(root, look)
     if _is_own(root, MEMORY_FOLDER, look):
         _look_at_memories(str(root), look)
@@ -202,7 +202,7 @@ def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, bytes]
 
 def scan_paths(root: Path, paths: Collection[str]) -> Scan:
     """Look at some files alone; those that are not there, or are reached by a link, are left out."""
-    look = Look()
+    look = FolderScan()
     for path in paths:
         *folders, file = reversed(list(with_folders(path)))
         at = ""
@@ -303,7 +303,7 @@ def _failed(file: SourceFile, reason: str, content_hash: str = "", checked_ns: i
     return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, failure=reason)
 
 
-def _look_at_evergreen(root: Path, look: Look) -> None:
+def _look_at_evergreen(root: Path, look: FolderScan) -> None:
     for name in EVERGREEN:
         try:
             stat = os.lstat(root / name)
@@ -317,14 +317,14 @@ def _look_at_evergreen(root: Path, look: Look) -> None:
             look.files[name] = source_file(name, stat)
 
 
-def _is_own(root: Path, name: str, look: Look) -> bool:
+def _is_own(root: Path, name: str, look: FolderScan) -> bool:
     if (root / name).is_symlink():
         look.fail(name, "it is a symbolic link; put the folder itself there")
         return False
     return True
 
 
-def _look_at_memories(root: str, look: Look) -> None:
+def _look_at_memories(root: str, look: FolderScan) -> None:
     """Markdown files at any depth."""
     waiting = [MEMORY_FOLDER]
     while waiting:
@@ -338,7 +338,7 @@ def _look_at_memories(root: str, look: Look) -> None:
                     waiting.append(path)
 
 
-def _look_at_logs(root: str, look: Look) -> None:
+def _look_at_logs(root: str, look: FolderScan) -> None:
     """Session logs, directly in their folder; what is kept beside them (blobs, locks, backups) has other names."""
     with _told(SESSIONS_FOLDER, look), open_folder(f"{root}/{SESSIONS_FOLDER}") as entries:
         for path, entry in look.others(f"{SESSIONS_FOLDER}/", entries):
@@ -347,7 +347,7 @@ def _look_at_logs(root: str, look: Look) -> None:
 
 
 @contextmanager
-def _told(folder: str, look: Look) -> Iterator[None]:
+def _told(folder: str, look: FolderScan) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:

@@ -48,7 +48,7 @@ from indexer.stores.sqlite_rows import (
     passage_of,
     vector_filter,
 )
-from indexer.types import Fingerprint, LineRange, SearchFilter, Vectors, shown
+from indexer.types import Fingerprint, LineRange, SearchFilter, Vectors, short_path
 
 if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Row
@@ -372,8 +372,8 @@ class SqliteStore:
         answers = [row[0] for row in self._database.rows("PRAGMA quick_check(1)")]
         if answers != ["ok"]:
             raise StoreCorrupt(
-                f"The index {shown(self.path)} is damaged ({answers[0]}). Delete it and run `memory-service reindex`; "
-                "no memory is lost."
+                f"The index {short_path(self.path)} is damaged ({answers[0]}). "
+                "Delete it and run `memory-service reindex`; no memory is lost."
             )
 
     def scrub(self) -> None:
@@ -381,7 +381,7 @@ class SqliteStore:
         # The log still holds pages from before the removal until it is written back and cut.
         if self._database.exists() and not self._database.cut_log():
             raise StoreLocked(
-                f"Another process reads the index {shown(self.path)}, so what was removed is still in its log. "
+                f"Another process reads the index {short_path(self.path)}, so what was removed is still in its log. "
                 "Wait for it to end, or stop it, and try again."
             )
 
@@ -406,7 +406,8 @@ class SqliteStore:
     def _require(self, made_with: Fingerprint) -> None:
         if self.fingerprint() != made_with:
             raise StoreReplaced(
-                f"The index {shown(self.path)} was made anew by another process. Run `memory-service reindex` again."
+                f"The index {short_path(self.path)} was made anew by another process. "
+                "Run `memory-service reindex` again."
             )
 
     def _next_revision(self) -> int:
@@ -421,7 +422,7 @@ class SqliteStore:
         tables = self._database.value("SELECT count(*) FROM sqlite_schema WHERE type = 'table'")
         if tables and not self._has_tables():
             raise StoreCorrupt(
-                f"{shown(self.path)} is an SQLite file of something else. "
+                f"{short_path(self.path)} is an SQLite file of something else. "
                 "Move it away and run `memory-service reindex`."
             )
 

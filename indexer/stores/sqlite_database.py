@@ -26,7 +26,7 @@ import numpy as np
 from indexer.corpus import Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
 from indexer.stores.sqlite_generations import real_path
-from indexer.types import shown
+from indexer.types import short_path
 
 Row = tuple[Any, ...]
 _Place = tuple[int | bool, ...]
@@ -74,7 +74,7 @@ class Database:
             return False
         except OSError as error:
             raise StoreError(
-                f"The index {shown(self.path)} cannot be opened ({error.strerror}). "
+                f"The index {short_path(self.path)} cannot be opened ({error.strerror}). "
                 "Check that its folder is there and is yours."
             ) from error
         return True
@@ -237,7 +237,9 @@ class Database:
             if place == now:
                 return connection, place
             connection.close()
-        raise StoreLocked(f"The index {shown(self.path)} is replaced again and again. Wait a moment, and try again.")
+        raise StoreLocked(
+            f"The index {short_path(self.path)} is replaced again and again. Wait a moment, and try again."
+        )
 
     def _opened(self, *, create: bool) -> apsw.Connection:
         import sqlite_vec
@@ -329,25 +331,28 @@ def _log_bytes(path: str) -> int:
 def _meaning(error: apsw.Error, path: Path, read_only: bool) -> StoreError:
     if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.FormatError):
         return StoreCorrupt(
-            f"The index {shown(path)} is damaged ({error}). "
+            f"The index {short_path(path)} is damaged ({error}). "
             "Delete it and run `memory-service reindex`; no memory is lost."
         )
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreLocked(
-            f"Another process keeps the index {shown(path)} locked. Wait for it to end, or stop it, and try again."
+            f"Another process keeps the index {short_path(path)} locked. Wait for it to end, or stop it, and try again."
         )
     if isinstance(error, apsw.FullError):
         return StoreFull(
-            f"The disk that holds the index {shown(path)} is full. Free some space and run `memory-service reindex`."
+            f"The disk that holds the index {short_path(path)} is full. "
+            "Free some space and run `memory-service reindex`."
         )
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError) or (
         read_only and isinstance(error, apsw.CantOpenError)
     ):
         return StoreReadOnly(
-            f"The index {shown(path)} cannot be written. Make its folder writable, or choose another --home."
+            f"The index {short_path(path)} cannot be written. Make its folder writable, or choose another --home."
         )
     if isinstance(error, apsw.CantOpenError):
         return StoreError(
-            f"The index {shown(path)} cannot be opened ({error}). Check that its folder is there and is yours."
+            f"The index {short_path(path)} cannot be opened ({error}). Check that its folder is there and is yours."
         )
-    return StoreError(f"The index {shown(path)} failed ({type(error).__name__}: {error}). Run `memory-service doctor`.")
+    return StoreError(
+        f"The index {short_path(path)} failed ({type(error).__name__}: {error}). Run `memory-service doctor`."
+    )

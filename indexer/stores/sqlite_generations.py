@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from indexer.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
-from indexer.types import shown
+from indexer.types import short_path
 
 _LOCK_NAME = ".rebuild.lock"
 # Whoever asks whether a rebuild runs holds the lock for a moment.
@@ -129,7 +129,7 @@ class Generations:
                 lock.acquire(timeout=_LOCK_SECONDS, poll_interval=_POLL_SECONDS)
             except Timeout:
                 raise StoreBusy(
-                    f"Another `reindex --full` of {shown(self.path)} is running. "
+                    f"Another `reindex --full` of {short_path(self.path)} is running. "
                     "Wait for it to end, or cancel it, and try again."
                 ) from None
         try:
@@ -181,16 +181,16 @@ class Generations:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StoreFull(
-                    f"The disk that holds the index {shown(self.path)} is full. "
+                    f"The disk that holds the index {short_path(self.path)} is full. "
                     "Free some space and run `memory-service reindex --full`."
                 ) from error
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise StoreReadOnly(
-                    f"The folder of the index {shown(self.path)} cannot be written. "
+                    f"The folder of the index {short_path(self.path)} cannot be written. "
                     "Make it writable, or choose another --home."
                 ) from error
             raise StoreError(
-                f"The files of the index {shown(self.path)} cannot be changed ({error.strerror}). "
+                f"The files of the index {short_path(self.path)} cannot be changed ({error.strerror}). "
                 "Run `memory-service doctor`."
             ) from error
 
@@ -208,7 +208,7 @@ def real_path(path: Path) -> str:
     found = _name_of(path).fullmatch(target)
     if found is None or found[2]:
         raise StoreError(
-            f"The index {shown(path)} is a link to a file that was not made for it. "
+            f"The index {short_path(path)} is a link to a file that was not made for it. "
             "Remove the link and run `memory-service reindex`."
         )
     return os.path.join(path.parent, target)

@@ -138,7 +138,7 @@ def _identity(passage: Passage, hashed: bytes) -> object:
 Planned = tuple[SyncPlan, dict[str, FileState]]
 
 
-class Survey:
+class SyncPlanner:
     """Looks at the files of an index.
 
     Args:

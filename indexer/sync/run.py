@@ -30,7 +30,7 @@ from indexer.sync.plan import PassageDiff, Planned, SyncPlan, compare, text_hash
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
 from indexer.text.names import greeted_name
 from indexer.text.terms import passage_terms
-from indexer.throttle import TRAFFIC
+from indexer.throttle import THROTTLE
 from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
 
 # Without a model what a transaction itself costs counts, and how long it keeps other writers waiting: 10-20 ms.
@@ -384,23 +384,23 @@ def _keys_and_terms(known: Sequence[KnownPassage]) -> tuple[tuple[int, tuple[str
 _ROUNDS = 5
 
 
-def never() -> bool:
+def not_cancelled() -> bool:
     """Not cancelled."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
+class SyncControl:
     """Who follows a run, and may stop it."""
 
     on_progress: Progress | None = None
-    cancelled: Callable[[], bool] = never
+    cancelled: Callable[[], bool] = not_cancelled
 
-    def giving_way(self) -> Following:
+    def giving_way(self) -> SyncControl:
         """The same, of a run that lets what people wait for pass."""
 
         def cancelled() -> bool:
-            TRAFFIC.give_way()
+            THROTTLE.give_way()
             return self.cancelled()
 
         return replace(self, cancelled=cancelled)
@@ -424,13 +424,13 @@ class Runner(Protocol):
         paths: Collection[str],
         *,
         embedder: Embedder | None,
-        following: Following,
+        following: SyncControl,
     ) -> SyncRun:
         """What was done; passages of these files, or of all, that lack a vector get one too."""
         ...
 
 
-class Upkeep:
+class SyncRunner:
     """Brings stores up to date with the files of one workspace.
 
     Args:
@@ -440,7 +440,7 @@ class Upkeep:
         following: Who follows the runs that are shown, and may stop them all.
     """
 
-    def __init__(self, planner: Planner, runner: Runner, embedder: Embedder | None, following: Following) -> None:
+    def __init__(self, planner: Planner, runner: Runner, embedder: Embedder | None, following: SyncControl) -> None:
         self._plan = planner
         self._run = runner
         self._embedder = embedder
@@ -462,14 +462,14 @@ class Upkeep:
 
     def fill_texts(self, store: IndexStore, paths: Collection[str]) -> SyncReport:
         """The same, leaving the vectors for later; it cannot be stopped."""
-        return self._rounds(store, paths, missing_ok=True, embedder=None, following=Following())
+        return self._rounds(store, paths, missing_ok=True, embedder=None, following=SyncControl())
 
     def forget_changed(self, store: IndexStore) -> None:
         """Take out of a store what is not in the files any more, and every file that looks changed."""
         plan, states = self._plan(store, (), missing_ok=True)
         stale = (*plan.removed, *(file.path for file in plan.suspects))
         going = replace(plan, added=(), suspects=(), unsure=(), removed=stale)
-        self._run(store, (going, states), (), embedder=None, following=Following())
+        self._run(store, (going, states), (), embedder=None, following=SyncControl())
 
     def _rounds(
         self,
@@ -478,7 +478,7 @@ class Upkeep:
         *,
         missing_ok: bool,
         embedder: Embedder | None,
-        following: Following,
+        following: SyncControl,
     ) -> SyncReport:
         total = SyncReport()
         wanted = tuple(paths)

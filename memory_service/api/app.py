@@ -36,7 +36,7 @@ from memory_service._version import __version__
 from memory_service.api import errors
 from memory_service.api.auth import LocalOnly, RequireKey, is_loopback
 from memory_service.api.errors import defect_answer
-from memory_service.api.limits import BodyLimit
+from memory_service.api.limits import BodyLimitMiddleware
 from memory_service.api.metrics import Metrics
 from memory_service.api.pools import Pools
 from memory_service.api.requests import AppState
@@ -88,7 +88,7 @@ _log = logging.getLogger("memory_service.api")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
-class Observed:
+class ObservationMiddleware:
     """Counts, logs and names requests; the outermost layer."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -207,10 +207,10 @@ def _layers(settings: Settings, metrics: Metrics) -> list[Middleware]:
     """What a request goes through, outermost first."""
     local = [Middleware(LocalOnly)] if not settings.api_keys and is_loopback(settings.host) else []
     return [
-        Middleware(Observed, metrics=metrics),
+        Middleware(ObservationMiddleware, metrics=metrics),
         *local,
         Middleware(RequireKey, keys=settings.api_keys),
-        Middleware(BodyLimit, max_bytes=settings.max_body_bytes),
+        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),
     ]
 
 

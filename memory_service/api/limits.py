@@ -29,7 +29,7 @@ class _OverLimit(Exception):
     """The body went over the limit while it was read."""
 
 
-class BodyLimit:
+class BodyLimitMiddleware:
     """Refuses bodies over a size.
 
     Args:

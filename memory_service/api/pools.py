@@ -23,7 +23,7 @@ import anyio
 import anyio.to_thread
 
 from memory_service.errors import CallCancelled, Conflict, TooManyRequests
-from memory_service.llm.base import never
+from memory_service.llm.base import not_cancelled
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ _PATIENCE_SECONDS = 25.0
 _MOST_WAITING = 256
 
 
-class Places:
+class WorkerPool:
     """Some threads of their own.
 
     Args:
@@ -49,7 +49,7 @@ class Places:
         self,
         count: int,
         *,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Callable[[], bool] = not_cancelled,
         patience_seconds: float = _PATIENCE_SECONDS,
         most_waiting: int = _MOST_WAITING,
     ) -> None:
@@ -101,9 +101,9 @@ class Pools:
 
     def __init__(self, compactions: int) -> None:
         self._ending = threading.Event()
-        self.contexts = Places(_CONTEXTS, cancelled=self.cancelled)
-        self.work = Places(_WORK, cancelled=self.cancelled)
-        self.stateless = Places(compactions, cancelled=self.cancelled)
+        self.contexts = WorkerPool(_CONTEXTS, cancelled=self.cancelled)
+        self.work = WorkerPool(_WORK, cancelled=self.cancelled)
+        self.stateless = WorkerPool(compactions, cancelled=self.cancelled)
 
     def cancelled(self) -> bool:
         """Whether calls are to stop; asked by them while a model works."""
@@ -130,7 +130,7 @@ class _Asked:
     answer: bytes | None = None
 
 
-class Replays:
+class IdempotencyCache:
     """The answers of one app.
 
     Args:

@@ -28,7 +28,7 @@ from fastapi import Depends, Header, Path, Request, Response
 from indexer import IndexerError, SearchFilter
 from memory_service import schemas
 from memory_service.api.metrics import Metrics
-from memory_service.api.pools import Places, Pools, Replays
+from memory_service.api.pools import IdempotencyCache, Pools, WorkerPool
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError, NotFound
 from memory_service.memories.store import NewMemory
 from memory_service.messages.sizes import MESSAGE_TOKENS, Usage, count_tokens
@@ -147,7 +147,7 @@ class AppState:
     metrics: Metrics
     pools: Pools
     watches: bool = False
-    replays: Replays = field(default_factory=Replays)
+    replays: IdempotencyCache = field(default_factory=IdempotencyCache)
     warm_up: WarmUp = field(default_factory=WarmUp)
 
     def end(self) -> None:
@@ -169,7 +169,7 @@ REPLAYED = {"Idempotency-Replayed": "true"}
 Act = Callable[[], Answer]
 
 
-class Job:
+class RequestRunner:
     """One request that changes something.
 
     Args:
@@ -187,7 +187,7 @@ class Job:
         """Run what waits for nobody."""
         return await self._once(lambda: anyio.to_thread.run_sync(self._made, act))
 
-    async def slow(self, act: Act, places: Places | None = None) -> Response:
+    async def slow(self, act: Act, places: WorkerPool | None = None) -> Response:
         """Run what may wait for a model or for others, in threads of their own.
 
         Raises:
@@ -223,11 +223,11 @@ def json_of(answer: Answer) -> bytes:
         return json.dumps(answer.model_dump(), default=str).encode()
 
 
-async def _job(request: Request, shared: Shared, key: IdempotencyKey = None) -> Job:
-    return Job(request, shared, key)
+async def _job(request: Request, shared: Shared, key: IdempotencyKey = None) -> RequestRunner:
+    return RequestRunner(request, shared, key)
 
 
-Once = Annotated[Job, Depends(_job)]
+Once = Annotated[RequestRunner, Depends(_job)]
 
 
 SessionId = Annotated[

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memory_service.schemas.memories import Rebuild, ReindexReport, Status
     from memory_service.service import MemoryService
     from memory_service.service.benchmark import Benchmark
-    from memory_service.service.watching import Followed
+    from memory_service.service.watching import SyncedChange
 
 
 _NAMED_PATHS = 3
@@ -35,7 +35,7 @@ _NAMED_PATHS = 3
 def keep_following(place: Place, service: MemoryService, paths: Sequence[str]) -> None:
     """Print what is indexed as it changes; returns when the person ends it."""
 
-    def show(followed: Followed) -> None:
+    def show(followed: SyncedChange) -> None:
         if place.as_json:
             click.echo(_json_line(followed))
         else:
@@ -50,7 +50,7 @@ def keep_following(place: Place, service: MemoryService, paths: Sequence[str]) -
         return
 
 
-def _json_line(followed: Followed) -> str:
+def _json_line(followed: SyncedChange) -> str:
     from memory_service.service import answers
 
     report = answers.reindex_report(followed.report).model_dump(mode="json")
@@ -58,7 +58,7 @@ def _json_line(followed: Followed) -> str:
     return json.dumps(told, ensure_ascii=False)
 
 
-def _print_line(followed: Followed) -> None:
+def _print_line(followed: SyncedChange) -> None:
     if followed.failure:
         click.secho(f"failed: {followed.failure}", fg="red", err=True)
         return

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from memory_service.service.contexts import SessionContext
     from memory_service.service.flushes import FlushReport
     from memory_service.service.receipts import CompactionReceipt
-    from memory_service.service.session_services import Look
+    from memory_service.service.session_services import SessionSnapshot
     from memory_service.service.sessions import ListedSession, PinnedItem, SessionSummary
     from memory_service.service.short_term import ShortTermMemory
-    from memory_service.sessions.search import LiveHit
+    from memory_service.sessions.search import MessageHit
 
 
 _PRESSURES = {"ok": "green", "soft": "yellow", "hard": "red"}
@@ -94,7 +94,7 @@ def local(moment: dt.datetime, settings: Settings) -> str:
     return f"{moment.astimezone(zone):%Y-%m-%d %H:%M}"
 
 
-def head(summary: SessionSummary, look: Look, settings: Settings) -> Iterator[str]:
+def head(summary: SessionSummary, look: SessionSnapshot, settings: Settings) -> Iterator[str]:
     """How a session stands."""
     state = look.state
     flushed = f"up to message {summary.flushed_to} of {_last(look)}" if summary.flushed_to else "none yet"
@@ -121,11 +121,11 @@ def _activity(summary: SessionSummary, settings: Settings) -> str:
     return f"{local(dt.datetime.fromisoformat(summary.last_activity), settings)}, {written}"
 
 
-def _last(look: Look) -> int:
+def _last(look: SessionSnapshot) -> int:
     return look.state.messages[-1].seq if look.state.messages else 0
 
 
-def _use(summary: SessionSummary, look: Look) -> Iterator[tuple[str, str]]:
+def _use(summary: SessionSummary, look: SessionSnapshot) -> Iterator[tuple[str, str]]:
     pressure = click.style(summary.pressure, fg=_PRESSURES[summary.pressure])
     if look.options.window.problem == "refuse":
         yield "view", f"{summary.tokens:,} tokens, {pressure}: {look.options.window.message}"
@@ -142,7 +142,7 @@ def _use(summary: SessionSummary, look: Look) -> Iterator[tuple[str, str]]:
     )
 
 
-def _messages(summary: SessionSummary, look: Look) -> str:
+def _messages(summary: SessionSummary, look: SessionSnapshot) -> str:
     view = look.view()
     lost = f", {look.state.unreadable} cannot be read" if look.state.unreadable else ""
     if not summary.messages:
@@ -254,7 +254,7 @@ def context_line(made: SessionContext) -> str:
     return "; ".join(told)
 
 
-def found_lines(hits: Sequence[LiveHit], first_shown: int) -> Iterator[str]:
+def found_lines(hits: Sequence[MessageHit], first_shown: int) -> Iterator[str]:
     """What a search in a session found.
 
     Args:

@@ -182,12 +182,12 @@ def _spoken(sessions: ShortTermMemory, session_id: str, view: str) -> list[Spoke
 
 
 def _echo_messages(spoken: list[Spoken], limit: int | None, since: int | None, full: bool) -> None:
-    from memory_service.cli.transcripts import newest, told
+    from memory_service.cli.transcripts import newest, transcript_lines
 
     chosen = newest(spoken, limit or (None if full else _SHOWN), since)
     if chosen:
         click.echo()
-    for line in told(chosen, cells=shutil.get_terminal_size((100, 24)).columns, full=full):
+    for line in transcript_lines(chosen, cells=shutil.get_terminal_size((100, 24)).columns, full=full):
         click.echo(line)
     if len(chosen) < len(newest(spoken, None, since)):
         click.echo(f"({len(chosen)} of {len(spoken)} messages; more with --limit, or --since SEQ)", err=True)
@@ -331,9 +331,11 @@ def context(
 
 def _echo_context(made: SessionContext) -> None:
     from memory_service.cli.session_output import context_line
-    from memory_service.cli.transcripts import Spoken, told
+    from memory_service.cli.transcripts import Spoken, transcript_lines
 
-    for line in told([Spoken(seq=None, message=each) for each in made.prompt.messages], cells=100, full=True):
+    for line in transcript_lines(
+        [Spoken(seq=None, message=each) for each in made.prompt.messages], cells=100, full=True
+    ):
         click.echo(line)
     click.secho(context_line(made), dim=True, err=True)
 

@@ -22,7 +22,7 @@ from memory_service.cli.output import fitted, padded, printable
 
 if TYPE_CHECKING:
     from memory_service.messages import Message, Numbered
-    from memory_service.service.session_services import Look
+    from memory_service.service.session_services import SessionSnapshot
 
 
 _LINES = 4
@@ -45,7 +45,7 @@ class Spoken:
     note: str = ""
 
 
-def spoken_in_view(look: Look) -> list[Spoken]:
+def spoken_in_view(look: SessionSnapshot) -> list[Spoken]:
     """What the model sees, with the numbers that the log has for it."""
     from memory_service.compaction.checkpoint import is_checkpoint
     from memory_service.messages import text_of
@@ -66,7 +66,7 @@ def spoken_in_view(look: Look) -> list[Spoken]:
     return spoken
 
 
-def spoken_in_log(look: Look) -> list[Spoken]:
+def spoken_in_log(look: SessionSnapshot) -> list[Spoken]:
     """Everything ever said."""
     return [Spoken(seq=each.seq, message=each.message) for each in look.state.messages]
 
@@ -74,7 +74,7 @@ def spoken_in_log(look: Look) -> list[Spoken]:
 _Likeness = tuple[str, str, tuple[str, ...]]
 
 
-def _numbers(look: Look, tail: Sequence[Numbered]) -> dict[_Likeness, deque[int]]:
+def _numbers(look: SessionSnapshot, tail: Sequence[Numbered]) -> dict[_Likeness, deque[int]]:
     from memory_service.messages import is_system
 
     numbers = defaultdict[_Likeness, deque[int]](deque)
@@ -100,7 +100,7 @@ def newest(spoken: Sequence[Spoken], limit: int | None, since: int | None) -> li
     return later[:limit] if limit else later
 
 
-def told(spoken: Iterable[Spoken], *, cells: int, full: bool = False) -> Iterator[str]:
+def transcript_lines(spoken: Iterable[Spoken], *, cells: int, full: bool = False) -> Iterator[str]:
     """Lines for messages.
 
     Args:

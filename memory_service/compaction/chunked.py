@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
 from memory_service.compaction.presets import SummaryRules
-from memory_service.compaction.prompts import Brief, condense_prompt, merge_prompt, with_reasons
+from memory_service.compaction.prompts import SummarySpec, condense_prompt, merge_prompt, with_reasons
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
-from memory_service.llm.answers import Verdict, beginning, clipped, verdict_on
+from memory_service.llm.answers import AnswerValidation, beginning, clipped, validate_answer
 from memory_service.llm.base import ChatMessage
 from memory_service.llm.calls import Calls, failure
 from memory_service.llm.transcript import (
@@ -53,7 +53,7 @@ _SAYINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class SummaryTask:
     """What is written from messages.
 
     Attributes:
@@ -61,11 +61,11 @@ class Task:
         brief: How it is to be written; its target is the longest that is taken.
     """
 
-    prompt: Callable[[str, Brief, str], list[ChatMessage]]
-    brief: Brief
+    prompt: Callable[[str, SummarySpec, str], list[ChatMessage]]
+    brief: SummarySpec
 
 
-class Writer:
+class SummaryCalls:
     """Writes texts within the bounds of one summary.
 
     Args:
@@ -82,19 +82,21 @@ class Writer:
         self.omissions: dict[str, int] = {}
         self.notes: list[str] = []
 
-    def room(self, task: Task, previous: str, reasons: Sequence[str] = ()) -> int:
+    def room(self, task: SummaryTask, previous: str, reasons: Sequence[str] = ()) -> int:
         """Tokens, with their safety margin, that a conversation may take in one call; may be negative."""
         prompt = with_reasons(task.prompt("", task.brief, previous), reasons)
         return self.calls.window_tokens - self._answer_tokens(task.brief) - prompt_tokens(prompt)
 
-    def read(self, task: Task, entries: Sequence[Entry], previous: str, reasons: Sequence[str] = ()) -> str:
+    def read(self, task: SummaryTask, entries: Sequence[Entry], previous: str, reasons: Sequence[str] = ()) -> str:
         """What is written from a chunk and what was written before it."""
         size = sum(entry.tokens for entry in entries)
         wanted = max(LEAST_WANTED_TOKENS, int(size * WANTED_SHARE) + count_tokens(previous))
         brief = replace(task.brief, target_tokens=min(task.brief.target_tokens, wanted))
         return self._written(task.prompt(transcript(entries), brief, previous), task.brief, reasons)
 
-    def merged(self, partials: Sequence[str], brief: Brief, previous: str = "", reasons: Sequence[str] = ()) -> str:
+    def merged(
+        self, partials: Sequence[str], brief: SummarySpec, previous: str = "", reasons: Sequence[str] = ()
+    ) -> str:
         """One text for several; halves are merged first where all do not fit the window."""
         prompt = with_reasons(merge_prompt(partials, brief, previous=previous), reasons)
         if self._fits(prompt, brief) or len(partials) < 3:
@@ -103,7 +105,7 @@ class Writer:
         halves = [self.merged(half, brief) for half in (partials[:middle], partials[middle:])]
         return self.merged(halves, brief, previous, reasons)
 
-    def condensed(self, text: str, brief: Brief) -> str:
+    def condensed(self, text: str, brief: SummarySpec) -> str:
         """A text within its target: summarised again where the rules say so, and cut where it stays too long."""
         for _ in range(CONDENSE_TRIES if self.rules.condense else 0):
             if count_tokens(text) <= brief.target_tokens:
@@ -129,15 +131,15 @@ class Writer:
         self.omissions[omitted_note(entry)] = entry.seq
         return omitted(entry)
 
-    def _written(self, prompt: list[ChatMessage], brief: Brief, reasons: Sequence[str]) -> str:
+    def _written(self, prompt: list[ChatMessage], brief: SummarySpec, reasons: Sequence[str]) -> str:
         told = tuple(reasons)
-        kind, verdict = "", Verdict()
+        kind, verdict = "", AnswerValidation()
         for _ in range(self.rules.retries + 1):
             asked = with_reasons(prompt, told)
             if not self._fits(asked, brief):
                 raise too_large(prompt_tokens(asked), self.calls.window_tokens)
             cap = None if self.rules.condense else brief.target_tokens
-            verdict = verdict_on(self.calls.ask(asked), headings=brief.headings, cap_tokens=cap)
+            verdict = validate_answer(self.calls.ask(asked), headings=brief.headings, cap_tokens=cap)
             kind = verdict.kind
             if not kind:
                 if verdict.clipped:
@@ -151,10 +153,10 @@ class Writer:
             return self.cut(verdict.too_long, brief.target_tokens)
         raise refused(kind)
 
-    def _fits(self, prompt: Sequence[ChatMessage], brief: Brief) -> bool:
+    def _fits(self, prompt: Sequence[ChatMessage], brief: SummarySpec) -> bool:
         return prompt_tokens(prompt) + self._answer_tokens(brief) // 2 <= self.calls.window_tokens
 
-    def _answer_tokens(self, brief: Brief) -> int:
+    def _answer_tokens(self, brief: SummarySpec) -> int:
         """What is kept free for the answer. No limit is sent: a model that thinks would spend it on thoughts."""
         wanted = max(LEAST_WANTED_TOKENS, int(brief.target_tokens * _ANSWER_MARGIN))
         return min(wanted, self.calls.window_tokens // 4)
@@ -182,7 +184,7 @@ _LEAST_PART_TOKENS = 200
 Group = tuple[Entry, ...]
 
 
-class Roll:
+class ChunkedSummary:
     """Messages read chunk by chunk, each chunk bringing the text so far up to date.
 
     Args:
@@ -192,7 +194,7 @@ class Roll:
         previous: What was written before.
     """
 
-    def __init__(self, writer: Writer, entries: Sequence[Entry], task: Task, previous: str = "") -> None:
+    def __init__(self, writer: SummaryCalls, entries: Sequence[Entry], task: SummaryTask, previous: str = "") -> None:
         self._writer, self._task, self._text = writer, task, previous
         self._rules, self._calls = writer.rules, writer.calls
         self._groups: list[Group] = grouped(entries)
@@ -208,7 +210,7 @@ class Roll:
             reasons: Why the text was refused; they go with the last chunk.
 
         Raises:
-            UpstreamFailed: A chunk could not be read, see `Calls.ask` and `Writer`.
+            UpstreamFailed: A chunk could not be read, see `Calls.ask` and `SummaryCalls`.
         """
         try:
             return self._read(reasons)
@@ -331,7 +333,7 @@ class Roll:
         return f"{self._writer.cut(self._text, room)}\n\n{mark}"
 
 
-class Stages:
+class MapReduceSummary:
     """Messages read in parts, whose texts are merged.
 
     Args:
@@ -341,17 +343,19 @@ class Stages:
         previous: What was written before; it is merged too.
     """
 
-    def __init__(self, writer: Writer, shares: Sequence[Sequence[Entry]], task: Task, previous: str = "") -> None:
+    def __init__(
+        self, writer: SummaryCalls, shares: Sequence[Sequence[Entry]], task: SummaryTask, previous: str = ""
+    ) -> None:
         self._writer, self._task, self._previous = writer, task, previous
         target = task.brief.target_tokens
         if not writer.rules.merge_by_model:
             target = max(_LEAST_PART_TOKENS, target // len(shares))
         part_task = replace(task, brief=replace(task.brief, target_tokens=target))
-        self._rolls = [Roll(writer, share, part_task) for share in shares]
+        self._rolls = [ChunkedSummary(writer, share, part_task) for share in shares]
         self._partials: list[str] = []
 
     def finish(self, reasons: Sequence[str] = ()) -> str:
-        """See `Roll.finish`; asked again, only the merge is done anew."""
+        """See `ChunkedSummary.finish`; asked again, only the merge is done anew."""
         self._partials = self._partials or self._read()
         joined = "\n\n".join(filter(None, [self._previous, *self._partials]))
         brief = self._task.brief
@@ -368,7 +372,7 @@ class Stages:
             )
             return joined
 
-    def _merged(self, brief: Brief, reasons: Sequence[str]) -> str:
+    def _merged(self, brief: SummarySpec, reasons: Sequence[str]) -> str:
         window_tokens = self._writer.calls.window_tokens
         while True:
             try:

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field, replace
 from indexer.embeddings.base import Embedder
 from indexer.errors import EmbeddingError
 from indexer.text.terms import MOSTLY, query_terms, read_part
-from memory_service.compaction.extractive_lines import Material, gather
+from memory_service.compaction.extractive_lines import CandidateLines, candidate_lines
 from memory_service.compaction.sentences import clip
 from memory_service.compaction.summary import Summary, SummaryRequest
-from memory_service.compaction.summary_format import LATEST, Line, Section, heading_size, write_outline
+from memory_service.compaction.summary_format import LATEST, Line, Section, heading_size, render_summary
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.similarity import groups_of, read_fact
 
@@ -37,7 +37,7 @@ Novelty = Callable[[int, Sequence[int]], float]
 
 
 @dataclass(slots=True, kw_only=True)
-class Basket:
+class LineSelection:
     """Lines taken so far, within a budget in quarters of a token."""
 
     budget: int
@@ -180,7 +180,7 @@ def extract(request: SummaryRequest, *, embedder: Embedder | None = None) -> Sum
     news = bool(request.messages or request.prefix)
     if not news and count_tokens(request.previous) <= request.target_tokens:
         return _summary(request.previous, ())
-    material = gather(request)
+    material = candidate_lines(request)
     notes = list(_policy_notes(request))
     facts = _of(material, Section.FACTS)
     try:
@@ -188,7 +188,7 @@ def extract(request: SummaryRequest, *, embedder: Embedder | None = None) -> Sum
     except EmbeddingError as error:
         ordered = diverse(facts)
         notes.append(f"Sentences were compared by their words alone: {error}")
-    return _summary(write_outline(_choose(material, ordered, request)), tuple(notes))
+    return _summary(render_summary(_choose(material, ordered, request)), tuple(notes))
 
 
 def _summary(text: str, notes: tuple[str, ...]) -> Summary:
@@ -221,9 +221,9 @@ class _Room:
         return int(self.budget * part)
 
 
-def _choose(material: Material, facts: Sequence[Line], request: SummaryRequest) -> list[Line]:
+def _choose(material: CandidateLines, facts: Sequence[Line], request: SummaryRequest) -> list[Line]:
     room = _Room(4 * max(request.target_tokens, 0))
-    basket = Basket(budget=room.budget)
+    basket = LineSelection(budget=room.budget)
     goals = _of(material, Section.GOAL)
     now = [line for line in goals if line.label == LATEST and request.target_tokens < _LATEST_FROM]
     _take_goals(basket, [line for line in goals if line not in now], room)
@@ -247,7 +247,7 @@ def _choose(material: Material, facts: Sequence[Line], request: SummaryRequest) 
     return basket.lines
 
 
-def _take_goals(basket: Basket, goals: Sequence[Line], room: _Room) -> None:
+def _take_goals(basket: LineSelection, goals: Sequence[Line], room: _Room) -> None:
     limit = max(room.share(_GOAL_SHARE / 2), 4 * _GOAL_TOKENS)
     for line in goals:
         allowed = min(limit, room.budget - basket.used)
@@ -258,5 +258,5 @@ def _take_goals(basket: Basket, goals: Sequence[Line], room: _Room) -> None:
             basket.take(replace(line, text=short, seq=0))
 
 
-def _of(material: Material, section: Section) -> list[Line]:
+def _of(material: CandidateLines, section: Section) -> list[Line]:
     return [line for line in material.lines if line.section is section]

@@ -22,7 +22,7 @@ from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
 from memory_service.compaction.sentences import Speakers, media_labels, sentences_of, speakers_of
 from memory_service.compaction.summary import SummaryRequest
-from memory_service.compaction.summary_format import ASSISTANT, LATEST, TOOL, USER, Line, Section, read_outline, unique
+from memory_service.compaction.summary_format import ASSISTANT, LATEST, TOOL, USER, Line, Section, parse_summary, unique
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, text_of, tool_calls_of
 from memory_service.text.salience import has_identifiers, is_bare_list, particulars, worth
 from memory_service.text.secrets import has_secret, without_secrets
@@ -41,7 +41,7 @@ _BARE = re.compile(r"\b(?:it|this|that|them|these|those|why|how)\b|[这那]个|�
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asks:
+class OpenQuestions:
     """What is asked for.
 
     Attributes:
@@ -70,7 +70,7 @@ class Asks:
         return sum(term in self.terms for term in asked) > _ANSWERED_SHARE * len(asked)
 
 
-def asks_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with_terms: bool) -> Asks:
+def open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with_terms: bool) -> OpenQuestions:
     """What is asked for.
 
     Args:
@@ -95,7 +95,7 @@ def asks_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with_terms: bo
             replies += [text_of(item.message)[:_REPLY_CHARS]] if with_terms else []
             offered = [sentence for sentence, kind in judged if kind[0] is Kind.QUESTION]
     real = [judged for judged in spoken if judged]
-    return Asks(
+    return OpenQuestions(
         first=_main(next((judged for judged in real if _asked(judged)), real[0] if real else ())),
         latest=_main(next((judged for judged in reversed(real) if _instructs(judged)), ()), latest=True),
         waiting=(*waiting, *([last] if last else ()), *offered),
@@ -263,21 +263,21 @@ _FRAGMENTS = frozenset({Section.FACTS, Section.DONE, Section.FAILED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class CandidateLines:
     """All lines that could be in a summary, and what they are taken from."""
 
     lines: tuple[Line, ...]
     coverage: Coverage | None
 
 
-def gather(request: SummaryRequest) -> Material:
+def candidate_lines(request: SummaryRequest) -> CandidateLines:
     """What a summary could be made of."""
     everything = without_secrets((*request.messages, *request.prefix))
     speakers = speakers_of(everything)
     said = [(item, _kinds(item, speakers)) for item in everything]
-    earlier = [line for line in read_outline(request.previous) if not _hides(line.text)]
+    earlier = [line for line in parse_summary(request.previous) if not _hides(line.text)]
     foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
-    asks = asks_of(said, with_terms=foreign)
+    asks = open_questions_of(said, with_terms=foreign)
     coverage = _coverage(earlier, everything)
     earlier = [line for line in earlier if line.section is not Section.CONTEXT or read_coverage(line.text) is None]
     newest = max((item.seq for item in everything), default=max((line.seq for line in earlier), default=0))
@@ -296,7 +296,7 @@ def gather(request: SummaryRequest) -> Material:
     since = coverage.since[:10] if coverage else ""
     lines = _last_of_binding(line for line in lines if _may_stand(line, request))
     kept = unique((_key(line), _focused(_dated(line, since), focus)) for line in lines)
-    return Material(lines=tuple(kept), coverage=coverage)
+    return CandidateLines(lines=tuple(kept), coverage=coverage)
 
 
 def _hides(line: str) -> bool:
@@ -398,7 +398,7 @@ def _is_fragment(text: str) -> bool:
     return short and (text[0].isdigit() or not particulars(text))
 
 
-def _goals(earlier: Sequence[Line], asks: Asks) -> Iterator[Line]:
+def _goals(earlier: Sequence[Line], asks: OpenQuestions) -> Iterator[Line]:
     old = [line for line in earlier if line.section is Section.GOAL]
     first = [line for line in old if line.label != LATEST][:_MOST_GOALS]
     if first:
@@ -411,12 +411,12 @@ def _goals(earlier: Sequence[Line], asks: Asks) -> Iterator[Line]:
         yield from (line for line in old if line.label == LATEST)
 
 
-def _open(asks: Asks) -> Iterator[Line]:
+def _open(asks: OpenQuestions) -> Iterator[Line]:
     for sentence in asks.waiting:
         yield _line(sentence, Section.OPEN, 1.0 + worth(sentence.text))
 
 
-def _carried(earlier: Iterable[Line], asks: Asks) -> Iterator[Line]:
+def _carried(earlier: Iterable[Line], asks: OpenQuestions) -> Iterator[Line]:
     """Lines of the earlier summary, those of a turn that was under way under what they are, scored."""
     for line in earlier:
         kind, sure = kind_of(Sentence(text=line.text, voice=line.voice))

@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from memory_service.compaction.chunked import Roll, Stages, Task, Writer, refused
+from memory_service.compaction.chunked import ChunkedSummary, MapReduceSummary, SummaryCalls, SummaryTask, refused
 from memory_service.compaction.presets import Style, SummaryRules
-from memory_service.compaction.prompts import PROMPT_VERSION, Brief, prefix_prompt, summary_prompt
+from memory_service.compaction.prompts import PROMPT_VERSION, SummarySpec, prefix_prompt, summary_prompt
 from memory_service.compaction.summary import Reading, Summary, SummaryRequest
 from memory_service.errors import ContextOverflow, SummaryFailed
-from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, never
+from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, not_cancelled
 from memory_service.llm.calls import Calls, Spent, failure
 from memory_service.llm.transcript import Entry, adaptive_ratio, entries_of, inserted, parts
 from memory_service.messages.placeholders import handle
@@ -52,7 +52,7 @@ def summarize(
     amend: Callable[[str], str] = str,
     fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
-    cancelled: Callable[[], bool] = never,
+    cancelled: Callable[[], bool] = not_cancelled,
     spent: Spent | None = None,
 ) -> Summary:
     """Has a model write a summary.
@@ -86,7 +86,7 @@ def summarize(
         cancelled=cancelled,
         spent=spent,
     )
-    run = _Run(request, rules, Writer(calls, rules), amend)
+    run = _Run(request, rules, SummaryCalls(calls, rules), amend)
     try:
         return run.summary(run.text(check))
     except ContextOverflow as error:
@@ -98,7 +98,7 @@ class _Run:
     """One summary: its entries, its tasks, its pieces."""
 
     def __init__(
-        self, request: SummaryRequest, rules: SummaryRules, writer: Writer, amend: Callable[[str], str]
+        self, request: SummaryRequest, rules: SummaryRules, writer: SummaryCalls, amend: Callable[[str], str]
     ) -> None:
         self._request, self._rules, self._writer, self._amend = request, rules, writer, amend
         chars = rules.tool_output_chars
@@ -112,7 +112,7 @@ class _Run:
         """The whole text, accepted by the check.
 
         Raises:
-            SummaryFailed: It never was; or see `Roll.finish`.
+            SummaryFailed: It never was; or see `ChunkedSummary.finish`.
         """
         body, prefix = self._body(), self._prefix_roll()
         reasons: tuple[str, ...] = ()
@@ -147,7 +147,7 @@ class _Run:
         shown = inserted([*self._dropped, *self._entries, *self._prefix])
         return Reading(inserted=(*notes, *shown), unread=frozenset(notes.values()))
 
-    def _body(self) -> Roll | Stages | None:
+    def _body(self) -> ChunkedSummary | MapReduceSummary | None:
         """What reads the messages, in the preset's style."""
         if self._dropped and self._entries:
             count, last = self._request.dropped, self._dropped[-1].seq
@@ -159,21 +159,21 @@ class _Run:
         entries = self._entries or self._dropped
         return self._reader(entries) if entries else None
 
-    def _reader(self, entries: Sequence[Entry]) -> Roll | Stages:
+    def _reader(self, entries: Sequence[Entry]) -> ChunkedSummary | MapReduceSummary:
         previous = self._writer.cut(self._previous, int(self._writer.calls.window_tokens * _PREVIOUS_SHARE))
-        task = Task(prompt=_summary_prompt, brief=self._brief(self._body_tokens(), self._rules.headings))
-        roll = Roll(self._writer, entries, task, previous)
+        task = SummaryTask(prompt=_summary_prompt, brief=self._brief(self._body_tokens(), self._rules.headings))
+        roll = ChunkedSummary(self._writer, entries, task, previous)
         count = self._part_count(roll, entries)
         shares = parts(entries, count) if count > 1 else []
-        return Stages(self._writer, shares, task, previous) if len(shares) > 1 else roll
+        return MapReduceSummary(self._writer, shares, task, previous) if len(shares) > 1 else roll
 
-    def _body_text(self, body: Roll | Stages | None, reasons: Sequence[str]) -> str:
+    def _body_text(self, body: ChunkedSummary | MapReduceSummary | None, reasons: Sequence[str]) -> str:
         # Nothing new was said: what was written before stays as it is.
         if body is None:
             return self._writer.cut(self._previous, self._body_tokens())
         return self._writer.condensed(body.finish(reasons), self._brief(self._body_tokens(), self._rules.headings))
 
-    def _part_count(self, roll: Roll, entries: Sequence[Entry]) -> int:
+    def _part_count(self, roll: ChunkedSummary, entries: Sequence[Entry]) -> int:
         rules = self._rules
         if len(entries) < rules.min_messages_for_parts:
             return 1
@@ -191,11 +191,11 @@ class _Run:
         # Source: seed 003, 3.2.
         return max(2, math.ceil(1 / ratio))
 
-    def _prefix_roll(self) -> Roll | None:
+    def _prefix_roll(self) -> ChunkedSummary | None:
         if not self._prefix:
             return None
         brief = self._brief(self._prefix_tokens(), ())
-        return Roll(self._writer, self._prefix, Task(prompt=_prefix_prompt, brief=brief))
+        return ChunkedSummary(self._writer, self._prefix, SummaryTask(prompt=_prefix_prompt, brief=brief))
 
     def _prefix_tokens(self) -> int:
         return int(self._request.target_tokens * _PREFIX_SHARE) if self._prefix else 0
@@ -203,8 +203,8 @@ class _Run:
     def _body_tokens(self) -> int:
         return self._request.target_tokens - self._prefix_tokens()
 
-    def _brief(self, target_tokens: int, headings: tuple[str, ...]) -> Brief:
-        return Brief(
+    def _brief(self, target_tokens: int, headings: tuple[str, ...]) -> SummarySpec:
+        return SummarySpec(
             headings=headings,
             target_tokens=target_tokens,
             instructions=self._request.instructions,
@@ -213,7 +213,7 @@ class _Run:
             prompt=self._request.prompt,
         )
 
-    def _whole(self, body: str, prefix: Roll | None, reasons: Sequence[str]) -> str:
+    def _whole(self, body: str, prefix: ChunkedSummary | None, reasons: Sequence[str]) -> str:
         """The pieces put together, within the length that was asked for."""
         pieces = [body] if body else []
         if prefix:
@@ -231,9 +231,9 @@ def _spoken(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(entry for entry in entries if entry.text)
 
 
-def _summary_prompt(conversation: str, brief: Brief, previous: str) -> list[ChatMessage]:
+def _summary_prompt(conversation: str, brief: SummarySpec, previous: str) -> list[ChatMessage]:
     return summary_prompt(conversation, brief, previous=previous)
 
 
-def _prefix_prompt(conversation: str, brief: Brief, previous: str) -> list[ChatMessage]:
+def _prefix_prompt(conversation: str, brief: SummarySpec, previous: str) -> list[ChatMessage]:
     return prefix_prompt(conversation, brief, previous=previous)

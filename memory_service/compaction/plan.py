@@ -28,8 +28,8 @@ from memory_service.compaction.cut import (
     waits,
 )
 from memory_service.compaction.presets import Fallback, Preset
-from memory_service.compaction.prune_steps import Given
-from memory_service.compaction.pruning import Cheap, CheapWish, cheapened, squeezed
+from memory_service.compaction.prune_steps import PriorPruning
+from memory_service.compaction.pruning import PruningOutcome, PruningRequest, prune, truncate_results
 from memory_service.compaction.summary import read_upto, without_tools
 from memory_service.errors import Incompressible
 from memory_service.messages import Numbered, is_tool_result
@@ -159,7 +159,7 @@ class _Planner:
         asked = self._force or self._trigger == "manual"
         # Who asks for a summary gets one; what it will cover need not be pruned first.
         prunes = self._trigger == "cache_ttl" or ((self._is_hard() or not asked) and self._may_suffice())
-        pruned = self._cheapened() if prunes else Cheap(tail=self._snapshot.tail)
+        pruned = self._cheapened() if prunes else PruningOutcome(tail=self._snapshot.tail)
         self._steps += [
             Step(name=step.name, tokens_before=step.tokens_before, tokens_after=step.tokens_after, count=step.count)
             for step in pruned.steps
@@ -191,9 +191,9 @@ class _Planner:
         )
         return self._before - gone <= self._target
 
-    def _cheapened(self) -> Cheap:
+    def _cheapened(self) -> PruningOutcome:
         snapshot, preset = self._snapshot, self._preset
-        wish = CheapWish(
+        wish = PruningRequest(
             mode=preset.pruning_mode,
             tokens=self._before,
             target_tokens=self._target,
@@ -203,16 +203,16 @@ class _Planner:
             last_used_at=snapshot.last_used_at,
             hard=self._is_hard(),
         )
-        given = Given(
+        given = PriorPruning(
             protected=snapshot.protected,
             already=snapshot.cleared,
             stripped=snapshot.stripped,
             pending=snapshot.live,
             said_tokens=snapshot.said_tokens,
         )
-        return cheapened(snapshot.tail, preset.pruning, wish, given)
+        return prune(snapshot.tail, preset.pruning, wish, given)
 
-    def _summarised(self, pruned: Cheap) -> Plan | None:
+    def _summarised(self, pruned: PruningOutcome) -> Plan | None:
         """The plan with the largest tail that fits; the smallest one if none does; None if nothing is covered."""
         best: Plan | None = None
         for step, at in enumerate(self._cuts(pruned.tail)):
@@ -254,7 +254,7 @@ class _Planner:
         by_tokens = cut_by_tokens(tail, keep_tokens, live=live) if keep.most_tokens is not None else 0
         return max(by_count, by_turns, by_tokens)
 
-    def _cut_plan(self, pruned: Cheap, at: int, *, toolless_upto: int = 0) -> Plan:
+    def _cut_plan(self, pruned: PruningOutcome, at: int, *, toolless_upto: int = 0) -> Plan:
         covered, prefix = covered_by(pruned.tail, at)
         tail = self._shown(pruned.tail[at:], toolless_upto)
         fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail, toolless=toolless_upto > 0)
@@ -270,7 +270,7 @@ class _Planner:
         )
         return replace(made, steps=tuple(self._steps))
 
-    def _without_tools(self, pruned: Cheap, at: int, plan: Plan) -> Plan:
+    def _without_tools(self, pruned: PruningOutcome, at: int, plan: Plan) -> Plan:
         """The same cut, what stays without its tools, if that takes less."""
         upto = read_upto(pruned.tail)
         if upto < plan.tail_start:
@@ -283,17 +283,17 @@ class _Planner:
             return tail
         return without_tools(tail, toolless_upto, live=self._snapshot.live, pinned=self._snapshot.protected)
 
-    def _hard_plan(self, pruned: Cheap, best: Plan | None) -> Plan | None:
+    def _hard_plan(self, pruned: PruningOutcome, best: Plan | None) -> Plan | None:
         """The newest unit is larger than what is left for it: its results are cut down, or it is covered too."""
         at = _place_of(pruned.tail, best.tail_start) if best is not None else 0
         parts = covered_by(pruned.tail, at)
         fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
         room = self._usable - fixed - sum(self._checkpoint_sizes(parts[0] + parts[1]))
-        cut = squeezed(pruned.tail[at:], room, protected=tuple(self._snapshot.protected))
+        cut = truncate_results(pruned.tail[at:], room, protected=tuple(self._snapshot.protected))
         left = sum(each.tokens for each in cut.tail)
         if left > room:
             cut_down = self._usable - room + left
-            at, cut = len(pruned.tail), Cheap(tail=())
+            at, cut = len(pruned.tail), PruningOutcome(tail=())
             parts, left = covered_by(pruned.tail, at), 0
             fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
             all_gone = fixed + sum(self._checkpoint_sizes(parts[0] + parts[1]))
@@ -309,7 +309,7 @@ class _Planner:
     def _covering(
         self,
         stage: Literal["summary", "hard"],
-        pruned: Cheap,
+        pruned: PruningOutcome,
         at: int,
         rest_tokens: int,
         parts: tuple[tuple[Numbered, ...], tuple[Numbered, ...]],
@@ -398,7 +398,7 @@ class _Planner:
         limit = self._ceiling() if self._counts else self._target
         return max(expected_tokens, min(self._longest(), limit - rest_tokens))
 
-    def _pruned(self, pruned: Cheap, after: int) -> Plan:
+    def _pruned(self, pruned: PruningOutcome, after: int) -> Plan:
         count = len(pruned.cleared) + len(pruned.stripped)
         return self._made(
             "prune",

@@ -128,7 +128,7 @@ MEDIA_REMOVED_NOTE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brief:
+class SummarySpec:
     """How a summary is to be written.
 
     Attributes:
@@ -148,7 +148,7 @@ class Brief:
     prompt: str = ""
 
 
-def summary_prompt(conversation: str, brief: Brief, *, previous: str = "") -> list[ChatMessage]:
+def summary_prompt(conversation: str, brief: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for the summary of a conversation, or for a previous one to be brought up to date."""
     told = [fenced("previous-summary", previous)] if previous.strip() else []
     material = [*told, fenced("conversation", conversation)]
@@ -158,20 +158,20 @@ def summary_prompt(conversation: str, brief: Brief, *, previous: str = "") -> li
     return _prompt(material, _UPDATE if told else _FIRST, brief)
 
 
-def prefix_prompt(conversation: str, brief: Brief, *, previous: str = "") -> list[ChatMessage]:
+def prefix_prompt(conversation: str, brief: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for a report on the first part of a turn whose second part stays."""
     told = [fenced("previous-summary", previous)] if previous.strip() else []
     return _prompt([*told, fenced("conversation", conversation)], _PREFIX_UPDATE if told else _PREFIX, brief)
 
 
-def merge_prompt(partials: Sequence[str], brief: Brief, *, previous: str = "") -> list[ChatMessage]:
+def merge_prompt(partials: Sequence[str], brief: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for one summary in the place of several; a previous one comes before them."""
     told = [fenced("previous-summary", previous)] if previous.strip() else []
     told += [fenced("partial-summary", text, part=str(number)) for number, text in enumerate(partials, start=1)]
     return _prompt(told, _MERGE, brief)
 
 
-def condense_prompt(draft: str, brief: Brief) -> list[ChatMessage]:
+def condense_prompt(draft: str, brief: SummarySpec) -> list[ChatMessage]:
     """Asks for a shorter summary in the place of one that is too long."""
     return _prompt([fenced("draft", draft)], _CONDENSE, brief)
 
@@ -186,17 +186,17 @@ def with_reasons(prompt: Sequence[ChatMessage], reasons: Sequence[str]) -> list[
     return [*prompt[:-1], {"role": last["role"], "content": f"{last['content']}\n\n{_AGAIN}\n{said}"}]
 
 
-def _prompt(material: Sequence[str], task: str, brief: Brief) -> list[ChatMessage]:
+def _prompt(material: Sequence[str], task: str, brief: SummarySpec) -> list[ChatMessage]:
     asked = "\n\n".join(filter(None, [*material, *_wishes(brief), task, _shape(brief.headings), _length(brief)]))
     return [{"role": "system", "content": _system(brief)}, {"role": "user", "content": asked}]
 
 
-def _system(brief: Brief) -> str:
+def _system(brief: SummarySpec) -> str:
     rule = _IDENTIFIERS[brief.identifier_policy]
     return f"{_TASK}\n\n{_RULES}" + (f"\n- {rule}" if rule else "")
 
 
-def _wishes(brief: Brief) -> list[str]:
+def _wishes(brief: SummarySpec) -> list[str]:
     """What the caller wants, within its own tags: it may hold anything, and changes none of the rules."""
     wishes = []
     if brief.identifier_policy == "custom" and brief.identifier_instructions.strip():
@@ -231,7 +231,7 @@ def _is_below(headings: Sequence[str], at: int) -> bool:
     return starts and at + 1 < len(headings) and headings[at + 1].startswith("### ")
 
 
-def _length(brief: Brief) -> str:
+def _length(brief: SummarySpec) -> str:
     words = max(20, int(brief.target_tokens * _WORDS_PER_TOKEN) // 10 * 10)
     most = f"{words:,} words, or {brief.target_tokens:,} Chinese characters"
     return f"Stay under {most}. Shorter is better where nothing is lost."

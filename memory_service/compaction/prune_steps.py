@@ -132,7 +132,7 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class PriorPruning:
     """What is settled before a step.
 
     Attributes:
@@ -149,17 +149,17 @@ class Given:
     pending: Collection[str] = frozenset()
     said_tokens: Mapping[int, int] = field(default_factory=dict)
 
-    def after(self, step: Pruned) -> Given:
+    def after(self, step: Pruned) -> PriorPruning:
         """What is settled after a step."""
         return replace(
             self, already={**self.already, **step.cleared}, stripped=frozenset({*self.stripped, *step.stripped})
         )
 
 
-NOTHING_GIVEN = Given()
+NO_PRIOR_PRUNING = PriorPruning()
 
 
-class Result(NamedTuple):
+class ToolResult(NamedTuple):
     """A result that may be pruned, as the view has it now."""
 
     at: int
@@ -176,12 +176,12 @@ def pruned_view(
     return [
         each
         if each.seq not in cleared and each.seq not in stripped
-        else _renumbered(each, shown(each, cleared.get(each.seq), each.seq in stripped))
+        else _renumbered(each, pruned_message(each, cleared.get(each.seq), each.seq in stripped))
         for each in messages
     ]
 
 
-def shown(each: Numbered, text: str | None, stripped: bool) -> Message:
+def pruned_message(each: Numbered, text: str | None, stripped: bool) -> Message:
     """A message with the text that stands for it, and with or without its media."""
     message = each.message
     if text is not None and is_tool_result(message):
@@ -189,7 +189,7 @@ def shown(each: Numbered, text: str | None, stripped: bool) -> Message:
     return without_media(message, each.seq) if stripped else message
 
 
-def view_tokens(messages: Sequence[Numbered], given: Given) -> int:
+def view_tokens(messages: Sequence[Numbered], given: PriorPruning) -> int:
     """Size of the view in tokens."""
     if not given.already and not given.stripped:
         return sum(each.tokens for each in messages)
@@ -204,12 +204,14 @@ def unread_from(messages: Sequence[Numbered]) -> int:
     return 0
 
 
-def results_of(messages: Sequence[Numbered], rules: PruningRules, given: Given = NOTHING_GIVEN) -> list[Result]:
+def results_of(
+    messages: Sequence[Numbered], rules: PruningRules, given: PriorPruning = NO_PRIOR_PRUNING
+) -> list[ToolResult]:
     """The results that may be pruned, in order."""
     functions: dict[str, Function] = {}
     unknown: Function = {"name": "", "arguments": ""}
     least = rules.min_result_chars // CHARS_PER_TOKEN + MESSAGE_TOKENS
-    found: list[Result] = []
+    found: list[ToolResult] = []
     for at in range(unread_from(messages)):
         each = messages[at]
         message = each.message
@@ -223,7 +225,7 @@ def results_of(messages: Sequence[Numbered], rules: PruningRules, given: Given =
             continue
         tokens = _tokens_now(each, given) if each.seq in given.already or each.seq in given.stripped else each.tokens
         if tokens > least:
-            found.append(Result(at, each, function, given.already.get(each.seq) or text_of(message), tokens))
+            found.append(ToolResult(at, each, function, given.already.get(each.seq) or text_of(message), tokens))
     return found
 
 
@@ -239,32 +241,32 @@ def may_prune(name: str, allow: tuple[str, ...], deny: tuple[str, ...]) -> bool:
 class Draft:
     """What a step has decided so far; it takes only what makes the view smaller."""
 
-    def __init__(self, rules: PruningRules, given: Given, tokens: int) -> None:
+    def __init__(self, rules: PruningRules, given: PriorPruning, tokens: int) -> None:
         self._rules, self._given = rules, given
         self._before = self.tokens = tokens
         self._cleared: dict[int, str] = {}
         self._stripped: set[int] = set()
         self._sizes: dict[int, int] = {}
 
-    def size(self, result: Result) -> int:
+    def size(self, result: ToolResult) -> int:
         """Tokens of a result as it is now."""
         return self._sizes.get(result.at, result.tokens)
 
-    def trim_gain(self, result: Result) -> int:
+    def trim_gain(self, result: ToolResult) -> int:
         """About what shortening a result would save, in tokens; 0 if it is not over the size for that."""
         rules = self._rules
         if self.size(result) <= rules.soft_trim_chars // CHARS_PER_TOKEN + MESSAGE_TOKENS:
             return 0
         return max(0, self.size(result) - (rules.head_chars + rules.tail_chars) // CHARS_PER_TOKEN - _NOTICE_TOKENS)
 
-    def trim(self, result: Result) -> bool:
+    def trim(self, result: ToolResult) -> bool:
         """Shortens a result to its beginning and end if it is over the size for that."""
         if not self.trim_gain(result):
             return False
         rules, seq = self._rules, result.numbered.seq
         return self.put(result, trimmed(result.text, head_chars=rules.head_chars, tail_chars=rules.tail_chars, seq=seq))
 
-    def clear(self, result: Result) -> bool:
+    def clear(self, result: ToolResult) -> bool:
         """Takes out a result, its media too."""
         each, rules = result.numbered, self._rules
         if rules.placeholder:
@@ -273,7 +275,7 @@ class Draft:
             text = stub_text(result.function["name"], result.function["arguments"], each.message, each.seq)
         return self.put(result, text, strip=True)
 
-    def put(self, result: Result, text: str, *, strip: bool = False) -> bool:
+    def put(self, result: ToolResult, text: str, *, strip: bool = False) -> bool:
         """Puts a text for a result, if that is smaller."""
         each = result.numbered
         strip = strip and each.seq not in self._given.stripped and bool(media_parts_of(each.message))
@@ -302,7 +304,7 @@ class Draft:
         return Pruned(tokens_before=self._before, tokens_after=self._before, notes=notes)
 
 
-def _is_settled(each: Numbered, given: Given) -> bool:
+def _is_settled(each: Numbered, given: PriorPruning) -> bool:
     message = each.message
     return not (
         message.get("is_error")
@@ -312,7 +314,7 @@ def _is_settled(each: Numbered, given: Given) -> bool:
     )
 
 
-def _tokens_now(each: Numbered, given: Given) -> int:
+def _tokens_now(each: Numbered, given: PriorPruning) -> int:
     text, stripped = given.already.get(each.seq), each.seq in given.stripped
     return each.tokens if text is None and not stripped else _shown_tokens(each, text, stripped)
 
@@ -320,7 +322,7 @@ def _tokens_now(each: Numbered, given: Given) -> int:
 def _shown_tokens(each: Numbered, text: str | None, stripped: bool) -> int:
     if text is not None and isinstance(each.message.get("content"), str) and is_tool_result(each.message):
         return count_tokens(text) + MESSAGE_TOKENS
-    return message_tokens(shown(each, text, stripped))
+    return message_tokens(pruned_message(each, text, stripped))
 
 
 def _renumbered(each: Numbered, message: Message) -> Numbered:
@@ -387,7 +389,7 @@ class _Latest(NamedTuple):
 
 
 def duplicates(
-    messages: Sequence[Numbered], rules: PruningRules | None = None, *, given: Given = NOTHING_GIVEN
+    messages: Sequence[Numbered], rules: PruningRules | None = None, *, given: PriorPruning = NO_PRIOR_PRUNING
 ) -> Pruned:
     """Clears results that a later one took the place of: the same text, the same file read again or changed since.
 
@@ -413,7 +415,7 @@ def duplicates(
     )
 
 
-def _twins(messages: Sequence[Numbered], rules: PruningRules, given: Given) -> dict[int, int]:
+def _twins(messages: Sequence[Numbered], rules: PruningRules, given: PriorPruning) -> dict[int, int]:
     """For each result whose text comes again, the number of the newest result with that text."""
     least = rules.min_result_chars // CHARS_PER_TOKEN
     groups: dict[tuple[int, str], list[tuple[str, int]]] = {}
@@ -428,7 +430,7 @@ def _twins(messages: Sequence[Numbered], rules: PruningRules, given: Given) -> d
     return {seq: newest[text] for text, seq in alike if newest[text] != seq}
 
 
-def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, given: Given) -> _Latest:
+def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, given: PriorPruning) -> _Latest:
     latest = _Latest({}, {}, {}, {})
     functions: dict[str, Function] = {}
     least = rules.min_result_chars // CHARS_PER_TOKEN
@@ -462,7 +464,7 @@ def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, given: G
     return latest
 
 
-def _superseded(result: Result, latest: _Latest) -> tuple[str, int] | None:
+def _superseded(result: ToolResult, latest: _Latest) -> tuple[str, int] | None:
     """Why a result is out of date, and the number of the one that says so."""
     file = latest.files.get(result.at)
     if file is None:
@@ -485,7 +487,7 @@ def _stale_before(messages: Sequence[Numbered], results: int) -> int:
     return 0
 
 
-def _see(result: Result, why: str, seq: int) -> str:
+def _see(result: ToolResult, why: str, seq: int) -> str:
     return see_text(result.function["name"], result.function["arguments"], why, seq, result.numbered.seq)
 
 

@@ -24,12 +24,12 @@ from typing import Literal
 
 from memory_service.compaction.prune_steps import (
     CHARS_PER_TOKEN,
-    NOTHING_GIVEN,
+    NO_PRIOR_PRUNING,
     Draft,
-    Given,
+    PriorPruning,
     Pruned,
     PruningRules,
-    Result,
+    ToolResult,
     duplicates,
     pruned_view,
     results_of,
@@ -47,7 +47,7 @@ def cache_ttl(
     tokens: int,
     now: datetime,
     last_used_at: datetime | None,
-    given: Given = NOTHING_GIVEN,
+    given: PriorPruning = NO_PRIOR_PRUNING,
 ) -> Pruned:
     """Shortens, then clears old results once the provider's prompt cache is cold, when it costs nothing to do so.
 
@@ -77,7 +77,7 @@ def cache_ttl(
     return _said(draft, trims, _clear_while_full(draft, found, rules, window_tokens))
 
 
-def budget(messages: Sequence[Numbered], rules: PruningRules, *, given: Given = NOTHING_GIVEN) -> Pruned:
+def budget(messages: Sequence[Numbered], rules: PruningRules, *, given: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
     """Clears what is older than the newest output of tools that is protected, if that gains much.
 
     The walk back leaves the last turns alone, counts what tools said before them, and ends where a result was
@@ -86,7 +86,7 @@ def budget(messages: Sequence[Numbered], rules: PruningRules, *, given: Given = 
     draft = Draft(rules, given, view_tokens(messages, given))
     before = _start_of_last_turns(messages, rules.protect_turns)
     cleared = max((at for at in range(before) if _was_cleared(messages[at], given)), default=-1)
-    total, gain, old = 0, 0, list[Result]()
+    total, gain, old = 0, 0, list[ToolResult]()
     for result in reversed(results_of(messages, rules, given)):
         if cleared < result.at < before:
             # As the tool said it: a result that is shown cut counts in full. Source: seed 004, strategy 2.
@@ -109,7 +109,7 @@ def to_target(
     window_tokens: int,
     usable_tokens: int | None = None,
     force: bool = False,
-    given: Given = NOTHING_GIVEN,
+    given: PriorPruning = NO_PRIOR_PRUNING,
 ) -> Pruned:
     """Shortens old results, then clears them, oldest first, until the view is small enough.
 
@@ -141,7 +141,7 @@ def to_target(
 
 
 def _trimmed_then_cleared(
-    draft: Draft, found: Sequence[Result], rules: PruningRules, target_tokens: int
+    draft: Draft, found: Sequence[ToolResult], rules: PruningRules, target_tokens: int
 ) -> tuple[int, int]:
     """Shortens all if it must, then clears the oldest; returns how many of each.
 
@@ -163,8 +163,8 @@ def _trimmed_then_cleared(
 
 
 def _between_first_user_and_last_replies(
-    messages: Sequence[Numbered], rules: PruningRules, found: Sequence[Result]
-) -> list[Result]:
+    messages: Sequence[Numbered], rules: PruningRules, found: Sequence[ToolResult]
+) -> list[ToolResult]:
     """Without what a session starts with, what the last replies need, and the newest images."""
     roles = [each.message["role"] for each in messages]
     first = roles.index("user") if "user" in roles else len(roles)
@@ -178,7 +178,7 @@ def _between_first_user_and_last_replies(
     return [result for result in found if first < result.at < last and result.at not in newest]
 
 
-def _clear_while_full(draft: Draft, found: Sequence[Result], rules: PruningRules, window_tokens: int) -> int:
+def _clear_while_full(draft: Draft, found: Sequence[ToolResult], rules: PruningRules, window_tokens: int) -> int:
     """Clears the oldest results until the view is below its ratio; returns how many."""
     prunable = sum(map(draft.size, found))
     if not rules.hard_clear or prunable * CHARS_PER_TOKEN < rules.min_prunable_chars:
@@ -191,7 +191,7 @@ def _clear_while_full(draft: Draft, found: Sequence[Result], rules: PruningRules
     return clears
 
 
-def _each_by_itself(draft: Draft, found: Sequence[Result], rules: PruningRules, window_tokens: int) -> Pruned:
+def _each_by_itself(draft: Draft, found: Sequence[ToolResult], rules: PruningRules, window_tokens: int) -> Pruned:
     trims = clears = 0
     for result in found:
         if rules.hard_clear and result.tokens > rules.hard_clear_ratio * window_tokens:
@@ -234,7 +234,7 @@ def _start_of_newest(messages: Sequence[Numbered], tokens: int) -> int:
     return 0
 
 
-def _was_cleared(each: Numbered, given: Given) -> bool:
+def _was_cleared(each: Numbered, given: PriorPruning) -> bool:
     text = given.already.get(each.seq)
     return text is not None and is_cleared(text, each.seq)
 
@@ -254,7 +254,7 @@ def _said(draft: Draft, trims: int, clears: int) -> Pruned:
 _LONG_AGO = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
-def media(messages: Sequence[Numbered], *, hard: bool = False, given: Given = NOTHING_GIVEN) -> Pruned:
+def media(messages: Sequence[Numbered], *, hard: bool = False, given: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
     """Strips media that are older than the newest message of the user that has any.
 
     Args:
@@ -269,7 +269,7 @@ def media(messages: Sequence[Numbered], *, hard: bool = False, given: Given = NO
     return _stripped(messages, [at for at in held if at < newest], given)
 
 
-def media_to_bytes(messages: Sequence[Numbered], limit_bytes: int, *, given: Given = NOTHING_GIVEN) -> Pruned:
+def media_to_bytes(messages: Sequence[Numbered], limit_bytes: int, *, given: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
     """Strips the oldest media until the rest is within a size.
 
     Args:
@@ -289,7 +289,7 @@ def media_to_bytes(messages: Sequence[Numbered], limit_bytes: int, *, given: Giv
     return _stripped(messages, gone, given)
 
 
-def media_bytes(messages: Sequence[Numbered], *, given: Given = NOTHING_GIVEN) -> int:
+def media_bytes(messages: Sequence[Numbered], *, given: PriorPruning = NO_PRIOR_PRUNING) -> int:
     """What the media of a view take in a request, in bytes; those that are only referred to take none."""
     return sum(
         _bytes_of(each)
@@ -298,7 +298,7 @@ def media_bytes(messages: Sequence[Numbered], *, given: Given = NOTHING_GIVEN) -
     )
 
 
-def _with_media(messages: Sequence[Numbered], given: Given) -> list[int]:
+def _with_media(messages: Sequence[Numbered], given: PriorPruning) -> list[int]:
     return [
         at
         for at, each in enumerate(messages)
@@ -313,7 +313,7 @@ def _bytes_of(each: Numbered) -> int:
     return sum(map(payload_bytes, media_parts_of(each.message)))
 
 
-def _stripped(messages: Sequence[Numbered], gone: Sequence[int], given: Given) -> Pruned:
+def _stripped(messages: Sequence[Numbered], gone: Sequence[int], given: PriorPruning) -> Pruned:
     before = view_tokens(messages, given)
     numbers = tuple(messages[at].seq for at in gone)
     touched = [messages[at] for at in gone]
@@ -329,7 +329,7 @@ _TOO_LARGE = "[Results of tools left out: they are too large for the window]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheapStep:
+class PruningStep:
     """A step that took something out."""
 
     name: str
@@ -339,7 +339,7 @@ class CheapStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cheap:
+class PruningOutcome:
     """What the cheap steps came to.
 
     Attributes:
@@ -353,11 +353,11 @@ class Cheap:
     cleared: Mapping[int, str] = field(default_factory=dict)
     stripped: tuple[int, ...] = ()
     gain: int = 0
-    steps: tuple[CheapStep, ...] = ()
+    steps: tuple[PruningStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheapWish:
+class PruningRequest:
     """What the steps work towards; tokens by estimate.
 
     Attributes:
@@ -376,7 +376,7 @@ class CheapWish:
     hard: bool = False
 
 
-def cheapened(tail: Sequence[Numbered], rules: PruningRules, wish: CheapWish, given: Given) -> Cheap:
+def prune(tail: Sequence[Numbered], rules: PruningRules, wish: PruningRequest, given: PriorPruning) -> PruningOutcome:
     """Take out what is old, double, or media, as the mode wants it."""
     work = _Work(tail, wish, given, _sharing(tail))
     if wish.mode == "off":
@@ -416,21 +416,21 @@ def cheapened(tail: Sequence[Numbered], rules: PruningRules, wish: CheapWish, gi
     return work.done()
 
 
-def squeezed(tail: Sequence[Numbered], room_tokens: int, *, protected: Sequence[int] = ()) -> Cheap:
+def truncate_results(tail: Sequence[Numbered], room_tokens: int, *, protected: Sequence[int] = ()) -> PruningOutcome:
     """Cut every result to the largest size at which the messages fit; to a few words if none does.
 
     Results that share a number can only be cut to one text for all of them: that is done where the rest is not enough.
     """
     sharing = _sharing(tail) - {*protected}
-    done = _squeezed(tail, room_tokens, {*protected, *sharing})
+    done = _truncate_results(tail, room_tokens, {*protected, *sharing})
     if not sharing or sum(each.tokens for each in done.tail) <= room_tokens:
         return done
     placed = {seq: placeholder_text(_TOO_LARGE, seq) for seq in sharing}
-    done = _squeezed(pruned_view(tail, placed), room_tokens, {*protected, *sharing})
+    done = _truncate_results(pruned_view(tail, placed), room_tokens, {*protected, *sharing})
     return replace(done, cleared={**placed, **done.cleared})
 
 
-def _squeezed(tail: Sequence[Numbered], room_tokens: int, protected: Collection[int]) -> Cheap:
+def _truncate_results(tail: Sequence[Numbered], room_tokens: int, protected: Collection[int]) -> PruningOutcome:
     results = [each for each in tail if is_tool_result(each.message) and each.seq not in protected]
     fixed = sum(each.tokens for each in tail) - sum(each.tokens for each in results)
     low, high = 200, max((len(text_of(each.message)) * 4 for each in results), default=200)
@@ -441,7 +441,7 @@ def _squeezed(tail: Sequence[Numbered], room_tokens: int, protected: Collection[
         else:
             high = middle
     cleared = {each.seq: text_of(_cut(each, low).message) for each in results if _cut(each, low) is not each}
-    return Cheap(tail=tuple(pruned_view(tail, cleared)), cleared=cleared)
+    return PruningOutcome(tail=tuple(pruned_view(tail, cleared)), cleared=cleared)
 
 
 def _cut(each: Numbered, limit_chars: int) -> Numbered:
@@ -459,14 +459,16 @@ def _sharing(tail: Sequence[Numbered]) -> frozenset[int]:
 
 
 class _Work:
-    def __init__(self, tail: Sequence[Numbered], wish: CheapWish, given: Given, sharing: frozenset[int]) -> None:
+    def __init__(
+        self, tail: Sequence[Numbered], wish: PruningRequest, given: PriorPruning, sharing: frozenset[int]
+    ) -> None:
         self._tail, self._before, self._sharing = tail, wish.tokens, sharing
-        self._steps = list[CheapStep]()
+        self._steps = list[PruningStep]()
         self._cleared = dict[int, str]()
         self._stripped = list[int]()
         self.tokens, self.given = wish.tokens, given
 
-    def of_results(self) -> Given:
+    def of_results(self) -> PriorPruning:
         """What is settled for steps that put a text for a result."""
         return replace(self.given, protected=self._sharing.union(self.given.protected))
 
@@ -475,15 +477,15 @@ class _Work:
             return
         after = self.tokens - step.gain_tokens
         count = len({*step.cleared, *step.stripped})
-        self._steps.append(CheapStep(name=name, tokens_before=self.tokens, tokens_after=after, count=count))
+        self._steps.append(PruningStep(name=name, tokens_before=self.tokens, tokens_after=after, count=count))
         self.tokens, self.given = after, self.given.after(step)
         self._cleared.update(step.cleared)
         self._stripped += step.stripped
 
-    def done(self) -> Cheap:
+    def done(self) -> PruningOutcome:
         stripped = tuple(sorted(set(self._stripped)))
         tail = pruned_view(self._tail, self._cleared, stripped) if self._steps else self._tail
-        return Cheap(
+        return PruningOutcome(
             tail=tuple(tail),
             cleared=self._cleared,
             stripped=stripped,

@@ -122,7 +122,7 @@ def heading_size(section: Section) -> int:
     return len(section.value) + len("## \n\n")
 
 
-def write_outline(lines: Iterable[Line]) -> str:
+def render_summary(lines: Iterable[Line]) -> str:
     """The lines as Markdown, by section, in the order of their messages."""
     blocks: dict[Section, list[Line]] = {section: [] for section in Section}
     for line in lines:
@@ -138,7 +138,7 @@ def _order(line: Line) -> tuple[bool, int, int]:
     return line.label == LATEST, line.seq, line.place
 
 
-def read_outline(text: str) -> list[Line]:
+def parse_summary(text: str) -> list[Line]:
     """The lines of an earlier summary, whoever wrote it."""
     lines: list[Line] = []
     section = Section.FACTS

@@ -21,8 +21,8 @@ from memory_service.compaction.summary import SummaryRequest
 from memory_service.errors import CallCancelled, ContextOverflow, SummaryFailed
 from memory_service.flush.replies import extraction_prompt, is_failure, noted
 from memory_service.flush.rules import Candidate, each_once
-from memory_service.llm.answers import verdict_on
-from memory_service.llm.base import ChatMessage, ChatModel, Completion, never
+from memory_service.llm.answers import validate_answer
+from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
 from memory_service.llm.calls import Calls, Spent
 from memory_service.llm.transcript import SAFETY, Entry, entries_of, first_chunk, grouped, transcript
 from memory_service.messages import Numbered, is_system, text_of, tool_calls_of, with_text
@@ -68,7 +68,7 @@ def extracted(
     instructions: str = "",
     fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = 300.0,
-    cancelled: Callable[[], bool] = never,
+    cancelled: Callable[[], bool] = not_cancelled,
     spent: Spent | None = None,
 ) -> list[Candidate]:
     """The facts that a model finds worth keeping.
@@ -238,7 +238,7 @@ def refused(kind: str) -> SummaryFailed:
 
 def _fault(completion: Completion) -> tuple[str, str]:
     """Why an answer is refused, as a kind and as a sentence for the model; empty if it is taken."""
-    verdict = verdict_on(completion)
+    verdict = validate_answer(completion)
     if verdict.kind:
         return verdict.kind, verdict.reason
     # Some gateways answer with the text of an error. It must not become a memory.

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from indexer.text.questions import asks
 from memory_service.messages import Numbered, tool_calls_of
 from memory_service.messages.sizes import count_tokens, quarters
-from memory_service.text.authorship import Said, read_speech
+from memory_service.text.authorship import Utterance, read_speech
 from memory_service.text.phrases import (
     clean,
     is_aside,
@@ -188,7 +188,7 @@ class _Question:
     text: str
 
 
-def find_notes(said: Sequence[Said], messages: Sequence[Numbered]) -> list[Note]:
+def find_notes(said: Sequence[Utterance], messages: Sequence[Numbered]) -> list[Note]:
     """Every fact that a stretch holds, in order.
 
     Args:
@@ -201,7 +201,7 @@ def find_notes(said: Sequence[Said], messages: Sequence[Numbered]) -> list[Note]
 class _Reader:
     """Reads a stretch message by message; what was asked last waits for its answer."""
 
-    def __init__(self, said: Sequence[Said], messages: Sequence[Numbered]) -> None:
+    def __init__(self, said: Sequence[Utterance], messages: Sequence[Numbered]) -> None:
         self._said = said
         count = Counter(item.name for item in said if item.name)
         self._names = tuple(name for name, _ in count.most_common(_MAX_NAMES))
@@ -220,7 +220,7 @@ class _Reader:
             else:
                 yield from self._message(item)
 
-    def _outcome(self, item: Said) -> Iterator[Note]:
+    def _outcome(self, item: Utterance) -> Iterator[Note]:
         line = outcome_of(self._tools.get(self._calls.get(item.seq, ""), ""), item.text, failed=item.failed)
         if not self._told.isdisjoint(_VALUE.findall(line.partition(" made ")[2])):
             # Whoever made it has told of it in words.
@@ -230,7 +230,7 @@ class _Reader:
         self._outcomes.add(line)
         yield self._note(item, "", line, frozenset(content_of(words_of(line))), chance(_OUTCOME_WORTH))
 
-    def _message(self, item: Said) -> Iterator[Note]:
+    def _message(self, item: Utterance) -> Iterator[Note]:
         asked, question = self._answered(item), ""
         lines = _without_secrets(split_lines(without_public_blocks(item.text)))
         others = "" if item.name else others_words(item.text)
@@ -247,12 +247,12 @@ class _Reader:
                 yield note
         self._question = _Question(seq=item.seq, name=item.name, role=item.role, text=question) if question else None
 
-    def _answered(self, item: Said) -> _Question | None:
+    def _answered(self, item: Utterance) -> _Question | None:
         asked = self._question
         return asked if asked and (asked.name, asked.role) != (item.name, item.role) else None
 
     def _statements(
-        self, line: list[str], item: Said, asked: _Question | None, others: str
+        self, line: list[str], item: Utterance, asked: _Question | None, others: str
     ) -> tuple[list[_Statement], str, str]:
         """The facts of a line, the picture that comes with it, and what it asks last."""
         facts: list[_Statement] = []
@@ -279,7 +279,7 @@ class _Reader:
                 facts.append(statement)
         return facts, picture, question
 
-    def _statement(self, text: str, item: Said, before: str, *, answers: bool) -> _Statement | None:
+    def _statement(self, text: str, item: Utterance, before: str, *, answers: bool) -> _Statement | None:
         words = words_of(text)
         content = content_of(words)
         if not content or is_pleasantry(text):
@@ -301,7 +301,7 @@ class _Reader:
         worth = worth_of(limited(marks), _size(content))
         return _Statement(text=text, content=frozenset(content), marks=marks, worth=worth, binding=binding)
 
-    def _is_passing(self, text: str, marks: Counter[Mark], size: int, item: Said) -> bool:
+    def _is_passing(self, text: str, marks: Counter[Mark], size: int, item: Utterance) -> bool:
         """Whether a statement of work is only about this step of it, or says nothing by itself."""
         if size < _TOO_SMALL and not (marks["identifier"] or marks["time"]):
             # "8 trays." counts something that only who was there can name.
@@ -312,13 +312,13 @@ class _Reader:
             return is_order(text) and not marks["identifier"] and not marks["time"] and marks["number"] < 2
         return is_narration(text) or text.count('"') % 2 == 1 or text.count("“") > text.count("”") or text[-1] in ":："
 
-    def _passed_on(self, text: str, raw: str, item: Said) -> _Statement | None:
+    def _passed_on(self, text: str, raw: str, item: Utterance) -> _Statement | None:
         """What the user passes on of somebody else, with who that is; a letter that only waits for an answer passes."""
         intro = introduction(item.text, item.text.find(raw))
         statement = self._statement(text, item, "", answers=False) if intro and not asks(raw) else None
         return replace(statement, text=_joined((intro, text)), binding=False) if statement else None
 
-    def _fact(self, item: Said, group: list[_Statement], picture: str, asked: _Question | None) -> Note | None:
+    def _fact(self, item: Utterance, group: list[_Statement], picture: str, asked: _Question | None) -> Note | None:
         kept = group if group and group[0].binding else _shortened(group)
         body = _joined(statement.text for statement in kept)
         content = frozenset[str]().union(*(statement.content for statement in kept))
@@ -345,7 +345,7 @@ class _Reader:
         return self._note(item, question, body, content, chance(worth), binding=binding)
 
     def _note(
-        self, item: Said, question: str, body: str, content: frozenset[str], score: float, *, binding: bool = False
+        self, item: Utterance, question: str, body: str, content: frozenset[str], score: float, *, binding: bool = False
     ) -> Note:
         self._order += 1
         asked = self._question if question else None
@@ -386,7 +386,7 @@ def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
     return kept
 
 
-def _head(item: Said, question: str, body: str) -> str:
+def _head(item: Utterance, question: str, body: str) -> str:
     """Who said it, on which day where that matters, and what was asked where the answer needs it."""
     chinese = _is_chinese(body) if item.name else _is_chinese(item.text[:_STATEMENT_CHARS])
     if item.role == "tool":

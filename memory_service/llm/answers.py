@@ -26,7 +26,7 @@ _HEADING = re.compile(r"[ \t]{0,3}(?:(#{1,6})[ \t]*+([^\n]*+)|\*\*([^*\n]{1,100}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class AnswerValidation:
     """What an answer is worth.
 
     Attributes:
@@ -44,7 +44,9 @@ class Verdict:
     too_long: str = ""
 
 
-def verdict_on(completion: Completion, *, headings: Sequence[str] = (), cap_tokens: int | None = None) -> Verdict:
+def validate_answer(
+    completion: Completion, *, headings: Sequence[str] = (), cap_tokens: int | None = None
+) -> AnswerValidation:
     """Judges an answer.
 
     Args:
@@ -53,17 +55,17 @@ def verdict_on(completion: Completion, *, headings: Sequence[str] = (), cap_toke
         cap_tokens: The longest text that is taken; None for any length.
     """
     if completion.tool_calls_present or completion.finish_reason in ("tool_calls", "tool_use", "function_call"):
-        return Verdict(kind="tool_call", reason="It called a tool. Answer with text alone.")
+        return AnswerValidation(kind="tool_call", reason="It called a tool. Answer with text alone.")
     if completion.finish_reason == "content_filter":
-        return Verdict(kind="content_filter", reason="It was withheld by a content filter.")
+        return AnswerValidation(kind="content_filter", reason="It was withheld by a content filter.")
     if completion.finish_reason in ("length", "max_tokens"):
-        return Verdict(kind="truncated", reason="It was cut off before its end. Write a shorter one.")
+        return AnswerValidation(kind="truncated", reason="It was cut off before its end. Write a shorter one.")
     text = bare(completion.text)
     if not text:
-        return Verdict(kind="empty", reason="It was empty. Write the record as text.")
+        return AnswerValidation(kind="empty", reason="It was empty. Write the record as text.")
     text, fault = _with_headings(text, headings)
     if fault:
-        return Verdict(kind="headings", reason=fault)
+        return AnswerValidation(kind="headings", reason=fault)
     return _within_cap(text, cap_tokens)
 
 
@@ -117,15 +119,15 @@ def beginning(text: str, cap_tokens: int) -> str:
     return text[: ends[-1]].rstrip() if ends else text[:low]
 
 
-def _within_cap(text: str, cap_tokens: int | None) -> Verdict:
+def _within_cap(text: str, cap_tokens: int | None) -> AnswerValidation:
     size = count_tokens(text)
     if cap_tokens is None or size <= cap_tokens:
-        return Verdict(text=text)
+        return AnswerValidation(text=text)
     if size <= CLIP_SHARE * cap_tokens and (short := clipped(text, cap_tokens)):
-        return Verdict(text=short, clipped=True)
+        return AnswerValidation(text=short, clipped=True)
     share = max(2, round(size / cap_tokens))
     reason = f"It was about {share} times as long as it may be. Write a shorter one."
-    return Verdict(kind="too_long", reason=reason, too_long=text)
+    return AnswerValidation(kind="too_long", reason=reason, too_long=text)
 
 
 def _with_headings(text: str, headings: Sequence[str]) -> tuple[str, str]:

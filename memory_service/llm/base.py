@@ -58,7 +58,7 @@ class Completion:
     tool_calls_present: bool = False
 
 
-def never() -> bool:
+def not_cancelled() -> bool:
     """The answer to "is it cancelled?" where nobody can cancel."""
     return False
 
@@ -77,7 +77,7 @@ class ChatModel(Protocol):
         *,
         max_output_tokens: int | None = None,
         timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Callable[[], bool] = not_cancelled,
     ) -> Completion:
         """Ask for one answer by one request, which is not tried again; tools are never offered.
 

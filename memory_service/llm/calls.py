@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
-from memory_service.llm.base import ChatMessage, ChatModel, Completion, never
+from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
 
 # How often the window may shrink: each time it at least halves, or becomes what the provider told.
 _SHRINKS = 5
@@ -73,7 +73,7 @@ class Calls:
         attempts: int = ATTEMPTS,
         backoff_seconds: float = BACKOFF_SECONDS,
         timeout_seconds: float = 300.0,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Callable[[], bool] = not_cancelled,
         spent: Spent | None = None,
     ) -> None:
         self.window_tokens = window_tokens

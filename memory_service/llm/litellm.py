@@ -19,12 +19,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from indexer.providers.litellm import litellm_package, told_failure
+from indexer.providers.litellm import litellm_package, provider_message
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
-from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, never
+from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, not_cancelled
 from memory_service.llm.errors import FailureKind, ProviderFailure, classify
 
-SAYINGS: dict[FailureKind, tuple[str, str]] = {
+ERROR_MESSAGES: dict[FailureKind, tuple[str, str]] = {
     "byte_overflow": ("got a request of too many bytes", "Leave out images or send fewer messages."),
     "output_overflow": ("cannot answer at the length that was asked for", "Ask for fewer output tokens."),
     "malformed_history": ("refused the order of the messages", "Repair the history before it is sent."),
@@ -83,7 +83,7 @@ class LiteLLMModel:
         *,
         max_output_tokens: int | None = None,
         timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Callable[[], bool] = not_cancelled,
     ) -> Completion:
         """See `ChatModel`."""
         _check(cancelled)
@@ -174,7 +174,7 @@ def _count(value: Any, name: str) -> int:
 
 def _failure(error: Exception) -> ProviderFailure:
     """What an exception of litellm means."""
-    told = told_failure(error)
+    told = provider_message(error)
     failure = classify(told.text, status=told.status)
     kind = _KIND_OF_CLASS.get(type(error).__name__)
     if failure.kind == "other" and kind:
@@ -191,7 +191,7 @@ def _error(failure: ProviderFailure, model: str) -> UpstreamFailed:
             window_tokens=failure.window_tokens,
             requested_tokens=failure.requested_tokens,
         )
-    what, remedy = SAYINGS[failure.kind]
+    what, remedy = ERROR_MESSAGES[failure.kind]
     cause = ModelUnavailable if failure.kind in _HOPELESS else UpstreamFailed
     return cause(
         f"The model {model} {what}. {remedy}",

@@ -62,7 +62,7 @@ class _Asked:
         return self.outcome
 
 
-class Daybook:
+class DailyNotes:
     """The dated files of one workspace, as far as the service writes into them.
 
     Args:

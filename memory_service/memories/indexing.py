@@ -27,7 +27,7 @@ from indexer.documents.transcripts import is_openclaw, split_transcript
 from indexer.stores.base import KnownPassage
 from memory_service.disk import opened
 from memory_service.messages import Numbered, numbered
-from memory_service.sessions.search import LiveHit, LiveSearch
+from memory_service.sessions.search import MessageHit, SessionKeywordSearch
 
 _log = logging.getLogger("memory_service.memories.indexing")
 
@@ -38,7 +38,7 @@ _CROWD_SECONDS = 1.0
 _DEFECT = "index: it met a defect. See the log, then run `memory-service reindex`."
 
 
-class Crowd:
+class ConcurrencyProbe:
     """Tells who is alone at something from those who do it at the same time as others, or did until a moment ago."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Crowd:
                 self._present -= 1
 
 
-class Refresher:
+class IndexRefresher:
     """Indexes files that were just written, for many writers at once.
 
     The first to come does the work for all who come before it begins; they wait for it, and those who
@@ -113,7 +113,7 @@ class Refresher:
         return "; ".join([*failures, *report.degraded])
 
 
-class Later:
+class DeferredRefresh:
     """Does something for paths a little later, once for all that come meanwhile, in a thread of its own.
 
     Args:
@@ -236,7 +236,7 @@ class _Log:
     said: tuple[_Said, ...]
 
 
-class JustSaid:
+class UnindexedMessages:
     """The messages at the end of logs that an index does not have yet, ready to be searched.
 
     Args:
@@ -256,7 +256,7 @@ class JustSaid:
         self._known = known
         self._numbers = count(1)
         self._logs: dict[str, _Log] = {}
-        self._live: LiveSearch | None = None
+        self._live: SessionKeywordSearch | None = None
 
     def search(self, paths: Collection[str], query: str, *, limit: int, kept: SearchFilter, rounds: int) -> list[Hit]:
         """Those that have words of a query, best first.
@@ -277,7 +277,7 @@ class JustSaid:
             if _is_kept(path, said.passage, kept)
         }
         messages = [said.message for said in waiting.values()]
-        self._live = live = LiveSearch.of(messages, upto=max(waiting, default=0), before=self._live)
+        self._live = live = SessionKeywordSearch.of(messages, upto=max(waiting, default=0), before=self._live)
         return [_hit(waiting[found.seq], found) for found in live.search(query, limit=limit)]
 
     def _newest(self, paths: Collection[str], kept: SearchFilter) -> list[tuple[str, tuple[int, ...]]]:
@@ -337,7 +337,7 @@ def beside(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tuple[Hit, .
     return tuple(merged[:limit])
 
 
-def _hit(said: _Said, found: LiveHit) -> Hit:
+def _hit(said: _Said, found: MessageHit) -> Hit:
     return Hit(
         path=said.path,
         source="sessions",

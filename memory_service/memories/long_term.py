@@ -32,8 +32,14 @@ from indexer.sources.scan import is_session_path
 from indexer.stores.base import KnownPassage
 from indexer.types import ErasedPassages
 from memory_service.errors import InvalidRequest
-from memory_service.memories.indexing import Crowd, JustSaid, Later, Refresher, beside
-from memory_service.memories.store import AppendedMemory, Erasures, ForgottenMemory, MemoryFiles, NewMemory
+from memory_service.memories.indexing import (
+    ConcurrencyProbe,
+    DeferredRefresh,
+    IndexRefresher,
+    UnindexedMessages,
+    beside,
+)
+from memory_service.memories.store import AppendedMemory, Erasures, ForgottenMemory, MemoryStore, NewMemory
 from memory_service.schemas.memories import Order
 from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
 
@@ -104,20 +110,20 @@ class LongTermMemory:
         erasures: Of all that is kept in the workspace.
     """
 
-    def __init__(self, files: MemoryFiles, index: Index) -> None:
+    def __init__(self, files: MemoryStore, index: Index) -> None:
         self.files = files
         self.index = index
         self.erasures = Erasures(index.root)
-        self._refresher = Refresher(index)
+        self._refresher = IndexRefresher(index)
         self._looking = threading.Lock()
         self._look_again = 0.0
         self._behind: tuple[str, ...] = ()
         self._was_filled = False
-        self._sessions = Later(self._index_sessions)
-        self._just_said = JustSaid(index.root, self._last_held, lambda path: self._held([path]) or ())
-        self._searching = Crowd()
-        self._large = Later(self._index_large)
-        self._vectors = Later(lambda _: "; ".join(self._heal(None)))
+        self._sessions = DeferredRefresh(self._index_sessions)
+        self._just_said = UnindexedMessages(index.root, self._last_held, lambda path: self._held([path]) or ())
+        self._searching = ConcurrencyProbe()
+        self._large = DeferredRefresh(self._index_large)
+        self._vectors = DeferredRefresh(lambda _: "; ".join(self._heal(None)))
         self._healing = threading.Lock()
         self._heal_again = 0.0
         self._unhealed: tuple[str, ...] = ()

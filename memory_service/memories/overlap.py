@@ -53,7 +53,7 @@ class _Texts:
                 yield place
 
 
-class Shown:
+class ViewText:
     """What the messages of a view say; it never changes.
 
     Make one with `of`.
@@ -67,7 +67,7 @@ class Shown:
         self._within = (1 << self._end) - (1 << start)
 
     @classmethod
-    def of(cls, messages: Sequence[Numbered], *, before: Shown | None = None) -> Shown:
+    def of(cls, messages: Sequence[Numbered], *, before: ViewText | None = None) -> ViewText:
         """What messages say.
 
         Args:
@@ -91,7 +91,7 @@ class Shown:
         said = self._texts.texts[self._start : self._end]
         return {(each.seq, id(each.message)): text for each, text in zip(self._messages, said, strict=True)}
 
-    def _grown(self, listed: tuple[Numbered, ...]) -> Shown | None:
+    def _grown(self, listed: tuple[Numbered, ...]) -> ViewText | None:
         """The same with messages gone at the front and come at the end; None if it has to be made anew."""
         if not listed or not self._messages:
             return None
@@ -106,10 +106,10 @@ class Shown:
                 return None  # another view has grown out of this one
             for each in listed[len(kept) :]:
                 self._texts.add(_said(each))
-            return Shown(listed, start, self._texts)
+            return ViewText(listed, start, self._texts)
 
 
-def without_echoes(hits: Sequence[Hit], shown: Shown) -> tuple[Hit, ...]:
+def drop_redundant(hits: Sequence[Hit], shown: ViewText) -> tuple[Hit, ...]:
     """The hits that say something that the model does not see, each thing once.
 
     Args:

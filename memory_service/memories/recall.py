@@ -12,7 +12,7 @@ from typing import Final
 
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold
-from memory_service.text.authorship import END_CHARS, typed_of, without_inserted
+from memory_service.text.authorship import END_CHARS, authorship_of, without_inserted
 
 MAX_QUERY_CHARS: Final = 500
 # A message beyond this is cut to what it asks, how it begins and how it ends.
@@ -131,7 +131,7 @@ class RecallDecision:
     reason: str
 
 
-def decided(text: str) -> RecallDecision:
+def recall_decision(text: str) -> RecallDecision:
     """Whether what a user said needs memories.
 
     The commands and triggers of other systems are honoured; beside them everything is searched for that does not
@@ -144,7 +144,7 @@ def decided(text: str) -> RecallDecision:
     message = (f"{text[:END_CHARS]}\n{text[-END_CHARS:]}" if len(text) > 2 * END_CHARS else text).strip()
     if (command := _COMMAND.match(message)) and (decision := _of_command(command)):
         return decision
-    typed = typed_of(without_inserted(message) or message)
+    typed = authorship_of(without_inserted(message) or message)
     said = typed.text or typed.quoted
     if not said:
         return _no("it is only code or output, without a question" if typed.pasted else "it says nothing")

@@ -36,7 +36,7 @@ from memory_service.errors import (
     StorageFailed,
     TooLarge,
 )
-from memory_service.memories.daily_notes import AppendedMemory, Daybook
+from memory_service.memories.daily_notes import AppendedMemory, DailyNotes
 from memory_service.memories.format import (
     Entry,
     NewMemory,
@@ -49,7 +49,7 @@ from memory_service.memories.format import (
 )
 from memory_service.workspaces import memory_path, resolve
 
-__all__ = ["AppendedMemory", "FileRange", "ForgottenMemory", "MemoryFile", "MemoryFiles", "NewMemory"]
+__all__ = ["AppendedMemory", "FileRange", "ForgottenMemory", "MemoryFile", "MemoryStore", "NewMemory"]
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 # Each may be a passage of its own, which is embedded by itself.
@@ -110,7 +110,7 @@ class ForgottenMemory:
         return self.paths[0]
 
 
-class MemoryFiles:
+class MemoryStore:
     """The memory files of one workspace.
 
     Args:
@@ -123,7 +123,7 @@ class MemoryFiles:
         self._folder = folder
         self._max_bytes = max_bytes
         self._lock = disk.WriteLock(folder / _LOCK)
-        self._daybook = Daybook(folder, lock=self._lock, now=now)
+        self._daybook = DailyNotes(folder, lock=self._lock, now=now)
 
     def append(self, new: NewMemory) -> AppendedMemory:
         """Writes a memory into the file of its day, unless its text stands there already.
@@ -136,7 +136,7 @@ class MemoryFiles:
         return self._daybook.append(new)
 
     def append_all(self, news: Sequence[NewMemory]) -> Sequence[AppendedMemory]:
-        """Writes memories of one moment into the file of today; see `Daybook.append_all`."""
+        """Writes memories of one moment into the file of today; see `DailyNotes.append_all`."""
         return self._daybook.append_all(news)
 
     def list(self) -> list[MemoryFile]:

@@ -48,8 +48,8 @@ from memory_service.schemas.sessions import (
 )
 from memory_service.service import contexts, flushes, overflows, receipts
 from memory_service.service import sessions as told
-from memory_service.service.contexts import FoundTalk
 from memory_service.service.contexts import PromptTokens as Sizes
+from memory_service.service.contexts import SessionHits
 from memory_service.service.watching import Operation
 
 
@@ -351,7 +351,7 @@ def pins(found: Iterable[told.PinnedItem]) -> Pins:
     return Pins(pins=[pin(each) for each in found])
 
 
-def found_messages(found: FoundTalk) -> FoundMessages:
+def found_messages(found: SessionHits) -> FoundMessages:
     """What was said about something."""
     return FoundMessages(
         results=[

@@ -24,12 +24,12 @@ from memory_service.config import Settings
 from memory_service.engines import CompactCall
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, NotFound
 from memory_service.hooks import Intent, Material, Verdict
-from memory_service.llm.base import never
+from memory_service.llm.base import not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.messages import Message, read_sent
 from memory_service.messages.shapes import Json
-from memory_service.service.compactor import CompactionWish, Compactor, Draft, as_said, snapshot_of
-from memory_service.service.engine_adapter import Seat
+from memory_service.service.compactor import CompactionOptions, Compactor, Draft, original_messages, snapshot_of
+from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.options import budget_of, options_of, scale_of, shape_of
 from memory_service.service.receipts import (
     CompactionCall,
@@ -39,10 +39,10 @@ from memory_service.service.receipts import (
     receipt_of_made,
     receipt_of_plan,
 )
-from memory_service.service.session_services import Bench, Look
+from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.records import Body, Pin, Record, SessionHeader, Undo
 from memory_service.sessions.records import Message as LoggedMessage
-from memory_service.sessions.state import PastCompaction, SessionState, chain_of, extended
+from memory_service.sessions.state import LoggedCompaction, SessionState, chain_of, extended
 from memory_service.sessions.view import project
 
 # Source: Claude Code and Codex stop after three failures in a row; each may cost a call of a model.
@@ -69,14 +69,14 @@ class Compactions:
         seat: Of a context engine that may be there.
     """
 
-    def __init__(self, bench: Bench, compactor: Compactor, seat: Seat) -> None:
+    def __init__(self, bench: SessionServices, compactor: Compactor, seat: EngineAdapter) -> None:
         self._bench = bench
         self._compactor = compactor
         self._seat = seat
         self._strikes: dict[str, _Strikes] = {}
 
     def compact(
-        self, session_id: str, call: CompactionCall, *, cancelled: Callable[[], bool] = never
+        self, session_id: str, call: CompactionCall, *, cancelled: Callable[[], bool] = not_cancelled
     ) -> CompactionReceipt:
         """Plan, preview or apply a compaction.
 
@@ -137,20 +137,20 @@ class Compactions:
             return True
         return last_seq < strikes.last_seq or tokens > strikes.tokens * (1 + _NEWS)
 
-    def _material(self, look: Look, call: CompactionCall) -> Material:
+    def _material(self, look: SessionSnapshot, call: CompactionCall) -> Material:
         """What a summary would have to stand for."""
         plan = self._plan(look, call)
-        covered, prefix = as_said(look.state, plan)
+        covered, prefix = original_messages(look.state, plan)
         return Material(
             messages=tuple(copy.deepcopy(each.message) for each in (*covered, *prefix)),
             previous=look.state.head.summary,
             target_tokens=plan.summary_tokens,
         )
 
-    def _planned(self, look: Look, call: CompactionCall) -> CompactionReceipt:
+    def _planned(self, look: SessionSnapshot, call: CompactionCall) -> CompactionReceipt:
         return receipt_of_plan(self._plan(look, call), look.options, call.trigger, call.mode)
 
-    def _plan(self, look: Look, call: CompactionCall) -> Plan:
+    def _plan(self, look: SessionSnapshot, call: CompactionCall) -> Plan:
         view = look.view()
         return self._compactor.plan(
             snapshot_of(look.state, view, look.shape, now=self._bench.now(), last_used_at=None),
@@ -160,7 +160,12 @@ class Compactions:
         )
 
     def _draft(
-        self, look: Look, call: CompactionCall, cancelled: Callable[[], bool], spent: Spent, told: Verdict | None = None
+        self,
+        look: SessionSnapshot,
+        call: CompactionCall,
+        cancelled: Callable[[], bool],
+        spent: Spent,
+        told: Verdict | None = None,
     ) -> Draft:
         return self._compactor.draft(
             look.state,
@@ -175,7 +180,7 @@ class Compactions:
             spent=spent,
         )
 
-    def _applied(self, look: Look, call: CompactionCall, cancelled: Callable[[], bool]) -> CompactionReceipt:
+    def _applied(self, look: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]) -> CompactionReceipt:
         bench, session_id, before = self._bench, look.session_id, look.view().tokens
         intent = Intent(
             work="compaction",
@@ -233,7 +238,7 @@ class Compactions:
             )
             bench.shared.hooks.tell("compaction", event)
 
-    def _by_engine(self, look: Look, call: CompactionCall, before: int) -> CompactionReceipt | None:
+    def _by_engine(self, look: SessionSnapshot, call: CompactionCall, before: int) -> CompactionReceipt | None:
         """Let a context engine compact what it holds; None if the view is to be compacted as well.
 
         Asked for by a person, the compaction of an engine that owns compaction is all there is to do.
@@ -254,7 +259,7 @@ class Compactions:
         note = f"This is what the service would do; the engine {owner} compacts this session, and does it its own way."
         return replace(receipt, notes=(*receipt.notes, note)) if owner else receipt
 
-    def _count(self, look: Look, call: CompactionCall, *, helped: bool) -> None:
+    def _count(self, look: SessionSnapshot, call: CompactionCall, *, helped: bool) -> None:
         if helped:
             self._strikes.pop(look.session_id, None)
             return
@@ -267,18 +272,20 @@ class Compactions:
         own = self._bench.look(look.session_id) if call.preset or call.overrides else look
         strikes.last_seq, strikes.tokens = look.state.last_seq, own.reading().tokens
 
-    def _shown(self, look: Look, call: CompactionCall, draft: Draft, *, applied: int | None) -> CompactionReceipt:
+    def _shown(
+        self, look: SessionSnapshot, call: CompactionCall, draft: Draft, *, applied: int | None
+    ) -> CompactionReceipt:
         if draft.made is None:
             return receipt_of_plan(draft.plan, look.options, call.trigger, call.mode, summary=draft.summary)
-        past = PastCompaction(
+        past = LoggedCompaction(
             seq=applied or 0, at=self._bench.now().isoformat(), compaction=draft.made, head=draft.head
         )
         return receipt_of_made(past, draft.plan, look.options, mode=call.mode, applied=applied is not None)
 
 
-def _wish(look: Look, call: CompactionCall, told: Verdict) -> CompactionWish:
+def _wish(look: SessionSnapshot, call: CompactionCall, told: Verdict) -> CompactionOptions:
     words = (look.options.instructions, call.instructions or "", told.instructions)
-    return CompactionWish(
+    return CompactionOptions(
         trigger=call.trigger,
         instructions="\n".join(word for word in words if word),
         provided=told.provided,
@@ -290,7 +297,7 @@ def _wish(look: Look, call: CompactionCall, told: Verdict) -> CompactionWish:
     )
 
 
-def _past(state: SessionState, compaction_id: str) -> PastCompaction:
+def _past(state: SessionState, compaction_id: str) -> LoggedCompaction:
     for past in state.compactions:
         if f"c{past.seq}" == compaction_id:
             return past
@@ -341,7 +348,7 @@ def compacted(
     compactor: Compactor,
     *,
     now: dt.datetime,
-    cancelled: Callable[[], bool] = never,
+    cancelled: Callable[[], bool] = not_cancelled,
 ) -> Stateless:
     """Compact a list of messages, if it has to be or is asked for.
 
@@ -358,7 +365,7 @@ def compacted(
     view = project(state, shape)
     scale, _ = scale_of(state, lambda: view, options.model_name)
     budget = budget_of(options, scale=scale, overhead_tokens=call.overhead_tokens)
-    wish = CompactionWish(
+    wish = CompactionOptions(
         trigger="manual" if call.force and call.trigger == "threshold" else call.trigger,
         instructions="\n".join(filter(None, (options.instructions, call.instructions))),
         identifier_policy=call.identifier_policy or options.identifier_policy,
@@ -371,7 +378,7 @@ def compacted(
     if draft.made is None:
         receipt = receipt_of_plan(draft.plan, options, wish.trigger, summary=draft.summary)
         return Stateless(messages=view.messages, receipt=receipt)
-    past = PastCompaction(seq=0, at=now.isoformat(), compaction=draft.made, head=draft.head)
+    past = LoggedCompaction(seq=0, at=now.isoformat(), compaction=draft.made, head=draft.head)
     receipt = receipt_of_made(past, draft.plan, options, applied=True)
     return Stateless(messages=draft.view.messages, receipt=receipt)
 

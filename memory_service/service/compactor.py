@@ -29,7 +29,7 @@ from memory_service.compaction.summary import IdentifierPolicy, Reading, Summary
 from memory_service.errors import Incompressible, UpstreamFailed
 from memory_service.hooks import Provided
 from memory_service.llm.answers import clipped
-from memory_service.llm.base import ChatModel, never
+from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.messages import Numbered, is_system, is_tool_result
 from memory_service.messages.shapes import Json
@@ -91,7 +91,7 @@ _ANONYMOUS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionWish:
+class CompactionOptions:
     """What is asked of a compaction.
 
     Attributes:
@@ -196,7 +196,7 @@ class Compactor:
         self._embedder = embedder
         self._timeout_seconds = timeout_seconds
 
-    def plan(self, snapshot: Snapshot, preset: Preset, budget: ContextBudget, wish: CompactionWish) -> Plan:
+    def plan(self, snapshot: Snapshot, preset: Preset, budget: ContextBudget, wish: CompactionOptions) -> Plan:
         """What a compaction would do; no model is called.
 
         Raises:
@@ -219,12 +219,12 @@ class Compactor:
         shape: ViewShape,
         preset: Preset,
         budget: ContextBudget,
-        wish: CompactionWish,
+        wish: CompactionOptions,
         *,
         now: dt.datetime,
         last_used_at: dt.datetime | None = None,
         originals: Originals | None = None,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Callable[[], bool] = not_cancelled,
         spent: Spent | None = None,
     ) -> Draft:
         """Make a compaction, and commit nothing.
@@ -266,12 +266,12 @@ class Compactor:
         plan: Plan,
         preset: Preset,
         budget: ContextBudget,
-        wish: CompactionWish,
+        wish: CompactionOptions,
         cancelled: Callable[[], bool],
         spent: Spent,
     ) -> _Content:
         """Summary and ledger for what a plan covers; a hook's summary, or one that a model or rules write."""
-        covered, prefix = as_said(state, plan)
+        covered, prefix = original_messages(state, plan)
         ledger = merged(state.head.ledger, entries_of((*covered, *prefix)))
         said = without_secrets((*covered, *prefix))
         request = _request(state, plan, said[: len(covered)], said[len(covered) :], ledger, wish)
@@ -361,7 +361,7 @@ class Compactor:
         return replace(written, text=text, notes=(*written.notes, *notes)), audit
 
 
-def _rules(preset: Preset, wish: CompactionWish) -> SummaryRules:
+def _rules(preset: Preset, wish: CompactionOptions) -> SummaryRules:
     """How the summary is written; a hook's own words may ask for other sections, or for none."""
     if wish.provided.prompt:
         return replace(preset.summary, headings=())
@@ -389,7 +389,7 @@ def _by_hook(text: str) -> Summary:
     return Summary(text=redacted(text), method="hook", prompt_version="hook", notes=(note,))
 
 
-def as_said(state: SessionState, plan: Plan) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
+def original_messages(state: SessionState, plan: Plan) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
     """What a plan covers, as it was said: also where the view shows a stub, or leaves tools out."""
     if not (plan.covered or plan.prefix):
         return (), ()
@@ -405,7 +405,7 @@ def _request(
     covered: tuple[Numbered, ...],
     prefix: tuple[Numbered, ...],
     ledger: tuple[LedgerEntry, ...],
-    wish: CompactionWish,
+    wish: CompactionOptions,
 ) -> SummaryRequest:
     return SummaryRequest(
         messages=covered,
@@ -437,7 +437,7 @@ def _record(
     state: SessionState,
     plan: Plan,
     preset: Preset,
-    wish: CompactionWish,
+    wish: CompactionOptions,
     summary: Summary | None,
     audit: Audit | None,
 ) -> Compaction:

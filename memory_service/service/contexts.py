@@ -28,22 +28,22 @@ from indexer import LineRange, SearchFilter, Source
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.plan import CompactionTrigger
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
-from memory_service.llm.base import never
+from memory_service.llm.base import not_cancelled
 from memory_service.llm.token_counter import scaled
 from memory_service.memories.block import Context, Receipt, build_context, candidates_for
-from memory_service.memories.overlap import Shown, without_echoes
-from memory_service.memories.recall import decided
+from memory_service.memories.overlap import ViewText, drop_redundant
+from memory_service.memories.recall import recall_decision
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.messages import Message, is_tool_result, message_tokens, text_of, user_message
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
 from memory_service.schemas.memories import Order
 from memory_service.service.compactions import Compactions
-from memory_service.service.engine_adapter import Seat
+from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes, FlushReport
 from memory_service.service.receipts import CompactionCall, CompactionReceipt
-from memory_service.service.session_services import Bench, Look
+from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.folder import unreadable
-from memory_service.sessions.search import LiveHit, LiveSearch
+from memory_service.sessions.search import MessageHit, SessionKeywordSearch
 from memory_service.sessions.view import View
 
 
@@ -150,14 +150,14 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundTalk:
+class SessionHits:
     """The messages of one session that were found, best first."""
 
-    hits: Sequence[LiveHit]
+    hits: Sequence[MessageHit]
     degraded: tuple[str, ...] = ()
 
 
-class Recalls:
+class SessionRecall:
     """Recalls for the sessions of one workspace.
 
     Args:
@@ -165,14 +165,14 @@ class Recalls:
         receipts: Where receipts are kept.
     """
 
-    def __init__(self, bench: Bench, receipts: Receipts) -> None:
+    def __init__(self, bench: SessionServices, receipts: Receipts) -> None:
         self._bench = bench
         self._receipts = receipts
-        self._live: dict[str, tuple[int, LiveSearch]] = {}
-        self._shown: dict[str, Shown] = {}
+        self._live: dict[str, tuple[int, SessionKeywordSearch]] = {}
+        self._shown: dict[str, ViewText] = {}
 
     def decide(
-        self, look: Look, query: str | None, wanted: Literal["auto", "always", "never"], budget_tokens: int
+        self, look: SessionSnapshot, query: str | None, wanted: Literal["auto", "always", "never"], budget_tokens: int
     ) -> tuple[bool, str, str]:
         """Whether to search, for what, and why."""
         if budget_tokens == 0:
@@ -186,14 +186,14 @@ class Recalls:
         said = next((each for each in reversed(look.state.messages) if each.message["role"] == "user"), None)
         if said is None:
             return False, "", "the user has said nothing yet"
-        decision = decided(text_of(said.message))
+        decision = recall_decision(text_of(said.message))
         if wanted == "always":
             return True, decision.query or text_of(said.message), "recall is always on"
         return decision.search, decision.query, decision.reason
 
     def recall(
         self,
-        look: Look,
+        look: SessionSnapshot,
         query: str,
         budget_tokens: int,
         *,
@@ -224,7 +224,7 @@ class Recalls:
             )
         except MemoryServiceError as error:
             return Recalled(degraded=(*degraded, f"recall: {error}"))
-        hits = without_echoes(found.hits, self._shown_of(look))
+        hits = drop_redundant(found.hits, self._shown_of(look))
         context = build_context(
             hits,
             query=query,
@@ -242,20 +242,20 @@ class Recalls:
             degraded.append(f"receipt: {error}")
         return Recalled(context=context, degraded=(*found.degraded, *degraded))
 
-    def search(self, look: Look, query: str, *, limit: int = 10) -> FoundTalk:
+    def search(self, look: SessionSnapshot, query: str, *, limit: int = 10) -> SessionHits:
         """What was said in a session about something, in view or not, by words alone."""
         edition, live = self._live.get(look.session_id, (0, None))
         if live is None or (edition, live.upto) != (look.state.edition, look.state.last_seq):
-            live = LiveSearch.of(look.state.messages, upto=look.state.last_seq, before=live)
+            live = SessionKeywordSearch.of(look.state.messages, upto=look.state.last_seq, before=live)
             self._live[look.session_id] = look.state.edition, live
             while len(self._live) > 32:
                 del self._live[next(iter(self._live))]
-        return FoundTalk(hits=live.search(query, limit=limit), degraded=unreadable(look.session.log))
+        return SessionHits(hits=live.search(query, limit=limit), degraded=unreadable(look.session.log))
 
-    def _shown_of(self, look: Look) -> Shown:
+    def _shown_of(self, look: SessionSnapshot) -> ViewText:
         """What the view shows, as it is compared with what is found."""
         before = self._shown.get(look.session_id)
-        shown = Shown.of(look.view().tail, before=before)
+        shown = ViewText.of(look.view().tail, before=before)
         self._shown[look.session_id] = shown
         while len(self._shown) > 32:
             del self._shown[next(iter(self._shown))]
@@ -328,7 +328,14 @@ class SessionContext:
 class Contexts:
     """Makes prompts from the sessions of one workspace."""
 
-    def __init__(self, bench: Bench, compactions: Compactions, flushes: Flushes, recalls: Recalls, seat: Seat) -> None:
+    def __init__(
+        self,
+        bench: SessionServices,
+        compactions: Compactions,
+        flushes: Flushes,
+        recalls: SessionRecall,
+        seat: EngineAdapter,
+    ) -> None:
         self._bench = bench
         self._compactions = compactions
         self._flushes = flushes
@@ -340,7 +347,7 @@ class Contexts:
         session_id: str,
         call: ContextCall,
         *,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Callable[[], bool] = not_cancelled,
         by_engine: bool = True,
     ) -> SessionContext:
         """What to send to the model.
@@ -469,11 +476,11 @@ class Contexts:
 class _Work:
     """One context while it is made."""
 
-    def __init__(self, bench: Bench, recalls: Recalls, session_id: str, call: ContextCall) -> None:
+    def __init__(self, bench: SessionServices, recalls: SessionRecall, session_id: str, call: ContextCall) -> None:
         self._bench = bench
         self._recalls = recalls
         self.session_id, self.call = session_id, call
-        self.look: Look = bench.look(session_id)
+        self.look: SessionSnapshot = bench.look(session_id)
         self.decision = RecallDecision(searched=False, query="", reason="")
         self.flush: FlushReport | None = None
         self.compaction: CompactionReceipt | None = None

@@ -21,7 +21,7 @@ from indexer.sources.scan import is_memory_path
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.errors import MemoryServiceError
-from memory_service.memories.store import Erasures, MemoryFiles, NewMemory
+from memory_service.memories.store import Erasures, MemoryStore, NewMemory
 from memory_service.messages import Message, numbered
 from memory_service.sessions.folder import SessionLogs
 from memory_service.workspaces import extra_folders
@@ -139,7 +139,7 @@ def _workspace(folder: Path) -> str:
 
 def _left_over(settings: Settings, folder: Path) -> str:
     """What a killed process left, which may hold what was to be erased."""
-    drafts = (*MemoryFiles(folder, now=settings.now).drafts, *SessionLogs(folder / "sessions").drafts)
+    drafts = (*MemoryStore(folder, now=settings.now).drafts, *SessionLogs(folder / "sessions").drafts)
     if drafts:
         names = ", ".join(str(draft.relative_to(folder)) for draft in drafts[:_NAMED])
         raise _Failed(f"a process was killed and left {len(drafts)} half-written files: {names}", _SWEPT_BY)
@@ -174,7 +174,7 @@ def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
     place = settings.home if settings.home.exists() else None
     with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as name:
         folder = Path(name)
-        files = MemoryFiles(folder, now=settings.now)
+        files = MemoryStore(folder, now=settings.now)
         entry = files.append(NewMemory(text=_SAMPLE))
         index = Index(folder, embedder)
         try:

@@ -14,21 +14,21 @@ from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.engines import AssembleCall, CompactCall, Compacted
 from memory_service.errors import MemoryServiceError
 from memory_service.messages import Message, is_system, message_tokens, text_of
-from memory_service.service.session_services import Bench, Look
+from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.state import SessionState
 from memory_service.sessions.view import View, pinned
 
 _KEPT_SESSIONS = 1_024
 
 
-class Seat:
+class EngineAdapter:
     """The place of an engine beside the sessions of a workspace.
 
     Args:
         bench: What work on the sessions needs, the engine among it.
     """
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: SessionServices) -> None:
         self._bench = bench
         self._engine = bench.engine
         self._changing = threading.Lock()
@@ -62,7 +62,7 @@ class Seat:
         """Whether the engine has less room in a session than there is, since a provider refused what it gave."""
         return session_id in self._limits and self._engine is not None and self._engine.usable(session_id)
 
-    def view(self, look: Look, *, tokens: int, query: str, system_prompt: str) -> View | None:
+    def view(self, look: SessionSnapshot, *, tokens: int, query: str, system_prompt: str) -> View | None:
         """What the engine lets the model see; None if it is the service's own view.
 
         Args:
@@ -90,7 +90,7 @@ class Seat:
         messages = engine.assemble(look.session_id, look.state.messages, token_budget=room, call=call)
         return None if messages is None else _view_of(messages, pins, look.state, own)
 
-    def compacted(self, look: Look, *, target_tokens: int, call: CompactCall) -> Compacted | None:
+    def compacted(self, look: SessionSnapshot, *, target_tokens: int, call: CompactCall) -> Compacted | None:
         """Have the engine compact; None if it cannot, or none is there.
 
         After an overflow it gets no larger a budget for the session again, as long as the process lives.

@@ -35,8 +35,8 @@ from memory_service.engines import check_engine
 from memory_service.errors import InvalidRequest, NotFound, StorageFailed
 from memory_service.events import EventHub
 from memory_service.hooks import Hooks
-from memory_service.llm.base import never
-from memory_service.locks import Lanes
+from memory_service.llm.base import not_cancelled
+from memory_service.locks import SessionLocks
 from memory_service.memories.block import Context, Receipt, build_context, candidates_for
 from memory_service.memories.format import draft
 from memory_service.memories.receipts import new_receipt_id
@@ -47,7 +47,7 @@ from memory_service.service.compactions import Stateless, StatelessCall, compact
 from memory_service.service.doctor import Finding, examine
 from memory_service.service.session_services import Models, Shared
 from memory_service.service.short_term import ShortTermMemory
-from memory_service.service.watching import Followed, Operation, Operations, follow
+from memory_service.service.watching import Operation, Operations, SyncedChange, follow
 from memory_service.service.workspace import OpenWorkspaces, make_embedder, make_models, make_reranker
 from memory_service.workspaces import memory_path
 
@@ -87,7 +87,7 @@ class MemoryService:
         self._reranker = make_reranker(settings)
         shared = Shared(
             settings=settings,
-            lanes=Lanes(settings.compaction.max_concurrent),
+            lanes=SessionLocks(settings.compaction.max_concurrent),
             events=self.events,
             hooks=self.hooks,
             models=models or make_models(settings),
@@ -224,7 +224,7 @@ class MemoryService:
         engine = self._workspaces.engine(workspace)
         return engine.problems() if engine else ()
 
-    def compact_messages(self, call: StatelessCall, *, cancelled: Callable[[], bool] = never) -> Stateless:
+    def compact_messages(self, call: StatelessCall, *, cancelled: Callable[[], bool] = not_cancelled) -> Stateless:
         """Compact a list of messages without a session; see `shortterm.stateless`."""
         return compacted(call, self.settings, self._workspaces.compactor, now=self.settings.now(), cancelled=cancelled)
 
@@ -278,7 +278,7 @@ class MemoryService:
     def follow(
         self,
         workspace: str,
-        on_followed: Callable[[Followed], None],
+        on_followed: Callable[[SyncedChange], None],
         stop: threading.Event,
         paths: Collection[str] = (),
     ) -> None:

@@ -18,11 +18,11 @@ from memory_service.flush.model import extracted
 from memory_service.flush.replies import AgentPrompt, agent_prompt, is_silent, noted
 from memory_service.flush.rules import Candidate, find_candidates
 from memory_service.hooks import Intent
-from memory_service.llm.base import ChatModel, never
+from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.memories.store import NewMemory
 from memory_service.messages import Numbered, is_system
-from memory_service.service.session_services import Bench, Look
+from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.records import Flush
 from memory_service.sessions.state import SessionState
 
@@ -71,10 +71,10 @@ class FlushReport:
 class Flushes:
     """Flushes the sessions of one workspace."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: SessionServices) -> None:
         self._bench = bench
 
-    def due(self, look: Look, tokens: int, budget: ContextBudget) -> str:
+    def due(self, look: SessionSnapshot, tokens: int, budget: ContextBudget) -> str:
         """Why a flush is due; empty if it is not: it is off, was done for this cycle, or there is room."""
         table, state = look.options.flush, look.state
         fresh = state.since(state.flushed_to + 1)
@@ -87,7 +87,9 @@ class Flushes:
             return ""
         return f"{tokens:,} tokens of {budget.soft_tokens:,} before a compaction"
 
-    def before(self, look: Look, *, hard: bool, cancelled: Callable[[], bool] = never) -> FlushReport:
+    def before(
+        self, look: SessionSnapshot, *, hard: bool, cancelled: Callable[[], bool] = not_cancelled
+    ) -> FlushReport:
         """The flush before a compaction: the agent is asked while there is time; after that the service does it."""
         if look.options.flush.mode == "agent" and not hard:
             prompt = self.prompt(look)
@@ -99,12 +101,14 @@ class Flushes:
         except MemoryServiceError as error:
             return FlushReport(reason="the flush failed", degraded=(f"flush: {error}",))
 
-    def prompt(self, look: Look) -> AgentPrompt:
+    def prompt(self, look: SessionSnapshot) -> AgentPrompt:
         """What the agent is asked."""
         table = look.options.flush
         return agent_prompt(self._bench.now().date(), prompt=table.prompt, system_prompt=table.system_prompt)
 
-    def flush(self, session_id: str, *, reply: str | None = None, cancelled: Callable[[], bool] = never) -> FlushReport:
+    def flush(
+        self, session_id: str, *, reply: str | None = None, cancelled: Callable[[], bool] = not_cancelled
+    ) -> FlushReport:
         """Write down what the messages since the last flush leave behind.
 
         Args:
@@ -159,7 +163,7 @@ class Flushes:
 
     def _found(
         self,
-        look: Look,
+        look: SessionSnapshot,
         stretch: Sequence[Numbered],
         reply: str | None,
         instructions: str,
@@ -216,7 +220,7 @@ class Flushes:
             reason=f"{len(candidates)} facts found by rules" if candidates else "the rules found nothing to note",
         )
 
-    def _written(self, look: Look, stretch: Sequence[Numbered], found: _Found) -> FlushReport:
+    def _written(self, look: SessionSnapshot, stretch: Sequence[Numbered], found: _Found) -> FlushReport:
         session_id = look.session_id
         new = [
             NewMemory(

@@ -41,7 +41,7 @@ from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import count_tokens
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.state import SessionState
-from memory_service.sessions.view import Gauge, View, ViewShape
+from memory_service.sessions.view import View, ViewShape, ViewSizes
 
 Table = TypeVar("Table", bound=BaseModel)
 
@@ -278,7 +278,12 @@ def scale_of(state: SessionState, seen: Callable[[], View], model: str | None) -
 
 
 def reading_of(
-    state: SessionState, gauge: Gauge, scale: tuple[float, ReadingSource], model: str | None, *, anchored: bool = False
+    state: SessionState,
+    gauge: ViewSizes,
+    scale: tuple[float, ReadingSource],
+    model: str | None,
+    *,
+    anchored: bool = False,
 ) -> Reading:
     """What a view takes.
 

@@ -26,17 +26,17 @@ from typing import Literal
 
 from memory_service.compaction.presets import RecoveryRules
 from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE
-from memory_service.compaction.pruning import media_bytes, media_to_bytes, squeezed
+from memory_service.compaction.pruning import media_bytes, media_to_bytes, truncate_results
 from memory_service.errors import Conflict, Incompressible, MemoryServiceError
-from memory_service.llm.base import never
+from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import ProviderFailure, classify, is_compaction_failure
 from memory_service.messages import Message, is_tool_result, media_parts_of, without_thinking
 from memory_service.messages.sizes import Usage
 from memory_service.service.compactions import Compactions
 from memory_service.service.contexts import ContextCall, Contexts, SessionContext
-from memory_service.service.engine_adapter import Seat
+from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.receipts import CompactionCall, CompactionReceipt
-from memory_service.service.session_services import Bench, Look
+from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.records import Compaction, Learned
 from memory_service.sessions.state import SessionState, built_on
 from memory_service.sessions.view import project, tail_of, with_head
@@ -49,7 +49,7 @@ _WAY_OUT = "Start a new session, send less, or use a model with a larger context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class RecoveryAttempts:
     """What was done for one prompt so far; a new message of anybody's begins another.
 
     Attributes:
@@ -66,9 +66,9 @@ class Tried:
     repairs: int = 0
     waits: int = 0
 
-    def at(self, last_message: int) -> Tried:
+    def at(self, last_message: int) -> RecoveryAttempts:
         """The same prompt's, or that of a new one."""
-        return self if last_message == self.last_message else Tried(last_message=last_message)
+        return self if last_message == self.last_message else RecoveryAttempts(last_message=last_message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +77,14 @@ class Decision:
 
     remedy: Remedy
     reason: str
-    tried: Tried
+    tried: RecoveryAttempts
 
 
 def decide(
     failure: ProviderFailure,
     *,
     failed_compaction: bool,
-    tried: Tried,
+    tried: RecoveryAttempts,
     rules: RecoveryRules,
     compactible: bool = True,
     oversized: bool = True,
@@ -130,7 +130,7 @@ def decide(
     return _given_up(_why_not(failure), tried)
 
 
-def _too_many_tokens(tried: Tried, rules: RecoveryRules, compactible: bool, oversized: bool) -> Decision:
+def _too_many_tokens(tried: RecoveryAttempts, rules: RecoveryRules, compactible: bool, oversized: bool) -> Decision:
     if compactible and tried.compactions < rules.attempts:
         count = tried.compactions + 1
         return Decision(
@@ -162,7 +162,7 @@ def _why_not(failure: ProviderFailure) -> str:
     return f"This is no overflow ({failure.kind}): compacting would not help. Look at the error itself."
 
 
-def _given_up(reason: str, tried: Tried) -> Decision:
+def _given_up(reason: str, tried: RecoveryAttempts) -> Decision:
     return Decision(remedy="give_up", reason=reason, tried=tried)
 
 
@@ -214,12 +214,14 @@ class Recovery:
 class Overflows:
     """Recovers the sessions of one workspace."""
 
-    def __init__(self, bench: Bench, compactions: Compactions, contexts: Contexts, seat: Seat) -> None:
+    def __init__(
+        self, bench: SessionServices, compactions: Compactions, contexts: Contexts, seat: EngineAdapter
+    ) -> None:
         self._bench = bench
         self._compactions = compactions
         self._contexts = contexts
         self._seat = seat
-        self._tried: dict[str, Tried] = {}
+        self._tried: dict[str, RecoveryAttempts] = {}
         self._calls: dict[str, ContextCall] = {}
         self._changing = threading.Lock()
 
@@ -231,7 +233,9 @@ class Overflows:
             while len(self._calls) > _KEPT_SESSIONS:
                 del self._calls[next(iter(self._calls))]
 
-    def recover(self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = never) -> Recovery:
+    def recover(
+        self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = not_cancelled
+    ) -> Recovery:
         """Take the next step of the recovery.
 
         Raises:
@@ -254,7 +258,7 @@ class Overflows:
                     return replace(done, learned_window=learned)
                 look = self._bench.look(session_id)
 
-    def _meant(self, look: Look, call: OverflowCall) -> ProviderFailure:
+    def _meant(self, look: SessionSnapshot, call: OverflowCall) -> ProviderFailure:
         failure = classify(call.error, status=call.status)
         usage = call.usage
         if usage is not None and failure.kind == "other" and not call.error.strip():
@@ -263,7 +267,7 @@ class Overflows:
                 return replace(failure, kind="token_overflow", requested_tokens=counted)
         return failure
 
-    def _learned(self, look: Look, failure: ProviderFailure) -> int | None:
+    def _learned(self, look: SessionSnapshot, failure: ProviderFailure) -> int | None:
         """Note the window that the error told, if it is smaller than the one that was worked with."""
         window = failure.window_tokens if failure.kind == "token_overflow" else None
         if window is None or window >= look.options.window.tokens:
@@ -274,12 +278,12 @@ class Overflows:
         )
         return window
 
-    def _decided(self, look: Look, call: OverflowCall, failure: ProviderFailure) -> Decision:
+    def _decided(self, look: SessionSnapshot, call: OverflowCall, failure: ProviderFailure) -> Decision:
         view = look.view()
         tail = tail_of(look.state, look.shape)
         share = _OVERSIZED_SHARE * look.options.window.tokens
         last = look.state.messages[-1].seq if look.state.messages else 0
-        tried = self._tried.get(look.session_id, Tried()).at(last)
+        tried = self._tried.get(look.session_id, RecoveryAttempts()).at(last)
         decision = decide(
             failure,
             failed_compaction=is_compaction_failure(call.error),
@@ -298,12 +302,12 @@ class Overflows:
 
     def _count_compacted(self, session_id: str) -> None:
         with self._changing:
-            tried = self._tried.get(session_id, Tried())
+            tried = self._tried.get(session_id, RecoveryAttempts())
             self._tried[session_id] = replace(tried, compacted=tried.compacted + 1)
 
     def _taken(
         self,
-        look: Look,
+        look: SessionSnapshot,
         decision: Decision,
         call: OverflowCall,
         failure: ProviderFailure,
@@ -343,7 +347,9 @@ class Overflows:
             return self._answer("give_up", given_up, failure)
         return self._answer("retry", decision, failure, context=context, receipt=receipt)
 
-    def _compacted(self, look: Look, failure: ProviderFailure, cancelled: Callable[[], bool]) -> CompactionReceipt:
+    def _compacted(
+        self, look: SessionSnapshot, failure: ProviderFailure, cancelled: Callable[[], bool]
+    ) -> CompactionReceipt:
         view, target = look.view(), None
         if failure.requested_tokens and failure.window_tokens and failure.requested_tokens > failure.window_tokens:
             # What was measured is too much by this: the target comes down in proportion.
@@ -355,16 +361,18 @@ class Overflows:
             cancelled=cancelled,
         )
 
-    def _truncated(self, look: Look) -> bool:
+    def _truncated(self, look: SessionSnapshot) -> bool:
         """Cut the largest results to what fits twice over."""
         tail = tail_of(look.state, look.shape)
         size = sum(each.tokens for each in tail)
-        cut = squeezed(tail, min(size // 2, look.budget().emergency_target_tokens), protected=_pinned(look.state))
+        cut = truncate_results(
+            tail, min(size // 2, look.budget().emergency_target_tokens), protected=_pinned(look.state)
+        )
         return bool(cut.cleared) and self._committed(
             look, cleared=dict(cut.cleared), reason="oversized results were cut"
         )
 
-    def _stripped(self, look: Look, times: int) -> bool:
+    def _stripped(self, look: SessionSnapshot, times: int) -> bool:
         """Let media give way to labels: the older half of their bytes first, then all of them."""
         tail = tail_of(look.state, look.shape, originals=look.session.originals(look.state))
         limit = media_bytes(tail) // 2 if times < 2 else 0
@@ -373,7 +381,7 @@ class Overflows:
 
     def _committed(
         self,
-        look: Look,
+        look: SessionSnapshot,
         *,
         cleared: dict[int, str] | None = None,
         stripped: tuple[int, ...] = (),
@@ -403,7 +411,7 @@ class Overflows:
         self._bench.tell("prune", look.session_id, tokens_before=before, tokens_after=after, reason=reason)
         return True
 
-    def _prompt(self, look: Look, call: OverflowCall, note: str, decision: Decision) -> SessionContext:
+    def _prompt(self, look: SessionSnapshot, call: OverflowCall, note: str, decision: Decision) -> SessionContext:
         with self._changing:
             asked = call.context or self._calls.get(look.session_id, ContextCall())
         context = self._contexts.context(look.session_id, replace(asked, auto=False), by_engine=_by_engine(decision))

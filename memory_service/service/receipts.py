@@ -13,9 +13,9 @@ from memory_service.engines import Compacted
 from memory_service.messages import Message
 from memory_service.messages.shapes import Json
 from memory_service.service.options import SessionOptions
-from memory_service.service.session_services import Look
+from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.records import Compaction
-from memory_service.sessions.state import PastCompaction
+from memory_service.sessions.state import LoggedCompaction
 
 CompactionMode = Literal["plan", "preview", "apply"]
 
@@ -102,7 +102,7 @@ class CompactionCall:
     will_retry: bool = False
 
 
-def receipt_of(past: PastCompaction) -> CompactionReceipt:
+def receipt_of(past: LoggedCompaction) -> CompactionReceipt:
     """The receipt of a compaction that the log has."""
     made: Compaction = past.compaction
     return CompactionReceipt(
@@ -136,7 +136,7 @@ def receipt_of(past: PastCompaction) -> CompactionReceipt:
 
 
 def receipt_of_made(
-    past: PastCompaction, plan: Plan, options: SessionOptions, *, mode: CompactionMode = "apply", applied: bool
+    past: LoggedCompaction, plan: Plan, options: SessionOptions, *, mode: CompactionMode = "apply", applied: bool
 ) -> CompactionReceipt:
     """The receipt of a compaction that was just made, with what was planned."""
     return replace(
@@ -154,7 +154,7 @@ def receipt_of_made(
     )
 
 
-def engine_receipt(made: Compacted, look: Look, call: CompactionCall, before: int) -> CompactionReceipt:
+def engine_receipt(made: Compacted, look: SessionSnapshot, call: CompactionCall, before: int) -> CompactionReceipt:
     """The receipt of a compaction that a context engine made; the service has nothing that it could undo."""
     return CompactionReceipt(
         compaction_id=None,

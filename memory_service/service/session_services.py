@@ -20,7 +20,7 @@ from memory_service.events import EventField, EventHub, EventKind
 from memory_service.hooks import Hooks
 from memory_service.llm.base import ChatModel
 from memory_service.llm.token_counter import Reading, ReadingSource
-from memory_service.locks import Lanes
+from memory_service.locks import SessionLocks
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.shapes import Json
 from memory_service.service.options import SessionOptions, budget_of, options_of, reading_of, scale_of, shape_of
@@ -51,14 +51,14 @@ class Shared:
     """What the workspaces of one service share."""
 
     settings: Settings
-    lanes: Lanes
+    lanes: SessionLocks
     events: EventHub
     hooks: Hooks
     models: Models = field(default_factory=Models)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class SessionSnapshot:
     """A session as it is now, and how it is treated."""
 
     session_id: str
@@ -96,7 +96,7 @@ class Look:
         )
 
 
-class Bench:
+class SessionServices:
     """The sessions of one workspace, and what work on them needs.
 
     Args:
@@ -174,12 +174,14 @@ class Bench:
         preset: str | None = None,
         overrides: Mapping[str, Json] | None = None,
         session: Session | None = None,
-    ) -> Look:
+    ) -> SessionSnapshot:
         """A session as it is now; with another preset or other numbers than its settings have, if they are given."""
         session = session or self.session(session_id)
         state = session.state()
         options = options_of(self.shared.settings, state, preset=preset, overrides=overrides)
-        return Look(session_id=session_id, session=session, state=state, options=options, shape=shape_of(options))
+        return SessionSnapshot(
+            session_id=session_id, session=session, state=state, options=options, shape=shape_of(options)
+        )
 
     @contextmanager
     def alone(self, session_id: str, *, compacting: bool = False) -> Iterator[None]:

@@ -32,7 +32,7 @@ from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import TRIM_KEEP_LAST, Usage
 from memory_service.schemas.sessions import SessionChanges
 from memory_service.service.options import check_new, check_settings, pressure_of
-from memory_service.service.session_services import Bench
+from memory_service.service.session_services import SessionServices
 from memory_service.sessions.folder import foreign_messages, unreadable
 from memory_service.sessions.records import Appended, Body, Keyed, Pending, Pin, SessionHeader, Unpin, json_text
 from memory_service.sessions.records import Message as LoggedMessage
@@ -149,10 +149,10 @@ MAX_PIN_CHARS = 8_000
 _KEYED_ATTEMPTS = 16
 
 
-class Talks:
+class SessionStore:
     """What is said in the sessions of one workspace."""
 
-    def __init__(self, bench: Bench, receipts: Receipts) -> None:
+    def __init__(self, bench: SessionServices, receipts: Receipts) -> None:
         self._bench = bench
         self._receipts = receipts
 

@@ -30,20 +30,20 @@ from memory_service.engines import DEFAULT, AssembleCall, Assembled, CompactCall
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound
 from memory_service.events import Subscription
 from memory_service.flush.replies import AgentPrompt
-from memory_service.llm.base import never
+from memory_service.llm.base import not_cancelled
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.messages import Message, text_of
 from memory_service.messages.sizes import Usage
 from memory_service.service.compactions import Compactions
 from memory_service.service.compactor import Compactor
-from memory_service.service.contexts import ContextCall, Contexts, FoundTalk, Recalls, SessionContext
-from memory_service.service.engine_adapter import Seat
+from memory_service.service.contexts import ContextCall, Contexts, SessionContext, SessionHits, SessionRecall
+from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
 from memory_service.service.overflows import OverflowCall, Overflows, Recovery
 from memory_service.service.receipts import CompactionCall
-from memory_service.service.session_services import Bench, Look, Shared
-from memory_service.service.sessions import AppendedMessages, SessionSummary, Talks, Transcript, Wire, on_wire
+from memory_service.service.session_services import SessionServices, SessionSnapshot, Shared
+from memory_service.service.sessions import AppendedMessages, SessionStore, SessionSummary, Transcript, Wire, on_wire
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Pin, Unpin
 from memory_service.sessions.state import SessionState
@@ -73,7 +73,7 @@ class SubagentEnd:
 class Subagents:
     """The subagents of one workspace."""
 
-    def __init__(self, bench: Bench, talks: Talks, flushes: Flushes, seat: Seat) -> None:
+    def __init__(self, bench: SessionServices, talks: SessionStore, flushes: Flushes, seat: EngineAdapter) -> None:
         self._bench = bench
         self._talks = talks
         self._flushes = flushes
@@ -200,12 +200,12 @@ class ShortTermMemory:
         engine: GuardedEngine | None = None,
     ) -> None:
         self.longterm = longterm
-        self._bench = Bench(workspace, logs, longterm, shared, engine)
-        self._seat = Seat(self._bench)
-        self.talks = Talks(self._bench, receipts)
+        self._bench = SessionServices(workspace, logs, longterm, shared, engine)
+        self._seat = EngineAdapter(self._bench)
+        self.talks = SessionStore(self._bench, receipts)
         self.compactions = Compactions(self._bench, compactor, self._seat)
         self.flushes = Flushes(self._bench)
-        self.recalls = Recalls(self._bench, receipts)
+        self.recalls = SessionRecall(self._bench, receipts)
         self.contexts = Contexts(self._bench, self.compactions, self.flushes, self.recalls, self._seat)
         self.overflows = Overflows(self._bench, self.compactions, self.contexts, self._seat)
         self.subagents = Subagents(self._bench, self.talks, self.flushes, self._seat)
@@ -221,7 +221,7 @@ class ShortTermMemory:
         model: str | None = None,
         key: str | None = None,
     ) -> AppendedMessages:
-        """Append messages; see `Talks.append`. A provider's count is noted beside what its prompt was taken for."""
+        """Append messages; see `SessionStore.append`. A provider's count is noted beside the estimate of its prompt."""
         if usage is not None and usage.estimated_tokens is None:
             with self._estimating:
                 usage = replace(usage, estimated_tokens=self._estimates.pop(session_id, None))
@@ -230,14 +230,18 @@ class ShortTermMemory:
         self._seat.appended(session_id)
         return replace(made, degraded=(*made.degraded, *self._seat.failures(session_id)))
 
-    def context(self, session_id: str, call: ContextCall, *, cancelled: Callable[[], bool] = never) -> SessionContext:
+    def context(
+        self, session_id: str, call: ContextCall, *, cancelled: Callable[[], bool] = not_cancelled
+    ) -> SessionContext:
         """What to send to the model; see `Contexts.context`."""
         made = self.contexts.context(session_id, call, cancelled=cancelled)
         self.overflows.note_call(session_id, call)
         self._note_estimate(session_id, made, call.tools_tokens)
         return made
 
-    def recover(self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = never) -> Recovery:
+    def recover(
+        self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = not_cancelled
+    ) -> Recovery:
         """What to do when a provider has refused a prompt; see `Overflows.recover`."""
         made = self.overflows.recover(session_id, call, cancelled=cancelled)
         if made.context is not None:
@@ -254,7 +258,7 @@ class ShortTermMemory:
         """What an agent is asked that finds the memories itself."""
         return self.flushes.prompt(self._bench.look(session_id))
 
-    def look(self, session_id: str) -> Look:
+    def look(self, session_id: str) -> SessionSnapshot:
         """A session as it is now, and how it is treated.
 
         Raises:
@@ -262,8 +266,8 @@ class ShortTermMemory:
         """
         return self._bench.look(session_id)
 
-    def search(self, session_id: str, query: str, *, limit: int = 10) -> FoundTalk:
-        """What was said in a session about something; see `Recalls.search`."""
+    def search(self, session_id: str, query: str, *, limit: int = 10) -> SessionHits:
+        """What was said in a session about something; see `SessionRecall.search`."""
         return self.recalls.search(self._bench.look(session_id), query, limit=limit)
 
     def events(self, session_id: str, *, after_id: int | None = None) -> Subscription:

@@ -44,7 +44,7 @@ class _Followed:
     used: float
 
 
-class Watching:
+class WorkspaceWatcher:
     """Follows the workspaces that are in use. Does nothing before `start`.
 
     Args:
@@ -127,7 +127,7 @@ class Watching:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class SyncedChange:
     """What was indexed at once, after one change or several.
 
     Attributes:
@@ -142,7 +142,7 @@ class Followed:
 
 def follow(
     index: Index,
-    on_followed: Callable[[Followed], None],
+    on_followed: Callable[[SyncedChange], None],
     stop: threading.Event,
     *,
     only: Sequence[str] = (),
@@ -173,7 +173,7 @@ def follow(
         except IndexerError as error:
             looked_seconds, failure, report = time.monotonic() - started, str(error), SyncReport()
         if (found and not failure and _did(report)) or failure != told:
-            on_followed(Followed(paths=found, report=report, failure=failure))
+            on_followed(SyncedChange(paths=found, report=report, failure=failure))
         told = failure
         return looked_seconds
 

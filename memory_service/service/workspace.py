@@ -32,11 +32,11 @@ from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.llm.litellm import LiteLLMModel
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
-from memory_service.memories.store import MemoryFiles
+from memory_service.memories.store import MemoryStore
 from memory_service.service.compactor import Compactor
 from memory_service.service.session_services import Models, Shared
 from memory_service.service.short_term import ShortTermMemory
-from memory_service.service.watching import Watching
+from memory_service.service.watching import WorkspaceWatcher
 from memory_service.sessions.folder import SessionLogs
 from memory_service.workspaces import Workspaces, extra_folders
 
@@ -62,7 +62,7 @@ class OpenWorkspaces:
         self, settings: Settings, embedder: Embedder | None, reranker: Reranker | None, shared: Shared
     ) -> None:
         self.folders = Workspaces(settings.home)
-        self.watching = Watching()
+        self.watching = WorkspaceWatcher()
         self.compactor = Compactor(
             model=shared.models.summaries,
             fallbacks=shared.models.fallbacks,
@@ -167,7 +167,7 @@ class OpenWorkspaces:
 
     def _opened(self, folder: Path) -> LongTermMemory:
         settings = self._settings
-        files = MemoryFiles(folder, now=settings.now, max_bytes=settings.max_file_bytes)
+        files = MemoryStore(folder, now=settings.now, max_bytes=settings.max_file_bytes)
         return LongTermMemory(files, self.index(folder))
 
     def _recovered(self, memory: LongTermMemory, folder: Path) -> None:

@@ -30,7 +30,7 @@ from memory_service.sessions.codec import Draft, Line, draft, encode
 from memory_service.sessions.media import Blobs, Part, attach, describe, media_of
 from memory_service.sessions.offsets import Offsets, line_of
 from memory_service.sessions.records import Appended, Body, Followed, Message, Record, Repair, SessionHeader, Trimmed
-from memory_service.sessions.recovery import Mending, save_beside
+from memory_service.sessions.recovery import LogRecovery, save_beside
 
 __all__ = ["JsonlLog", "SessionLog"]
 
@@ -76,7 +76,7 @@ class JsonlLog:
         # Held for every look at what follows; whoever needs the lock too takes that first.
         self._guard = threading.RLock()
         self._offsets = Offsets()
-        self._mending = Mending(path, self._offsets)
+        self._mending = LogRecovery(path, self._offsets)
         self._is_open = False
 
     @property
@@ -257,7 +257,7 @@ class JsonlLog:
             raise InvalidRequest(f"A log cannot keep {keep_last} lines. Use 0 or more.")
         with self._held(edition) if edition else self.writing(must_exist=True) as descriptor:
             self._expect(expected_last_seq)
-            kept, gone = recovery.kept_lines(lambda: disk.whole_lines(descriptor), keep_last, also)
+            kept, gone = recovery.trim_lines(lambda: disk.whole_lines(descriptor), keep_last, also)
             backup = save_beside(self._path, lambda: disk.pieces(descriptor), "bak")
             made = draft(Trimmed(backup=backup.name, lines=gone, head=head, ledger=ledger))
             try:

@@ -26,7 +26,7 @@ from memory_service.sessions.offsets import Offsets
 from memory_service.sessions.records import Repair, RepairKind, Trimmed
 
 
-class Mending:
+class LogRecovery:
     """What is found wrong with one log. Who calls it keeps others from the offsets.
 
     Args:
@@ -121,7 +121,7 @@ _GOES = frozenset({"message", "usage"})
 _ASIDE = re.compile(r"\.(?:bak|torn)(?:-[1-9][0-9]{0,8})?")
 
 
-def kept_lines(
+def trim_lines(
     read: Callable[[], Iterable[bytes]], keep_last: int, also: Collection[int] = ()
 ) -> tuple[list[bytes], int]:
     """The lines that stay when the last `keep_last` do, and how many go.

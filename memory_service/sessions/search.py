@@ -26,7 +26,7 @@ _MARK = "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiveHit:
+class MessageHit:
     """A message that was found.
 
     Attributes:
@@ -65,7 +65,7 @@ class _Ranker(Protocol):
     def get_scores(self, query: Sequence[str]) -> Iterable[float]: ...
 
 
-class LiveSearch:
+class SessionKeywordSearch:
     """The messages of a session, ready to be searched. Make one with `of`.
 
     Attributes:
@@ -80,7 +80,9 @@ class LiveSearch:
         self._ranker = _ranker([window.terms for _, window in self._windows])
 
     @classmethod
-    def of(cls, messages: Sequence[Numbered], *, upto: int, before: LiveSearch | None = None) -> LiveSearch:
+    def of(
+        cls, messages: Sequence[Numbered], *, upto: int, before: SessionKeywordSearch | None = None
+    ) -> SessionKeywordSearch:
         """A search over messages.
 
         Args:
@@ -94,7 +96,7 @@ class LiveSearch:
         known = {id(each.message): read for each, read in before._known()} if before else {}
         return cls(listed, tuple(known.get(id(each.message)) or _read(each.message) for each in listed), upto=upto)
 
-    def search(self, query: str, *, limit: int = 10) -> list[LiveHit]:
+    def search(self, query: str, *, limit: int = 10) -> list[MessageHit]:
         """The messages that have words of a query, best first, of equal ones the newest.
 
         Args:
@@ -116,10 +118,10 @@ class LiveSearch:
         first = sorted(best.items(), key=lambda item: (-item[1][0], -item[0]))[:limit]
         return [self._hit(at, place, score, weights) for at, (score, place) in first]
 
-    def _hit(self, at: int, place: int, score: float, weights: Mapping[str, float]) -> LiveHit:
+    def _hit(self, at: int, place: int, score: float, weights: Mapping[str, float]) -> MessageHit:
         found = self._messages[at]
         text = _excerpt(self._read[at].text, self._windows[place][1], weights)
-        return LiveHit(seq=found.seq, role=found.message["role"], text=text, score=score)
+        return MessageHit(seq=found.seq, role=found.message["role"], text=text, score=score)
 
     def _known(self) -> Iterator[tuple[Numbered, _Read]]:
         return zip(self._messages, self._read, strict=True)

@@ -70,7 +70,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastCompaction:
+class LoggedCompaction:
     """A compaction as the log has it, and whether it counts: its own, or through one that was built on it.
 
     Attributes:
@@ -128,7 +128,7 @@ class SessionState:
     media: Mapping[int, tuple[Media, ...]] = field(default_factory=dict)
     heads: Mapping[int, Head] = field(default_factory=dict)
     head: Head = Head()
-    compactions: tuple[PastCompaction, ...] = ()
+    compactions: tuple[LoggedCompaction, ...] = ()
     changed_seq: int = 0
     pins: tuple[Pin, ...] = ()
     pending: frozenset[str] = frozenset()
@@ -271,7 +271,7 @@ class _Fold:
         self._state, self._messages = self.state(), []
         below = self._state.heads.get(made.base, Head()) if made.base is not None else Head()
         head = built_on(below, made, record.seq, ledger_after(self._state, below, made))
-        past = PastCompaction(seq=record.seq, at=record.ts, compaction=made, head=head)
+        past = LoggedCompaction(seq=record.seq, at=record.ts, compaction=made, head=head)
         self._state = replace(
             self._state,
             heads={**self._state.heads, record.seq: head},

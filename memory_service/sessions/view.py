@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias, cast
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, is_request, pinned_texts, shortened
 from memory_service.compaction.ledger import fitted, rendered
 from memory_service.compaction.prune_steps import GuardRules, guarded_view
-from memory_service.compaction.prune_steps import shown as reduced
+from memory_service.compaction.prune_steps import pruned_message as reduced
 from memory_service.compaction.summary import without_tools
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
 from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, read_messages, text_of
@@ -94,13 +94,13 @@ class View:
         return self.system_tokens + self.summary_tokens + self.tail_tokens
 
     @property
-    def gauge(self) -> Gauge:
+    def gauge(self) -> ViewSizes:
         """What it takes."""
-        return Gauge(lead_tokens=self.system_tokens + self.summary_tokens, seqs=self.seqs, sizes=self.sizes)
+        return ViewSizes(lead_tokens=self.system_tokens + self.summary_tokens, seqs=self.seqs, sizes=self.sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gauge:
+class ViewSizes:
     """What a view takes, in tokens by estimate, without its messages.
 
     Attributes:
@@ -119,10 +119,10 @@ class Gauge:
         return self.lead_tokens + sum(self.sizes)
 
 
-def grown(gauge: Gauge, said: Sequence[Numbered], shape: ViewShape) -> Gauge:
+def grown(gauge: ViewSizes, said: Sequence[Numbered], shape: ViewShape) -> ViewSizes:
     """The same with more messages at its end."""
     shown = guarded_view(said, shape.guard, shape.window_tokens)
-    return Gauge(
+    return ViewSizes(
         lead_tokens=gauge.lead_tokens,
         seqs=(*gauge.seqs, *(each.seq for each in shown)),
         sizes=(*gauge.sizes, *(each.tokens for each in shown)),
@@ -293,7 +293,7 @@ class Session:
         self._state = SessionState()
         self._reading = threading.Lock()
         self._view: tuple[SessionState, ViewShape, View] | None = None
-        self._gauge: tuple[SessionState, ViewShape, Gauge] | None = None
+        self._gauge: tuple[SessionState, ViewShape, ViewSizes] | None = None
         self._originals: dict[int, tuple[Message, ...]] = {}
 
     def state(self) -> SessionState:
@@ -328,7 +328,7 @@ class Session:
         """The last view that was made, new or not; one is made if there is none."""
         return self._view[2] if self._view is not None else self.view(shape, state)
 
-    def gauge(self, shape: ViewShape, state: SessionState) -> Gauge:
+    def gauge(self, shape: ViewShape, state: SessionState) -> ViewSizes:
         """What the view takes; where only messages came since the last look, no view is made for it."""
         known = self._gauge
         if known is None or known[1] != shape or not _only_grown(known[0], state):

@@ -50,7 +50,7 @@ _WEAK = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
+class Authorship:
     """A message taken apart.
 
     Attributes:
@@ -64,7 +64,7 @@ class Typed:
     pasted: bool = False
 
 
-def typed_of(message: str) -> Typed:
+def authorship_of(message: str) -> Authorship:
     """Takes a message apart."""
     if len(message) > 2 * END_CHARS:
         message = f"{message[:END_CHARS]}\n{message[-END_CHARS:]}"
@@ -79,7 +79,7 @@ def typed_of(message: str) -> Typed:
             pasted = True
         else:
             typed.append(line)
-    return Typed(text="\n".join(typed).strip(), quoted="\n".join(quoted).strip(), pasted=pasted)
+    return Authorship(text="\n".join(typed).strip(), quoted="\n".join(quoted).strip(), pasted=pasted)
 
 
 def _kinds(lines: list[str]) -> list[str]:
@@ -163,7 +163,7 @@ _INSERTED_HEAD = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Utterance:
     """What one message says.
 
     Attributes:
@@ -183,7 +183,7 @@ class Said:
     failed: bool = False
 
 
-def read_speech(messages: Sequence[Numbered], zone: dt.tzinfo = dt.UTC) -> list[Said]:
+def read_speech(messages: Sequence[Numbered], zone: dt.tzinfo = dt.UTC) -> list[Utterance]:
     """What was said, in order; messages that say nothing are left out.
 
     Args:
@@ -197,7 +197,7 @@ def read_speech(messages: Sequence[Numbered], zone: dt.tzinfo = dt.UTC) -> list[
 class _Opened:
     """A message whose text has lost its day, but not its name."""
 
-    said: Said
+    said: Utterance
     label: str
     rest: str
 
@@ -218,11 +218,11 @@ def _opened(messages: Sequence[Numbered], zone: dt.tzinfo) -> Iterator[_Opened]:
             label, rest = _label(text)
         failed = bool(message.get("is_error"))
         if text.strip():
-            said = Said(seq=item.seq, role=message["role"], name="", text=text, day=day, failed=failed)
+            said = Utterance(seq=item.seq, role=message["role"], name="", text=text, day=day, failed=failed)
             yield _Opened(said=said, label=label, rest=rest)
 
 
-def _speech(opened: list[_Opened]) -> Iterator[Said]:
+def _speech(opened: list[_Opened]) -> Iterator[Utterance]:
     spoken = [item for item in opened if item.said.role != "tool"]
     count = Counter(item.label for item in spoken if item.label)
     users = {item.label for item in spoken if item.said.role == "user"}
@@ -234,7 +234,9 @@ def _speech(opened: list[_Opened]) -> Iterator[Said]:
         own = item.said.role == "user" or (people and item.label not in users)
         if item.label and own and (everybody or count[item.label] > 1):
             said = item.said
-            yield Said(seq=said.seq, role=said.role, name=item.label, text=item.rest, day=said.day, failed=said.failed)
+            yield Utterance(
+                seq=said.seq, role=said.role, name=item.label, text=item.rest, day=said.day, failed=said.failed
+            )
         else:
             yield item.said
 

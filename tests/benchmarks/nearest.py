@@ -27,7 +27,7 @@ import numpy as np
 
 from indexer import Index, SearchFilter
 from indexer.engine.matrix import load_matrix
-from indexer.engine.ranking import asked
+from indexer.engine.ranking import vector_candidates
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from tests.benchmarks.index import write_notes
@@ -60,7 +60,7 @@ def cold(path: Path, turns: int) -> dict[str, float]:
     def by_store() -> None:
         with closing(SqliteStore(path)) as store, store.reading():
             corpus = store.corpus(None)
-            asked(store, corpus, vector, SearchFilter(), np.ones(len(corpus), bool), [])
+            vector_candidates(store, corpus, vector, SearchFilter(), np.ones(len(corpus), bool), [])
 
     def by_knn() -> None:
         with closing(SqliteStore(path)) as store, store.reading():

@@ -31,7 +31,7 @@ from indexer import Embedder, Index, MiniLM
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.memories.long_term import LongTermMemory
-from memory_service.memories.store import MemoryFiles, NewMemory
+from memory_service.memories.store import MemoryStore, NewMemory
 
 # When a call began and ended, seconds of `perf_counter`, which all processes of a machine share.
 Span = tuple[float, float]
@@ -160,7 +160,7 @@ def run(passages: int, model: str, same_model: bool, quiet_seconds: float) -> li
         words = write_notes(folder, passages)
         Index(folder, made_with(model, other=not same_model)).sync()
         index = Index(folder, made_with(model, other=False))
-        memory = LongTermMemory(MemoryFiles(folder, now=lambda: _NOW), index)
+        memory = LongTermMemory(MemoryStore(folder, now=lambda: _NOW), index)
         strain = Strain(memory, words)
         strain.during(lambda: time.sleep(2))
         quiet = strain.during(lambda: time.sleep(quiet_seconds))

@@ -9,7 +9,7 @@ from pathlib import Path
 from indexer import Index
 from indexer.rebuild import Rebuild
 from indexer.stores.sqlite import SqliteStore
-from indexer.sync.run import Following
+from indexer.sync.run import SyncControl
 from indexer.testing import HashEmbedder
 from tests.indexer.workspace import Workspace
 
@@ -22,7 +22,7 @@ def rebuild(
 ) -> None:
     store = index._store
     assert isinstance(store, SqliteStore)
-    Rebuild(store, index.fingerprint, index._beside(Following()), reached=reached, free_bytes=free_bytes).run()
+    Rebuild(store, index.fingerprint, index._beside(SyncControl()), reached=reached, free_bytes=free_bytes).run()
 
 
 def files_of(workspace: Workspace) -> list[str]:

@@ -19,7 +19,7 @@ from indexer import (
     Source,
 )
 from indexer.engine.matrix import load_matrix
-from indexer.engine.reader import NO_WORDS, View, find_named, find_words, vector_text
+from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
 from indexer.search import MAX_QUERY_CHARS, Query, rank, to_hits
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
@@ -312,7 +312,7 @@ def test_ranges_are_left_out_of_vectors_in_memory_and_in_the_store(
         view = view_of(workspace.root, in_memory=in_memory)
         for question in ("quokka called Miez", "袋鼠"):
             query = Query(text=question, limit=400, mode=mode, kept=kept, today=TODAY)
-            words = find_words(view, question) if mode == "hybrid" else NO_WORDS
+            words = find_terms(view, question) if mode == "hybrid" else NO_TERMS
             ranked = rank(view, query, words, HashEmbedder().embed_query(question), 1.0, PLAIN)
             found = {hit.passage.start_line for hit in to_hits(view, query, ranked, PLAIN)}
             assert found == set(range(2, 303)) - set(range(shown[0], shown[1] + 1))
@@ -349,10 +349,10 @@ def test_a_talk_is_searched_like_the_same_talk_in_dated_files(workspace: Workspa
         assert as_spoken == as_listed, question
 
 
-def view_of(root: Path, *, in_memory: bool) -> View:
+def view_of(root: Path, *, in_memory: bool) -> IndexReader:
     store = SqliteStore(root / "index.sqlite")
     corpus = store.corpus(None)
-    return View(store=store, corpus=corpus, matrix=load_matrix(store, corpus, 64, None) if in_memory else None)
+    return IndexReader(store=store, corpus=corpus, matrix=load_matrix(store, corpus, 64, None) if in_memory else None)
 
 
 def many(workspace: Workspace) -> None:
@@ -395,7 +395,7 @@ def test_a_store_too_large_for_memory_finds_the_same(workspace: Workspace, mode:
         vector = HashEmbedder().embed_query(question)
         found = []
         for view in views:
-            words = find_words(view, question) if mode == "hybrid" else NO_WORDS
+            words = find_terms(view, question) if mode == "hybrid" else NO_TERMS
             found.append(to_hits(view, query, rank(view, query, words, vector, 1.0, PLAIN), PLAIN))
         inside, beside = found
         assert [hit.passage for hit in inside[:5]] == [hit.passage for hit in beside[:5]]
@@ -524,7 +524,7 @@ def test_the_ranking_without_names_is_what_it_was(workspace: Workspace, question
     embedder = HashEmbedder()
     workspace.synced(embedder).close()
     view = view_of(workspace.root, in_memory=True)
-    words = find_words(view, question)
+    words = find_terms(view, question)
     named = find_named(view, question, words)
     assert {"summer", "小雨"} <= view.greeted.keys(), "there are nicknames that are words"
     query = Query(text=question, limit=50, mode="hybrid", kept=SearchFilter(), today=TODAY)
@@ -544,8 +544,8 @@ def test_common_words_and_speakers_are_left_out_of_the_vector(workspace: Workspa
     index.search("Anna project")
     assert embedder.questions[-2:] == ["wombat", "Anna project"]
     view = view_of(workspace.root, in_memory=False)
-    named = find_named(view, "Bob wombat", NO_WORDS)
-    assert vector_text("Bob wombat", NO_WORDS, view, embedder.reads, named) == "wombat"
+    named = find_named(view, "Bob wombat", NO_TERMS)
+    assert vector_text("Bob wombat", NO_TERMS, view, embedder.reads, named) == "wombat"
 
 
 class LatinEmbedder(CountingEmbedder):

@@ -6,11 +6,11 @@ import sys
 import threading
 import time
 
-from indexer.throttle import Traffic
+from indexer.throttle import BackgroundThrottle
 
 
 def test_an_empty_road_is_not_waited_for() -> None:
-    traffic = Traffic()
+    traffic = BackgroundThrottle()
     time.sleep(0.05)
     started = time.monotonic()
     traffic.give_way()
@@ -18,7 +18,7 @@ def test_an_empty_road_is_not_waited_for() -> None:
 
 
 def test_it_waits_for_what_passes_and_no_longer() -> None:
-    traffic, passing, over = Traffic(), threading.Event(), threading.Event()
+    traffic, passing, over = BackgroundThrottle(), threading.Event(), threading.Event()
 
     def pass_by() -> None:
         with traffic.passing():
@@ -39,7 +39,7 @@ def test_it_waits_for_what_passes_and_no_longer() -> None:
 
 
 def test_whoever_has_done_little_waits_little() -> None:
-    traffic = Traffic()
+    traffic = BackgroundThrottle()
     with traffic.passing():
         traffic.give_way()
         started = time.monotonic()
@@ -49,7 +49,7 @@ def test_whoever_has_done_little_waits_little() -> None:
 
 
 def test_what_ends_with_an_error_has_passed() -> None:
-    traffic = Traffic()
+    traffic = BackgroundThrottle()
     for _ in range(2):
         try:
             with traffic.passing():
@@ -63,7 +63,7 @@ def test_what_ends_with_an_error_has_passed() -> None:
 
 
 def test_each_thread_waits_for_its_own_work() -> None:
-    traffic, waited = Traffic(), list[float]()
+    traffic, waited = BackgroundThrottle(), list[float]()
 
     def work() -> None:
         with traffic.behind():
@@ -83,7 +83,7 @@ def test_each_thread_waits_for_its_own_work() -> None:
 
 
 def test_pieces_come_whole_and_in_order_when_nothing_passes() -> None:
-    traffic, seen = Traffic(), list[int]()
+    traffic, seen = BackgroundThrottle(), list[int]()
     passing, over = threading.Event(), threading.Event()
 
     def pass_by() -> None:
@@ -109,7 +109,7 @@ def test_pieces_come_whole_and_in_order_when_nothing_passes() -> None:
 
 
 def test_turns_are_short_while_there_is_work_behind_and_no_longer() -> None:
-    usual, traffic = sys.getswitchinterval(), Traffic()
+    usual, traffic = sys.getswitchinterval(), BackgroundThrottle()
     with traffic.behind(), traffic.behind():
         assert sys.getswitchinterval() < usual / 2
     assert sys.getswitchinterval() == usual
@@ -125,7 +125,7 @@ def test_turns_that_were_shorter_stay_so() -> None:
     usual = sys.getswitchinterval()
     sys.setswitchinterval(0.0001)
     try:
-        with Traffic().behind():
+        with BackgroundThrottle().behind():
             assert sys.getswitchinterval() <= 0.00011
         assert sys.getswitchinterval() <= 0.00011
     finally:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, TooManyRequests
-from memory_service.locks import Lanes, SessionKey
+from memory_service.locks import SessionKey, SessionLocks
 
 A, B = ("default", "support-42"), ("default", "支持-会话")
 KEYS = [A, B, ("other", "support-42")]
@@ -44,7 +44,7 @@ def run_all(works: Sequence[Callable[[], None]]) -> None:
 
 
 @contextmanager
-def occupied(lanes: Lanes, key: SessionKey, *, compacting: bool = False) -> Iterator[None]:
+def occupied(lanes: SessionLocks, key: SessionKey, *, compacting: bool = False) -> Iterator[None]:
     """Another thread is in a session until the block ends."""
     inside, may_leave = threading.Event(), threading.Event()
 
@@ -75,12 +75,12 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def waiting(lanes: Lanes, key: SessionKey) -> int:
+def waiting(lanes: SessionLocks, key: SessionKey) -> int:
     return len(lanes._sessions[key].waiting)
 
 
 def test_a_compaction_inside_a_turn_does_not_wait_for_itself() -> None:
-    lanes = Lanes(limit=1)
+    lanes = SessionLocks(limit=1)
     with (
         lanes.session(A, timeout_seconds=0),
         lanes.compaction(A, timeout_seconds=0),
@@ -94,7 +94,7 @@ def test_a_compaction_inside_a_turn_does_not_wait_for_itself() -> None:
 
 
 def test_an_inner_block_that_ends_gives_nothing_away() -> None:
-    lanes = Lanes(limit=1)
+    lanes = SessionLocks(limit=1)
     with lanes.compaction(A):
         with lanes.compaction(A):
             pass
@@ -105,7 +105,7 @@ def test_an_inner_block_that_ends_gives_nothing_away() -> None:
 
 
 def test_a_thread_in_one_session_is_refused_another() -> None:
-    lanes = Lanes()
+    lanes = SessionLocks()
     with lanes.session(A):
         with pytest.raises(Conflict, match=r"'support-42' asked for session '支持-会话'. Do one after"):
             enter(lanes.compaction(B))
@@ -117,7 +117,7 @@ def test_a_thread_in_one_session_is_refused_another() -> None:
 
 
 def test_sessions_do_not_hold_each_other_up() -> None:
-    lanes = Lanes(limit=1)
+    lanes = SessionLocks(limit=1)
     with occupied(lanes, A, compacting=True):
         enter(lanes.session(B, timeout_seconds=0))
         enter(lanes.session(KEYS[2], timeout_seconds=0))
@@ -125,7 +125,7 @@ def test_sessions_do_not_hold_each_other_up() -> None:
 
 @pytest.mark.parametrize("timeout_seconds", [0, 0.05])
 def test_who_waited_in_vain_is_told_and_gone(timeout_seconds: float) -> None:
-    lanes = Lanes()
+    lanes = SessionLocks()
     with occupied(lanes, B):
         before = time.monotonic()
         with pytest.raises(TooManyRequests, match=r"session '支持-会话' of workspace 'default' within .* Try again"):
@@ -138,7 +138,7 @@ def test_who_waited_in_vain_is_told_and_gone(timeout_seconds: float) -> None:
 
 
 def test_who_gets_no_place_for_a_compaction_gives_back_the_session() -> None:
-    lanes = Lanes(limit=1)
+    lanes = SessionLocks(limit=1)
     with occupied(lanes, A, compacting=True):
         with pytest.raises(TooManyRequests, match=r"'支持-会话'.*others compact"):
             enter(lanes.compaction(B, timeout_seconds=0.01))
@@ -150,7 +150,7 @@ def test_who_gets_no_place_for_a_compaction_gives_back_the_session() -> None:
 
 
 def test_a_wait_can_be_cancelled() -> None:
-    lanes, cancelled = Lanes(), threading.Event()
+    lanes, cancelled = SessionLocks(), threading.Event()
 
     def give_up() -> None:
         with pytest.raises(CallCancelled, match=r"'support-42'.*ask again"):
@@ -167,7 +167,7 @@ def test_a_wait_can_be_cancelled() -> None:
 
 
 def test_a_wait_that_breaks_leaves_nothing_behind() -> None:
-    lanes = Lanes()
+    lanes = SessionLocks()
 
     def broken() -> bool:
         raise ZeroDivisionError
@@ -183,7 +183,7 @@ def test_a_wait_that_breaks_leaves_nothing_behind() -> None:
 
 @pytest.mark.parametrize("gone", [None, 3])
 def test_first_come_first_served(gone: int | None) -> None:
-    lanes, order, threads = Lanes(), list[int](), list[threading.Thread]()
+    lanes, order, threads = SessionLocks(), list[int](), list[threading.Thread]()
     leave = threading.Event()
 
     def take_turn(number: int) -> None:
@@ -208,7 +208,7 @@ def test_first_come_first_served(gone: int | None) -> None:
 
 
 def test_compactions_are_served_in_order_too() -> None:
-    lanes, order, threads = Lanes(limit=1), list[str](), list[threading.Thread]()
+    lanes, order, threads = SessionLocks(limit=1), list[str](), list[threading.Thread]()
 
     def compact(name: str) -> None:
         with lanes.compaction(("default", name)):
@@ -226,7 +226,7 @@ def test_compactions_are_served_in_order_too() -> None:
 
 
 def test_the_second_of_two_finds_the_work_done() -> None:
-    lanes, new_messages, compactions = Lanes(), [40], list[int]()
+    lanes, new_messages, compactions = SessionLocks(), [40], list[int]()
 
     def compact() -> None:
         with lanes.compaction(A):
@@ -241,7 +241,7 @@ def test_the_second_of_two_finds_the_work_done() -> None:
 
 def test_without_a_place_nothing_could_ever_run() -> None:
     with pytest.raises(InvalidRequest, match=r"is 0. Give 1"):
-        Lanes(limit=0)
+        SessionLocks(limit=0)
 
 
 # Any program of nested blocks, run by several threads at once.
@@ -276,7 +276,7 @@ class Failed(Exception):
 class World:
     """What happens in a run, seen from outside of the lanes."""
 
-    lanes: Lanes
+    lanes: SessionLocks
     limit: int
     guard: threading.Lock = field(default_factory=threading.Lock)
     owner: dict[SessionKey, int] = field(default_factory=dict)
@@ -329,7 +329,7 @@ class World:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(PROGRAMS, min_size=2, max_size=6), st.integers(1, 3))
 def test_no_program_stands_still_or_meets_another(programs: list[tuple[Block, ...]], limit: int) -> None:
-    world = World(Lanes(limit), limit)
+    world = World(SessionLocks(limit), limit)
     run_all([partial(world.run, program) for program in programs])
     assert world.faults == []
     assert len(world.lanes) == 0
@@ -337,7 +337,7 @@ def test_no_program_stands_still_or_meets_another(programs: list[tuple[Block, ..
 
 
 def test_many_turns_under_load() -> None:
-    lanes, counts = Lanes(limit=2), Counter[SessionKey]()
+    lanes, counts = SessionLocks(limit=2), Counter[SessionKey]()
 
     def work() -> None:
         for turn in range(150):

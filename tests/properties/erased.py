@@ -27,7 +27,7 @@ from memory_service.memories.format import NewMemory
 from memory_service.service import MemoryService
 from memory_service.service.contexts import ContextCall
 from memory_service.service.receipts import CompactionCall
-from memory_service.service.session_services import Look, Models
+from memory_service.service.session_services import Models, SessionSnapshot
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Message, SessionHeader
@@ -208,7 +208,7 @@ def check_a_trim_keeps_what_the_view_is_built_on(home: Path) -> None:
         assert sessions.talks.pins(S) == pins and len(sessions.look(S).state.messages) == 16
 
 
-def _fresh(home: Path) -> Look:
+def _fresh(home: Path) -> SessionSnapshot:
     with opened(home, context_window=8_000) as other:
         return other.sessions(W).look(S)
 

@@ -16,7 +16,7 @@ from memory_service.messages import text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.service.contexts import prompt_of
 from memory_service.service.receipts import CompactionCall, CompactionMode
-from memory_service.service.session_services import Look
+from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Compaction, Record
 from memory_service.sessions.records import Undo as UndoRecord
@@ -243,7 +243,7 @@ def i6_budget_and_progress(change: Change) -> None:
     hold_bounded(change.after, look)
 
 
-def hold_bounded(shot: Shot, look: Look) -> None:
+def hold_bounded(shot: Shot, look: SessionSnapshot) -> None:
     """I6: a checkpoint has a bound that does not depend on how often the session was compacted."""
     most = look.options.preset.most_summary_tokens + look.shape.ledger_tokens + look.shape.request_chars // 4
     pins = sum(count_tokens(pin.text or "") + 16 for pin in shot.state.pins)

@@ -21,7 +21,7 @@ from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.errors import UpstreamFailed
 from memory_service.llm import transcript
-from memory_service.llm.answers import Verdict, verdict_on
+from memory_service.llm.answers import AnswerValidation, validate_answer
 from memory_service.llm.base import Completion
 from memory_service.llm.token_counter import Anchor, anchor_of
 from memory_service.messages import Message, Numbered, repair, tool_calls_of
@@ -245,10 +245,10 @@ def _media_to_the_model(patch: Patch) -> None:
 
 
 def _answers_taken(**changes: Any) -> Callable[[Patch], None]:
-    def taken(completion: Completion, **named: Any) -> Verdict:
-        return verdict_on(replace(completion, **changes), **named)
+    def taken(completion: Completion, **named: Any) -> AnswerValidation:
+        return validate_answer(replace(completion, **changes), **named)
 
-    return lambda patch: patch.setattr(chunked, "verdict_on", taken)
+    return lambda patch: patch.setattr(chunked, "validate_answer", taken)
 
 
 def _invented(patch: Patch) -> None:

@@ -11,7 +11,7 @@ from functools import cached_property
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.messages import Message, is_system, text_of, to_anthropic, to_litellm, to_mistral, to_openai
 from memory_service.messages.repair import MISTRAL, repaired
-from memory_service.service.session_services import Look
+from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.state import Head, SessionState
 from memory_service.sessions.view import View
 from tests.properties.said import Outcome
@@ -35,7 +35,7 @@ class Shot:
     """A session at one moment."""
 
     log_bytes: bytes
-    look: Look
+    look: SessionSnapshot
     view: View
     unanswered: tuple[str, ...]
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from memory_service.compaction.plan import CompactionTrigger
 from memory_service.errors import Conflict, MemoryServiceError, UpstreamFailed
-from memory_service.service.compactor import CompactionWish
+from memory_service.service.compactor import CompactionOptions
 from memory_service.service.receipts import CompactionCall
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Undo as UndoRecord
@@ -214,7 +214,13 @@ def i10_two_commits(homes: Homes) -> None:
     world.say(TALK)
     look = world.look()
     draft = world.compactor.draft(
-        look.state, look.view(), look.shape, look.options.preset, look.budget(), CompactionWish(), now=world.bench.now()
+        look.state,
+        look.view(),
+        look.shape,
+        look.options.preset,
+        look.budget(),
+        CompactionOptions(),
+        now=world.bench.now(),
     )
     assert draft.made is not None
     other = Session(JsonlLog(world.home / "sessions" / f"{SESSION}.jsonl"))

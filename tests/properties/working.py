@@ -18,7 +18,7 @@ import pytest
 from indexer import SyncProgress, SyncReport
 from memory_service import locks
 from memory_service.errors import NotFound, TooManyRequests
-from memory_service.locks import Lanes
+from memory_service.locks import SessionLocks
 from memory_service.service import watching
 from memory_service.service.watching import Operations
 from tests.memory_service.service.rooms import Room, S
@@ -39,7 +39,7 @@ def check_a_flush_is_due_where_pressure_says_so(home: Path) -> None:
 
 def check_a_compaction_waits_once_in_all(home: Path) -> None:
     """The wait for a session and the wait for a place behind it have one time limit between them."""
-    made, clock, may_leave = Lanes(limit=1), [0], threading.Event()
+    made, clock, may_leave = SessionLocks(limit=1), [0], threading.Event()
 
     def passes() -> bool:
         """A second goes by with each look; after six of them the session is free."""

@@ -21,14 +21,14 @@ from memory_service.config import CompactionTable, Settings
 from memory_service.errors import MemoryServiceError
 from memory_service.events import EventHub
 from memory_service.hooks import Hooks, Intent
-from memory_service.locks import Lanes
+from memory_service.locks import SessionLocks
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.sizes import Usage
 from memory_service.service.compactions import Compactions
 from memory_service.service.compactor import Compactor, _Terms
-from memory_service.service.engine_adapter import Seat
+from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.receipts import CompactionCall
-from memory_service.service.session_services import Bench, Look, Shared
+from memory_service.service.session_services import SessionServices, SessionSnapshot, Shared
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Body, Message, Pending, Unpin
 from memory_service.sessions.records import Pin as PinRecord
@@ -97,7 +97,7 @@ class World:
     def log_bytes(self) -> bytes:
         return (self.home / "sessions" / f"{SESSION}.jsonl").read_bytes()
 
-    def look(self, preset: str | None = None) -> Look:
+    def look(self, preset: str | None = None) -> SessionSnapshot:
         return self.bench.look(SESSION, preset=preset)
 
     def view(self, preset: str | None = None) -> View:
@@ -195,11 +195,11 @@ class World:
         """Begins anew on the same files, as another process would."""
         hooks = Hooks()
         hooks.before_compaction(self._between)
-        shared = Shared(settings=self.settings, lanes=Lanes(), events=EventHub(), hooks=hooks)
+        shared = Shared(settings=self.settings, lanes=SessionLocks(), events=EventHub(), hooks=hooks)
         logs = SessionLogs(self.home / "sessions", now=self._now)
-        self.bench = Bench("w", logs, self._memory, shared)
+        self.bench = SessionServices("w", logs, self._memory, shared)
         self.compactor = Recording()
-        self.compactions = Compactions(self.bench, self.compactor, Seat(self.bench))
+        self.compactions = Compactions(self.bench, self.compactor, EngineAdapter(self.bench))
 
     def _between(self, intent: Intent) -> None:
         self._hook()
@@ -211,9 +211,9 @@ class World:
         return self.bench.session(SESSION).append(list(bodies)).first_seq
 
     def _rival(self, wanted: Compact) -> None:
-        shared = Shared(settings=self.settings, lanes=Lanes(), events=EventHub(), hooks=Hooks())
-        bench = Bench("w", SessionLogs(self.home / "sessions", now=self._now), self._memory, shared)
-        other = Compactions(bench, Compactor(), Seat(bench))
+        shared = Shared(settings=self.settings, lanes=SessionLocks(), events=EventHub(), hooks=Hooks())
+        bench = SessionServices("w", SessionLogs(self.home / "sessions", now=self._now), self._memory, shared)
+        other = Compactions(bench, Compactor(), EngineAdapter(bench))
         state = bench.look(SESSION).state
         try:
             if wanted.rival == "compact":

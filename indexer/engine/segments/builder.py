@@ -26,8 +26,8 @@ from indexer.engine.segments.quantizer import Coder, Codes
 from indexer.engine.segments.segment import Reach, Segment
 from indexer.errors import StoreError, StoreLocked, StoreReadOnly
 from indexer.stores.base import IndexStore
-from indexer.throttle import TRAFFIC
-from indexer.types import Source, shown
+from indexer.throttle import THROTTLE
+from indexer.types import Source, short_path
 
 SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")
 _FORMAT = "3"
@@ -97,7 +97,7 @@ def scrub_pack(store: IndexStore, path: Path) -> None:
                 write_pack(path, *_standing(pack, segment, standing))
     except Timeout:
         raise StoreLocked(
-            f"Another process packs the index, so what was removed may still be in {shown(path)}. "
+            f"Another process packs the index, so what was removed may still be in {short_path(path)}. "
             "Wait for it and try again."
         ) from None
 
@@ -107,7 +107,8 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
-            f"The file {shown(path)} cannot be removed ({error.strerror}), and may hold what was erased. Remove it."
+            f"The file {short_path(path)} cannot be removed ({error.strerror}), and may hold what was erased. "
+            "Remove it."
         ) from error
 
 
@@ -126,7 +127,7 @@ def _alone(path: Path, *, seconds: float = 0.0) -> Iterator[None]:
         if isinstance(error, Timeout):
             raise
         raise StoreReadOnly(
-            f"The file {shown(path)} cannot be made ({error.strerror}). "
+            f"The file {short_path(path)} cannot be made ({error.strerror}). "
             "Make its folder writable, or choose another --home."
         ) from error
     try:
@@ -247,14 +248,14 @@ def _codebook(codes: Codes, corpus: Corpus) -> dict[str, Array]:
 
 
 def _entries(store: IndexStore, corpus: Corpus) -> Iterator[Entries]:
-    for chunk in TRAFFIC.paced(store.term_entries()):
+    for chunk in THROTTLE.paced(store.term_entries()):
         rows, _ = corpus.rows(chunk.keys)
         yield Entries(terms=chunk.terms, sizes=chunk.sizes, rows=rows, counts=chunk.counts)
 
 
 def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
     """The codes of all vectors, made chunk by chunk."""
-    chunks = TRAFFIC.paced(store.all_vectors())
+    chunks = THROTTLE.paced(store.all_vectors())
     first = list(islice(chunks, _FITTED_CHUNKS))
     if not first:
         return None
@@ -265,7 +266,7 @@ def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
         levels=np.zeros((len(corpus), coder.dimensions), np.int8),
         scales=np.zeros(len(corpus), np.float16),
     )
-    for keys, vectors in TRAFFIC.paced(chain(first, chunks)):
+    for keys, vectors in THROTTLE.paced(chain(first, chunks)):
         part = codes.coder.encode(vectors)
         rows, known = corpus.rows(keys)
         codes.bits[:, rows] = part.bits[:, known]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import StoreError, StoreFull
-from indexer.throttle import TRAFFIC
+from indexer.throttle import THROTTLE
 
 Array = NDArray[Any]
 
@@ -166,7 +166,7 @@ def _bytes(array: Array) -> memoryview:
 
 def _write(stream: BinaryIO, content: memoryview) -> None:
     """Write piece by piece, each synced: whoever syncs a small file meanwhile would wait for all of it at once."""
-    for start in TRAFFIC.paced(range(0, len(content), _PIECE)):
+    for start in THROTTLE.paced(range(0, len(content), _PIECE)):
         stream.write(content[start : start + _PIECE])
         if start:
             os.fsync(stream.fileno())

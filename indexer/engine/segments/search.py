@@ -44,7 +44,7 @@ _NEIGHBOURED = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class SegmentQuery:
     """What is looked for in a segment.
 
     Attributes:
@@ -86,7 +86,7 @@ class _Near:
         return own
 
 
-def look(segment: Segment, wanted: Look) -> Candidates:
+def search_segment(segment: Segment, wanted: SegmentQuery) -> Candidates:
     """The candidates of a segment, with their signals."""
     near = _near(segment, wanted.vector, wanted.allowed) if wanted.vector is not None else None
     seeds = _seeds(segment, near, wanted.allowed) if near else np.empty(0, np.int64)
@@ -130,7 +130,7 @@ def _near(segment: Segment, vector: Vectors, allowed: Mask | None) -> _Near:
     return _Near(codes=segment.codes, vector=vector, rows=rows, cosines=cosines)
 
 
-def _rows(segment: Segment, wanted: Look, seeds: Ints) -> Ints:
+def _rows(segment: Segment, wanted: SegmentQuery, seeds: Ints) -> Ints:
     """Rows to look at closely, ascending."""
     standing = _few(segment, wanted.allowed)
     if standing is not None:
@@ -151,7 +151,7 @@ def _few(segment: Segment, allowed: Mask | None) -> Ints | None:
     return np.flatnonzero(allowed) if np.count_nonzero(allowed) <= _FEW else None
 
 
-def _text(segment: Segment, wanted: Look, rows: Ints) -> TextEvidence:
+def _text(segment: Segment, wanted: SegmentQuery, rows: Ints) -> TextEvidence:
     """The lexical signals of some rows, ascending."""
     found = sorted(wanted.found or (), key=lambda one: one.units)[:_SCORED_TERMS]
     known, around = wanted.known, segment.around(wanted.known)

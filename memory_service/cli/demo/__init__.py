@@ -22,11 +22,11 @@ def demo(keep: Path | None, as_json: bool) -> None:
     A recorded conversation outgrows a small window: its memories are flushed to a dated file, it is compacted, and a
     later question is answered from memory, within a budget. Works on a copy; needs no key and no network.
     """
-    from memory_service.cli.demo.output import Progress, Words, next_steps
+    from memory_service.cli.demo.output import JsonProgress, TextOutput, next_steps
     from memory_service.cli.demo.run import played
 
     with _home(keep) as home:
-        story = played(home, Progress() if as_json else Words(), kept=keep is not None)
+        story = played(home, JsonProgress() if as_json else TextOutput(), kept=keep is not None)
     if as_json:
         emit_value(story)
     else:

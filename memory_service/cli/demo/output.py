@@ -14,7 +14,7 @@ _EVERY = 10
 _WIDE = 150
 
 
-class Words:
+class TextOutput:
     """Tells each step when it is done."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Words:
         _line(f"the answer {where}; the whole prompt: {recall.prompt_tokens:,} of {recall.window:,} tokens")
 
 
-class Progress:
+class JsonProgress:
     """Says on stderr how far it is, where a person is looking."""
 
     def __init__(self) -> None:

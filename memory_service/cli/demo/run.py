@@ -195,7 +195,7 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class DemoRun:
     """All of it.
 
     Attributes:
@@ -430,7 +430,7 @@ QUESTIONS = (
 )
 
 
-class Teller(Protocol):
+class DemoOutput(Protocol):
     """Whoever hears of each step."""
 
     def notes(self, notes: Notes) -> None:
@@ -446,7 +446,7 @@ class Teller(Protocol):
         """A question was asked."""
 
 
-def played(home: Path, teller: Teller, *, kept: bool) -> Story:
+def played(home: Path, teller: DemoOutput, *, kept: bool) -> DemoRun:
     """Do all of it.
 
     Args:
@@ -473,7 +473,7 @@ def played(home: Path, teller: Teller, *, kept: bool) -> Story:
         for question, answer in QUESTIONS:
             recalls.append(_recall(service, question, answer))
             teller.recall(recalls[-1], PIN)
-    return Story(
+    return DemoRun(
         notes=notes,
         replay=replay,
         reindexed=reindexed,

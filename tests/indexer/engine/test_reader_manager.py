@@ -12,8 +12,8 @@ import pytest
 
 from indexer import Index, Mode, RankingSettings, SearchFilter
 from indexer.engine.matrix import load_matrix
-from indexer.engine.reader import NO_WORDS, View, find_words
-from indexer.engine.reader_manager import Views
+from indexer.engine.reader import NO_TERMS, IndexReader, find_terms
+from indexer.engine.reader_manager import IndexReaderManager
 from indexer.engine.segments.builder import open_segment
 from indexer.index import recall
 from indexer.search import Query, Ranked, rank
@@ -21,7 +21,7 @@ from indexer.stores.base import TermEntries
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.text.terms import term_hashes
-from indexer.throttle import TRAFFIC
+from indexer.throttle import THROTTLE
 from indexer.types import LineRange
 from tests.indexer.talks import write_log
 from tests.indexer.test_corpus import edit
@@ -45,9 +45,9 @@ def store_of(workspace: Workspace) -> SqliteStore:
     return SqliteStore(workspace.root / "index.sqlite")
 
 
-def packed(store: SqliteStore) -> Views:
+def packed(store: SqliteStore) -> IndexReaderManager:
     """Views of an index that is packed now."""
-    views = Views(store, pack_passages=0)
+    views = IndexReaderManager(store, pack_passages=0)
     with store.reading():
         due = views.is_due()
     if due:
@@ -55,21 +55,21 @@ def packed(store: SqliteStore) -> Views:
     return views
 
 
-def seen(store: SqliteStore, views: Views) -> View:
+def seen(store: SqliteStore, views: IndexReaderManager) -> IndexReader:
     with store.reading():
         return views.view(EMBEDDER.dimensions)
 
 
-def unpacked(store: SqliteStore) -> View:
+def unpacked(store: SqliteStore) -> IndexReader:
     with store.reading():
         corpus = store.corpus(None)
-        return View(store=store, corpus=corpus, matrix=load_matrix(store, corpus, EMBEDDER.dimensions, None))
+        return IndexReader(store=store, corpus=corpus, matrix=load_matrix(store, corpus, EMBEDDER.dimensions, None))
 
 
-def ranked(view: View, question: str, *, mode: Mode = "hybrid", kept: SearchFilter = SearchFilter()) -> Ranked:  # noqa: B008
+def ranked(view: IndexReader, question: str, *, mode: Mode = "hybrid", kept: SearchFilter = SearchFilter()) -> Ranked:  # noqa: B008
     query = Query(text=question, limit=10, mode=mode, kept=kept, today=TODAY)
     vector = None if mode == "text" else EMBEDDER.embed_query(question)
-    words = NO_WORDS if mode == "vector" else find_words(view, question)
+    words = NO_TERMS if mode == "vector" else find_terms(view, question)
     with view.store.reading():
         return rank(view, query, words, vector, 1.0, PLAIN)
 
@@ -184,7 +184,7 @@ def test_without_a_sound_packed_part_all_is_looked_at(workspace: Workspace, dama
     else:
         store.reset(Index(workspace.root, EMBEDDER).fingerprint)
         workspace.synced(EMBEDDER).close()
-    view = seen(store, Views(store))
+    view = seen(store, IndexReaderManager(store))
     assert view.packed is None
     assert len(view) == 41
     store.close()
@@ -247,7 +247,7 @@ def test_a_packing_gives_way_and_takes_short_turns(workspace: Workspace) -> None
     fill(workspace, files=3, items=10)
     store = SlowStore(workspace.root / "index.sqlite")
     usual = sys.getswitchinterval()
-    with TRAFFIC.passing():
+    with THROTTLE.passing():
         packed(store)
     assert store.rests
     assert min(store.rests) >= 0.04

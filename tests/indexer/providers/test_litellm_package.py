@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from indexer.providers.litellm import ToldFailure, even_timeout, seconds_until, told_failure
+from indexer.providers.litellm import ProviderMessage, even_timeout, provider_message, seconds_until
 
 
 class Answered(Exception):
@@ -35,15 +35,15 @@ def test_retry_after_may_be_a_date() -> None:
 
 def test_the_status_is_the_providers_own_and_the_wait_that_of_whoever_tells_it() -> None:
     own = Answered("Request too large.", 413, retry_after="7")
-    told = told_failure(raised_from(Answered("RateLimitError", 429), own))
-    assert told == ToldFailure(text="RateLimitError | Request too large.", status=413, wait_seconds=7.0)
+    told = provider_message(raised_from(Answered("RateLimitError", 429), own))
+    assert told == ProviderMessage(text="RateLimitError | Request too large.", status=413, wait_seconds=7.0)
 
 
 @pytest.mark.parametrize(
     "error", [OSError("Connection reset"), raised_from(OSError("Connection reset"), KeyError("x"))]
 )
 def test_no_answer_has_no_status(error: Exception) -> None:
-    assert told_failure(error) == ToldFailure(text="Connection reset", status=None, wait_seconds=None)
+    assert provider_message(error) == ProviderMessage(text="Connection reset", status=None, wait_seconds=None)
 
 
 @pytest.mark.parametrize(

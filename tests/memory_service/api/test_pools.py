@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from memory_service.api.pools import Places, Pools
+from memory_service.api.pools import Pools, WorkerPool
 from memory_service.errors import CallCancelled, TooManyRequests
 
 
@@ -25,7 +25,7 @@ def test_no_more_run_at_once_than_there_are_places() -> None:
         return "好"
 
     async def run() -> list[str]:
-        places = Places(3)
+        places = WorkerPool(3)
         tasks = [asyncio.create_task(places.run(act)) for _ in range(9)]
         await asyncio.sleep(0.1)
         go.set()
@@ -39,7 +39,7 @@ def test_who_waits_in_vain_hears_so_and_gives_no_place_away() -> None:
     go = threading.Event()
 
     async def run() -> None:
-        places = Places(1, patience_seconds=0.05, most_waiting=2)
+        places = WorkerPool(1, patience_seconds=0.05, most_waiting=2)
         first = asyncio.create_task(places.run(lambda: go.wait(5)))
         await asyncio.sleep(0.02)
         second = asyncio.create_task(places.run(lambda: True))
@@ -62,7 +62,7 @@ def test_a_failure_gives_its_place_back() -> None:
         raise CallCancelled("x")
 
     async def run() -> None:
-        places = Places(1, patience_seconds=1)
+        places = WorkerPool(1, patience_seconds=1)
         for _ in range(3):
             with pytest.raises(CallCancelled):
                 await places.run(fail)

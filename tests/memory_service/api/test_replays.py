@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from memory_service.api.pools import Replays
+from memory_service.api.pools import IdempotencyCache
 from memory_service.errors import Conflict, StorageFailed
 
 KEY = ("POST /v1/部署", "k")
@@ -30,7 +30,7 @@ class Work:
 
 def test_who_asks_the_same_while_it_is_done_waits_for_the_answer() -> None:
     async def run() -> None:
-        replays, work = Replays(), Work()
+        replays, work = IdempotencyCache(), Work()
         both = [asyncio.create_task(replays.once(KEY, b"same", work)) for _ in range(5)]
         await asyncio.sleep(0)
         with pytest.raises(Conflict):
@@ -48,7 +48,7 @@ def test_who_asks_the_same_while_it_is_done_waits_for_the_answer() -> None:
 
 def test_a_failure_is_not_kept_and_the_next_in_line_tries() -> None:
     async def run() -> None:
-        replays, work = Replays(), Work(failures=1)
+        replays, work = IdempotencyCache(), Work(failures=1)
         tasks = [asyncio.create_task(replays.once(KEY, b"same", work)) for _ in range(3)]
         await asyncio.sleep(0)
         work.may_end.set()
@@ -62,7 +62,7 @@ def test_a_failure_is_not_kept_and_the_next_in_line_tries() -> None:
 
 def test_who_goes_away_leaves_nothing_behind() -> None:
     async def run() -> None:
-        replays, work = Replays(), Work()
+        replays, work = IdempotencyCache(), Work()
         gone = asyncio.create_task(replays.once(KEY, b"same", work))
         await asyncio.sleep(0)
         gone.cancel()
@@ -76,7 +76,7 @@ def test_who_goes_away_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize(("most_answers", "most_bytes"), [(3, 10**6), (10**6, 3 * 100)])
 def test_what_is_kept_is_bounded(most_answers: int, most_bytes: int) -> None:
     async def run() -> None:
-        replays, work = Replays(most_answers=most_answers, most_bytes=most_bytes), Work(b"x" * 100)
+        replays, work = IdempotencyCache(most_answers=most_answers, most_bytes=most_bytes), Work(b"x" * 100)
         work.may_end.set()
         for number in range(10):
             assert await replays.once(("p", str(number)), b"", work) == (b"x" * 100, False)

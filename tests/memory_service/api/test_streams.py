@@ -19,7 +19,7 @@ import uvicorn
 from fastapi import FastAPI, Header
 from fastapi.responses import StreamingResponse
 
-from memory_service.api.limits import BodyLimit
+from memory_service.api.limits import BodyLimitMiddleware
 from memory_service.api.server import StreamingServer, listening
 from memory_service.api.streams import event_stream, last_event_id
 from memory_service.client._session_wire import SentEvent, events_of
@@ -30,7 +30,7 @@ W, S = "default", "support-42"
 
 def make_app(hub: EventHub) -> FastAPI:
     app = FastAPI()
-    app.add_middleware(BodyLimit, max_bytes=1000)
+    app.add_middleware(BodyLimitMiddleware, max_bytes=1000)
 
     @app.get("/events/{session_id}")
     def events(

@@ -6,12 +6,15 @@ import time
 
 import click
 
-from memory_service.cli.transcripts import Spoken, newest, told
+from memory_service.cli.transcripts import Spoken, newest, transcript_lines
 from memory_service.messages import Message, user_message
 
 
 def lines(message: Message, *, seq: int | None = 7, note: str = "", full: bool = False, cells: int = 80) -> list[str]:
-    return [click.unstyle(line) for line in told([Spoken(seq=seq, message=message, note=note)], cells=cells, full=full)]
+    return [
+        click.unstyle(line)
+        for line in transcript_lines([Spoken(seq=seq, message=message, note=note)], cells=cells, full=full)
+    ]
 
 
 def test_thinking_errors_and_notes_stand_before_the_text() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from memory_service.compaction.prune_steps import Given, PruningRules
-from memory_service.compaction.pruning import CheapWish, PruningMode, cheapened, squeezed
+from memory_service.compaction.prune_steps import PriorPruning, PruningRules
+from memory_service.compaction.pruning import PruningMode, PruningRequest, prune, truncate_results
 from memory_service.messages import Message, Numbered, is_tool_result, numbered, text_of
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 from tests.memory_service.service.rooms import image, words
@@ -23,9 +23,9 @@ def work(count: int, tokens: int = 2_000) -> tuple[Numbered, ...]:
     return log(*said)
 
 
-def wish(tail: tuple[Numbered, ...], mode: PruningMode = "to_target", **more: object) -> CheapWish:
+def wish(tail: tuple[Numbered, ...], mode: PruningMode = "to_target", **more: object) -> PruningRequest:
     tokens = sum(each.tokens for each in tail)
-    made = CheapWish(
+    made = PruningRequest(
         mode=mode, tokens=tokens, target_tokens=tokens // 4, usable_tokens=tokens, window_tokens=tokens, now=NOW
     )
     return replace(made, **more)  # type: ignore[arg-type]
@@ -33,14 +33,14 @@ def wish(tail: tuple[Numbered, ...], mode: PruningMode = "to_target", **more: ob
 
 def test_off_is_off() -> None:
     tail = work(5)
-    done = cheapened(tail, RULES, wish(tail, "off"), Given())
+    done = prune(tail, RULES, wish(tail, "off"), PriorPruning())
     assert done.tail is tail and (done.gain, done.cleared, done.steps) == (0, {}, ())
 
 
 @pytest.mark.parametrize("mode", ["to_target", "cache_ttl", "budget"])
 def test_what_is_gained_is_what_the_tail_is_smaller_by(mode: PruningMode) -> None:
     tail = work(60)
-    done = cheapened(tail, RULES, wish(tail, mode, last_used_at=NOW - dt.timedelta(hours=1)), Given())
+    done = prune(tail, RULES, wish(tail, mode, last_used_at=NOW - dt.timedelta(hours=1)), PriorPruning())
     before, after = sum(each.tokens for each in tail), sum(each.tokens for each in done.tail)
     assert done.gain == before - after > 0 and done.cleared
     assert done.steps[0].tokens_before == before and done.steps[-1].tokens_after == after
@@ -50,7 +50,7 @@ def test_what_is_gained_is_what_the_tail_is_smaller_by(mode: PruningMode) -> Non
 
 def test_a_warm_cache_is_left_alone() -> None:
     tail = work(60)
-    done = cheapened(tail, RULES, wish(tail, "cache_ttl", last_used_at=NOW - dt.timedelta(seconds=60)), Given())
+    done = prune(tail, RULES, wish(tail, "cache_ttl", last_used_at=NOW - dt.timedelta(seconds=60)), PriorPruning())
     assert done.gain == 0
 
 
@@ -60,7 +60,7 @@ def test_duplicates_go_first_and_are_not_counted_again() -> None:
     for at in range(8):
         said += [user(f"{at}"), calls(f"c{at}"), result(f"c{at}", same), says("ok")]
     tail = log(*said)
-    done = cheapened(tail, RULES, wish(tail, hard=True), Given())
+    done = prune(tail, RULES, wish(tail, hard=True), PriorPruning())
     assert done.steps[0].name == "duplicates" and done.steps[0].count >= 6
     assert sum(step.tokens_before - step.tokens_after for step in done.steps) == done.gain
     assert done.gain == sum(each.tokens for each in tail) - sum(each.tokens for each in done.tail)
@@ -68,18 +68,18 @@ def test_duplicates_go_first_and_are_not_counted_again() -> None:
 
 def test_what_is_protected_or_runs_stays() -> None:
     tail = work(20)
-    given = Given(protected={3}, pending={"c1"}, already={11: "[stub]"})
-    done = cheapened(tail, RULES, wish(tail, hard=True), given)
+    given = PriorPruning(protected={3}, pending={"c1"}, already={11: "[stub]"})
+    done = prune(tail, RULES, wish(tail, hard=True), given)
     assert done.cleared and not {3, 7} & set(done.cleared)
 
 
 def test_media_give_way_only_where_the_rest_is_not_enough() -> None:
     tail = log(*[each for at in range(6) for each in (numbered(image(f"图 {at}"), 0).message, says("ok"))], user("go"))  # type: ignore[arg-type]
-    enough = cheapened(tail, RULES, wish(tail, target_tokens=10**6), Given())
+    enough = prune(tail, RULES, wish(tail, target_tokens=10**6), PriorPruning())
     assert enough.stripped == ()
-    done = cheapened(tail, RULES, wish(tail, target_tokens=10), Given())
+    done = prune(tail, RULES, wish(tail, target_tokens=10), PriorPruning())
     assert done.stripped == (1, 3, 5, 7, 9) and done.steps[-1].name == "media", "the newest is still looked at"
-    hard = cheapened(tail, RULES, wish(tail, target_tokens=10, hard=True), Given())
+    hard = prune(tail, RULES, wish(tail, target_tokens=10, hard=True), PriorPruning())
     assert hard.stripped == (1, 3, 5, 7, 9, 11)
 
 
@@ -90,7 +90,7 @@ def test_results_are_squeezed_into_the_room_there_is(room: int, chinese: bool) -
         user("x"), calls("a"), result("a", words(3_000, chinese=chinese)), calls("b"), result("b", words(100)),
         calls("c"), result("c", words(4_000, chinese=chinese)),
     )  # fmt: skip
-    done = squeezed(tail, room)
+    done = truncate_results(tail, room)
     size = sum(each.tokens for each in done.tail)
     assert size <= room and size > 0.8 * room, "as large as fits"
     assert set(done.cleared) >= {3, 7} and all("log:" in done.cleared[seq] for seq in (3, 7))
@@ -101,24 +101,24 @@ def test_results_are_squeezed_into_the_room_there_is(room: int, chinese: bool) -
 
 def test_what_is_protected_is_not_squeezed() -> None:
     tail = log(user("x"), calls("a"), result("a", words(3_000)), calls("b"), result("b", words(3_000)))
-    done = squeezed(tail, 3_500, protected=(3,))
+    done = truncate_results(tail, 3_500, protected=(3,))
     assert set(done.cleared) == {5} and done.tail[2] is tail[2]
 
 
 def test_without_room_a_few_words_stay() -> None:
     tail = log(user("x"), calls("a"), result("a", words(3_000)))
-    assert 0 < sum(each.tokens for each in squeezed(tail, 1).tail) < 250
+    assert 0 < sum(each.tokens for each in truncate_results(tail, 1).tail) < 250
 
 
 def test_results_that_fit_stay_as_they_are() -> None:
     tail = work(3, 50)
-    done = squeezed(tail, 10**6)
+    done = truncate_results(tail, 10**6)
     assert done.cleared == {} and all(old is new for old, new in zip(tail, done.tail, strict=True))
 
 
 def test_a_megabyte_takes_no_time() -> None:
     tail = log(user("x"), *[m for at in range(20) for m in (calls(f"c{at}"), result(f"c{at}", "备x " * 20_000))])
     started = time.perf_counter()
-    done = squeezed(tail, 5_000)
+    done = truncate_results(tail, 5_000)
     assert sum(each.tokens for each in done.tail) <= 5_000 and time.perf_counter() - started < 100
     assert all(is_tool_result(each.message) for each in done.tail[2::2])

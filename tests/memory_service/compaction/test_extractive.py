@@ -14,7 +14,7 @@ from indexer.types import Vectors
 from memory_service.compaction.extractive import extract
 from memory_service.compaction.extractive_lines import read_coverage
 from memory_service.compaction.summary import IdentifierPolicy, SummaryRequest
-from memory_service.compaction.summary_format import read_outline, write_outline
+from memory_service.compaction.summary_format import parse_summary, render_summary
 from memory_service.messages import Message, Numbered, numbered, text_of
 from memory_service.messages.sizes import count_tokens
 
@@ -412,7 +412,7 @@ def test_lines_stand_in_the_order_of_the_log() -> None:
 def test_of_an_endless_earlier_summary_the_ends_are_read() -> None:
     middle = "\n".join(f"- Hall {number} is empty. (log:{number})" for number in range(1, 4_000))
     previous = f"## Facts\n- User: The port is 8123. (log:1)\n{middle}\n- User: The host is alpha_one. (log:9)"
-    lines = read_outline(previous)
+    lines = parse_summary(previous)
     assert (lines[0].text, lines[-1].text) == ("The port is 8123.", "The host is alpha_one.")
     assert len(lines) < 2_000
 
@@ -524,7 +524,7 @@ def test_summaries_of_summaries_stay_short_and_grounded(rounds: list[list[Turn]]
         text = summed(messages, previous=text, target=target)
         assert count_tokens(text) <= target
         assert_grounded(text, sources)
-        assert write_outline(read_outline(text)) == text
+        assert render_summary(parse_summary(text)) == text
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from memory_service.compaction.model_summary import TURN_CONTEXT, Check, Summary
 from memory_service.compaction.prompts import OPENCODE_HEADINGS, PROMPT_VERSION
 from memory_service.compaction.summary import Reading, Summary, SummaryRequest
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
-from memory_service.llm.base import ChatMessage, Completion, Usage, never
+from memory_service.llm.base import ChatMessage, Completion, Usage, not_cancelled
 from memory_service.llm.errors import OVERFLOWS, classify
 from memory_service.llm.litellm import LiteLLMModel
 from memory_service.messages import Message, Numbered
@@ -42,7 +42,7 @@ def written(
     *,
     window: int = 32_000,
     check: Check = accepted,
-    cancelled: Callable[[], bool] = never,
+    cancelled: Callable[[], bool] = not_cancelled,
     timeout: float = 20.0,
     fallback: ScriptedModel | None = None,
     **request: object,
@@ -373,7 +373,7 @@ class Meeting:
         *,
         max_output_tokens: int | None = None,
         timeout_seconds: float = 1.0,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Callable[[], bool] = not_cancelled,
     ) -> Completion:
         self.requests.append(list(messages))
         self._together.wait()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.prune_steps import (
-    Given,
+    PriorPruning,
     Pruned,
     PruningRules,
     duplicates,
@@ -57,15 +57,15 @@ EAGER = PruningRules(
 FIXED = replace(EAGER, placeholder=OLD_CLEARED, min_result_chars=400)
 TINY = replace(EAGER, min_result_chars=0, soft_trim_chars=0, head_chars=4, tail_chars=4, protect_tokens=0)
 
-Step = Callable[[Sequence[Numbered], PruningRules, Given], Pruned]
+Step = Callable[[Sequence[Numbered], PruningRules, PriorPruning], Pruned]
 
 
-def _cache_ttl(messages: Sequence[Numbered], rules: PruningRules, given: Given) -> Pruned:
+def _cache_ttl(messages: Sequence[Numbered], rules: PruningRules, given: PriorPruning) -> Pruned:
     tokens = view_tokens(messages, given)
     return cache_ttl(messages, rules, window_tokens=600, tokens=tokens, now=NOW, last_used_at=None, given=given)
 
 
-def _to_target(messages: Sequence[Numbered], rules: PruningRules, given: Given) -> Pruned:
+def _to_target(messages: Sequence[Numbered], rules: PruningRules, given: PriorPruning) -> Pruned:
     tokens = view_tokens(messages, given)
     return to_target(messages, rules, tokens=tokens, target_tokens=300, window_tokens=1_000, given=given)
 
@@ -101,7 +101,7 @@ def views(draw: st.DrawFn) -> list[Numbered]:
 
 
 givens = st.builds(
-    Given,
+    PriorPruning,
     protected=st.frozensets(st.integers(1, 12), max_size=3),
     pending=st.frozensets(st.sampled_from("abc"), max_size=1),
 )
@@ -111,7 +111,7 @@ givens = st.builds(
 @settings(max_examples=50)
 @given(messages=views(), rules=st.sampled_from([EAGER, FIXED, TINY]), settled=givens)
 def test_a_step_takes_out_only_what_it_may_and_only_once(
-    name: str, messages: list[Numbered], rules: PruningRules, settled: Given
+    name: str, messages: list[Numbered], rules: PruningRules, settled: PriorPruning
 ) -> None:
     before = copy.deepcopy(messages)
     done = STEPS[name](messages, rules, settled)
@@ -145,7 +145,7 @@ def test_a_step_takes_out_only_what_it_may_and_only_once(
 def test_after_all_steps_no_provider_refuses_the_view(
     provider: str, messages: list[Numbered], rules: PruningRules
 ) -> None:
-    settled = Given()
+    settled = PriorPruning()
     for step in STEPS.values():
         settled = settled.after(step(messages, rules, settled))
     view = [each.message for each in pruned_view(messages, settled.already, settled.stripped)]
@@ -164,7 +164,7 @@ def test_a_valid_conversation_needs_no_repair_after_the_steps() -> None:
         numbered(message, seq) for seq, message in enumerate([*messages, says("done"), user("more"), says("so")], 1)
     ]
     for name in ("cache_ttl", "budget", "to_target"):
-        done = STEPS[name](view, EAGER, Given())
+        done = STEPS[name](view, EAGER, PriorPruning())
         assert done.cleared, name
         assert not repaired([each.message for each in pruned_view(view, done.cleared)]).repairs
 
@@ -193,9 +193,9 @@ def test_what_the_model_has_not_read_is_not_found() -> None:
 
 def test_what_stands_for_a_result_comes_in_its_size_and_text() -> None:
     view = [numbered(message, seq) for seq, message in enumerate([calls("a"), result("a", "x" * 9_000), says("ok")], 1)]
-    (found,) = results_of(view, EAGER, Given(already={2: "y" * 400}))
+    (found,) = results_of(view, EAGER, PriorPruning(already={2: "y" * 400}))
     assert (found.text, found.tokens) == ("y" * 400, 104)
-    assert results_of(view, EAGER, Given(already={2: "[cleared] log:2"})) == []
+    assert results_of(view, EAGER, PriorPruning(already={2: "[cleared] log:2"})) == []
 
 
 def test_what_a_stub_would_make_longer_stays() -> None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from memory_service.compaction.prune_steps import Given, Pruned, PruningRules, pruned_view
+from memory_service.compaction.prune_steps import PriorPruning, Pruned, PruningRules, pruned_view
 from memory_service.compaction.pruning import budget, cache_ttl, to_target
 from memory_service.messages import Message, Numbered, numbered, text_of
 from memory_service.messages.placeholders import COMPACTED, OLD_CLEARED
@@ -197,9 +197,9 @@ def test_skills_stay_and_do_not_count() -> None:
 def test_the_walk_ends_where_a_result_was_cleared_before() -> None:
     messages = turns(*[10_000] * 12)
     assert len(budget(messages, OPENCODE).cleared) == 8
-    assert not budget(messages, OPENCODE, given=Given(already={19: f"{OLD_CLEARED} log:19"})).cleared
-    assert len(budget(messages, OPENCODE, given=Given(already={9: f"{OLD_CLEARED} log:9"})).cleared) == 4
-    trim = Given(already={19: "a" * 1_500 + "\n[... 37,000 characters left out; log:19]\n" + "a" * 1_500})
+    assert not budget(messages, OPENCODE, given=PriorPruning(already={19: f"{OLD_CLEARED} log:19"})).cleared
+    assert len(budget(messages, OPENCODE, given=PriorPruning(already={9: f"{OLD_CLEARED} log:9"})).cleared) == 4
+    trim = PriorPruning(already={19: "a" * 1_500 + "\n[... 37,000 characters left out; log:19]\n" + "a" * 1_500})
     assert [*budget(messages, OPENCODE, given=trim).cleared] == [3, 5, 7, 9, 11, 13, 15, 17]
 
 
@@ -286,7 +286,7 @@ def test_errors_pins_open_and_unread_results_stay() -> None:
         tokens=size(messages),
         target_tokens=0,
         window_tokens=30_000,
-        given=Given(protected={5}, pending={"late"}),
+        given=PriorPruning(protected={5}, pending={"late"}),
     )
     assert [*done.cleared] == [11]
 
@@ -294,7 +294,7 @@ def test_errors_pins_open_and_unread_results_stay() -> None:
 def test_what_was_shortened_before_can_be_cleared_later() -> None:
     messages = work(*("a" * 8_000 for _ in range(10)))
     first = aimed(messages, size(messages) - 3_000)
-    given = Given().after(first)
+    given = PriorPruning().after(first)
     again = aimed(messages, 9_000, tokens=first.tokens_after, given=given)
     assert set(first.cleared) <= {seq for seq, text in again.cleared.items() if "cleared; log:" in text}
     after = pruned_view(messages, given.after(again).already)

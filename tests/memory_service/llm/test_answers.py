@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.prompts import ANCHORED_HEADINGS, OPENCODE_HEADINGS
-from memory_service.llm.answers import LEFT_OUT, Verdict, bare, beginning, clipped, verdict_on
+from memory_service.llm.answers import LEFT_OUT, AnswerValidation, bare, beginning, clipped, validate_answer
 from memory_service.llm.base import Completion, Usage
 from memory_service.messages.sizes import count_tokens
 from tests.memory_service.compaction.talk import sectioned
@@ -46,7 +46,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str) -> None:
     answer, kind = REFUSED[case]
-    verdict = verdict_on(answer, headings=TWO, cap_tokens=100)
+    verdict = validate_answer(answer, headings=TWO, cap_tokens=100)
     assert (verdict.text, verdict.kind) == ("", kind)
     assert verdict.reason.endswith(".")
 
@@ -65,18 +65,18 @@ TAKEN = {
 
 @pytest.mark.parametrize("case", TAKEN)
 def test_taken(case: str) -> None:
-    verdict = verdict_on(completion(TAKEN[case]), headings=TWO, cap_tokens=100)
-    assert verdict == Verdict(text="## Goal\n- 部署\n## Next step\n- y")
+    verdict = validate_answer(completion(TAKEN[case]), headings=TWO, cap_tokens=100)
+    assert verdict == AnswerValidation(text="## Goal\n- 部署\n## Next step\n- y")
 
 
 def test_what_looks_like_a_heading_and_is_none() -> None:
     text = "## Goal\n**Next step**\n```sh\n# Goal\nmake\n```\n## Next step\n- y"
-    assert verdict_on(completion(text), headings=TWO) == Verdict(text=text)
+    assert validate_answer(completion(text), headings=TWO) == AnswerValidation(text=text)
 
 
 def test_a_heading_above_others_may_say_nothing() -> None:
     text = sectioned(OPENCODE_HEADINGS).replace("## Progress\n- something\n", "## Progress\n")
-    assert verdict_on(completion(text), headings=OPENCODE_HEADINGS).text == text
+    assert validate_answer(completion(text), headings=OPENCODE_HEADINGS).text == text
 
 
 def test_secrets_and_fences_leave_an_answer() -> None:
@@ -91,17 +91,17 @@ def test_a_block_of_code_inside_stays() -> None:
 def test_what_is_little_over_is_cut_and_keeps_its_headings() -> None:
     text = sectioned(ANCHORED_HEADINGS, "短") + "\n" + "\n".join(f"- 事实 {number}：部署在周二" for number in range(20))
     cap = int(count_tokens(text) / 1.4)
-    verdict = verdict_on(completion(text), headings=ANCHORED_HEADINGS, cap_tokens=cap)
+    verdict = validate_answer(completion(text), headings=ANCHORED_HEADINGS, cap_tokens=cap)
     assert verdict.clipped and not verdict.kind
     assert count_tokens(verdict.text) <= cap
     assert verdict.text.count("## ") == len(ANCHORED_HEADINGS)
     assert verdict.text.endswith(LEFT_OUT) and verdict.text.count(LEFT_OUT) == 1
     assert "事实 0" in verdict.text and "事实 19" not in verdict.text
-    assert verdict_on(completion(verdict.text), headings=ANCHORED_HEADINGS, cap_tokens=cap).text == verdict.text
+    assert validate_answer(completion(verdict.text), headings=ANCHORED_HEADINGS, cap_tokens=cap).text == verdict.text
 
 
 def test_without_a_cap_any_length_is_taken() -> None:
-    assert verdict_on(completion("x" * 99_999)).text == "x" * 99_999
+    assert validate_answer(completion("x" * 99_999)).text == "x" * 99_999
 
 
 @given(st.text(alphabet=st.sampled_from(list("# Goal\n-中x`*")), max_size=300), st.integers(0, 60))
@@ -125,6 +125,6 @@ def test_the_beginning_of_a_text(text: str, most: int) -> None:
 def test_a_megabyte_of_hostile_answer(sign: str) -> None:
     text = sign * (1_000_000 // len(sign))
     begun = time.perf_counter()
-    verdict_on(completion(text), headings=TWO, cap_tokens=200_000)
+    validate_answer(completion(text), headings=TWO, cap_tokens=200_000)
     clipped(text, 1_000)
     assert time.perf_counter() - begun < 20

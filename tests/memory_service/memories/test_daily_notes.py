@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memory_service.errors import InvalidRequest
 from memory_service.memories.format import Addition, Page, draft, find_entries, remove_entry
-from memory_service.memories.store import AppendedMemory, MemoryFiles, NewMemory
+from memory_service.memories.store import AppendedMemory, MemoryStore, NewMemory
 
 NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=ZoneInfo("Europe/Berlin"))
 TODAY = "memory/2026-11-20.md"
@@ -26,8 +26,8 @@ NEWS = (
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> MemoryFiles:
-    return MemoryFiles(tmp_path / "w", now=lambda: NOW)
+def files(tmp_path: Path) -> MemoryStore:
+    return MemoryStore(tmp_path / "w", now=lambda: NOW)
 
 
 def page(tmp_path: Path) -> Path:
@@ -40,7 +40,7 @@ def lines_of(path: Path, entry: AppendedMemory) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()[entry.start_line - 1 : entry.end_line]
 
 
-def test_all_stand_below_one_heading_each_with_its_comment(files: MemoryFiles, tmp_path: Path) -> None:
+def test_all_stand_below_one_heading_each_with_its_comment(files: MemoryStore, tmp_path: Path) -> None:
     entries = files.append_all(NEWS)
     ids = [entry.memory_id for entry in entries]
     assert page(tmp_path).read_text() == (
@@ -69,7 +69,7 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
-def test_lines_are_right_and_what_was_there_stays(files: MemoryFiles, tmp_path: Path, before: str) -> None:
+def test_lines_are_right_and_what_was_there_stays(files: MemoryStore, tmp_path: Path, before: str) -> None:
     if before:
         page(tmp_path).write_bytes(before.encode())
     entries = files.append_all(NEWS)
@@ -89,10 +89,10 @@ def test_lines_are_right_and_what_was_there_stays(files: MemoryFiles, tmp_path: 
     }
 
 
-def test_the_same_again_writes_nothing(files: MemoryFiles, tmp_path: Path) -> None:
+def test_the_same_again_writes_nothing(files: MemoryStore, tmp_path: Path) -> None:
     first = files.append_all(NEWS)
     raw = page(tmp_path).read_bytes()
-    for again in (files, MemoryFiles(tmp_path / "w", now=lambda: NOW)):
+    for again in (files, MemoryStore(tmp_path / "w", now=lambda: NOW)):
         entries = again.append_all(NEWS)
         assert [entry.duplicate for entry in entries] == [True] * 3
         assert [(e.memory_id, e.start_line, e.end_line) for e in entries] == [
@@ -101,7 +101,7 @@ def test_the_same_again_writes_nothing(files: MemoryFiles, tmp_path: Path) -> No
         assert page(tmp_path).read_bytes() == raw
 
 
-def test_only_what_is_missing_is_written(files: MemoryFiles, tmp_path: Path) -> None:
+def test_only_what_is_missing_is_written(files: MemoryStore, tmp_path: Path) -> None:
     known = files.append(NEWS[1])
     entries = files.append_all([*NEWS, NewMemory(text="Deploys  go out\non Tuesdays.")])
     assert [entry.duplicate for entry in entries] == [False, True, False, False]
@@ -110,7 +110,7 @@ def test_only_what_is_missing_is_written(files: MemoryFiles, tmp_path: Path) -> 
     assert page(tmp_path).read_text().count("\n- ") == 3
 
 
-def test_nothing_is_written_for_nothing_or_if_one_cannot_be(files: MemoryFiles, tmp_path: Path) -> None:
+def test_nothing_is_written_for_nothing_or_if_one_cannot_be(files: MemoryStore, tmp_path: Path) -> None:
     assert files.append_all([]) == []
     with pytest.raises(InvalidRequest):
         files.append_all([NEWS[0], NewMemory(text=" \n")])
@@ -118,7 +118,7 @@ def test_nothing_is_written_for_nothing_or_if_one_cannot_be(files: MemoryFiles, 
 
 
 @pytest.mark.parametrize("gone", range(3))
-def test_one_is_forgotten_and_the_others_stay(files: MemoryFiles, tmp_path: Path, gone: int) -> None:
+def test_one_is_forgotten_and_the_others_stay(files: MemoryStore, tmp_path: Path, gone: int) -> None:
     entries = files.append_all(NEWS)
     files.forget(entries[gone].memory_id)
     text = page(tmp_path).read_text()
@@ -131,7 +131,7 @@ def test_one_is_forgotten_and_the_others_stay(files: MemoryFiles, tmp_path: Path
     assert not page(tmp_path).exists()
 
 
-def test_a_page_that_was_edited_meanwhile_is_read_again(files: MemoryFiles, tmp_path: Path) -> None:
+def test_a_page_that_was_edited_meanwhile_is_read_again(files: MemoryStore, tmp_path: Path) -> None:
     files.append_all(NEWS[:1])
     page(tmp_path).write_text("# 2026-11-20\n\n- 李雷对花生过敏。\n")
     entries = files.append_all(NEWS)
@@ -144,7 +144,7 @@ def test_many_at_once_store_each_once(tmp_path: Path) -> None:
     ready = threading.Barrier(6)
 
     def write(thread: int) -> list[AppendedMemory]:
-        files = MemoryFiles(tmp_path / "w", now=lambda: NOW)
+        files = MemoryStore(tmp_path / "w", now=lambda: NOW)
         ready.wait(10)
         return list(files.append_all([NewMemory(text=text) for text in texts[thread:] + texts[:thread]]))
 

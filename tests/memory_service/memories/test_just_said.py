@@ -12,15 +12,15 @@ import pytest
 from indexer import Hit, LineRange, Passage, SearchFilter
 from indexer.documents.transcripts import split_transcript
 from indexer.stores.base import KnownPassage
-from memory_service.memories.indexing import JustSaid, beside
+from memory_service.memories.indexing import UnindexedMessages, beside
 from tests.indexer.talks import write_log
 
 ALL = SearchFilter()
 
 
-def just_said(root: Path, *known: KnownPassage) -> JustSaid:
+def just_said(root: Path, *known: KnownPassage) -> UnindexedMessages:
     """What an index has not heard of that has these passages of every log."""
-    return JustSaid(root, lambda _: known[-1] if known else None, lambda _: known)
+    return UnindexedMessages(root, lambda _: known[-1] if known else None, lambda _: known)
 
 
 def logs_in(root: Path) -> list[str]:
@@ -86,7 +86,7 @@ def test_what_is_said_next_is_found_by_the_same_search_and_what_was_trimmed_is_n
     write_log(tmp_path, "The wombat digs.")
     log = tmp_path / "sessions/talk.jsonl"
     passages, rounds = known_of(split_transcript(log.read_bytes())), 0
-    said = JustSaid(tmp_path, lambda _: passages[-1], lambda _: passages)
+    said = UnindexedMessages(tmp_path, lambda _: passages[-1], lambda _: passages)
 
     def lines() -> list[int]:
         behind = said.search(logs_in(tmp_path), "wombat", limit=9, kept=ALL, rounds=rounds)

@@ -16,7 +16,7 @@ from indexer import EmbeddingError, Index, SearchFilter
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.memories.long_term import LongTermMemory
-from memory_service.memories.store import MemoryFiles, NewMemory
+from memory_service.memories.store import MemoryStore, NewMemory
 from tests.indexer.workspace import CountingEmbedder, FailingEmbedder
 
 NOW = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
@@ -32,7 +32,7 @@ def open_memory(tmp_path: Path) -> Iterator[OpenMemory]:
         folder = tmp_path / "w"
         (folder / "memory").mkdir(parents=True, exist_ok=True)
         index = Index(folder, embedder or HashEmbedder(), today=NOW.date)
-        opened.append(LongTermMemory(MemoryFiles(folder, now=lambda: NOW), index))
+        opened.append(LongTermMemory(MemoryStore(folder, now=lambda: NOW), index))
         return opened[-1]
 
     yield open_one

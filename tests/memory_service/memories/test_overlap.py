@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexer import Hit, Passage
-from memory_service.memories.overlap import Shown, without_echoes
+from memory_service.memories.overlap import ViewText, drop_redundant
 from memory_service.messages import Message, Numbered, numbered
 from memory_service.text.similarity import covers, spoken, statements_of
 
@@ -30,7 +30,7 @@ def said(*texts: str, first: int = 1) -> tuple[Numbered, ...]:
 
 def kept(found: Sequence[str], *shown: str) -> list[str]:
     hits = [hit(text, at) for at, text in enumerate(found)]
-    return [each.passage.text for each in without_echoes(hits, Shown.of(said(*shown)))]
+    return [each.passage.text for each in drop_redundant(hits, ViewText.of(said(*shown)))]
 
 
 ECHOES = [
@@ -134,8 +134,8 @@ def test_tool_calls_and_results_are_seen_too() -> None:
         ],
     }  # fmt: skip
     result: Message = {"role": "tool", "tool_call_id": "c1", "content": "港口的起重机在卸铜。"}
-    shown = Shown.of((numbered(call, 1), numbered(result, 2)))
-    assert without_echoes([hit("Harbor cranes unload copper."), hit("港口的起重机在卸铜", 1)], shown) == ()
+    shown = ViewText.of((numbered(call, 1), numbered(result, 2)))
+    assert drop_redundant([hit("Harbor cranes unload copper."), hit("港口的起重机在卸铜", 1)], shown) == ()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_tool_calls_and_results_are_seen_too() -> None:
 def test_of_two_that_say_the_same_the_longer_stays_at_the_better_place(short: str, long: str) -> None:
     news, last = "Unrelated harbor cranes unload copper.", "Another orchard beside the violin shop."
     hits = [hit(short, 0, score=4), hit(news, 1, score=3), hit(long, 2, session=True, score=2), hit(last, 3, score=1)]
-    found = without_echoes(hits, Shown.of(()))
+    found = drop_redundant(hits, ViewText.of(()))
     assert [(each.passage.text, each.score) for each in found] == [(long, 4), (news, 3), (last, 1)]
     assert found[0] == replace(hits[2], score=4.0)
 
@@ -156,7 +156,7 @@ def test_of_two_that_say_the_same_the_longer_stays_at_the_better_place(short: st
 def test_of_two_that_are_as_long_the_memory_file_stays() -> None:
     text = "Deploys go out on Tuesdays."
     hits = [hit(text, 0, session=True), hit(text, 1), hit(text, 2)]
-    assert [each.ordinal for each in without_echoes(hits, Shown.of(()))] == [1]
+    assert [each.ordinal for each in drop_redundant(hits, ViewText.of(()))] == [1]
 
 
 def test_a_much_longer_one_does_not_take_the_place_of_a_better_one() -> None:
@@ -183,14 +183,14 @@ TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join) 
 @given(st.lists(TEXTS, max_size=12), st.lists(TEXTS, max_size=8))
 def test_what_is_kept_is_what_was_found_each_thing_once(found: list[str], shown: list[str]) -> None:
     hits = [hit(text, at) for at, text in enumerate(found)]
-    view = Shown.of(said(*shown))
-    news = without_echoes(hits, view)
-    assert news == without_echoes(hits, view)
+    view = ViewText.of(said(*shown))
+    news = drop_redundant(hits, view)
+    assert news == drop_redundant(hits, view)
     ordinals = [each.ordinal for each in news]
     assert len(set(ordinals)) == len(ordinals)
     assert all(replace(each, score=0) == replace(hits[each.ordinal], score=0) for each in news)
     assert [each.score for each in news] == sorted((each.score for each in news), reverse=True)
-    assert without_echoes(news, view) == news
+    assert drop_redundant(news, view) == news
 
 
 def of_all_pairs(hits: Sequence[Hit]) -> list[Hit]:
@@ -226,27 +226,27 @@ _SENTENCES = sorted({text for pair in ECHOES + NEWS for text in pair})
 @given(st.lists(st.tuples(st.lists(st.sampled_from(_SENTENCES), min_size=1, max_size=4), st.booleans()), max_size=12))
 def test_each_is_left_out_that_is_an_echo_of_another_judged_pair_by_pair(found: list[tuple[list[str], bool]]) -> None:
     hits = [hit(" ".join(texts), at, session=session) for at, (texts, session) in enumerate(found)]
-    assert list(without_echoes(hits, Shown.of(()))) == of_all_pairs(hits)
+    assert list(drop_redundant(hits, ViewText.of(()))) == of_all_pairs(hits)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=10), st.data())
 def test_a_view_that_grew_says_what_one_made_at_once_says(texts: list[str], draw: st.DataObject) -> None:
     messages = said(*texts)
-    view: Shown | None = None
+    view: ViewText | None = None
     for _ in range(3):
         start = draw.draw(st.integers(0, len(messages)))
         end = draw.draw(st.integers(start, len(messages)))
-        view = Shown.of(messages[start:end], before=view)
-        fresh = Shown.of(messages[start:end])
+        view = ViewText.of(messages[start:end], before=view)
+        fresh = ViewText.of(messages[start:end])
         assert [view.says(text) for text in texts] == [fresh.says(text) for text in texts]
 
 
 def test_an_earlier_view_does_not_see_what_a_later_one_does() -> None:
     first, second, third = said("alpha bravo carbon", "delta ember falcon", "garden harbor island")
-    early = Shown.of([first])
-    late = Shown.of([first, second], before=early)
-    other = Shown.of([first, third], before=early)
+    early = ViewText.of([first])
+    late = ViewText.of([first, second], before=early)
+    other = ViewText.of([first, third], before=early)
     seen = [
         [view.says(str(each.message["content"])) for each in (first, second, third)] for view in (early, late, other)
     ]
@@ -260,10 +260,10 @@ def test_one_more_message_costs_little() -> None:
     ]
     messages = said(*texts)
     begun = time.perf_counter()
-    view = Shown.of(messages[:2_000])
+    view = ViewText.of(messages[:2_000])
     whole = time.perf_counter() - begun
     begun = time.perf_counter()
-    Shown.of(messages, before=view)
+    ViewText.of(messages, before=view)
     assert time.perf_counter() - begun < whole / 5
 
 
@@ -271,7 +271,7 @@ def test_one_more_message_costs_little() -> None:
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     begun = time.perf_counter()
-    without_echoes([hit(text), hit(text[1:], 1)], Shown.of(said(text)))
+    drop_redundant([hit(text), hit(text[1:], 1)], ViewText.of(said(text)))
     assert time.perf_counter() - begun < 25
 
 
@@ -286,8 +286,8 @@ def test_a_note_with_a_day_repeats_what_was_said_on_that_day(note: str, text: st
     name = note[: note.index("2026") - 1].strip()
     message: Message = {"role": "user", "content": text, "name": name}
     for day, is_echo in (("2026-03-01", True), ("2026-03-02", False)):
-        shown = Shown.of([numbered(message, 1, f"{day}T09:00:00+00:00")])
-        assert (without_echoes([hit(note)], shown) == ()) is is_echo
+        shown = ViewText.of([numbered(message, 1, f"{day}T09:00:00+00:00")])
+        assert (drop_redundant([hit(note)], shown) == ()) is is_echo
 
 
 def test_a_note_with_a_day_repeats_a_passage_of_that_day() -> None:
@@ -300,4 +300,4 @@ def test_a_note_with_a_day_repeats_a_passage_of_that_day() -> None:
             said,
             passage=replace(said.passage, date=dt.date(2026, 3, day), text=f"Hm. {said.passage.text} Yes, really."),
         )
-        assert len(without_echoes([note, dated], Shown.of(()))) == left
+        assert len(drop_redundant([note, dated], ViewText.of(()))) == left

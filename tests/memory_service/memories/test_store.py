@@ -30,7 +30,7 @@ from memory_service.errors import (
     TooLarge,
 )
 from memory_service.memories.format import find_entries
-from memory_service.memories.store import MAX_FILE_BYTES, MemoryFiles, NewMemory
+from memory_service.memories.store import MAX_FILE_BYTES, MemoryStore, NewMemory
 from tests.disk import Call, check_durable, recorded
 
 ROOT = Path(__file__).parents[3]
@@ -48,8 +48,8 @@ files = MemoryFiles(Path(sys.argv[1]), now=lambda: now)
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> MemoryFiles:
-    return MemoryFiles(tmp_path / "w", now=lambda: NOW)
+def files(tmp_path: Path) -> MemoryStore:
+    return MemoryStore(tmp_path / "w", now=lambda: NOW)
 
 
 def _child(code: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -78,7 +78,7 @@ def _all(folder: Path) -> dict[str, bytes]:
 # Append
 
 
-def test_a_memory_is_in_the_file_of_its_day(files: MemoryFiles, tmp_path: Path) -> None:
+def test_a_memory_is_in_the_file_of_its_day(files: MemoryStore, tmp_path: Path) -> None:
     first = files.append(NewMemory(text="Never deploy on Fridays.", tags=("ops",), origin="user"))
     second = files.append(NewMemory(text="one\ntwo", date=dt.date(2026, 11, 2)))
     third = files.append(NewMemory(text="three"))
@@ -95,12 +95,12 @@ def test_a_memory_is_in_the_file_of_its_day(files: MemoryFiles, tmp_path: Path) 
 
 def test_the_day_is_that_of_the_workspace_not_of_the_server(tmp_path: Path) -> None:
     late = dt.datetime(2026, 11, 20, 23, 30, tzinfo=dt.UTC).astimezone(ZoneInfo("Asia/Shanghai"))
-    appended = MemoryFiles(tmp_path, now=lambda: late).append(NewMemory(text="x"))
+    appended = MemoryStore(tmp_path, now=lambda: late).append(NewMemory(text="x"))
     assert appended.path == "memory/2026-11-21.md"
     assert "## 07:30\n" in (tmp_path / appended.path).read_text()
 
 
-def test_one_text_is_stored_once_a_day(files: MemoryFiles, tmp_path: Path) -> None:
+def test_one_text_is_stored_once_a_day(files: MemoryStore, tmp_path: Path) -> None:
     first = files.append(NewMemory(text="浇水 on  Monday", tags=("a",)))
     before = _all(tmp_path)
     again = files.append(NewMemory(text=" 浇水 on\nMonday #a "))
@@ -110,7 +110,7 @@ def test_one_text_is_stored_once_a_day(files: MemoryFiles, tmp_path: Path) -> No
     assert not files.append(NewMemory(text="浇水 on Monday #a", date=dt.date(2026, 11, 2))).duplicate
 
 
-def test_a_line_by_hand_counts_and_can_be_forgotten(files: MemoryFiles, tmp_path: Path) -> None:
+def test_a_line_by_hand_counts_and_can_be_forgotten(files: MemoryStore, tmp_path: Path) -> None:
     target = _put(tmp_path / "w", TODAY, "Some notes\n\n- buy cake\n- call Mara\n")
     found = files.append(NewMemory(text="buy cake"))
     assert found.duplicate and (found.start_line, found.end_line) == (3, 3)
@@ -121,7 +121,7 @@ def test_a_line_by_hand_counts_and_can_be_forgotten(files: MemoryFiles, tmp_path
 
 def test_a_repeated_key_writes_nothing_even_after_midnight(tmp_path: Path) -> None:
     clock = [NOW.replace(hour=23, minute=59)]
-    files = MemoryFiles(tmp_path, now=lambda: clock[0])
+    files = MemoryStore(tmp_path, now=lambda: clock[0])
     first = files.append(NewMemory(text="a", key="k1"))
     clock[0] += dt.timedelta(minutes=2)
     again = files.append(NewMemory(text="a", key="k1"))
@@ -133,7 +133,7 @@ def test_a_repeated_key_writes_nothing_even_after_midnight(tmp_path: Path) -> No
     assert not files.append(NewMemory(text="a", key="k2")).duplicate
 
 
-def test_what_a_person_writes_between_appends_survives(files: MemoryFiles, tmp_path: Path) -> None:
+def test_what_a_person_writes_between_appends_survives(files: MemoryStore, tmp_path: Path) -> None:
     target = tmp_path / "w" / TODAY
     files.append(NewMemory(text="one"))
     target.write_text("x" + target.read_text()[1:] + "- by hand")
@@ -149,7 +149,7 @@ def test_what_a_person_writes_between_appends_survives(files: MemoryFiles, tmp_p
     assert not files.append(NewMemory(text="one")).duplicate
 
 
-def test_crlf_and_missing_last_line_end(files: MemoryFiles, tmp_path: Path) -> None:
+def test_crlf_and_missing_last_line_end(files: MemoryStore, tmp_path: Path) -> None:
     target = _put(tmp_path / "w", TODAY, b"# Day\r\n\r\nnote")
     appended = files.append(NewMemory(text="one\ntwo"))
     content = target.read_bytes()
@@ -160,13 +160,13 @@ def test_crlf_and_missing_last_line_end(files: MemoryFiles, tmp_path: Path) -> N
     assert target.read_bytes() == b"# Day\r\n\r\nnote\r\n"
 
 
-def test_an_empty_file_is_a_new_one(files: MemoryFiles, tmp_path: Path) -> None:
+def test_an_empty_file_is_a_new_one(files: MemoryStore, tmp_path: Path) -> None:
     target = _put(tmp_path / "w", TODAY, "")
     files.append(NewMemory(text="one"))
     assert target.read_text().startswith("# 2026-11-20\n\n## 14:32\n")
 
 
-def test_nothing_is_appended_to_a_file_in_another_encoding(files: MemoryFiles, tmp_path: Path) -> None:
+def test_nothing_is_appended_to_a_file_in_another_encoding(files: MemoryStore, tmp_path: Path) -> None:
     target = _put(tmp_path / "w", TODAY, b"# Day\n\ncaf\xe9 au lait\n")
     for key in (None, "k"):
         with pytest.raises(InvalidRequest, match="line 3 shows"):
@@ -174,7 +174,7 @@ def test_nothing_is_appended_to_a_file_in_another_encoding(files: MemoryFiles, t
     assert target.read_bytes() == b"# Day\n\ncaf\xe9 au lait\n"
 
 
-def test_a_write_that_was_cut_within_a_character_does_not_block_the_day(files: MemoryFiles, tmp_path: Path) -> None:
+def test_a_write_that_was_cut_within_a_character_does_not_block_the_day(files: MemoryStore, tmp_path: Path) -> None:
     target = _put(tmp_path / "w", TODAY, b"# Day\n\n- caf\xc3")
     files.append(NewMemory(text="one"))
     assert target.read_bytes().startswith(b"# Day\n\n- caf\n\n## 14:32\n")
@@ -188,7 +188,7 @@ def test_forgetting_everything_leaves_nothing(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], crlf: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("w")
-    files = MemoryFiles(folder, now=lambda: NOW)
+    files = MemoryStore(folder, now=lambda: NOW)
     if crlf:
         _put(folder, TODAY, b"by hand\r\n")
     ids = [files.append(NewMemory(text=text)).memory_id for text in texts]
@@ -198,7 +198,7 @@ def test_forgetting_everything_leaves_nothing(
 
 
 def test_threads_append_each_memory_once(tmp_path: Path) -> None:
-    files = [MemoryFiles(tmp_path, now=lambda: NOW) for _ in range(2)]
+    files = [MemoryStore(tmp_path, now=lambda: NOW) for _ in range(2)]
     texts = [f"memory {number % 60}" for number in range(120)]
     with ThreadPoolExecutor(8) as pool:
         appended = list(pool.map(lambda number: files[number % 2].append(NewMemory(text=texts[number])), range(120)))
@@ -225,7 +225,7 @@ def test_processes_append_side_by_side(tmp_path: Path) -> None:
     assert all(lines[int(line) - 1] == f"- {text}" for _, line, text in acknowledged)
 
 
-def test_swaps_and_appends_at_the_same_time_lose_nothing(files: MemoryFiles, tmp_path: Path) -> None:
+def test_swaps_and_appends_at_the_same_time_lose_nothing(files: MemoryStore, tmp_path: Path) -> None:
     stop = threading.Event()
     target, saved = tmp_path / "w" / TODAY, 0
     files.append(NewMemory(text="start"))
@@ -288,7 +288,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     if mounted.returncode:
         pytest.skip("this system allows no mounts")
     try:
-        files = MemoryFiles(disk / "w", now=lambda: NOW)
+        files = MemoryStore(disk / "w", now=lambda: NOW)
         first = files.append(NewMemory(text="first"))
         before = _all(disk)
         for text in ("x" * 90_000, "y" * 90_000):
@@ -331,7 +331,7 @@ def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
             raw += piece
         child.communicate()
         acknowledged += raw.decode().split("\n")[:-1]
-    files = MemoryFiles(tmp_path, now=lambda: NOW)
+    files = MemoryStore(tmp_path, now=lambda: NOW)
     files.append(NewMemory(text="afterwards"))
     found = [entry.memory_id for entry in find_entries((tmp_path / TODAY).read_bytes().decode(), DAY)]
     assert len(acknowledged) == len(set(acknowledged)) >= 60
@@ -370,7 +370,7 @@ def test_a_folder_without_permission_is_named_with_the_remedy() -> None:
     assert len(out) == 6 and all("permission was denied. Give the user" in line for line in out)
 
 
-def test_links_are_neither_read_nor_written(files: MemoryFiles, tmp_path: Path) -> None:
+def test_links_are_neither_read_nor_written(files: MemoryStore, tmp_path: Path) -> None:
     outside, folder = tmp_path / "outside", tmp_path / "w"
     secret = _put(outside, "2026-11-20.md", "- secret\n")
     folder.mkdir()
@@ -396,7 +396,7 @@ def test_links_are_neither_read_nor_written(files: MemoryFiles, tmp_path: Path) 
     assert _all(outside) == {"2026-11-20.md": b"- secret\n"}
 
 
-def test_a_link_in_place_of_the_lock_is_refused(files: MemoryFiles, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_lock_is_refused(files: MemoryStore, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / ".locks").symlink_to(tmp_path / "outside")
@@ -408,7 +408,7 @@ def test_a_link_in_place_of_the_lock_is_refused(files: MemoryFiles, tmp_path: Pa
 # List and read
 
 
-def test_a_listing_tells_what_there_is(files: MemoryFiles, tmp_path: Path) -> None:
+def test_a_listing_tells_what_there_is(files: MemoryStore, tmp_path: Path) -> None:
     assert files.list() == []
     folder = tmp_path / "w"
     _put(folder, "MEMORY.md", "a\nb")
@@ -438,7 +438,7 @@ def test_a_listing_tells_what_there_is(files: MemoryFiles, tmp_path: Path) -> No
     ],
 )
 def test_lines_are_read_exactly(
-    files: MemoryFiles, tmp_path: Path, start: int, lines: int | None, text: str, end: int, following: int | None
+    files: MemoryStore, tmp_path: Path, start: int, lines: int | None, text: str, end: int, following: int | None
 ) -> None:
     _put(tmp_path / "w", "MEMORY.md", "one\ntwo\r\nthree\rfo\x0bur\u2028\x85")
     part = files.read("MEMORY.md", start, lines)
@@ -450,14 +450,14 @@ def test_lines_are_read_exactly(
 def test_pages_put_together_are_the_file(tmp_path_factory: pytest.TempPathFactory, text: str, lines: int) -> None:
     folder = tmp_path_factory.mktemp("w")
     _put(folder, "MEMORY.md", text)
-    files, parts, at = MemoryFiles(folder, now=lambda: NOW), "", 1
+    files, parts, at = MemoryStore(folder, now=lambda: NOW), "", 1
     while at:
         part = files.read("MEMORY.md", at, lines)
         parts, at = parts + part.text, part.next_start_line or 0
     assert parts == text
 
 
-def test_a_giant_file_is_read_in_parts(files: MemoryFiles, tmp_path: Path) -> None:
+def test_a_giant_file_is_read_in_parts(files: MemoryStore, tmp_path: Path) -> None:
     _put(tmp_path / "w", "MEMORY.md", "".join(f"line {number}\r\n" for number in range(1, 900_001)))
     part = files.read("MEMORY.md", 899_000)
     assert (part.total_lines, part.end_line, part.next_start_line) == (900_000, 900_000, None)
@@ -466,7 +466,7 @@ def test_a_giant_file_is_read_in_parts(files: MemoryFiles, tmp_path: Path) -> No
     assert (capped.end_line, capped.next_start_line) == (2_000, 2_001)
 
 
-def test_what_cannot_be_read_is_told(files: MemoryFiles, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_told(files: MemoryStore, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="List the files"):
         files.read("MEMORY.md")
     assert not (tmp_path / "w").exists()
@@ -483,7 +483,7 @@ def test_what_cannot_be_read_is_told(files: MemoryFiles, tmp_path: Path) -> None
 # Write and delete
 
 
-def test_a_file_is_replaced_only_by_who_saw_it(files: MemoryFiles, tmp_path: Path) -> None:
+def test_a_file_is_replaced_only_by_who_saw_it(files: MemoryStore, tmp_path: Path) -> None:
     etag = files.write("memory/team/a.md", "one\r\n", if_none_match=True)
     target = tmp_path / "w/memory/team/a.md"
     assert target.read_bytes() == b"one\r\n" and files.read("memory/team/a.md").etag == etag
@@ -502,7 +502,7 @@ def test_a_file_is_replaced_only_by_who_saw_it(files: MemoryFiles, tmp_path: Pat
     assert target.read_bytes() == b"" and os.listdir(target.parent) == ["a.md"]
 
 
-def test_a_refused_write_creates_nothing(files: MemoryFiles, tmp_path: Path) -> None:
+def test_a_refused_write_creates_nothing(files: MemoryStore, tmp_path: Path) -> None:
     for condition in ("*", "0" * 32):
         with pytest.raises(PreconditionFailed, match=r"no file MEMORY\.md"):
             files.write("MEMORY.md", "x", if_match=condition)
@@ -524,7 +524,7 @@ def test_a_refused_write_creates_nothing(files: MemoryFiles, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_many_writers_one_wins(files: MemoryFiles) -> None:
+def test_of_many_writers_one_wins(files: MemoryStore) -> None:
     etag = files.write("MEMORY.md", "start", if_none_match=True)
 
     def write(number: int) -> bool:
@@ -539,7 +539,7 @@ def test_of_many_writers_one_wins(files: MemoryFiles) -> None:
     assert [f"from {number}" for number in won] == [files.read("MEMORY.md").text]
 
 
-def test_a_deleted_file_is_gone(files: MemoryFiles, tmp_path: Path) -> None:
+def test_a_deleted_file_is_gone(files: MemoryStore, tmp_path: Path) -> None:
     files.append(NewMemory(text="x"))
     files.delete(TODAY)
     with pytest.raises(NotFound):
@@ -550,7 +550,7 @@ def test_a_deleted_file_is_gone(files: MemoryFiles, tmp_path: Path) -> None:
 # Forget
 
 
-def test_an_entry_is_erased_wherever_a_person_moved_it(files: MemoryFiles, tmp_path: Path) -> None:
+def test_an_entry_is_erased_wherever_a_person_moved_it(files: MemoryStore, tmp_path: Path) -> None:
     folder = tmp_path / "w"
     first = files.append(NewMemory(text="keep"))
     second = files.append(NewMemory(text="move"))
@@ -569,7 +569,7 @@ def test_an_entry_is_erased_wherever_a_person_moved_it(files: MemoryFiles, tmp_p
     assert not (folder / TODAY).exists()
 
 
-def test_erasing_works_in_a_file_of_any_encoding(files: MemoryFiles, tmp_path: Path) -> None:
+def test_erasing_works_in_a_file_of_any_encoding(files: MemoryStore, tmp_path: Path) -> None:
     entry = b"<!-- memory id=m0123456789ab -->\n- secret\n"
     target = _put(tmp_path / "w", "memory/notes.md", b"caf\xe9\n\n" + entry)
     target.chmod(0o600)
@@ -578,7 +578,7 @@ def test_erasing_works_in_a_file_of_any_encoding(files: MemoryFiles, tmp_path: P
 
 
 @pytest.mark.parametrize("memory_id", ["", "m", "../x", "m0123456789ab -->", "x" * 99, "\0"])
-def test_an_unknown_memory_is_not_found(files: MemoryFiles, memory_id: str) -> None:
+def test_an_unknown_memory_is_not_found(files: MemoryStore, memory_id: str) -> None:
     files.append(NewMemory(text="x"))
     with pytest.raises(NotFound):
         files.forget(memory_id)
@@ -591,7 +591,7 @@ def _no_drafts(call: Call) -> None:
 
 @pytest.mark.parametrize("comment", [True, False], ids=["written by the service", "written by hand"])
 def test_a_full_disk_forgets_where_the_text_stands(tmp_path: Path, comment: bool) -> None:
-    files = MemoryFiles(tmp_path, now=lambda: NOW)
+    files = MemoryStore(tmp_path, now=lambda: NOW)
     for text in ("The quokka sleeps.", "袋鼯在岸边睡觉", "The koala eats."):
         files.append(NewMemory(text=text))
     if not comment:
@@ -613,7 +613,7 @@ def test_a_full_disk_forgets_where_the_text_stands(tmp_path: Path, comment: bool
 
 
 def test_a_full_disk_and_a_kill_leave_an_entry_that_can_be_forgotten(tmp_path: Path) -> None:
-    files = MemoryFiles(tmp_path, now=lambda: NOW)
+    files = MemoryStore(tmp_path, now=lambda: NOW)
     made = files.append(NewMemory(text="The quokka sleeps.\n\nBehind the greenhouse."))
     files.append(NewMemory(text="The koala eats."))
 
@@ -626,12 +626,12 @@ def test_a_full_disk_and_a_kill_leave_an_entry_that_can_be_forgotten(tmp_path: P
         files.forget(made.memory_id)
     text = (tmp_path / TODAY).read_text()
     assert ("quokka" in text, "greenhouse" in text, made.memory_id in text) == (False, False, True)
-    assert MemoryFiles(tmp_path, now=lambda: NOW).forget(made.memory_id).paths == (TODAY,)
+    assert MemoryStore(tmp_path, now=lambda: NOW).forget(made.memory_id).paths == (TODAY,)
     assert made.memory_id not in (tmp_path / TODAY).read_text()
 
 
 def test_a_full_disk_and_an_editor_that_saves_meanwhile(tmp_path: Path) -> None:
-    files = MemoryFiles(tmp_path, now=lambda: NOW)
+    files = MemoryStore(tmp_path, now=lambda: NOW)
     made = files.append(NewMemory(text="The quokka sleeps."))
     files.append(NewMemory(text="The koala eats."))
     page = (tmp_path / TODAY).read_bytes()

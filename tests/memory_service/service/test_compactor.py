@@ -12,7 +12,7 @@ from memory_service.compaction.presets import PRESETS
 from memory_service.errors import CallCancelled, Incompressible, UpstreamFailed
 from memory_service.llm.base import ChatModel
 from memory_service.messages import text_of
-from memory_service.service.compactor import CompactionWish, Compactor, Draft
+from memory_service.service.compactor import CompactionOptions, Compactor, Draft
 from memory_service.service.options import budget_of, options_of, shape_of
 from memory_service.sessions.records import Message, Pin, Record, SessionHeader, applied
 from memory_service.sessions.state import SessionState, extended
@@ -46,7 +46,7 @@ def draft(state: SessionState, model: ChatModel | None = None, *, preset: str = 
     options = options_of(settings(HOME), state, preset=preset)
     shape = shape_of(options)
     compactor = Compactor(model=model, embedder=HashEmbedder(), timeout_seconds=5)
-    given = CompactionWish(**{"force": True, "fallback": PRESETS[preset].fallback, **wish})
+    given = CompactionOptions(**{"force": True, "fallback": PRESETS[preset].fallback, **wish})
     return compactor.draft(state, project(state, shape), shape, options.preset, budget_of(options), given, now=NOW)
 
 
@@ -126,7 +126,7 @@ def test_who_cancels_gets_nothing_else() -> None:
             shape,
             options.preset,
             budget_of(options),
-            CompactionWish(force=True),
+            CompactionOptions(force=True),
             now=NOW,
             cancelled=lambda: True,
         )

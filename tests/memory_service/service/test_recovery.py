@@ -7,7 +7,7 @@ import pytest
 
 from memory_service.compaction.presets import RecoveryRules
 from memory_service.llm.errors import ProviderFailure
-from memory_service.service.overflows import Tried, decide
+from memory_service.service.overflows import RecoveryAttempts, decide
 
 TOKENS = ProviderFailure(kind="token_overflow")
 BYTES = ProviderFailure(kind="byte_overflow")
@@ -16,7 +16,7 @@ RULES = RecoveryRules()
 
 def ladder(failure: ProviderFailure, rules: RecoveryRules = RULES, **given: Any) -> list[str]:
     """Every step until it gives up."""
-    tried, steps = Tried(), list[str]()
+    tried, steps = RecoveryAttempts(), list[str]()
     for _ in range(50):
         made = decide(failure, **{"failed_compaction": False, "tried": tried, "rules": rules, **given})
         steps.append(made.remedy)
@@ -46,7 +46,7 @@ def test_a_refused_order_is_sent_again_once() -> None:
 def test_what_passes_is_waited_for() -> None:
     limited = ProviderFailure(kind="rate_limit", transient=True, retry_after_seconds=2.5)
     assert ladder(limited) == ["wait"] * 3 + ["give_up"]
-    made = decide(limited, failed_compaction=False, tried=Tried(), rules=RULES)
+    made = decide(limited, failed_compaction=False, tried=RecoveryAttempts(), rules=RULES)
     assert "2.5 seconds" in made.reason
 
 
@@ -57,7 +57,7 @@ def test_nothing_else_is_an_overflow(kind: Any) -> None:
 
 def test_too_long_an_answer_names_the_limit() -> None:
     failure = ProviderFailure(kind="output_overflow", max_output_tokens=4_096)
-    assert "4,096" in decide(failure, failed_compaction=False, tried=Tried(), rules=RULES).reason
+    assert "4,096" in decide(failure, failed_compaction=False, tried=RecoveryAttempts(), rules=RULES).reason
 
 
 @pytest.mark.parametrize("failure", [TOKENS, BYTES])
@@ -66,15 +66,15 @@ def test_a_failed_compaction_is_no_overflow(failure: ProviderFailure) -> None:
 
 
 def test_a_new_message_begins_anew() -> None:
-    tried = Tried(last_message=4, compactions=3, truncations=1)
-    assert tried.at(4) is tried and tried.at(5) == Tried(last_message=5)
+    tried = RecoveryAttempts(last_message=4, compactions=3, truncations=1)
+    assert tried.at(4) is tried and tried.at(5) == RecoveryAttempts(last_message=5)
 
 
 @pytest.mark.parametrize(
     ("made", "told"), [(0, "after 0 compactions"), (1, "after 1 compaction."), (3, "after 3 compactions")]
 )
 def test_it_tells_how_many_compactions_were_made(made: int, told: str) -> None:
-    tried = Tried(compactions=3, compacted=made)
+    tried = RecoveryAttempts(compactions=3, compacted=made)
     failure = ProviderFailure(kind="token_overflow")
     rules = RecoveryRules(truncates=False)
     assert told in decide(failure, failed_compaction=False, tried=tried, rules=rules).reason

@@ -9,7 +9,7 @@ from rank_bm25 import BM25Okapi
 
 from indexer.text.terms import index_terms, query_terms
 from memory_service.messages import Message, Numbered, numbered
-from memory_service.sessions.search import SNIPPET_CHARS, LiveHit, LiveSearch
+from memory_service.sessions.search import SNIPPET_CHARS, MessageHit, SessionKeywordSearch
 
 
 def said(*texts: str, first: int = 1) -> tuple[Numbered, ...]:
@@ -17,7 +17,7 @@ def said(*texts: str, first: int = 1) -> tuple[Numbered, ...]:
 
 
 def found(query: str, *texts: str, limit: int = 10) -> list[int]:
-    return [each.seq for each in LiveSearch.of(said(*texts), upto=len(texts)).search(query, limit=limit)]
+    return [each.seq for each in SessionKeywordSearch.of(said(*texts), upto=len(texts)).search(query, limit=limit)]
 
 
 TALK = (
@@ -63,7 +63,7 @@ def test_what_has_more_of_the_question_is_first() -> None:
 @pytest.mark.parametrize("texts", [["tea is nice"], ["tea"] * 3, ["tea"] * 9 + ["coffee"], ["绿茶"] * 4 + ["咖啡"]])
 def test_a_word_of_most_messages_counts_for_them(texts: list[str]) -> None:
     query = "绿茶" if "绿茶" in texts else "tea"
-    hits = LiveSearch.of(said(*texts), upto=len(texts)).search(query)
+    hits = SessionKeywordSearch.of(said(*texts), upto=len(texts)).search(query)
     assert len(hits) == min(10, sum(query in text for text in texts))
     assert all(each.score > 0 for each in hits)
 
@@ -92,7 +92,7 @@ def test_results_and_arguments_of_tools_are_searched() -> None:
     }  # fmt: skip
     result: Message = {"role": "tool", "tool_call_id": "c1", "content": "copper unloaded"}
     parts: Message = {"role": "user", "content": [{"type": "text", "text": "look at the lighthouse"}]}
-    live = LiveSearch.of([numbered(call, 1), numbered(result, 2), numbered(parts, 3)], upto=3)
+    live = SessionKeywordSearch.of([numbered(call, 1), numbered(result, 2), numbered(parts, 3)], upto=3)
     for query in ("query", "violetta", "部署", "4711", "orchar", "tags"):
         assert [(each.seq, each.role) for each in live.search(query)] == [(1, "assistant")], query
     assert [(each.seq, each.role) for each in live.search("copper")] == [(2, "tool")]
@@ -113,7 +113,7 @@ def test_a_needle_in_a_long_result_is_found_and_shown(filler: str, needle: str, 
     count = 20_000 // len(filler)
     before = round(count * share)
     text = filler * before + needle + filler * (count - before)
-    hits = LiveSearch.of(said("a violet", text, "别的"), upto=3).search(query)
+    hits = SessionKeywordSearch.of(said("a violet", text, "别的"), upto=3).search(query)
     assert hits[0].seq == 2
     assert needle.strip() in hits[0].text
     assert len(hits[0].text) <= SNIPPET_CHARS
@@ -122,24 +122,24 @@ def test_a_needle_in_a_long_result_is_found_and_shown(filler: str, needle: str, 
 
 def test_the_snippet_shows_where_most_of_the_question_is() -> None:
     text = "harbor " + "filler " * 60 + "harbor crane copper " + "filler " * 60 + "copper"
-    (hit,) = LiveSearch.of(said(text), upto=1).search("harbor crane copper")
+    (hit,) = SessionKeywordSearch.of(said(text), upto=1).search("harbor crane copper")
     assert "harbor crane copper" in hit.text
 
 
 def test_a_word_at_the_edge_of_two_windows_is_not_cut() -> None:
     for shift in (*range(85, 105), *range(280, 305)):
         text = "x" * 900 + " " + "y" * shift + " lighthouse " + "z " * 700
-        (hit,) = LiveSearch.of(said(text), upto=1).search("lighthouse")
+        (hit,) = SessionKeywordSearch.of(said(text), upto=1).search("lighthouse")
         assert "lighthouse" in hit.text
-        assert not LiveSearch.of(said(text), upto=1).search("house")
+        assert not SessionKeywordSearch.of(said(text), upto=1).search("house")
 
 
 def test_later_messages_are_left_out() -> None:
     messages = said("harbor one", "harbor two", "harbor three")
-    live = LiveSearch.of(messages, upto=2)
+    live = SessionKeywordSearch.of(messages, upto=2)
     assert live.upto == 2
     assert [each.seq for each in live.search("harbor")] == [2, 1]
-    assert [each.seq for each in LiveSearch.of(messages, upto=9, before=live).search("harbor")] == [3, 2, 1]
+    assert [each.seq for each in SessionKeywordSearch.of(messages, upto=9, before=live).search("harbor")] == [3, 2, 1]
 
 
 WORDS = "tea milk harbor 8080 the 部署 绿茶 周二 redis。 …".split()
@@ -152,9 +152,9 @@ def test_answers_are_sorted_bounded_and_the_same_however_they_came_about(
     texts: list[str], query: str, limit: int, known: int
 ) -> None:
     messages = said(*texts)
-    live = LiveSearch.of(messages, upto=len(texts))
+    live = SessionKeywordSearch.of(messages, upto=len(texts))
     hits = live.search(query, limit=limit)
-    grown = LiveSearch.of(messages, upto=len(texts), before=LiveSearch.of(messages, upto=known))
+    grown = SessionKeywordSearch.of(messages, upto=len(texts), before=SessionKeywordSearch.of(messages, upto=known))
     assert hits == live.search(query, limit=limit) == grown.search(query, limit=limit)
     assert len(hits) <= max(0, limit)
     assert hits == sorted(hits, key=lambda each: (-each.score, -each.seq))
@@ -164,7 +164,7 @@ def test_answers_are_sorted_bounded_and_the_same_however_they_came_about(
         assert hits == live.search(query, limit=100)[:limit]
 
 
-def is_sound(hit: LiveHit, texts: list[str], query: str) -> bool:
+def is_sound(hit: MessageHit, texts: list[str], query: str) -> bool:
     has_term = not set(query_terms(query)).isdisjoint(index_terms(texts[hit.seq - 1]))
     shown = hit.text.removeprefix("… ").removesuffix(" …")
     return has_term and hit.score > 0 and len(hit.text) <= SNIPPET_CHARS and shown in texts[hit.seq - 1]
@@ -173,7 +173,7 @@ def is_sound(hit: LiveHit, texts: list[str], query: str) -> bool:
 def test_a_search_of_many_messages_is_quick_beside_making_it() -> None:
     texts = [f"message {at} about harbor{at % 37} and crane{at % 91} with 部署{at} notes " * 3 for at in range(2_000)]
     begun = time.perf_counter()
-    live = LiveSearch.of(said(*texts), upto=2_000)
+    live = SessionKeywordSearch.of(said(*texts), upto=2_000)
     made = time.perf_counter() - begun
     begun = time.perf_counter()
     live.search("notes about harbor7 and crane9")
@@ -184,5 +184,5 @@ def test_a_search_of_many_messages_is_quick_beside_making_it() -> None:
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     begun = time.perf_counter()
-    LiveSearch.of(said(text), upto=1).search(text)
+    SessionKeywordSearch.of(said(text), upto=1).search(text)
     assert time.perf_counter() - begun < 25
