@@ -6,10 +6,9 @@ always comes to its end.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -17,25 +16,21 @@ _Piece = TypeVar("_Piece")
 
 # Longer waits would gain nothing: a search takes a few milliseconds.
 _LONGEST_SECONDS = 0.05
-# How long a thread that computes keeps others waiting while there is work behind. Source: our measurement, searches
-# of 100,000 passages beside a thread that never rests: 31 ms and 210 at most with Python's 5 ms, 19 and 60 with this;
-# that thread does no less.
-_TURN_SECONDS = 0.0005
 
 
 class BackgroundThrottle:
     """Counts what passes, so that work in the background can give way.
 
     Python runs one thread at a time, and a thread that computes keeps the others waiting for 5 ms whenever they ask
-    for their turn, which a search does some fifty times. So turns are shorter while there is work behind, and work
-    that stands still while a search passes costs it one turn alone.
+    for their turn, which a search does some fifty times. Work that stands still while a search passes costs it one
+    turn alone. How long a turn is belongs to the process: see `on_work_behind`.
     """
 
     def __init__(self) -> None:
         self._changing = threading.Condition()
         self._passing = 0
         self._behind = 0
-        self._usual_turn = 0.0
+        self._listener: Callable[[bool], None] = lambda busy: None
         self._made_at = time.monotonic()
         self._own = threading.local()
 
@@ -57,8 +52,7 @@ class BackgroundThrottle:
         """Long work in the background, of a thread that gives way as often as it can; blocks may nest."""
         with self._changing:
             if not self._behind:
-                self._usual_turn = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._usual_turn, _TURN_SECONDS))
+                self._listener(True)
             self._behind += 1
         self._own.worked_since = time.monotonic()
         try:
@@ -67,7 +61,12 @@ class BackgroundThrottle:
             with self._changing:
                 self._behind -= 1
                 if not self._behind:
-                    sys.setswitchinterval(self._usual_turn)
+                    self._listener(False)
+
+    def on_work_behind(self, listener: Callable[[bool], None]) -> None:
+        """Call a function with True when work in the background begins, and with False when none is left."""
+        with self._changing:
+            self._listener = listener
 
     def give_way(self) -> None:
         """Wait for what passes."""

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.providers.environment import variables
 from indexer.types import Vectors
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -252,9 +253,13 @@ def _load(folder: Path) -> _Engine:
 def _session(path: Path) -> Any:
     # From 1.29 on it keeps a device id and a record of its use below ~/.cache and sends them home, unless told not
     # to before it starts: nothing leaves this machine. Source: github.com/microsoft/onnxruntime/pull/27379
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    import onnxruntime
+    with variables(ORT_DISABLE_TELEMETRY="1"):
+        import onnxruntime
 
+        return _started(onnxruntime, path)
+
+
+def _started(onnxruntime: Any, path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     # One thread for a run, and several runs at a time. Two threads for one run spin while they wait for each other: on
     # two busy cores that is 1.6 times the processor time and 1.7 times the wait; a query on an idle machine takes

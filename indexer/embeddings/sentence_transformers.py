@@ -27,6 +27,7 @@ from indexer.embeddings.base import empty_rows, unit_rows
 from indexer.embeddings.minilm import usable_processors
 from indexer.embeddings.model_folder import ModelFolder, has_weights, read_model_folder
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.providers.environment import variables
 from indexer.types import Vectors
 
 Kind = Literal["embedding", "rerank"]
@@ -144,10 +145,11 @@ def _not_installed(name: str, kind: Kind, error: ImportError) -> EmbedderUnavail
 
 def _prepare() -> None:
     """Have the packages use the processors that are ours, and draw no bars while they load."""
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its warning after a fork
-    import torch
-    import transformers
+    # Stays set, since it is read whenever the process forks: without it each fork prints a warning.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    with variables(HF_HUB_DISABLE_TELEMETRY="1"):
+        import torch
+        import transformers
 
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()

@@ -11,7 +11,6 @@ request, so it is read and never shown.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.providers.environment import variables
 from indexer.providers.errors import EmbeddingFailure, read_failure
 
 
@@ -44,9 +44,8 @@ def litellm_package() -> Any:
         ImportError: It, or what it needs, is not installed.
     """
     # Without the first it fetches a list of prices when it is imported; without the second it reads a .env file.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
-    import litellm
+    with variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_MODE="PRODUCTION"):
+        import litellm
 
     litellm.suppress_debug_info = True
     litellm.telemetry = False

@@ -32,6 +32,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from indexer.throttle import THROTTLE
 from memory_service.api.app import create_app
 from memory_service.api.auth import is_loopback
 from memory_service.api.limits import TimedProtocol
@@ -76,6 +77,19 @@ def limit_heaps() -> None:
         libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
 
 
+# How long a thread that computes keeps others waiting while there is work in the background. Source: our measurement,
+# searches of 100,000 passages beside a thread that never rests: 31 ms and 210 at most with Python's 5 ms, 19 and 60
+# with this; that thread does no less.
+_TURN_SECONDS = 0.0005
+
+
+def shorten_turns() -> None:
+    """Have the threads of this process take shorter turns whenever there is work in the background."""
+    usual = sys.getswitchinterval()
+    short = min(usual, _TURN_SECONDS)
+    THROTTLE.on_work_behind(lambda busy: sys.setswitchinterval(short if busy else usual))
+
+
 _BACKLOG = 512
 # Longer than clients keep an idle connection, so that none is closed under a request.
 _KEEP_ALIVE_SECONDS = 75
@@ -95,6 +109,7 @@ def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True)
     """
     check_exposure(settings)
     limit_heaps()
+    shorten_turns()
     with listening(settings.host, settings.port) as listener:
         service = MemoryService(settings)
         app = create_app(service, watch=watch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 
@@ -106,27 +105,3 @@ def test_pieces_come_whole_and_in_order_when_nothing_passes() -> None:
             over.set()
             thread.join()
     assert seen == [0, 1, 2]
-
-
-def test_turns_are_short_while_there_is_work_behind_and_no_longer() -> None:
-    usual, traffic = sys.getswitchinterval(), BackgroundThrottle()
-    with traffic.behind(), traffic.behind():
-        assert sys.getswitchinterval() < usual / 2
-    assert sys.getswitchinterval() == usual
-    try:
-        with traffic.behind():
-            raise KeyError
-    except KeyError:
-        pass
-    assert sys.getswitchinterval() == usual
-
-
-def test_turns_that_were_shorter_stay_so() -> None:
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(0.0001)
-    try:
-        with BackgroundThrottle().behind():
-            assert sys.getswitchinterval() <= 0.00011
-        assert sys.getswitchinterval() <= 0.00011
-    finally:
-        sys.setswitchinterval(usual)
