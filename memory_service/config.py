@@ -188,7 +188,7 @@ class CompactionTable(_Table):
     )
     max_concurrent: int = Field(default=2, ge=1, le=64, description="Compactions at the same time, of all sessions.")
     overrides: dict[str, Any] = Field(
-        default={}, description='Numbers of the preset, by name: {"keep_turns": 3}; the README lists them.'
+        default={}, description='Numbers of the preset, by name: {"keep_turns": 3}; docs/sessions.md lists them.'
     )
     refuse_below_tokens: int | None = Field(
         default=None, ge=0, description="Smaller windows are refused; unset is the preset's number."
@@ -412,5 +412,5 @@ def _explained(error: ValidationError) -> str:
     # What stands below api_keys is a key.
     name = ".".join(str(part) for part in first["loc"][: 1 if first["loc"][0] == "api_keys" else None])
     if first["type"] == "extra_forbidden":
-        return f"There is no setting {name!r}. The README lists all of them."
+        return f"There is no setting {name!r}. docs/settings.md lists all of them."
     return f"The setting {name!r} cannot be used: {first['msg'].removeprefix('Value error, ').removesuffix('.')}."

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.memory_service.cli.test_demo import check_story
+from tests.pages import PAGES
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("indexer", "memory_service", "data", "tests", "pyproject.toml", "README.md", "LICENSE", ".gitignore")
+SOURCES = ("indexer", "memory_service", "data", "docs", "tests", "pyproject.toml", "README.md", "LICENSE", ".gitignore")
 RECORDED = "sessions/desk-2026-47.jsonl"
 # What the service leaves beside the sample when somebody works with it.
 MADE = (
@@ -116,8 +117,9 @@ def test_it_holds_the_sample_and_nothing_that_was_made_from_it(wheel: Path) -> N
 
 def test_the_source_archive_holds_it_too(checkout: Path, tmp_path: Path) -> None:
     with tarfile.open(built(checkout, "sdist", tmp_path / "built")) as archive:
-        found = {name.partition("/data/default/")[2] for name in archive.getnames() if "/data/default/" in name}
-    assert found == sample()
+        files = {name.partition("/")[2] for name in archive.getnames()}
+    assert {name.partition("/default/")[2] for name in files if name.startswith("data/default/")} == sample()
+    assert set(PAGES) <= files
 
 
 def test_it_holds_nothing_else(wheel: Path) -> None:

@@ -1,4 +1,4 @@
-"""The README is true: its blocks run, its tables are complete, its links lead somewhere."""
+"""README.md and docs/ are true: blocks run, tables are complete, links lead somewhere, and nobody has to read too much."""
 
 from __future__ import annotations
 
@@ -7,46 +7,33 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import pytest
-from pydantic import BaseModel
 
 from memory_service.api import create_app
 from memory_service.cli.root import root
-from memory_service.config import Settings
+from memory_service.config import FILE_NAME, load_settings
 from memory_service.service import MemoryService
+from tests.pages import PAGES, ROOT, blocks, code, prose, table
 from tests.serving import running_process, settings
 
-ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text("utf-8")
 URL = "http://127.0.0.1:8765"
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+BLOCKS = [(page, number, *block) for page in PAGES for number, block in enumerate(blocks(page))]
+# Blocks that are run, those of the README's opening (by .ci/run), settings, and what is only looked at.
+LANGUAGES = {"bash", "python", "sh", "toml", "markdown", ""}
+MOST_LINES = 250
 # These two a browser asks for: they are no part of the document that one of them is.
 UNDOCUMENTED = {("GET", "/docs"), ("GET", "/openapi.json")}
 
 
-def section(title: str) -> str:
-    """What stands below a heading."""
-    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
-
-
-def rows(title: str) -> list[list[str]]:
-    """The cells of a section's table, without its head."""
-    lines = [line for line in section(title).splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split(" |")] for line in lines[2:]]
-
-
-def code(cell: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", cell)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Somebody who types what the README says: in a folder, beside a server on the same home."""
+    """Somebody who types what a page says, in a folder whose `data` a server also uses."""
 
     folder: Path
     url: str
@@ -76,14 +63,16 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m memory_service "$@"\n', "utf-8")
     command.chmod(0o755)
     with running_process(folder / "data", {}) as url:
-        yield Reader(folder=folder, url=url)
+        reader = Reader(folder=folder, url=url)
+        reader.types("bash", 'memory-service remember "Deploys go out on Tuesdays after the 10:00 stand-up."')
+        yield reader
 
 
 @pytest.mark.parametrize(
     ("language", "text"),
     [
-        pytest.param(language, text, id=f"{number}-{language}")
-        for number, (language, text) in enumerate(BLOCKS)
+        pytest.param(language, text, id=f"{page}-{number}-{language}")
+        for page, number, language, text in BLOCKS
         if language in ("bash", "python")
     ],
 )
@@ -95,17 +84,21 @@ def test_a_block_runs(reader: Reader, language: str, text: str) -> None:
     assert ("ORD-4711" if "session(" in text else "Deploys go out on Tuesdays after the 10:00 stand-up.") in printed
 
 
-def test_every_block_to_use_it_is_run() -> None:
-    assert {language for language, _ in re.findall(r"^```(\w+)\n(.*?)^```$", section("Use it"), re.M | re.S)} == {
-        "bash",
-        "python",
-    }
-    assert re.findall(r"^```$\n[^`]*memory-service ", README, re.MULTILINE) == []
+@pytest.mark.parametrize("text", [text for _, _, language, text in BLOCKS if language == "toml"])
+def test_a_block_of_settings_is_understood(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE_NAME).write_text(text, "utf-8")
+    kept = {"home"}
+    assert load_settings(home=tmp_path).model_dump(exclude=kept) != load_settings(home="none").model_dump(exclude=kept)
+
+
+def test_every_block_has_a_language_that_is_tested() -> None:
+    assert {language for _, _, language, _ in BLOCKS} <= LANGUAGES
+    assert [text for _, _, language, text in BLOCKS if not language and re.search("^memory-service ", text, re.M)] == []
 
 
 def test_the_two_opening_commands_are_single_lines() -> None:
-    opening = README.split("\n## ")[0]
-    commands = re.findall(r"^```sh\n(.*?)^```$", opening, re.MULTILINE | re.DOTALL)
+    commands = [text for _, _, language, text in BLOCKS if language == "sh"]
+    assert PAGES["README.md"].index(commands[1]) < PAGES["README.md"].index("\n## ")
     assert [text.count("\n") for text in commands] == [1, 1]
     see, test = commands
     assert see.rstrip().endswith("memory-service demo") and "[" not in see
@@ -113,13 +106,38 @@ def test_the_two_opening_commands_are_single_lines() -> None:
     assert all("venv .venv && .venv/bin/pip install" in text for text in commands)
 
 
+def test_the_readme_is_read_to_its_end() -> None:
+    lines = PAGES["README.md"].count("\n")
+    assert lines <= MOST_LINES, f"README.md has {lines} lines: what a newcomer need not know belongs into docs/"
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    linked = set(re.findall(r"\]\((docs/\w+\.md)\)", PAGES["README.md"]))
+    assert linked == set(PAGES) - {"README.md"}
+
+
+def test_nothing_is_said_twice() -> None:
+    lines = Counter(line.strip() for page in PAGES for line in prose(page).splitlines() if len(line) > 60)
+    assert [line for line, times in lines.items() if times > 1] == []
+
+
+def test_the_numbers_of_the_readme_are_those_that_were_measured() -> None:
+    figures = {figure for cells in table("README.md", "what") for figure in _figures(" ".join(cells[1:3]))}
+    assert len(figures) > 10
+    assert figures <= set(_figures(PAGES["docs/measurements.md"]))
+
+
+def _figures(text: str) -> list[str]:
+    return re.findall(r"\d*\.?\d+", text)
+
+
 def test_the_table_of_commands_names_all_of_them() -> None:
-    named = [usage.split()[0] for cells in rows("Commands") for usage in code(cells[0])]
+    named = [usage.split()[0] for cells in table("docs/cli.md", "command") for usage in code(cells[0])]
     assert sorted(named) == sorted(root.list_commands(click.Context(root)))
 
 
 def test_the_options_that_the_table_names_exist() -> None:
-    for cells in rows("Commands"):
+    for cells in table("docs/cli.md", "command"):
         known = {"--help"}
         for usage in code(cells[0]):
             command = root.get_command(click.Context(root), usage.split()[0])
@@ -142,7 +160,7 @@ def named_routes() -> set[tuple[str, str]]:
     """Method and path of each route in the table: "`GET`/`DELETE W/x`" is two of them, a path alone is a GET."""
     found = set()
     methods: list[str] = []
-    for usage in (usage for cells in rows("HTTP") for usage in code(cells[0])):
+    for usage in (usage for cells in table("docs/http.md", "route") for usage in code(cells[0])):
         *method, path = usage.split()
         path = re.sub(r"^S(?=/|$)", "W/sessions/{}", path)
         if not path.startswith(("/", "W/")):
@@ -154,34 +172,27 @@ def named_routes() -> set[tuple[str, str]]:
     return found
 
 
-def _setting_names(table: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    for name, field in table.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from _setting_names(kind, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}"
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files_and_headings_that_exist(page: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if "://" in target:
+            continue
+        path, _, heading = target.partition("#")
+        file = (ROOT / page).parent / path if path else ROOT / page
+        assert file.exists(), target
+        if heading:
+            assert heading in _anchors(file.resolve().relative_to(ROOT).as_posix()), target
 
 
-def test_the_table_of_settings_names_all_of_them() -> None:
-    fields = list(_setting_names(Settings))
-    assert sorted(name for cells in rows("Settings") for name in code(cells[0])) == sorted(fields)
+def _anchors(page: str) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
-def test_links_lead_to_files_and_headings_that_exist() -> None:
-    headings = {
-        re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-")
-        for line in re.findall(r"^#+ (.*)$", README, re.M)
-    }
-    targets = re.findall(r"\]\(([^)\s]+)\)", README)
-    assert targets
-    for target in targets:
-        if target.startswith("#"):
-            assert target[1:] in headings
-        elif "://" not in target:
-            assert (ROOT / target.partition("#")[0]).exists(), target
-
-
-def test_files_that_the_text_names_exist() -> None:
-    for name in re.findall(r"`((?:tests|indexer|memory_service|data|\.ci)/[\w./-]*)`", README):
+@pytest.mark.parametrize("page", PAGES)
+def test_files_and_modules_that_the_text_names_exist(page: str) -> None:
+    for name in re.findall(r"`((?:tests|indexer|memory_service|data|docs|\.ci)/[\w./-]*)`", PAGES[page]):
         assert (ROOT / name).exists(), name
+    for module in re.findall(r"python\s+-m\s+(tests\.[\w.]*\w)", PAGES[page]):
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module

@@ -53,7 +53,7 @@ Preset = Annotated[
 Overrides = Annotated[
     dict[str, Any] | None,
     Field(
-        description="Numbers of the preset for this compaction alone, by the names in the README.",
+        description="Numbers of the preset for this compaction alone, by their names in docs/sessions.md.",
         examples=[{"keep_turns": 3}],
     ),
 ]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -24,8 +23,8 @@ from memory_service.config import (
 from memory_service.errors import InvalidRequest
 from memory_service.memories.store import NewMemory
 from memory_service.service import MemoryService
+from tests.pages import code, table
 
-README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +89,7 @@ def test_an_unknown_name_is_named_wherever_it_stands(
 ) -> None:
     table, _, key = name.rpartition(".")
     assert refused(home=tmp_path, **({table: {key: 1}} if table else {key: 1})) == (
-        f"There is no setting '{name}'. The README lists all of them."
+        f"There is no setting '{name}'. docs/settings.md lists all of them."
     )
     (tmp_path / FILE_NAME).write_text(f"[{table}]\n{key} = 1\n" if table else f"{key} = 1\n")
     assert f"'{name}'" in refused(home=tmp_path)
@@ -192,10 +191,8 @@ def test_settings_do_not_change() -> None:
         Settings().ranking.fusion = "rrf"
 
 
-def test_the_readme_lists_all_of_them() -> None:
-    table = README.read_text("utf-8").partition("\n| setting |")[2].partition("\n\n")[0]
-    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
-    listed = [name for row in rows for name in re.findall(r"`([a-z0-9_.]+)`", row)]
+def test_the_page_of_settings_lists_all_of_them() -> None:
+    listed = [name for cells in table("docs/settings.md", "setting") for name in code(cells[0])]
     assert sorted(listed) == sorted(names(Settings))
     assert len(listed) <= 50
 

@@ -2,19 +2,17 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 
 from memory_service.compaction.presets import PRESETS, Value, numbers_of, overridden
+from tests.pages import code, table
 
-README = Path(__file__).parents[3] / "README.md"
 DEFAULT = PRESETS["default"]
 
 
-def test_the_readme_lists_all_numbers() -> None:
-    table = README.read_text("utf-8").partition("\n| number |")[2].partition("\n\n")[0]
-    named = [name for line in table.splitlines()[2:] for name in re.findall(r"`([a-z_]+)`", line.split("|")[1])]
+def test_the_page_of_sessions_lists_all_numbers() -> None:
+    named = [name for cells in table("docs/sessions.md", "number") for name in code(cells[0])]
     assert sorted(named) == sorted(numbers_of(DEFAULT))
 
 
