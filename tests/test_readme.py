@@ -1,4 +1,4 @@
-"""README.md and docs/ are true: blocks run, tables are complete, links lead somewhere, and nobody has to read too much."""
+"""README.md and docs/ are true and short: blocks run, tables are complete, links lead somewhere."""
 
 from __future__ import annotations
 

@@ -26,7 +26,6 @@ from memory_service.service import MemoryService
 from tests.pages import code, table
 
 
-
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
