@@ -50,7 +50,7 @@ def row_of(sessions: ShortTermMemory, listed: ListedSession) -> SessionRow:
 
     found, problem = None, ""
     try:
-        found = sessions.talks.summary(listed.session_id)
+        found = sessions.store.summary(listed.session_id)
     except MemoryServiceError as error:
         problem = str(error)
     return SessionRow(
@@ -94,18 +94,18 @@ def local(moment: dt.datetime, settings: Settings) -> str:
     return f"{moment.astimezone(zone):%Y-%m-%d %H:%M}"
 
 
-def head(summary: SessionSummary, look: SessionSnapshot, settings: Settings) -> Iterator[str]:
+def head(summary: SessionSummary, snapshot: SessionSnapshot, settings: Settings) -> Iterator[str]:
     """How a session stands."""
-    state = look.state
-    flushed = f"up to message {summary.flushed_to} of {_last(look)}" if summary.flushed_to else "none yet"
+    state = snapshot.state
+    flushed = f"up to message {summary.flushed_to} of {_last(snapshot)}" if summary.flushed_to else "none yet"
     newest = next((f", newest c{past.seq}" for past in reversed(state.compactions) if past.active), "")
     undone = len(state.compactions) - summary.compactions
     rows = [
         ("session", f"{click.style(summary.session_id, bold=True)}  {_activity(summary, settings)}"),
         ("model", f"{summary.model or 'not known'}, preset {summary.preset}"),
         ("window", f"{summary.window.tokens:,} tokens, from: {summary.window.source}"),
-        *_use(summary, look),
-        ("messages", _messages(summary, look)),
+        *_use(summary, snapshot),
+        ("messages", _messages(summary, snapshot)),
         ("compactions", f"{summary.compactions}{newest}{f', {undone} undone' if undone else ''}"),
         ("flushes", f"{len(state.flushes)}, {flushed}" if state.flushes else flushed),
         ("pins", str(summary.pins)),
@@ -121,18 +121,18 @@ def _activity(summary: SessionSummary, settings: Settings) -> str:
     return f"{local(dt.datetime.fromisoformat(summary.last_activity), settings)}, {written}"
 
 
-def _last(look: SessionSnapshot) -> int:
-    return look.state.messages[-1].seq if look.state.messages else 0
+def _last(snapshot: SessionSnapshot) -> int:
+    return snapshot.state.messages[-1].seq if snapshot.state.messages else 0
 
 
-def _use(summary: SessionSummary, look: SessionSnapshot) -> Iterator[tuple[str, str]]:
+def _use(summary: SessionSummary, snapshot: SessionSnapshot) -> Iterator[tuple[str, str]]:
     pressure = click.style(summary.pressure, fg=_PRESSURES[summary.pressure])
-    if look.options.window.problem == "refuse":
-        yield "view", f"{summary.tokens:,} tokens, {pressure}: {look.options.window.message}"
+    if snapshot.options.window.problem == "refuse":
+        yield "view", f"{summary.tokens:,} tokens, {pressure}: {snapshot.options.window.message}"
         return
-    if look.options.window.problem == "warn":
-        yield "", click.style(look.options.window.message, fg="yellow")
-    budget = look.budget()
+    if snapshot.options.window.problem == "warn":
+        yield "", click.style(snapshot.options.window.message, fg="yellow")
+    budget = snapshot.budget()
     marks = (budget.target_tokens, budget.soft_tokens, budget.hard_tokens)
     yield "view", f"{bar(summary.tokens, marks, budget.usable_tokens)} {summary.tokens:,} tokens, {pressure}"
     yield (
@@ -142,9 +142,9 @@ def _use(summary: SessionSummary, look: SessionSnapshot) -> Iterator[tuple[str, 
     )
 
 
-def _messages(summary: SessionSummary, look: SessionSnapshot) -> str:
-    view = look.view()
-    lost = f", {look.state.unreadable} cannot be read" if look.state.unreadable else ""
+def _messages(summary: SessionSummary, snapshot: SessionSnapshot) -> str:
+    view = snapshot.view()
+    lost = f", {snapshot.state.unreadable} cannot be read" if snapshot.state.unreadable else ""
     if not summary.messages:
         return f"0{lost}"
     return f"{summary.messages:,}, {len(view.seqs):,} of them in view, from number {view.first_seq} on{lost}"

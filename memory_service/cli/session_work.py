@@ -139,9 +139,9 @@ def undo(place: Place, session_id: str, compaction_id: str | None) -> None:
 
     with place.sessions() as sessions:
         name = compaction_id or _newest(sessions, session_id)
-        before = sessions.look(session_id).view().tokens
+        before = sessions.snapshot(session_id).view().tokens
         receipt = sessions.compactions.undo(session_id, name)
-        after = sessions.look(session_id).view().tokens
+        after = sessions.snapshot(session_id).view().tokens
     if place.as_json:
         record = answers.compaction_receipt(receipt).model_dump(mode="json")
         emit_value({**record, "view_tokens_before": before, "view_tokens_after": after})

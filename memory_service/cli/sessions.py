@@ -46,7 +46,7 @@ def search(place: Place, session_id: str, query: str, limit: int) -> None:
 
     with place.sessions() as sessions:
         found = sessions.search(session_id, query, limit=limit)
-        first_shown = sessions.look(session_id).view().first_seq
+        first_shown = sessions.snapshot(session_id).view().first_seq
     if place.as_json:
         emit_json(answers.found_messages(found))
     elif found.hits:
@@ -70,7 +70,7 @@ def pin(place: Place, session_id: str, text: str | None, seq: int | None) -> Non
     from memory_service.service import answers
 
     with place.sessions() as sessions:
-        kept = sessions.talks.pin(session_id, text=text, seq=seq)
+        kept = sessions.store.pin(session_id, text=text, seq=seq)
     if place.as_json:
         emit_json(answers.pin(kept))
     else:
@@ -86,7 +86,7 @@ def pins(place: Place, session_id: str) -> None:
     from memory_service.service import answers
 
     with place.sessions() as sessions:
-        kept = sessions.talks.pins(session_id)
+        kept = sessions.store.pins(session_id)
     if place.as_json:
         emit_json(answers.pins(kept))
     elif kept:
@@ -104,7 +104,7 @@ def unpin(place: Place, session_id: str, pin_id: str) -> None:
     from memory_service.schemas.sessions import RemovedPin
 
     with place.sessions() as sessions:
-        sessions.talks.unpin(session_id, pin_id)
+        sessions.store.unpin(session_id, pin_id)
     if place.as_json:
         emit_json(RemovedPin(pin_id=pin_id, degraded=[]))
     else:
@@ -163,22 +163,22 @@ def show(
     with place.service() as service:
         sessions = service.sessions(place.workspace)
         if raw is not None:
-            _emit_raw(sessions.talks.message(session_id, raw))
+            _emit_raw(sessions.store.message(session_id, raw))
         elif place.as_json:
             _emit_messages(sessions, session_id, view, limit, since, wire)
         else:
             from memory_service.cli.session_output import head
 
-            summary, look = sessions.talks.summary(session_id), sessions.look(session_id)
-            click.echo("\n".join(head(summary, look, service.settings)))
+            summary, snapshot = sessions.store.summary(session_id), sessions.snapshot(session_id)
+            click.echo("\n".join(head(summary, snapshot, service.settings)))
             _echo_messages(_spoken(sessions, session_id, view), limit, since, full)
 
 
 def _spoken(sessions: ShortTermMemory, session_id: str, view: str) -> list[Spoken]:
     from memory_service.cli.transcripts import spoken_in_log, spoken_in_view
 
-    look = sessions.look(session_id)
-    return spoken_in_log(look) if view == "log" else spoken_in_view(look)
+    snapshot = sessions.snapshot(session_id)
+    return spoken_in_log(snapshot) if view == "log" else spoken_in_view(snapshot)
 
 
 def _echo_messages(spoken: list[Spoken], limit: int | None, since: int | None, full: bool) -> None:
@@ -199,19 +199,19 @@ def _emit_messages(
     """Head and messages as JSON: those of the log exactly as they came."""
     from memory_service.service import answers
 
-    session = answers.session(sessions.talks.summary(session_id)).model_dump(mode="json")
+    session = answers.session(sessions.store.summary(session_id)).model_dump(mode="json")
     if view == "model":
         if limit or since is not None:
             raise click.UsageError(
                 "With --json the model's view is whole: a part of it is no valid list. Use --view log."
             )
-        shown = answers.messages(sessions.talks.model_view(session_id, wire=wire), wire)
+        shown = answers.messages(sessions.store.model_view(session_id, wire=wire), wire)
         emit_value({"session": session, "view": view, "system": shown.system, "messages": shown.messages})
         return
     if limit and since is None:
-        said = sorted({each.seq for each in sessions.look(session_id).state.messages})
+        said = sorted({each.seq for each in sessions.snapshot(session_id).state.messages})
         since = said[-limit] - 1 if len(said) > limit else 0
-    logged = sessions.talks.log_view(session_id, since_seq=since or 0, limit=limit)
+    logged = sessions.store.log_view(session_id, since_seq=since or 0, limit=limit)
     emit_value({"session": session, "view": view, "messages": logged.messages, "seqs": logged.seqs})
 
 
@@ -360,7 +360,7 @@ def list_sessions(place: Place, limit: int | None) -> None:
 
     with place.service() as service:
         sessions, settings = service.sessions(place.workspace), service.settings
-        listed = sessions.talks.listed()
+        listed = sessions.store.listed()
         most = limit or (len(listed) if place.as_json else _LISTED)
         rows = [row_of(sessions, each) for each in listed[:most]]
     if place.as_json:
@@ -400,7 +400,7 @@ def create(
 
     settings: dict[str, Json] = {"compaction": {"preset": preset_named(preset).name}} if preset else {}
     with place.sessions(make=True) as sessions:
-        made = sessions.talks.create(session_id, model=model, context_window=context_window, settings=settings)
+        made = sessions.store.create(session_id, model=model, context_window=context_window, settings=settings)
     if place.as_json:
         emit_json(session_answers.session(made))
     else:
@@ -424,9 +424,9 @@ def trim(place: Place, session_id: str, keep: int) -> None:
     Pins and compactions stay, so the summary still stands for what went. The whole log stays beside it in a file.
     """
     with place.sessions() as sessions:
-        before = sessions.look(session_id)
-        backup = sessions.talks.trim(session_id, keep)
-        after = sessions.look(session_id)
+        before = sessions.snapshot(session_id)
+        backup = sessions.store.trim(session_id, keep)
+        after = sessions.snapshot(session_id)
     gone = len(before.state.messages) - len(after.state.messages)
     if place.as_json:
         emit_value({"session_id": session_id, "backup": backup, "messages": len(after.state.messages), "removed": gone})
@@ -440,8 +440,8 @@ def trim(place: Place, session_id: str, keep: int) -> None:
 def restore(place: Place, session_id: str) -> None:
     """Take the last trim of a session back. What was said since stays."""
     with place.sessions() as sessions:
-        sessions.talks.restore(session_id)
-        messages = len(sessions.look(session_id).state.messages)
+        sessions.store.restore(session_id)
+        messages = len(sessions.snapshot(session_id).state.messages)
     if place.as_json:
         emit_value({"session_id": session_id, "messages": messages})
     else:
@@ -461,10 +461,10 @@ def delete(place: Place, session_id: str, yes: bool) -> None:
     from memory_service.service import answers as session_answers
 
     with place.sessions() as sessions:
-        messages = len(sessions.look(session_id).state.messages) if not yes else 0
+        messages = len(sessions.snapshot(session_id).state.messages) if not yes else 0
         if not yes:
             click.confirm(f"Erase the session {session_id} with {messages} messages?", abort=True, err=True)
-        done = sessions.talks.delete(session_id)
+        done = sessions.store.delete(session_id)
     if place.as_json:
         emit_json(session_answers.session_erased(done))
     else:

@@ -45,41 +45,41 @@ class Spoken:
     note: str = ""
 
 
-def spoken_in_view(look: SessionSnapshot) -> list[Spoken]:
+def spoken_in_view(snapshot: SessionSnapshot) -> list[Spoken]:
     """What the model sees, with the numbers that the log has for it."""
     from memory_service.compaction.checkpoint import is_checkpoint
     from memory_service.messages import text_of
     from memory_service.sessions.view import tail_of
 
-    numbers = _numbers(look, tail_of(look.state, look.shape))
+    numbers = _numbers(snapshot, tail_of(snapshot.state, snapshot.shape))
     spoken = list[Spoken]()
-    for message in look.view().messages:
+    for message in snapshot.view().messages:
         known = numbers[_likeness(message)]
         seq = known.popleft() if known else None
         if seq is None:
             note = "checkpoint" if is_checkpoint(text_of(message)) else "added"
-        elif message["role"] == "tool" and seq in look.state.head.cleared:
+        elif message["role"] == "tool" and seq in snapshot.state.head.cleared:
             note = "cleared"
         else:
-            note = "media removed" if seq in look.state.head.stripped else ""
+            note = "media removed" if seq in snapshot.state.head.stripped else ""
         spoken.append(Spoken(seq=seq, message=message, note=note))
     return spoken
 
 
-def spoken_in_log(look: SessionSnapshot) -> list[Spoken]:
+def spoken_in_log(snapshot: SessionSnapshot) -> list[Spoken]:
     """Everything ever said."""
-    return [Spoken(seq=each.seq, message=each.message) for each in look.state.messages]
+    return [Spoken(seq=each.seq, message=each.message) for each in snapshot.state.messages]
 
 
 _Likeness = tuple[str, str, tuple[str, ...]]
 
 
-def _numbers(look: SessionSnapshot, tail: Sequence[Numbered]) -> dict[_Likeness, deque[int]]:
+def _numbers(snapshot: SessionSnapshot, tail: Sequence[Numbered]) -> dict[_Likeness, deque[int]]:
     from memory_service.messages import is_system
 
     numbers = defaultdict[_Likeness, deque[int]](deque)
     inside = {each.seq for each in tail}
-    leading = [each for each in look.state.messages if is_system(each.message) and each.seq not in inside]
+    leading = [each for each in snapshot.state.messages if is_system(each.message) and each.seq not in inside]
     for each in (*leading, *tail):
         numbers[_likeness(each.message)].append(each.seq)
     return numbers

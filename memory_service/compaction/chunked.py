@@ -58,11 +58,11 @@ class SummaryTask:
 
     Attributes:
         prompt: Makes the prompt from a conversation, a brief and what was written before.
-        brief: How it is to be written; its target is the longest that is taken.
+        spec: How it is to be written; its target is the longest that is taken.
     """
 
     prompt: Callable[[str, SummarySpec, str], list[ChatMessage]]
-    brief: SummarySpec
+    spec: SummarySpec
 
 
 class SummaryCalls:
@@ -84,40 +84,40 @@ class SummaryCalls:
 
     def room(self, task: SummaryTask, previous: str, reasons: Sequence[str] = ()) -> int:
         """Tokens, with their safety margin, that a conversation may take in one call; may be negative."""
-        prompt = with_reasons(task.prompt("", task.brief, previous), reasons)
-        return self.calls.window_tokens - self._answer_tokens(task.brief) - prompt_tokens(prompt)
+        prompt = with_reasons(task.prompt("", task.spec, previous), reasons)
+        return self.calls.window_tokens - self._answer_tokens(task.spec) - prompt_tokens(prompt)
 
     def read(self, task: SummaryTask, entries: Sequence[Entry], previous: str, reasons: Sequence[str] = ()) -> str:
         """What is written from a chunk and what was written before it."""
         size = sum(entry.tokens for entry in entries)
         wanted = max(LEAST_WANTED_TOKENS, int(size * WANTED_SHARE) + count_tokens(previous))
-        brief = replace(task.brief, target_tokens=min(task.brief.target_tokens, wanted))
-        return self._written(task.prompt(transcript(entries), brief, previous), task.brief, reasons)
+        spec = replace(task.spec, target_tokens=min(task.spec.target_tokens, wanted))
+        return self._written(task.prompt(transcript(entries), spec, previous), task.spec, reasons)
 
     def merged(
-        self, partials: Sequence[str], brief: SummarySpec, previous: str = "", reasons: Sequence[str] = ()
+        self, partials: Sequence[str], spec: SummarySpec, previous: str = "", reasons: Sequence[str] = ()
     ) -> str:
         """One text for several; halves are merged first where all do not fit the window."""
-        prompt = with_reasons(merge_prompt(partials, brief, previous=previous), reasons)
-        if self._fits(prompt, brief) or len(partials) < 3:
-            return self._written(prompt, brief, ())
+        prompt = with_reasons(merge_prompt(partials, spec, previous=previous), reasons)
+        if self._fits(prompt, spec) or len(partials) < 3:
+            return self._written(prompt, spec, ())
         middle = len(partials) // 2
-        halves = [self.merged(half, brief) for half in (partials[:middle], partials[middle:])]
-        return self.merged(halves, brief, previous, reasons)
+        halves = [self.merged(half, spec) for half in (partials[:middle], partials[middle:])]
+        return self.merged(halves, spec, previous, reasons)
 
-    def condensed(self, text: str, brief: SummarySpec) -> str:
+    def condensed(self, text: str, spec: SummarySpec) -> str:
         """A text within its target: summarised again where the rules say so, and cut where it stays too long."""
         for _ in range(CONDENSE_TRIES if self.rules.condense else 0):
-            if count_tokens(text) <= brief.target_tokens:
+            if count_tokens(text) <= spec.target_tokens:
                 break
-            prompt = condense_prompt(text, brief)
-            if not self._fits(prompt, brief):
+            prompt = condense_prompt(text, spec)
+            if not self._fits(prompt, spec):
                 break
-            shorter = self._written(prompt, brief, ())
+            shorter = self._written(prompt, spec, ())
             if count_tokens(shorter) >= count_tokens(text):
                 break
             text = shorter
-        return self.cut(text, brief.target_tokens)
+        return self.cut(text, spec.target_tokens)
 
     def cut(self, text: str, cap_tokens: int) -> str:
         """A text without the lines that are over a size."""
@@ -131,15 +131,15 @@ class SummaryCalls:
         self.omissions[omitted_note(entry)] = entry.seq
         return omitted(entry)
 
-    def _written(self, prompt: list[ChatMessage], brief: SummarySpec, reasons: Sequence[str]) -> str:
+    def _written(self, prompt: list[ChatMessage], spec: SummarySpec, reasons: Sequence[str]) -> str:
         told = tuple(reasons)
         kind, verdict = "", AnswerValidation()
         for _ in range(self.rules.retries + 1):
             asked = with_reasons(prompt, told)
-            if not self._fits(asked, brief):
+            if not self._fits(asked, spec):
                 raise too_large(prompt_tokens(asked), self.calls.window_tokens)
-            cap = None if self.rules.condense else brief.target_tokens
-            verdict = validate_answer(self.calls.ask(asked), headings=brief.headings, cap_tokens=cap)
+            cap = None if self.rules.condense else spec.target_tokens
+            verdict = validate_answer(self.calls.ask(asked), headings=spec.headings, cap_tokens=cap)
             kind = verdict.kind
             if not kind:
                 if verdict.clipped:
@@ -150,15 +150,15 @@ class SummaryCalls:
             told = (*reasons, verdict.reason)
         if kind == "too_long":
             # The history is not lost for the length of what stands for it.
-            return self.cut(verdict.too_long, brief.target_tokens)
+            return self.cut(verdict.too_long, spec.target_tokens)
         raise refused(kind)
 
-    def _fits(self, prompt: Sequence[ChatMessage], brief: SummarySpec) -> bool:
-        return prompt_tokens(prompt) + self._answer_tokens(brief) // 2 <= self.calls.window_tokens
+    def _fits(self, prompt: Sequence[ChatMessage], spec: SummarySpec) -> bool:
+        return prompt_tokens(prompt) + self._answer_tokens(spec) // 2 <= self.calls.window_tokens
 
-    def _answer_tokens(self, brief: SummarySpec) -> int:
+    def _answer_tokens(self, spec: SummarySpec) -> int:
         """What is kept free for the answer. No limit is sent: a model that thinks would spend it on thoughts."""
-        wanted = max(LEAST_WANTED_TOKENS, int(brief.target_tokens * _ANSWER_MARGIN))
+        wanted = max(LEAST_WANTED_TOKENS, int(spec.target_tokens * _ANSWER_MARGIN))
         return min(wanted, self.calls.window_tokens // 4)
 
 
@@ -188,15 +188,17 @@ class ChunkedSummary:
     """Messages read chunk by chunk, each chunk bringing the text so far up to date.
 
     Args:
-        writer: Who writes.
+        summary_calls: Who writes.
         entries: What is to be read, each with a text.
         task: What is to be written.
         previous: What was written before.
     """
 
-    def __init__(self, writer: SummaryCalls, entries: Sequence[Entry], task: SummaryTask, previous: str = "") -> None:
-        self._writer, self._task, self._text = writer, task, previous
-        self._rules, self._calls = writer.rules, writer.calls
+    def __init__(
+        self, summary_calls: SummaryCalls, entries: Sequence[Entry], task: SummaryTask, previous: str = ""
+    ) -> None:
+        self._summary_calls, self._task, self._text = summary_calls, task, previous
+        self._rules, self._calls = summary_calls.rules, summary_calls.calls
         self._groups: list[Group] = grouped(entries)
         self._entries = entries
         self._at = self._chunks_read = 0
@@ -222,7 +224,7 @@ class ChunkedSummary:
 
     def fits_one_chunk(self) -> bool:
         """Whether one call reads everything."""
-        return self._size(0) <= self._limit(self._writer.room(self._task, self._text))
+        return self._size(0) <= self._limit(self._summary_calls.room(self._task, self._text))
 
     def _read(self, reasons: Sequence[str]) -> str:
         while True:
@@ -231,7 +233,7 @@ class ChunkedSummary:
             last = end == len(self._groups)
             entries = [entry for group in self._groups[self._at : end] for entry in group]
             try:
-                text = self._writer.read(self._task, entries, self._text, reasons if last else ())
+                text = self._summary_calls.read(self._task, entries, self._text, reasons if last else ())
             except ContextOverflow as error:
                 self._calls.learn(error, window_tokens)
                 continue
@@ -249,7 +251,7 @@ class ChunkedSummary:
 
     def _next_end(self, reasons: Sequence[str]) -> int:
         """Where the next chunk ends; what it begins with is made to fit."""
-        room = self._writer.room(self._task, self._text, reasons)
+        room = self._summary_calls.room(self._task, self._text, reasons)
         if self._group_size(self._at) > room:
             self._fit(self._at, room)
         left = self._size(self._at)
@@ -295,7 +297,7 @@ class ChunkedSummary:
         for place in sorted(range(len(group)), key=lambda place: -group[place].tokens):
             if size <= room:
                 break
-            note = self._writer.omit(group[place])
+            note = self._summary_calls.omit(group[place])
             size -= (group[place].tokens - note.tokens) * self._rules.safety
             group[place] = note
         if size > room:
@@ -312,7 +314,7 @@ class ChunkedSummary:
             if any(is_oversized(entry, window_tokens, safety=safety) for entry in self._groups[at]):
                 found = True
                 self._groups[at] = tuple(
-                    self._writer.omit(entry) if is_oversized(entry, window_tokens, safety=safety) else entry
+                    self._summary_calls.omit(entry) if is_oversized(entry, window_tokens, safety=safety) else entry
                     for entry in self._groups[at]
                 )
         return found
@@ -321,7 +323,7 @@ class ChunkedSummary:
         """The mark for the messages that were not read, which the receipt tells of, too."""
         first, last = self._groups[self._at][0].seq, self._groups[-1][-1].seq
         missing = f"{handle(first)} to {handle(last)}"
-        self._writer.notes.append(
+        self._summary_calls.notes.append(
             f"The summary is partial: the messages {missing} are not in it, since a call failed ({error.kind})."
         )
         return f"[Partial: the messages {missing} are not in this record.]"
@@ -329,57 +331,57 @@ class ChunkedSummary:
     def _partial(self, error: UpstreamFailed) -> str:
         """The text so far, with a mark that says what is not in it."""
         mark = self.missing(error)
-        room = self._task.brief.target_tokens - count_tokens(mark) - 1
-        return f"{self._writer.cut(self._text, room)}\n\n{mark}"
+        room = self._task.spec.target_tokens - count_tokens(mark) - 1
+        return f"{self._summary_calls.cut(self._text, room)}\n\n{mark}"
 
 
 class MapReduceSummary:
     """Messages read in parts, whose texts are merged.
 
     Args:
-        writer: Who writes.
+        summary_calls: Who writes.
         shares: What is to be read, part by part.
         task: What is to be written.
         previous: What was written before; it is merged too.
     """
 
     def __init__(
-        self, writer: SummaryCalls, shares: Sequence[Sequence[Entry]], task: SummaryTask, previous: str = ""
+        self, summary_calls: SummaryCalls, shares: Sequence[Sequence[Entry]], task: SummaryTask, previous: str = ""
     ) -> None:
-        self._writer, self._task, self._previous = writer, task, previous
-        target = task.brief.target_tokens
-        if not writer.rules.merge_by_model:
+        self._summary_calls, self._task, self._previous = summary_calls, task, previous
+        target = task.spec.target_tokens
+        if not summary_calls.rules.merge_by_model:
             target = max(_LEAST_PART_TOKENS, target // len(shares))
-        part_task = replace(task, brief=replace(task.brief, target_tokens=target))
-        self._rolls = [ChunkedSummary(writer, share, part_task) for share in shares]
+        part_task = replace(task, spec=replace(task.spec, target_tokens=target))
+        self._rolls = [ChunkedSummary(summary_calls, share, part_task) for share in shares]
         self._partials: list[str] = []
 
     def finish(self, reasons: Sequence[str] = ()) -> str:
         """See `ChunkedSummary.finish`; asked again, only the merge is done anew."""
         self._partials = self._partials or self._read()
         joined = "\n\n".join(filter(None, [self._previous, *self._partials]))
-        brief = self._task.brief
-        fits = count_tokens(joined) <= brief.target_tokens
-        if not reasons and (joined in self._partials or (fits and not self._writer.rules.merge_by_model)):
+        spec = self._task.spec
+        fits = count_tokens(joined) <= spec.target_tokens
+        if not reasons and (joined in self._partials or (fits and not self._summary_calls.rules.merge_by_model)):
             return joined
         try:
-            return self._merged(brief, reasons)
+            return self._merged(spec, reasons)
         except UpstreamFailed as error:
-            if not self._writer.rules.keep_partial or reasons:
+            if not self._summary_calls.rules.keep_partial or reasons:
                 raise
-            self._writer.notes.append(
+            self._summary_calls.notes.append(
                 f"The parts of the summary were put together by code; a call failed ({error.kind})."
             )
             return joined
 
-    def _merged(self, brief: SummarySpec, reasons: Sequence[str]) -> str:
-        window_tokens = self._writer.calls.window_tokens
+    def _merged(self, spec: SummarySpec, reasons: Sequence[str]) -> str:
+        window_tokens = self._summary_calls.calls.window_tokens
         while True:
             try:
-                return self._writer.merged(self._partials, brief, self._previous, reasons)
+                return self._summary_calls.merged(self._partials, spec, self._previous, reasons)
             except ContextOverflow as error:
-                self._writer.calls.learn(error, window_tokens)
-                window_tokens = self._writer.calls.window_tokens
+                self._summary_calls.calls.learn(error, window_tokens)
+                window_tokens = self._summary_calls.calls.window_tokens
 
     def _read_in_turn(self) -> list[str]:
         """The parts one after the other; once one fails, those before it are kept where the rules say so."""
@@ -393,14 +395,14 @@ class MapReduceSummary:
                 texts.append(roll.finish())
                 failure = roll.failure
             except UpstreamFailed as error:
-                if not (self._writer.rules.keep_partial and texts):
+                if not (self._summary_calls.rules.keep_partial and texts):
                     raise
                 failure = error
                 texts.append(roll.missing(error))
         return texts
 
     def _read(self) -> list[str]:
-        if not self._writer.rules.concurrent:
+        if not self._summary_calls.rules.concurrent:
             return self._read_in_turn()
         with ThreadPoolExecutor(max_workers=min(len(self._rolls), _PARALLEL), thread_name_prefix="summary") as pool:
             futures = [pool.submit(roll.finish) for roll in self._rolls]
@@ -408,7 +410,7 @@ class MapReduceSummary:
                 for done in as_completed(futures):
                     done.result()
             except (UpstreamFailed, CallCancelled):
-                self._writer.calls.stop()
+                self._summary_calls.calls.stop()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
         return [future.result() for future in futures]

@@ -223,39 +223,39 @@ class _Room:
 
 def _choose(material: CandidateLines, facts: Sequence[Line], request: SummaryRequest) -> list[Line]:
     room = _Room(4 * max(request.target_tokens, 0))
-    basket = LineSelection(budget=room.budget)
+    selection = LineSelection(budget=room.budget)
     goals = _of(material, Section.GOAL)
     now = [line for line in goals if line.label == LATEST and request.target_tokens < _LATEST_FROM]
-    _take_goals(basket, [line for line in goals if line not in now], room)
+    _take_goals(selection, [line for line in goals if line not in now], room)
     if material.coverage and request.target_tokens >= CONTEXT_FROM:
-        basket.take(Line(section=Section.CONTEXT, text=str(material.coverage)))
+        selection.take(Line(section=Section.CONTEXT, text=str(material.coverage)))
     lines = {section: best_first(_of(material, section)) for section in Section}
     lines[Section.FACTS] = list(facts)
     lines[Section.RULES] = best_first(each_once(lines[Section.RULES]))
     turn_share = _TURN_SHARE if request.messages or request.previous else 1.0
-    basket.fill(lines[Section.TURN], room.share(turn_share))
+    selection.fill(lines[Section.TURN], room.share(turn_share))
     for section, share in _FIRST:
-        basket.fill(lines[section], max(room.share(share), 4 * _FIRST_TOKENS))
-    _take_goals(basket, now, room)
-    left = room.budget - basket.used
+        selection.fill(lines[section], max(room.share(share), 4 * _FIRST_TOKENS))
+    _take_goals(selection, now, room)
+    left = room.budget - selection.used
     for section, share in _THEN:
-        basket.fill(lines[section], int(left * share))
+        selection.fill(lines[section], int(left * share))
     for section in (Section.RULES, Section.DECISIONS):
-        basket.fill(lines[section])
+        selection.fill(lines[section])
     rest = [line for section, _ in _THEN[:-1] for line in lines[section]]
-    basket.fill([*best_first(rest), *facts, *lines[Section.TURN]])
-    return basket.lines
+    selection.fill([*best_first(rest), *facts, *lines[Section.TURN]])
+    return selection.lines
 
 
-def _take_goals(basket: LineSelection, goals: Sequence[Line], room: _Room) -> None:
+def _take_goals(selection: LineSelection, goals: Sequence[Line], room: _Room) -> None:
     limit = max(room.share(_GOAL_SHARE / 2), 4 * _GOAL_TOKENS)
     for line in goals:
-        allowed = min(limit, room.budget - basket.used)
-        spare = allowed - (basket.cost(line) - quarters(line.text))
+        allowed = min(limit, room.budget - selection.used)
+        spare = allowed - (selection.cost(line) - quarters(line.text))
         short = clip(line.text, max(spare, 0) if line.text.isascii() else max(spare - 4, 0))
-        if short and not basket.take(replace(line, text=short)):
+        if short and not selection.take(replace(line, text=short)):
             # A line without its handle still tells what it is about.
-            basket.take(replace(line, text=short, seq=0))
+            selection.take(replace(line, text=short, seq=0))
 
 
 def _of(material: CandidateLines, section: Section) -> list[Line]:

@@ -98,9 +98,9 @@ class _Run:
     """One summary: its entries, its tasks, its pieces."""
 
     def __init__(
-        self, request: SummaryRequest, rules: SummaryRules, writer: SummaryCalls, amend: Callable[[str], str]
+        self, request: SummaryRequest, rules: SummaryRules, summary_calls: SummaryCalls, amend: Callable[[str], str]
     ) -> None:
-        self._request, self._rules, self._writer, self._amend = request, rules, writer, amend
+        self._request, self._rules, self._summary_calls, self._amend = request, rules, summary_calls, amend
         chars = rules.tool_output_chars
         self._dropped = _spoken(entries_of(request.messages[: request.dropped], tool_output_chars=chars))
         self._entries = _spoken(entries_of(request.messages[request.dropped :], tool_output_chars=chars))
@@ -129,8 +129,8 @@ class _Run:
 
     def summary(self, text: str) -> Summary:
         """The text with all that its receipt wants to know."""
-        calls = self._writer.calls
-        omissions = [f"Left out of the summary for their size: {note}" for note in self._writer.omissions]
+        calls = self._summary_calls.calls
+        omissions = [f"Left out of the summary for their size: {note}" for note in self._summary_calls.omissions]
         return Summary(
             text=text,
             method="model",
@@ -139,11 +139,11 @@ class _Run:
             calls=calls.spent.requests,
             input_tokens=calls.spent.input_tokens,
             output_tokens=calls.spent.output_tokens,
-            notes=tuple(dict.fromkeys((*calls.notes, *self._writer.notes, *omissions))),
+            notes=tuple(dict.fromkeys((*calls.notes, *self._summary_calls.notes, *omissions))),
         )
 
     def _reading(self) -> Reading:
-        notes = self._writer.omissions
+        notes = self._summary_calls.omissions
         shown = inserted([*self._dropped, *self._entries, *self._prefix])
         return Reading(inserted=(*notes, *shown), unread=frozenset(notes.values()))
 
@@ -152,7 +152,7 @@ class _Run:
         if self._dropped and self._entries:
             count, last = self._request.dropped, self._dropped[-1].seq
             self._previous = self._reader(self._dropped).finish()
-            self._writer.notes.append(
+            self._summary_calls.notes.append(
                 f"The {count} oldest messages, up to {handle(last)}, were summarised first, and the others on top of "
                 "that: together they are over max_history_share of the window."
             )
@@ -160,18 +160,22 @@ class _Run:
         return self._reader(entries) if entries else None
 
     def _reader(self, entries: Sequence[Entry]) -> ChunkedSummary | MapReduceSummary:
-        previous = self._writer.cut(self._previous, int(self._writer.calls.window_tokens * _PREVIOUS_SHARE))
-        task = SummaryTask(prompt=_summary_prompt, brief=self._brief(self._body_tokens(), self._rules.headings))
-        roll = ChunkedSummary(self._writer, entries, task, previous)
+        previous = self._summary_calls.cut(
+            self._previous, int(self._summary_calls.calls.window_tokens * _PREVIOUS_SHARE)
+        )
+        task = SummaryTask(prompt=_summary_prompt, spec=self._spec(self._body_tokens(), self._rules.headings))
+        roll = ChunkedSummary(self._summary_calls, entries, task, previous)
         count = self._part_count(roll, entries)
         shares = parts(entries, count) if count > 1 else []
-        return MapReduceSummary(self._writer, shares, task, previous) if len(shares) > 1 else roll
+        return MapReduceSummary(self._summary_calls, shares, task, previous) if len(shares) > 1 else roll
 
     def _body_text(self, body: ChunkedSummary | MapReduceSummary | None, reasons: Sequence[str]) -> str:
         # Nothing new was said: what was written before stays as it is.
         if body is None:
-            return self._writer.cut(self._previous, self._body_tokens())
-        return self._writer.condensed(body.finish(reasons), self._brief(self._body_tokens(), self._rules.headings))
+            return self._summary_calls.cut(self._previous, self._body_tokens())
+        return self._summary_calls.condensed(
+            body.finish(reasons), self._spec(self._body_tokens(), self._rules.headings)
+        )
 
     def _part_count(self, roll: ChunkedSummary, entries: Sequence[Entry]) -> int:
         rules = self._rules
@@ -183,7 +187,7 @@ class _Run:
             return 1
         ratio = adaptive_ratio(
             entries,
-            self._writer.calls.window_tokens,
+            self._summary_calls.calls.window_tokens,
             base=rules.chunk_ratio,
             least=rules.min_chunk_ratio,
             safety=rules.safety,
@@ -194,8 +198,8 @@ class _Run:
     def _prefix_roll(self) -> ChunkedSummary | None:
         if not self._prefix:
             return None
-        brief = self._brief(self._prefix_tokens(), ())
-        return ChunkedSummary(self._writer, self._prefix, SummaryTask(prompt=_prefix_prompt, brief=brief))
+        spec = self._spec(self._prefix_tokens(), ())
+        return ChunkedSummary(self._summary_calls, self._prefix, SummaryTask(prompt=_prefix_prompt, spec=spec))
 
     def _prefix_tokens(self) -> int:
         return int(self._request.target_tokens * _PREFIX_SHARE) if self._prefix else 0
@@ -203,7 +207,7 @@ class _Run:
     def _body_tokens(self) -> int:
         return self._request.target_tokens - self._prefix_tokens()
 
-    def _brief(self, target_tokens: int, headings: tuple[str, ...]) -> SummarySpec:
+    def _spec(self, target_tokens: int, headings: tuple[str, ...]) -> SummarySpec:
         return SummarySpec(
             headings=headings,
             target_tokens=target_tokens,
@@ -217,23 +221,23 @@ class _Run:
         """The pieces put together, within the length that was asked for."""
         pieces = [body] if body else []
         if prefix:
-            report = self._writer.condensed(prefix.finish(reasons), self._brief(self._prefix_tokens(), ()))
+            report = self._summary_calls.condensed(prefix.finish(reasons), self._spec(self._prefix_tokens(), ()))
             pieces += [TURN_CONTEXT, report]
-        notes = [*self._writer.omissions]
+        notes = [*self._summary_calls.omissions]
         if len(notes) > _SHOWN_OMISSIONS:
             notes = [*notes[:_SHOWN_OMISSIONS], f"[Omitted: {len(notes) - _SHOWN_OMISSIONS} more large messages.]"]
         if notes and pieces:
             pieces.append("\n".join(notes))
-        return self._writer.cut(self._amend("\n\n".join(pieces)), self._request.target_tokens)
+        return self._summary_calls.cut(self._amend("\n\n".join(pieces)), self._request.target_tokens)
 
 
 def _spoken(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(entry for entry in entries if entry.text)
 
 
-def _summary_prompt(conversation: str, brief: SummarySpec, previous: str) -> list[ChatMessage]:
-    return summary_prompt(conversation, brief, previous=previous)
+def _summary_prompt(conversation: str, spec: SummarySpec, previous: str) -> list[ChatMessage]:
+    return summary_prompt(conversation, spec, previous=previous)
 
 
-def _prefix_prompt(conversation: str, brief: SummarySpec, previous: str) -> list[ChatMessage]:
-    return prefix_prompt(conversation, brief, previous=previous)
+def _prefix_prompt(conversation: str, spec: SummarySpec, previous: str) -> list[ChatMessage]:
+    return prefix_prompt(conversation, spec, previous=previous)

@@ -193,7 +193,7 @@ class _Planner:
 
     def _cheapened(self) -> PruningOutcome:
         snapshot, preset = self._snapshot, self._preset
-        wish = PruningRequest(
+        pruning_request = PruningRequest(
             mode=preset.pruning_mode,
             tokens=self._before,
             target_tokens=self._target,
@@ -210,7 +210,7 @@ class _Planner:
             pending=snapshot.live,
             said_tokens=snapshot.said_tokens,
         )
-        return prune(snapshot.tail, preset.pruning, wish, given)
+        return prune(snapshot.tail, preset.pruning, pruning_request, given)
 
     def _summarised(self, pruned: PruningOutcome) -> Plan | None:
         """The plan with the largest tail that fits; the smallest one if none does; None if nothing is covered."""

@@ -148,32 +148,32 @@ class SummarySpec:
     prompt: str = ""
 
 
-def summary_prompt(conversation: str, brief: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
+def summary_prompt(conversation: str, spec: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for the summary of a conversation, or for a previous one to be brought up to date."""
     told = [fenced("previous-summary", previous)] if previous.strip() else []
     material = [*told, fenced("conversation", conversation)]
-    if brief.prompt:
-        asked = "\n\n".join((*material, brief.prompt))
+    if spec.prompt:
+        asked = "\n\n".join((*material, spec.prompt))
         return [{"role": "system", "content": _MATERIAL}, {"role": "user", "content": asked}]
-    return _prompt(material, _UPDATE if told else _FIRST, brief)
+    return _prompt(material, _UPDATE if told else _FIRST, spec)
 
 
-def prefix_prompt(conversation: str, brief: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
+def prefix_prompt(conversation: str, spec: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for a report on the first part of a turn whose second part stays."""
     told = [fenced("previous-summary", previous)] if previous.strip() else []
-    return _prompt([*told, fenced("conversation", conversation)], _PREFIX_UPDATE if told else _PREFIX, brief)
+    return _prompt([*told, fenced("conversation", conversation)], _PREFIX_UPDATE if told else _PREFIX, spec)
 
 
-def merge_prompt(partials: Sequence[str], brief: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
+def merge_prompt(partials: Sequence[str], spec: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for one summary in the place of several; a previous one comes before them."""
     told = [fenced("previous-summary", previous)] if previous.strip() else []
     told += [fenced("partial-summary", text, part=str(number)) for number, text in enumerate(partials, start=1)]
-    return _prompt(told, _MERGE, brief)
+    return _prompt(told, _MERGE, spec)
 
 
-def condense_prompt(draft: str, brief: SummarySpec) -> list[ChatMessage]:
+def condense_prompt(draft: str, spec: SummarySpec) -> list[ChatMessage]:
     """Asks for a shorter summary in the place of one that is too long."""
-    return _prompt([fenced("draft", draft)], _CONDENSE, brief)
+    return _prompt([fenced("draft", draft)], _CONDENSE, spec)
 
 
 def with_reasons(prompt: Sequence[ChatMessage], reasons: Sequence[str]) -> list[ChatMessage]:
@@ -186,23 +186,23 @@ def with_reasons(prompt: Sequence[ChatMessage], reasons: Sequence[str]) -> list[
     return [*prompt[:-1], {"role": last["role"], "content": f"{last['content']}\n\n{_AGAIN}\n{said}"}]
 
 
-def _prompt(material: Sequence[str], task: str, brief: SummarySpec) -> list[ChatMessage]:
-    asked = "\n\n".join(filter(None, [*material, *_wishes(brief), task, _shape(brief.headings), _length(brief)]))
-    return [{"role": "system", "content": _system(brief)}, {"role": "user", "content": asked}]
+def _prompt(material: Sequence[str], task: str, spec: SummarySpec) -> list[ChatMessage]:
+    asked = "\n\n".join(filter(None, [*material, *_wishes(spec), task, _shape(spec.headings), _length(spec)]))
+    return [{"role": "system", "content": _system(spec)}, {"role": "user", "content": asked}]
 
 
-def _system(brief: SummarySpec) -> str:
-    rule = _IDENTIFIERS[brief.identifier_policy]
+def _system(spec: SummarySpec) -> str:
+    rule = _IDENTIFIERS[spec.identifier_policy]
     return f"{_TASK}\n\n{_RULES}" + (f"\n- {rule}" if rule else "")
 
 
-def _wishes(brief: SummarySpec) -> list[str]:
+def _wishes(spec: SummarySpec) -> list[str]:
     """What the caller wants, within its own tags: it may hold anything, and changes none of the rules."""
     wishes = []
-    if brief.identifier_policy == "custom" and brief.identifier_instructions.strip():
-        wishes.append(fenced("identifier-rules", brief.identifier_instructions.strip()[:INSTRUCTION_CHARS]))
-    if brief.instructions.strip():
-        wishes.append(fenced("instructions", brief.instructions.strip()[:INSTRUCTION_CHARS]))
+    if spec.identifier_policy == "custom" and spec.identifier_instructions.strip():
+        wishes.append(fenced("identifier-rules", spec.identifier_instructions.strip()[:INSTRUCTION_CHARS]))
+    if spec.instructions.strip():
+        wishes.append(fenced("instructions", spec.instructions.strip()[:INSTRUCTION_CHARS]))
         wishes.append("Look at what <instructions> names in particular, as far as the rules allow.")
     return wishes
 
@@ -231,7 +231,7 @@ def _is_below(headings: Sequence[str], at: int) -> bool:
     return starts and at + 1 < len(headings) and headings[at + 1].startswith("### ")
 
 
-def _length(brief: SummarySpec) -> str:
-    words = max(20, int(brief.target_tokens * _WORDS_PER_TOKEN) // 10 * 10)
-    most = f"{words:,} words, or {brief.target_tokens:,} Chinese characters"
+def _length(spec: SummarySpec) -> str:
+    words = max(20, int(spec.target_tokens * _WORDS_PER_TOKEN) // 10 * 10)
+    most = f"{words:,} words, or {spec.target_tokens:,} Chinese characters"
     return f"Stay under {most}. Shorter is better where nothing is lost."

@@ -189,11 +189,11 @@ def pruned_message(each: Numbered, text: str | None, stripped: bool) -> Message:
     return without_media(message, each.seq) if stripped else message
 
 
-def view_tokens(messages: Sequence[Numbered], given: PriorPruning) -> int:
+def view_tokens(messages: Sequence[Numbered], prior: PriorPruning) -> int:
     """Size of the view in tokens."""
-    if not given.already and not given.stripped:
+    if not prior.already and not prior.stripped:
         return sum(each.tokens for each in messages)
-    return sum(_tokens_now(each, given) for each in messages)
+    return sum(_tokens_now(each, prior) for each in messages)
 
 
 def unread_from(messages: Sequence[Numbered]) -> int:
@@ -205,7 +205,7 @@ def unread_from(messages: Sequence[Numbered]) -> int:
 
 
 def results_of(
-    messages: Sequence[Numbered], rules: PruningRules, given: PriorPruning = NO_PRIOR_PRUNING
+    messages: Sequence[Numbered], rules: PruningRules, prior: PriorPruning = NO_PRIOR_PRUNING
 ) -> list[ToolResult]:
     """The results that may be pruned, in order."""
     functions: dict[str, Function] = {}
@@ -218,14 +218,14 @@ def results_of(
         if "tool_calls" in message:
             for call in tool_calls_of(message):
                 functions[call["id"]] = call["function"]
-        if message["role"] != "tool" or each.tokens <= least or not _is_settled(each, given):
+        if message["role"] != "tool" or each.tokens <= least or not _is_settled(each, prior):
             continue
         function = functions.get(message.get("tool_call_id", ""), unknown)
         if not may_prune(function["name"] or message.get("name") or "", rules.allow_tools, rules.deny_tools):
             continue
-        tokens = _tokens_now(each, given) if each.seq in given.already or each.seq in given.stripped else each.tokens
+        tokens = _tokens_now(each, prior) if each.seq in prior.already or each.seq in prior.stripped else each.tokens
         if tokens > least:
-            found.append(ToolResult(at, each, function, given.already.get(each.seq) or text_of(message), tokens))
+            found.append(ToolResult(at, each, function, prior.already.get(each.seq) or text_of(message), tokens))
     return found
 
 
@@ -241,8 +241,8 @@ def may_prune(name: str, allow: tuple[str, ...], deny: tuple[str, ...]) -> bool:
 class Draft:
     """What a step has decided so far; it takes only what makes the view smaller."""
 
-    def __init__(self, rules: PruningRules, given: PriorPruning, tokens: int) -> None:
-        self._rules, self._given = rules, given
+    def __init__(self, rules: PruningRules, prior: PriorPruning, tokens: int) -> None:
+        self._rules, self._given = rules, prior
         self._before = self.tokens = tokens
         self._cleared: dict[int, str] = {}
         self._stripped: set[int] = set()
@@ -304,18 +304,18 @@ class Draft:
         return Pruned(tokens_before=self._before, tokens_after=self._before, notes=notes)
 
 
-def _is_settled(each: Numbered, given: PriorPruning) -> bool:
+def _is_settled(each: Numbered, prior: PriorPruning) -> bool:
     message = each.message
     return not (
         message.get("is_error")
         or message.get("interim")
-        or each.seq in given.protected
-        or message.get("tool_call_id") in given.pending
+        or each.seq in prior.protected
+        or message.get("tool_call_id") in prior.pending
     )
 
 
-def _tokens_now(each: Numbered, given: PriorPruning) -> int:
-    text, stripped = given.already.get(each.seq), each.seq in given.stripped
+def _tokens_now(each: Numbered, prior: PriorPruning) -> int:
+    text, stripped = prior.already.get(each.seq), each.seq in prior.stripped
     return each.tokens if text is None and not stripped else _shown_tokens(each, text, stripped)
 
 
@@ -389,20 +389,20 @@ class _Latest(NamedTuple):
 
 
 def duplicates(
-    messages: Sequence[Numbered], rules: PruningRules | None = None, *, given: PriorPruning = NO_PRIOR_PRUNING
+    messages: Sequence[Numbered], rules: PruningRules | None = None, *, prior: PriorPruning = NO_PRIOR_PRUNING
 ) -> Pruned:
     """Clears results that a later one took the place of: the same text, the same file read again or changed since.
 
     Args:
         messages: The view, in order.
         rules: Of these, `allow_tools`, `deny_tools`, `min_result_chars` and `stale_after` count.
-        given: What is settled before.
+        prior: What is settled before.
     """
     rules = rules or PruningRules()
-    draft = Draft(rules, given, view_tokens(messages, given))
-    found = [each for each in results_of(messages, rules, given) if not media_parts_of(each.numbered.message)]
-    twins = _twins(messages, rules, given) if found else {}
-    latest = _latest_of_files(messages, rules, given) if found else None
+    draft = Draft(rules, prior, view_tokens(messages, prior))
+    found = [each for each in results_of(messages, rules, prior) if not media_parts_of(each.numbered.message)]
+    twins = _twins(messages, rules, prior) if found else {}
+    latest = _latest_of_files(messages, rules, prior) if found else None
     same = outdated = 0
     for result in found:
         if twin := twins.get(result.numbered.seq):
@@ -415,13 +415,13 @@ def duplicates(
     )
 
 
-def _twins(messages: Sequence[Numbered], rules: PruningRules, given: PriorPruning) -> dict[int, int]:
+def _twins(messages: Sequence[Numbered], rules: PruningRules, prior: PriorPruning) -> dict[int, int]:
     """For each result whose text comes again, the number of the newest result with that text."""
     least = rules.min_result_chars // CHARS_PER_TOKEN
     groups: dict[tuple[int, str], list[tuple[str, int]]] = {}
     for each in messages:
         message = each.message
-        if each.tokens > least and is_tool_result(message) and each.seq not in given.already:
+        if each.tokens > least and is_tool_result(message) and each.seq not in prior.already:
             text = "" if message.get("interim") else text_of(message)
             groups.setdefault((len(text), text[-64:]), []).append((text, each.seq))
     # Long texts are hashed only where two may be the same.
@@ -430,7 +430,7 @@ def _twins(messages: Sequence[Numbered], rules: PruningRules, given: PriorPrunin
     return {seq: newest[text] for text, seq in alike if newest[text] != seq}
 
 
-def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, given: PriorPruning) -> _Latest:
+def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, prior: PriorPruning) -> _Latest:
     latest = _Latest({}, {}, {}, {})
     functions: dict[str, Function] = {}
     least = rules.min_result_chars // CHARS_PER_TOKEN
@@ -447,7 +447,7 @@ def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, given: P
             or use == "other"
             or message.get("is_error")
             or message.get("interim")
-            or each.seq in given.already
+            or each.seq in prior.already
         ):
             continue
         file, touch = _file_of(function), (at, each.seq, each.tokens)

@@ -47,7 +47,7 @@ def cache_ttl(
     tokens: int,
     now: datetime,
     last_used_at: datetime | None,
-    given: PriorPruning = NO_PRIOR_PRUNING,
+    prior: PriorPruning = NO_PRIOR_PRUNING,
 ) -> Pruned:
     """Shortens, then clears old results once the provider's prompt cache is cold, when it costs nothing to do so.
 
@@ -58,18 +58,18 @@ def cache_ttl(
         tokens: What the view takes of it now, all that is sent with it included.
         now: With a timezone, as `last_used_at`.
         last_used_at: When the provider was last called with this view; None if never.
-        given: What is settled before.
+        prior: What is settled before.
 
     Returns:
         The step; empty with a note if it is not the time for it.
     """
-    draft = Draft(rules, given, tokens)
+    draft = Draft(rules, prior, tokens)
     latest = now - timedelta(seconds=rules.ttl_seconds)
     if not rules.by_result and last_used_at is not None and last_used_at > latest:
         return draft.dropped("The provider's prompt cache is still warm.")
     if not rules.by_result and tokens < rules.soft_trim_ratio * window_tokens:
         return draft.dropped(f"{tokens:,} tokens are too few to prune in a window of {window_tokens:,}.")
-    found = _between_first_user_and_last_replies(messages, rules, results_of(messages, rules, given))
+    found = _between_first_user_and_last_replies(messages, rules, results_of(messages, rules, prior))
     if rules.by_result:
         expired = [result for result in found if _since(result.numbered, last_used_at) <= latest]
         return _each_by_itself(draft, expired, rules, window_tokens)
@@ -77,20 +77,20 @@ def cache_ttl(
     return _said(draft, trims, _clear_while_full(draft, found, rules, window_tokens))
 
 
-def budget(messages: Sequence[Numbered], rules: PruningRules, *, given: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
+def budget(messages: Sequence[Numbered], rules: PruningRules, *, prior: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
     """Clears what is older than the newest output of tools that is protected, if that gains much.
 
     The walk back leaves the last turns alone, counts what tools said before them, and ends where a result was
     cleared before.
     """
-    draft = Draft(rules, given, view_tokens(messages, given))
+    draft = Draft(rules, prior, view_tokens(messages, prior))
     before = _start_of_last_turns(messages, rules.protect_turns)
-    cleared = max((at for at in range(before) if _was_cleared(messages[at], given)), default=-1)
+    cleared = max((at for at in range(before) if _was_cleared(messages[at], prior)), default=-1)
     total, gain, old = 0, 0, list[ToolResult]()
-    for result in reversed(results_of(messages, rules, given)):
+    for result in reversed(results_of(messages, rules, prior)):
         if cleared < result.at < before:
             # As the tool said it: a result that is shown cut counts in full. Source: seed 004, strategy 2.
-            said = max(result.tokens, given.said_tokens.get(result.numbered.seq, 0))
+            said = max(result.tokens, prior.said_tokens.get(result.numbered.seq, 0))
             total += said
             if total > rules.protect_tokens:
                 gain += said
@@ -109,7 +109,7 @@ def to_target(
     window_tokens: int,
     usable_tokens: int | None = None,
     force: bool = False,
-    given: PriorPruning = NO_PRIOR_PRUNING,
+    prior: PriorPruning = NO_PRIOR_PRUNING,
 ) -> Pruned:
     """Shortens old results, then clears them, oldest first, until the view is small enough.
 
@@ -121,18 +121,18 @@ def to_target(
         window_tokens: The model's whole context window.
         usable_tokens: What is left of it for a view; the whole window if not given.
         force: Whether any gain is worth it: after an overflow, or when the cache is cold anyway.
-        given: What is settled before.
+        prior: What is settled before.
 
     Returns:
         The step; empty with a note if the gain would not be worth the provider's prompt cache.
     """
-    draft = Draft(rules, given, tokens)
+    draft = Draft(rules, prior, tokens)
     if tokens <= target_tokens:
         return draft.dropped()
     usable = window_tokens if usable_tokens is None else usable_tokens
     newest = min(rules.protect_tokens, int(rules.protect_share * usable))
     before = _start_of_newest(messages, newest)
-    found = [result for result in results_of(messages, rules, given) if result.at < before]
+    found = [result for result in results_of(messages, rules, prior) if result.at < before]
     trims, clears = _trimmed_then_cleared(draft, found, rules, target_tokens)
     gain, wanted = tokens - draft.tokens, _least_gain(rules, tokens, window_tokens)
     if not force and gain < wanted:
@@ -234,8 +234,8 @@ def _start_of_newest(messages: Sequence[Numbered], tokens: int) -> int:
     return 0
 
 
-def _was_cleared(each: Numbered, given: PriorPruning) -> bool:
-    text = given.already.get(each.seq)
+def _was_cleared(each: Numbered, prior: PriorPruning) -> bool:
+    text = prior.already.get(each.seq)
     return text is not None and is_cleared(text, each.seq)
 
 
@@ -254,57 +254,57 @@ def _said(draft: Draft, trims: int, clears: int) -> Pruned:
 _LONG_AGO = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
-def media(messages: Sequence[Numbered], *, hard: bool = False, given: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
+def media(messages: Sequence[Numbered], *, hard: bool = False, prior: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
     """Strips media that are older than the newest message of the user that has any.
 
     Args:
         messages: The view, in order.
         hard: Strip all of them, the newest too, as before a request that was too large is made again.
-        given: What is settled before.
+        prior: What is settled before.
     """
-    held = _with_media(messages, given)
+    held = _with_media(messages, prior)
     if hard:
-        return _stripped(messages, held, given)
+        return _stripped(messages, held, prior)
     newest = max((at for at in held if messages[at].message["role"] == "user"), default=0)
-    return _stripped(messages, [at for at in held if at < newest], given)
+    return _stripped(messages, [at for at in held if at < newest], prior)
 
 
-def media_to_bytes(messages: Sequence[Numbered], limit_bytes: int, *, given: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
+def media_to_bytes(messages: Sequence[Numbered], limit_bytes: int, *, prior: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
     """Strips the oldest media until the rest is within a size.
 
     Args:
         messages: The view, in order.
         limit_bytes: The most that the media of a request may take, as base64. After a refusal for its size, half of
             what `media_bytes` gives; the next time half of that.
-        given: What is settled before.
+        prior: What is settled before.
     """
-    total = media_bytes(messages, given=given)
+    total = media_bytes(messages, prior=prior)
     gone: list[int] = []
-    for at in _with_media(messages, given):
+    for at in _with_media(messages, prior):
         if total <= limit_bytes:
             break
         if size := _bytes_of(messages[at]):
             total -= size
             gone.append(at)
-    return _stripped(messages, gone, given)
+    return _stripped(messages, gone, prior)
 
 
-def media_bytes(messages: Sequence[Numbered], *, given: PriorPruning = NO_PRIOR_PRUNING) -> int:
+def media_bytes(messages: Sequence[Numbered], *, prior: PriorPruning = NO_PRIOR_PRUNING) -> int:
     """What the media of a view take in a request, in bytes; those that are only referred to take none."""
     return sum(
         _bytes_of(each)
         for each in messages
-        if not isinstance(each.message.get("content"), str) and each.seq not in given.stripped
+        if not isinstance(each.message.get("content"), str) and each.seq not in prior.stripped
     )
 
 
-def _with_media(messages: Sequence[Numbered], given: PriorPruning) -> list[int]:
+def _with_media(messages: Sequence[Numbered], prior: PriorPruning) -> list[int]:
     return [
         at
         for at, each in enumerate(messages)
         if not isinstance(each.message.get("content"), str)
-        and each.seq not in given.stripped
-        and each.seq not in given.protected
+        and each.seq not in prior.stripped
+        and each.seq not in prior.protected
         and media_parts_of(each.message)
     ]
 
@@ -313,12 +313,12 @@ def _bytes_of(each: Numbered) -> int:
     return sum(map(payload_bytes, media_parts_of(each.message)))
 
 
-def _stripped(messages: Sequence[Numbered], gone: Sequence[int], given: PriorPruning) -> Pruned:
-    before = view_tokens(messages, given)
+def _stripped(messages: Sequence[Numbered], gone: Sequence[int], prior: PriorPruning) -> Pruned:
+    before = view_tokens(messages, prior)
     numbers = tuple(messages[at].seq for at in gone)
     touched = [messages[at] for at in gone]
-    kept = view_tokens(touched, given)
-    labelled = sum(each.tokens for each in pruned_view(touched, given.already, numbers))
+    kept = view_tokens(touched, prior)
+    labelled = sum(each.tokens for each in pruned_view(touched, prior.already, numbers))
     note = (f"Media of {len(numbers)} messages were replaced by labels.",) if numbers else ()
     return Pruned(stripped=numbers, tokens_before=before, tokens_after=before - kept + labelled, notes=note)
 
@@ -376,43 +376,45 @@ class PruningRequest:
     hard: bool = False
 
 
-def prune(tail: Sequence[Numbered], rules: PruningRules, wish: PruningRequest, given: PriorPruning) -> PruningOutcome:
+def prune(
+    tail: Sequence[Numbered], rules: PruningRules, pruning_request: PruningRequest, prior: PriorPruning
+) -> PruningOutcome:
     """Take out what is old, double, or media, as the mode wants it."""
-    work = _Work(tail, wish, given, _sharing(tail))
-    if wish.mode == "off":
+    work = _Work(tail, pruning_request, prior, _sharing(tail))
+    if pruning_request.mode == "off":
         return work.done()
-    if wish.mode == "cache_ttl":
+    if pruning_request.mode == "cache_ttl":
         work.take(
             "cache_ttl",
             cache_ttl(
                 tail,
                 rules,
-                window_tokens=wish.window_tokens,
-                tokens=wish.tokens,
-                now=wish.now,
-                last_used_at=wish.last_used_at,
-                given=work.of_results(),
+                window_tokens=pruning_request.window_tokens,
+                tokens=pruning_request.tokens,
+                now=pruning_request.now,
+                last_used_at=pruning_request.last_used_at,
+                prior=work.of_results(),
             ),
         )
-    elif wish.mode == "budget":
-        work.take("budget", budget(tail, rules, given=work.of_results()))
+    elif pruning_request.mode == "budget":
+        work.take("budget", budget(tail, rules, prior=work.of_results()))
     else:
-        work.take("duplicates", duplicates(tail, rules, given=work.of_results()))
+        work.take("duplicates", duplicates(tail, rules, prior=work.of_results()))
         work.take(
             "old_results",
             to_target(
                 tail,
                 rules,
                 tokens=work.tokens,
-                target_tokens=wish.target_tokens,
-                window_tokens=wish.window_tokens,
-                usable_tokens=wish.usable_tokens,
-                force=wish.hard,
-                given=work.of_results(),
+                target_tokens=pruning_request.target_tokens,
+                window_tokens=pruning_request.window_tokens,
+                usable_tokens=pruning_request.usable_tokens,
+                force=pruning_request.hard,
+                prior=work.of_results(),
             ),
         )
-    if work.tokens > wish.target_tokens:
-        work.take("media", media(tail, hard=wish.hard, given=work.given))
+    if work.tokens > pruning_request.target_tokens:
+        work.take("media", media(tail, hard=pruning_request.hard, prior=work.prior))
     return work.done()
 
 
@@ -460,17 +462,17 @@ def _sharing(tail: Sequence[Numbered]) -> frozenset[int]:
 
 class _Work:
     def __init__(
-        self, tail: Sequence[Numbered], wish: PruningRequest, given: PriorPruning, sharing: frozenset[int]
+        self, tail: Sequence[Numbered], pruning_request: PruningRequest, prior: PriorPruning, sharing: frozenset[int]
     ) -> None:
-        self._tail, self._before, self._sharing = tail, wish.tokens, sharing
+        self._tail, self._before, self._sharing = tail, pruning_request.tokens, sharing
         self._steps = list[PruningStep]()
         self._cleared = dict[int, str]()
         self._stripped = list[int]()
-        self.tokens, self.given = wish.tokens, given
+        self.tokens, self.prior = pruning_request.tokens, prior
 
     def of_results(self) -> PriorPruning:
         """What is settled for steps that put a text for a result."""
-        return replace(self.given, protected=self._sharing.union(self.given.protected))
+        return replace(self.prior, protected=self._sharing.union(self.prior.protected))
 
     def take(self, name: str, step: Pruned) -> None:
         if not (step.cleared or step.stripped):
@@ -478,7 +480,7 @@ class _Work:
         after = self.tokens - step.gain_tokens
         count = len({*step.cleared, *step.stripped})
         self._steps.append(PruningStep(name=name, tokens_before=self.tokens, tokens_after=after, count=count))
-        self.tokens, self.given = after, self.given.after(step)
+        self.tokens, self.prior = after, self.prior.after(step)
         self._cleared.update(step.cleared)
         self._stripped += step.stripped
 

@@ -64,15 +64,15 @@ class Compactions:
     """Compacts the sessions of one workspace.
 
     Args:
-        bench: What work on them needs.
+        services: What work on them needs.
         compactor: Makes them.
-        seat: Of a context engine that may be there.
+        adapter: Of a context engine that may be there.
     """
 
-    def __init__(self, bench: SessionServices, compactor: Compactor, seat: EngineAdapter) -> None:
-        self._bench = bench
+    def __init__(self, services: SessionServices, compactor: Compactor, adapter: EngineAdapter) -> None:
+        self._services = services
         self._compactor = compactor
-        self._seat = seat
+        self._adapter = adapter
         self._strikes: dict[str, _Strikes] = {}
 
     def compact(
@@ -87,15 +87,15 @@ class Compactions:
             Conflict: Another process compacted or undid meanwhile; nothing was changed.
         """
         if call.mode == "plan":
-            look = self._bench.look(session_id, preset=call.preset, overrides=call.overrides)
-            return self._unlike_engine(session_id, self._planned(look, call))
-        with self._bench.alone(session_id, compacting=True):
-            look = self._bench.look(session_id, preset=call.preset, overrides=call.overrides)
+            snapshot = self._services.snapshot(session_id, preset=call.preset, overrides=call.overrides)
+            return self._unlike_engine(session_id, self._planned(snapshot, call))
+        with self._services.alone(session_id, compacting=True):
+            snapshot = self._services.snapshot(session_id, preset=call.preset, overrides=call.overrides)
             if call.mode == "preview":
-                draft = self._draft(look, call, cancelled, Spent())
-                shown = replace(self._shown(look, call, draft, applied=None), messages=draft.view.messages)
+                draft = self._draft(snapshot, call, cancelled, Spent())
+                shown = replace(self._shown(snapshot, call, draft, applied=None), messages=draft.view.messages)
                 return self._unlike_engine(session_id, shown)
-            return self._applied(look, call, cancelled)
+            return self._applied(snapshot, call, cancelled)
 
     def undo(self, session_id: str, compaction_id: str) -> CompactionReceipt:
         """Back to the exact view before a compaction; what was said since stays.
@@ -104,22 +104,22 @@ class Compactions:
             NotFound: There is no such compaction.
             Conflict: It does not count any more.
         """
-        with self._bench.alone(session_id):
-            look = self._bench.look(session_id)
-            past = _past(look.state, compaction_id)
-            if past.seq not in chain_of(look.state.heads, look.state.head):
+        with self._services.alone(session_id):
+            snapshot = self._services.snapshot(session_id)
+            past = _past(snapshot.state, compaction_id)
+            if past.seq not in chain_of(snapshot.state.heads, snapshot.state.head):
                 raise Conflict(
                     f"The compaction {compaction_id} was undone before. List the compactions to see which count."
                 )
-            look.session.note([Undo(compaction=past.seq)], look.state)
-            now = self._bench.look(session_id)
+            snapshot.session.note([Undo(compaction=past.seq)], snapshot.state)
+            now = self._services.snapshot(session_id)
         view = now.view()
-        self._bench.tell("undo", session_id, compaction_id=compaction_id, tokens_after=view.tokens)
+        self._services.tell("undo", session_id, compaction_id=compaction_id, tokens_after=view.tokens)
         return receipt_of(replace(past, active=False))
 
     def past(self, session_id: str) -> list[CompactionReceipt]:
         """The receipts of all compactions, newest first."""
-        state = self._bench.session(session_id).state()
+        state = self._services.session(session_id).state()
         return [receipt_of(each) for each in reversed(state.compactions)]
 
     def receipt(self, session_id: str, compaction_id: str) -> CompactionReceipt:
@@ -128,7 +128,7 @@ class Compactions:
         Raises:
             NotFound: There is none of that id.
         """
-        return receipt_of(_past(self._bench.session(session_id).state(), compaction_id))
+        return receipt_of(_past(self._services.session(session_id).state(), compaction_id))
 
     def worth_trying(self, session_id: str, last_seq: int, tokens: int) -> bool:
         """Whether an automatic compaction may help: the last ones did, or enough was said since."""
@@ -137,79 +137,81 @@ class Compactions:
             return True
         return last_seq < strikes.last_seq or tokens > strikes.tokens * (1 + _NEWS)
 
-    def _material(self, look: SessionSnapshot, call: CompactionCall) -> Material:
+    def _material(self, snapshot: SessionSnapshot, call: CompactionCall) -> Material:
         """What a summary would have to stand for."""
-        plan = self._plan(look, call)
-        covered, prefix = original_messages(look.state, plan)
+        plan = self._plan(snapshot, call)
+        covered, prefix = original_messages(snapshot.state, plan)
         return Material(
             messages=tuple(copy.deepcopy(each.message) for each in (*covered, *prefix)),
-            previous=look.state.head.summary,
+            previous=snapshot.state.head.summary,
             target_tokens=plan.summary_tokens,
         )
 
-    def _planned(self, look: SessionSnapshot, call: CompactionCall) -> CompactionReceipt:
-        return receipt_of_plan(self._plan(look, call), look.options, call.trigger, call.mode)
+    def _planned(self, snapshot: SessionSnapshot, call: CompactionCall) -> CompactionReceipt:
+        return receipt_of_plan(self._plan(snapshot, call), snapshot.options, call.trigger, call.mode)
 
-    def _plan(self, look: SessionSnapshot, call: CompactionCall) -> Plan:
-        view = look.view()
+    def _plan(self, snapshot: SessionSnapshot, call: CompactionCall) -> Plan:
+        view = snapshot.view()
         return self._compactor.plan(
-            snapshot_of(look.state, view, look.shape, now=self._bench.now(), last_used_at=None),
-            look.options.preset,
-            look.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
-            _wish(look, call, Verdict()),
+            snapshot_of(snapshot.state, view, snapshot.shape, now=self._services.now(), last_used_at=None),
+            snapshot.options.preset,
+            snapshot.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
+            _compaction_options(snapshot, call, Verdict()),
         )
 
     def _draft(
         self,
-        look: SessionSnapshot,
+        snapshot: SessionSnapshot,
         call: CompactionCall,
         cancelled: Callable[[], bool],
         spent: Spent,
         told: Verdict | None = None,
     ) -> Draft:
         return self._compactor.draft(
-            look.state,
-            look.view(),
-            look.shape,
-            look.options.preset,
-            look.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
-            _wish(look, call, told or Verdict()),
-            now=self._bench.now(),
-            originals=look.session.originals(look.state),
+            snapshot.state,
+            snapshot.view(),
+            snapshot.shape,
+            snapshot.options.preset,
+            snapshot.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
+            _compaction_options(snapshot, call, told or Verdict()),
+            now=self._services.now(),
+            originals=snapshot.session.originals(snapshot.state),
             cancelled=cancelled,
             spent=spent,
         )
 
-    def _applied(self, look: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]) -> CompactionReceipt:
-        bench, session_id, before = self._bench, look.session_id, look.view().tokens
+    def _applied(
+        self, snapshot: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]
+    ) -> CompactionReceipt:
+        services, session_id, before = self._services, snapshot.session_id, snapshot.view().tokens
         intent = Intent(
             work="compaction",
-            workspace=bench.workspace,
+            workspace=services.workspace,
             session_id=session_id,
             fields={"trigger": call.trigger, "tokens_before": before},
-            material=lambda: self._material(look, call),
+            material=lambda: self._material(snapshot, call),
         )
-        verdict = bench.shared.hooks.ask(intent)
+        verdict = services.shared.hooks.ask(intent)
         if verdict.refused is not None:
             raise Conflict(f"A hook refused the compaction: {verdict.refused.reason}")
-        bench.tell("compaction_start", session_id, trigger=call.trigger, tokens_before=before)
+        services.tell("compaction_start", session_id, trigger=call.trigger, tokens_before=before)
         outcome, started, spent = "failed", time.monotonic(), Spent()
         receipt: CompactionReceipt | None = None
         try:
-            receipt = self._by_engine(look, call, before)
+            receipt = self._by_engine(snapshot, call, before)
             if receipt is not None:
                 outcome = receipt.stage
                 return receipt
-            draft = self._draft(look, call, cancelled, spent, verdict)
-            seq = look.session.commit(draft.made, look.state) if draft.made is not None else None
-            receipt = self._shown(look, call, draft, applied=seq)
+            draft = self._draft(snapshot, call, cancelled, spent, verdict)
+            seq = snapshot.session.commit(draft.made, snapshot.state) if draft.made is not None else None
+            receipt = self._shown(snapshot, call, draft, applied=seq)
             receipt = replace(
                 receipt,
                 degraded=(*receipt.degraded, *verdict.failures),
                 continue_note=verdict.provided.continue_note,
             )
             outcome = receipt.stage
-            self._count(look, call, helped=seq is not None)
+            self._count(snapshot, call, helped=seq is not None)
             return receipt
         except (Conflict, CallCancelled) as error:
             # Others were faster, or nobody wants it any more: that says nothing about the next try.
@@ -217,11 +219,11 @@ class Compactions:
             raise
         except MemoryServiceError as error:
             outcome = error.code
-            self._count(look, call, helped=False)
+            self._count(snapshot, call, helped=False)
             raise
         finally:
-            event = bench.shared.events.publish(
-                bench.workspace,
+            event = services.shared.events.publish(
+                services.workspace,
                 "compaction_end",
                 session_id,
                 trigger=call.trigger,
@@ -236,64 +238,68 @@ class Compactions:
                 duration_ms=int((time.monotonic() - started) * 1000),
                 will_retry=call.will_retry,
             )
-            bench.shared.hooks.tell("compaction", event)
+            services.shared.hooks.tell("compaction", event)
 
-    def _by_engine(self, look: SessionSnapshot, call: CompactionCall, before: int) -> CompactionReceipt | None:
+    def _by_engine(self, snapshot: SessionSnapshot, call: CompactionCall, before: int) -> CompactionReceipt | None:
         """Let a context engine compact what it holds; None if the view is to be compacted as well.
 
         Asked for by a person, the compaction of an engine that owns compaction is all there is to do.
         """
         if call.trigger == "cache_ttl":
             return None
-        budget = look.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens)
+        budget = snapshot.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens)
         target = budget.emergency_target_tokens if call.trigger == "overflow" else budget.target_tokens
-        wish = CompactCall(trigger=call.trigger, instructions=call.instructions or "", force=call.force)
-        made = self._seat.compacted(look, target_tokens=budget.estimated(call.target_tokens or target), call=wish)
+        compaction_options = CompactCall(trigger=call.trigger, instructions=call.instructions or "", force=call.force)
+        made = self._adapter.compacted(
+            snapshot, target_tokens=budget.estimated(call.target_tokens or target), call=compaction_options
+        )
         if made is None or not made.compacted or call.trigger != "manual":
             return None
-        return engine_receipt(made, look, call, before) if self._seat.owns_compaction(look.session_id) else None
+        return (
+            engine_receipt(made, snapshot, call, before) if self._adapter.owns_compaction(snapshot.session_id) else None
+        )
 
     def _unlike_engine(self, session_id: str, receipt: CompactionReceipt) -> CompactionReceipt:
         """A plan, with a note where it is not what `apply` would do."""
-        owner = self._seat.owner(session_id)
+        owner = self._adapter.owner(session_id)
         note = f"This is what the service would do; the engine {owner} compacts this session, and does it its own way."
         return replace(receipt, notes=(*receipt.notes, note)) if owner else receipt
 
-    def _count(self, look: SessionSnapshot, call: CompactionCall, *, helped: bool) -> None:
+    def _count(self, snapshot: SessionSnapshot, call: CompactionCall, *, helped: bool) -> None:
         if helped:
-            self._strikes.pop(look.session_id, None)
+            self._strikes.pop(snapshot.session_id, None)
             return
         if call.trigger == "cache_ttl":
             # Asked before every prompt, and nearly always too early.
             return
-        strikes = self._strikes.setdefault(look.session_id, _Strikes())
+        strikes = self._strikes.setdefault(snapshot.session_id, _Strikes())
         strikes.count += 1
         # As `worth_trying` is asked: what the model counts of the view that the session's own settings show.
-        own = self._bench.look(look.session_id) if call.preset or call.overrides else look
-        strikes.last_seq, strikes.tokens = look.state.last_seq, own.reading().tokens
+        own = self._services.snapshot(snapshot.session_id) if call.preset or call.overrides else snapshot
+        strikes.last_seq, strikes.tokens = snapshot.state.last_seq, own.reading().tokens
 
     def _shown(
-        self, look: SessionSnapshot, call: CompactionCall, draft: Draft, *, applied: int | None
+        self, snapshot: SessionSnapshot, call: CompactionCall, draft: Draft, *, applied: int | None
     ) -> CompactionReceipt:
         if draft.made is None:
-            return receipt_of_plan(draft.plan, look.options, call.trigger, call.mode, summary=draft.summary)
+            return receipt_of_plan(draft.plan, snapshot.options, call.trigger, call.mode, summary=draft.summary)
         past = LoggedCompaction(
-            seq=applied or 0, at=self._bench.now().isoformat(), compaction=draft.made, head=draft.head
+            seq=applied or 0, at=self._services.now().isoformat(), compaction=draft.made, head=draft.head
         )
-        return receipt_of_made(past, draft.plan, look.options, mode=call.mode, applied=applied is not None)
+        return receipt_of_made(past, draft.plan, snapshot.options, mode=call.mode, applied=applied is not None)
 
 
-def _wish(look: SessionSnapshot, call: CompactionCall, told: Verdict) -> CompactionOptions:
-    words = (look.options.instructions, call.instructions or "", told.instructions)
+def _compaction_options(snapshot: SessionSnapshot, call: CompactionCall, told: Verdict) -> CompactionOptions:
+    words = (snapshot.options.instructions, call.instructions or "", told.instructions)
     return CompactionOptions(
         trigger=call.trigger,
         instructions="\n".join(word for word in words if word),
         provided=told.provided,
-        identifier_policy=call.identifier_policy or look.options.identifier_policy,
+        identifier_policy=call.identifier_policy or snapshot.options.identifier_policy,
         target_tokens=call.target_tokens,
-        overrides=look.options.overrides,
+        overrides=snapshot.options.overrides,
         force=call.force,
-        fallback=look.options.fallback,
+        fallback=snapshot.options.fallback,
     )
 
 
@@ -365,7 +371,7 @@ def compacted(
     view = project(state, shape)
     scale, _ = scale_of(state, lambda: view, options.model_name)
     budget = budget_of(options, scale=scale, overhead_tokens=call.overhead_tokens)
-    wish = CompactionOptions(
+    compaction_options = CompactionOptions(
         trigger="manual" if call.force and call.trigger == "threshold" else call.trigger,
         instructions="\n".join(filter(None, (options.instructions, call.instructions))),
         identifier_policy=call.identifier_policy or options.identifier_policy,
@@ -374,9 +380,11 @@ def compacted(
         force=call.force,
         fallback=options.fallback,
     )
-    draft = compactor.draft(state, view, shape, options.preset, budget, wish, now=now, cancelled=cancelled)
+    draft = compactor.draft(
+        state, view, shape, options.preset, budget, compaction_options, now=now, cancelled=cancelled
+    )
     if draft.made is None:
-        receipt = receipt_of_plan(draft.plan, options, wish.trigger, summary=draft.summary)
+        receipt = receipt_of_plan(draft.plan, options, compaction_options.trigger, summary=draft.summary)
         return Stateless(messages=view.messages, receipt=receipt)
     past = LoggedCompaction(seq=0, at=now.isoformat(), compaction=draft.made, head=draft.head)
     receipt = receipt_of_made(past, draft.plan, options, applied=True)

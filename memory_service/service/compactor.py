@@ -196,7 +196,9 @@ class Compactor:
         self._embedder = embedder
         self._timeout_seconds = timeout_seconds
 
-    def plan(self, snapshot: Snapshot, preset: Preset, budget: ContextBudget, wish: CompactionOptions) -> Plan:
+    def plan(
+        self, snapshot: Snapshot, preset: Preset, budget: ContextBudget, compaction_options: CompactionOptions
+    ) -> Plan:
         """What a compaction would do; no model is called.
 
         Raises:
@@ -206,10 +208,10 @@ class Compactor:
             snapshot,
             preset,
             budget,
-            trigger=wish.trigger,
-            force=wish.force,
-            target_tokens=wish.target_tokens,
-            fallback=wish.fallback,
+            trigger=compaction_options.trigger,
+            force=compaction_options.force,
+            target_tokens=compaction_options.target_tokens,
+            fallback=compaction_options.fallback,
         )
 
     def draft(
@@ -219,7 +221,7 @@ class Compactor:
         shape: ViewShape,
         preset: Preset,
         budget: ContextBudget,
-        wish: CompactionOptions,
+        compaction_options: CompactionOptions,
         *,
         now: dt.datetime,
         last_used_at: dt.datetime | None = None,
@@ -238,17 +240,19 @@ class Compactor:
         """
         started = time.monotonic()
         snapshot = snapshot_of(state, view, shape, now=now, last_used_at=last_used_at)
-        plan = self.plan(snapshot, preset, budget, wish)
+        plan = self.plan(snapshot, preset, budget, compaction_options)
         if plan.stage == "none":
             return Draft(plan=plan, made=None, view=view, head=state.head)
         content = _Content(plan=plan, ledger=state.head.ledger)
         if plan.stage != "prune":
-            content = self._content(state, snapshot, plan, preset, budget, wish, cancelled, spent or Spent())
+            content = self._content(
+                state, snapshot, plan, preset, budget, compaction_options, cancelled, spent or Spent()
+            )
         plan, summary, audit = content.plan, content.summary, content.audit
-        made = _record(state, plan, preset, wish, summary, audit)
+        made = _record(state, plan, preset, compaction_options, summary, audit)
         if summary is not None and content.labels is not None:
             used = content.labels.used_in([summary.text, *(entry["text"] for entry in content.ledger)])
-            made = replace(made, identifier_policy=wish.identifier_policy, labels=used)
+            made = replace(made, identifier_policy=compaction_options.identifier_policy, labels=used)
         head = built_on(state.head, made, state.last_seq + 1, content.ledger)
         after = project(with_head(state, head), shape, originals=originals)
         duration_ms = int((time.monotonic() - started) * 1000)
@@ -266,7 +270,7 @@ class Compactor:
         plan: Plan,
         preset: Preset,
         budget: ContextBudget,
-        wish: CompactionOptions,
+        compaction_options: CompactionOptions,
         cancelled: Callable[[], bool],
         spent: Spent,
     ) -> _Content:
@@ -274,25 +278,27 @@ class Compactor:
         covered, prefix = original_messages(state, plan)
         ledger = merged(state.head.ledger, entries_of((*covered, *prefix)))
         said = without_secrets((*covered, *prefix))
-        request = _request(state, plan, said[: len(covered)], said[len(covered) :], ledger, wish)
-        labels = Labels(state.head.labels) if wish.identifier_policy == "anonymize" else None
+        request = _request(state, plan, said[: len(covered)], said[len(covered) :], ledger, compaction_options)
+        labels = Labels(state.head.labels) if compaction_options.identifier_policy == "anonymize" else None
         if labels is not None:
             request = _anonymous(request, labels)
         terms = _Terms(
-            rules=_rules(preset, wish),
+            rules=_rules(preset, compaction_options),
             window_tokens=_summariser_window(preset, budget.window.tokens),
             pins=tuple(text for text, _ in pinned(state)),
-            fallback=wish.fallback,
+            fallback=compaction_options.fallback,
             spent=spent,
             labels=labels,
             cancelled=cancelled,
         )
         audit: Audit | None = None
-        if wish.provided.summary:
-            summary = _by_hook(labels.text(wish.provided.summary) if labels else wish.provided.summary)
+        if compaction_options.provided.summary:
+            summary = _by_hook(
+                labels.text(compaction_options.provided.summary) if labels else compaction_options.provided.summary
+            )
         else:
             summary, audit = self._summary(request, terms)
-        if summary.method == "note" and wish.fallback == "last_turns":
+        if summary.method == "note" and compaction_options.fallback == "last_turns":
             upto = read_upto(snapshot.tail)
             plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
         summary = _framed(summary, request.target_tokens)
@@ -361,11 +367,11 @@ class Compactor:
         return replace(written, text=text, notes=(*written.notes, *notes)), audit
 
 
-def _rules(preset: Preset, wish: CompactionOptions) -> SummaryRules:
+def _rules(preset: Preset, compaction_options: CompactionOptions) -> SummaryRules:
     """How the summary is written; a hook's own words may ask for other sections, or for none."""
-    if wish.provided.prompt:
+    if compaction_options.provided.prompt:
         return replace(preset.summary, headings=())
-    if preset.safeguard or wish.trigger == "safeguard":
+    if preset.safeguard or compaction_options.trigger == "safeguard":
         return replace(preset.summary, headings=SAFEGUARD_HEADINGS)
     return preset.summary
 
@@ -405,7 +411,7 @@ def _request(
     covered: tuple[Numbered, ...],
     prefix: tuple[Numbered, ...],
     ledger: tuple[LedgerEntry, ...],
-    wish: CompactionOptions,
+    compaction_options: CompactionOptions,
 ) -> SummaryRequest:
     return SummaryRequest(
         messages=covered,
@@ -415,10 +421,12 @@ def _request(
         previous=redacted(state.head.summary),
         ledger=ledger,
         target_tokens=plan.summary_tokens,
-        instructions=redacted(wish.instructions),
-        identifier_policy=wish.identifier_policy,
-        identifier_instructions=wish.instructions if wish.identifier_policy == "custom" else "",
-        prompt=wish.provided.prompt,
+        instructions=redacted(compaction_options.instructions),
+        identifier_policy=compaction_options.identifier_policy,
+        identifier_instructions=compaction_options.instructions
+        if compaction_options.identifier_policy == "custom"
+        else "",
+        prompt=compaction_options.provided.prompt,
     )
 
 
@@ -437,7 +445,7 @@ def _record(
     state: SessionState,
     plan: Plan,
     preset: Preset,
-    wish: CompactionOptions,
+    compaction_options: CompactionOptions,
     summary: Summary | None,
     audit: Audit | None,
 ) -> Compaction:
@@ -454,7 +462,7 @@ def _record(
         toolless_upto=plan.toolless_upto,
         role=preset.role,
         preset=preset.name,
-        trigger=wish.trigger,
+        trigger=compaction_options.trigger,
         method=summary.method if summary else "none",
         model=summary.model if summary else None,
         prompt_version=summary.prompt_version if summary else None,
@@ -463,7 +471,7 @@ def _record(
         output_tokens=summary.output_tokens if summary else 0,
         audit=_audit_record(audit),
         notes=(*plan.notes, *(summary.notes if summary else ())),
-        overrides=wish.overrides,
+        overrides=compaction_options.overrides,
         reason=plan.reason,
     )
 

@@ -161,18 +161,22 @@ class SessionRecall:
     """Recalls for the sessions of one workspace.
 
     Args:
-        bench: What work on them needs.
+        services: What work on them needs.
         receipts: Where receipts are kept.
     """
 
-    def __init__(self, bench: SessionServices, receipts: Receipts) -> None:
-        self._bench = bench
+    def __init__(self, services: SessionServices, receipts: Receipts) -> None:
+        self._services = services
         self._receipts = receipts
         self._live: dict[str, tuple[int, SessionKeywordSearch]] = {}
         self._shown: dict[str, ViewText] = {}
 
     def decide(
-        self, look: SessionSnapshot, query: str | None, wanted: Literal["auto", "always", "never"], budget_tokens: int
+        self,
+        snapshot: SessionSnapshot,
+        query: str | None,
+        wanted: Literal["auto", "always", "never"],
+        budget_tokens: int,
     ) -> tuple[bool, str, str]:
         """Whether to search, for what, and why."""
         if budget_tokens == 0:
@@ -181,9 +185,9 @@ class SessionRecall:
             return False, "", "recall is off"
         if query is not None and query.strip():
             return True, query, "a query was given"
-        if look.state.is_commanded:
+        if snapshot.state.is_commanded:
             return False, "", "the command /compact needs no memory"
-        said = next((each for each in reversed(look.state.messages) if each.message["role"] == "user"), None)
+        said = next((each for each in reversed(snapshot.state.messages) if each.message["role"] == "user"), None)
         if said is None:
             return False, "", "the user has said nothing yet"
         decision = recall_decision(text_of(said.message))
@@ -193,7 +197,7 @@ class SessionRecall:
 
     def recall(
         self,
-        look: SessionSnapshot,
+        snapshot: SessionSnapshot,
         query: str,
         budget_tokens: int,
         *,
@@ -203,18 +207,18 @@ class SessionRecall:
     ) -> Recalled:
         """A block of what is not in view, of at most so many tokens, with its stored receipt."""
         degraded = list[str]()
-        in_view = look.session_id
-        path, shown = f"sessions/{look.session_id}.jsonl", look.view().first_seq
+        in_view = snapshot.session_id
+        path, shown = f"sessions/{snapshot.session_id}.jsonl", snapshot.view().first_seq
         if shown > 1:
-            unready = self._bench.longterm.session_ready(
-                look.session_id, edition=look.state.edition, upto_seq=shown - 1
+            unready = self._services.longterm.session_ready(
+                snapshot.session_id, edition=snapshot.state.edition, upto_seq=shown - 1
             )
             degraded += unready or []
             # What the index does not have yet is looked for by its words, as that of other sessions is.
             in_view = in_view if unready is not None else ""
         kept = SearchFilter(sources=sources, without=(LineRange(path=path, start_line=shown, end_line=_EVERYTHING),))
         try:
-            found = self._bench.longterm.search(
+            found = self._services.longterm.search(
                 query,
                 limit=candidates_for(budget_tokens),
                 kept=kept,
@@ -224,7 +228,7 @@ class SessionRecall:
             )
         except MemoryServiceError as error:
             return Recalled(degraded=(*degraded, f"recall: {error}"))
-        hits = drop_redundant(found.hits, self._shown_of(look))
+        hits = drop_redundant(found.hits, self._shown_of(snapshot))
         context = build_context(
             hits,
             query=query,
@@ -236,27 +240,27 @@ class SessionRecall:
             heard=path,
         )
         try:
-            with look.session.held(look.state):
-                self._receipts.put(context.receipt, session_id=look.session_id)
+            with snapshot.session.held(snapshot.state):
+                self._receipts.put(context.receipt, session_id=snapshot.session_id)
         except (StorageFailed, Conflict) as error:
             degraded.append(f"receipt: {error}")
         return Recalled(context=context, degraded=(*found.degraded, *degraded))
 
-    def search(self, look: SessionSnapshot, query: str, *, limit: int = 10) -> SessionHits:
+    def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> SessionHits:
         """What was said in a session about something, in view or not, by words alone."""
-        edition, live = self._live.get(look.session_id, (0, None))
-        if live is None or (edition, live.upto) != (look.state.edition, look.state.last_seq):
-            live = SessionKeywordSearch.of(look.state.messages, upto=look.state.last_seq, before=live)
-            self._live[look.session_id] = look.state.edition, live
+        edition, live = self._live.get(snapshot.session_id, (0, None))
+        if live is None or (edition, live.upto) != (snapshot.state.edition, snapshot.state.last_seq):
+            live = SessionKeywordSearch.of(snapshot.state.messages, upto=snapshot.state.last_seq, before=live)
+            self._live[snapshot.session_id] = snapshot.state.edition, live
             while len(self._live) > 32:
                 del self._live[next(iter(self._live))]
-        return SessionHits(hits=live.search(query, limit=limit), degraded=unreadable(look.session.log))
+        return SessionHits(hits=live.search(query, limit=limit), degraded=unreadable(snapshot.session.log))
 
-    def _shown_of(self, look: SessionSnapshot) -> ViewText:
+    def _shown_of(self, snapshot: SessionSnapshot) -> ViewText:
         """What the view shows, as it is compared with what is found."""
-        before = self._shown.get(look.session_id)
-        shown = ViewText.of(look.view().tail, before=before)
-        self._shown[look.session_id] = shown
+        before = self._shown.get(snapshot.session_id)
+        shown = ViewText.of(snapshot.view().tail, before=before)
+        self._shown[snapshot.session_id] = shown
         while len(self._shown) > 32:
             del self._shown[next(iter(self._shown))]
         return shown
@@ -330,17 +334,17 @@ class Contexts:
 
     def __init__(
         self,
-        bench: SessionServices,
+        services: SessionServices,
         compactions: Compactions,
         flushes: Flushes,
         recalls: SessionRecall,
-        seat: EngineAdapter,
+        adapter: EngineAdapter,
     ) -> None:
-        self._bench = bench
+        self._services = services
         self._compactions = compactions
         self._flushes = flushes
         self._recalls = recalls
-        self._seat = seat
+        self._adapter = adapter
 
     def context(
         self,
@@ -365,44 +369,44 @@ class Contexts:
         """
         if call.memory_budget_tokens < 0 or (call.max_tokens is not None and call.max_tokens < 1):
             raise InvalidRequest("A number of tokens is negative. Give memory_budget_tokens and max_tokens from 0 on.")
-        work = _Work(self._bench, self._recalls, session_id, call)
-        owned = by_engine and self._seat.owns_compaction(session_id)
+        work = _Work(self._services, self._recalls, session_id, call)
+        owned = by_engine and self._adapter.owns_compaction(session_id)
         if call.auto:
             self._prepare(work, cancelled, compacts=not owned)
         view = self._by_engine(work) if by_engine else None
         if call.auto and owned and view is None:
             # The engine failed just now, and nobody has kept the session small.
             self._prepare(work, cancelled)
-        return self._assembled(work, view or work.look.view())
+        return self._assembled(work, view or work.snapshot.view())
 
     def _by_engine(self, work: _Work) -> View | None:
         tokens = work.budget.estimated(work.budget.usable_tokens)
-        return self._seat.view(
-            work.look, tokens=tokens, query=work.decision.query, system_prompt=work.call.system_prompt
+        return self._adapter.view(
+            work.snapshot, tokens=tokens, query=work.decision.query, system_prompt=work.call.system_prompt
         )
 
     def _prepare(self, work: _Work, cancelled: Callable[[], bool], *, compacts: bool = True) -> None:
         """Flush, prune and compact as the budget asks for it."""
-        bench, session_id = self._bench, work.session_id
-        flush = self._flushes.due(work.look, work.tokens(), work.budget)
-        preset = work.look.options.preset
+        services, session_id = self._services, work.session_id
+        flush = self._flushes.due(work.snapshot, work.tokens(), work.budget)
+        preset = work.snapshot.options.preset
         prunes = compacts and preset.pruning_mode in ("cache_ttl", "budget")
         asked = work.asked(compacts=compacts) is not None
         due = compacts and preset.auto
         if not (flush or (work.is_hard() and due) or prunes or asked):
             return
-        with bench.alone(session_id):
+        with services.alone(session_id):
             # Who was here before may have compacted, or undone it.
             work.again()
             if flush:
-                work.flush = self._flushes.before(work.look, hard=work.is_hard(), cancelled=cancelled)
+                work.flush = self._flushes.before(work.snapshot, hard=work.is_hard(), cancelled=cancelled)
                 work.degraded += work.flush.degraded
                 work.again()
             if (wish := work.asked(compacts=compacts)) is not None:
                 self._compact(work, wish, cancelled)
             if prunes:
                 self._compact(work, CompactionCall(trigger="cache_ttl"), cancelled)
-            last_seq = work.look.state.last_seq
+            last_seq = work.snapshot.state.last_seq
             if due and work.is_hard() and self._compactions.worth_trying(session_id, last_seq, work.tokens()):
                 trigger: CompactionTrigger = "safeguard" if preset.safeguard else "threshold"
                 self._compact(work, CompactionCall(trigger=trigger), cancelled)
@@ -436,28 +440,28 @@ class Contexts:
         recalled = Recalled()
         if work.decision.searched and memory_budget > 0:
             recalled = self._recalls.recall(
-                work.look,
+                work.snapshot,
                 work.decision.query,
                 memory_budget,
                 sources=call.sources,
-                order=call.order or work.look.options.preset.recall.order,
-                at=self._bench.now(),
+                order=call.order or work.snapshot.options.preset.recall.order,
+                at=self._services.now(),
             )
         context = recalled.context
-        if not call.auto and work.look.state.open_command is not None:
+        if not call.auto and work.snapshot.state.open_command is not None:
             work.degraded += ("compaction: the user asked for /compact, and `auto` is off. Ask with auto.",)
-        degraded = [*work.degraded, *self._seat.failures(work.session_id), *recalled.degraded]
-        degraded += unreadable(work.look.session.log)
-        if work.look.options.window.problem == "warn":
-            degraded.append(f"window: {work.look.options.window.message}")
+        degraded = [*work.degraded, *self._adapter.failures(work.session_id), *recalled.degraded]
+        degraded += unreadable(work.snapshot.session.log)
+        if work.snapshot.options.window.problem == "warn":
+            degraded.append(f"window: {work.snapshot.options.window.message}")
         if work.decision.searched and memory_budget < work.memory_budget_tokens:
             degraded.append(f"memory: {memory_budget} of {work.memory_budget_tokens} tokens were left for memories.")
         prompt = prompt_of(
             view,
             system_prompt=call.system_prompt,
             memory=context.block if context else "",
-            window_tokens=work.look.options.window.tokens,
-            scale=work.look.scale(),
+            window_tokens=work.snapshot.options.window.tokens,
+            scale=work.snapshot.scale(),
         )
         most = min(call.max_tokens or prompt.tokens.window, prompt.tokens.window)
         if prompt.tokens.total > most:
@@ -468,7 +472,7 @@ class Contexts:
             receipt=_receipt(context),
             compaction=work.compaction,
             flush=work.flush,
-            command="compact" if work.look.state.is_commanded else None,
+            command="compact" if work.snapshot.state.is_commanded else None,
             degraded=tuple(degraded),
         )
 
@@ -476,11 +480,11 @@ class Contexts:
 class _Work:
     """One context while it is made."""
 
-    def __init__(self, bench: SessionServices, recalls: SessionRecall, session_id: str, call: ContextCall) -> None:
-        self._bench = bench
+    def __init__(self, services: SessionServices, recalls: SessionRecall, session_id: str, call: ContextCall) -> None:
+        self._services = services
         self._recalls = recalls
         self.session_id, self.call = session_id, call
-        self.look: SessionSnapshot = bench.look(session_id)
+        self.snapshot: SessionSnapshot = services.snapshot(session_id)
         self.decision = RecallDecision(searched=False, query="", reason="")
         self.flush: FlushReport | None = None
         self.compaction: CompactionReceipt | None = None
@@ -489,14 +493,16 @@ class _Work:
         self.memory_budget_tokens = call.memory_budget_tokens
         self.memory_tokens = 0
         self.overhead_tokens = 0
-        self.budget: ContextBudget = self.look.budget(most_tokens=call.max_tokens)
+        self.budget: ContextBudget = self.snapshot.budget(most_tokens=call.max_tokens)
         self._decide()
 
     def _decide(self) -> None:
         """Whether to search, and what room is kept for what is found."""
         call = self.call
-        searched, query, reason = self._recalls.decide(self.look, call.query, call.recall, call.memory_budget_tokens)
-        preset = self.look.options.preset
+        searched, query, reason = self._recalls.decide(
+            self.snapshot, call.query, call.recall, call.memory_budget_tokens
+        )
+        preset = self.snapshot.options.preset
         limit = preset.recall.most_tokens
         if searched and limit is not None and call.memory_budget_tokens > limit:
             self.memory_budget_tokens = limit
@@ -511,9 +517,9 @@ class _Work:
 
     def again(self) -> None:
         """Look at the session anew."""
-        before = self.look.state.edition
-        self.look = self._bench.look(self.session_id)
-        if self.look.state.edition != before:
+        before = self.snapshot.state.edition
+        self.snapshot = self._services.snapshot(self.session_id)
+        if self.snapshot.state.edition != before:
             # Deleted and begun anew, or trimmed: what was said in another log is not asked for.
             self._decide()
         self._measure()
@@ -524,23 +530,23 @@ class _Work:
         Args:
             compacts: Whether the service keeps the session small; a person is heard whoever does.
         """
-        state = self.look.state
+        state = self.snapshot.state
         if (command := state.open_command) is not None:
             return CompactionCall(trigger="manual", instructions=command.instructions or None)
-        if compacts and state.is_cut and self.look.options.preset.recovery.on_length:
+        if compacts and state.is_cut and self.snapshot.options.preset.recovery.on_length:
             return CompactionCall(trigger="overflow", force=True)
         return None
 
     def tokens(self) -> int:
         """What the view takes, as its model would count it."""
-        return self.look.reading().tokens
+        return self.snapshot.reading().tokens
 
     def is_hard(self) -> bool:
         """Whether it has to be compacted."""
         return self.tokens() >= self.budget.hard_tokens
 
     def _measure(self) -> None:
-        self.budget = self.look.budget(
+        self.budget = self.snapshot.budget(
             overhead_tokens=self.overhead_tokens, tools_tokens=self.call.tools_tokens, most_tokens=self.call.max_tokens
         )
 

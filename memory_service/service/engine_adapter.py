@@ -25,12 +25,12 @@ class EngineAdapter:
     """The place of an engine beside the sessions of a workspace.
 
     Args:
-        bench: What work on the sessions needs, the engine among it.
+        services: What work on the sessions needs, the engine among it.
     """
 
-    def __init__(self, bench: SessionServices) -> None:
-        self._bench = bench
-        self._engine = bench.engine
+    def __init__(self, services: SessionServices) -> None:
+        self._services = services
+        self._engine = services.engine
         self._changing = threading.Lock()
         self._telling: set[str] = set()
         self._limits: OrderedDict[str, int] = OrderedDict()
@@ -62,49 +62,49 @@ class EngineAdapter:
         """Whether the engine has less room in a session than there is, since a provider refused what it gave."""
         return session_id in self._limits and self._engine is not None and self._engine.usable(session_id)
 
-    def view(self, look: SessionSnapshot, *, tokens: int, query: str, system_prompt: str) -> View | None:
+    def view(self, snapshot: SessionSnapshot, *, tokens: int, query: str, system_prompt: str) -> View | None:
         """What the engine lets the model see; None if it is the service's own view.
 
         Args:
-            look: The session.
+            snapshot: The session.
             tokens: What the session may take of the prompt, by estimate.
             query: The question at hand.
             system_prompt: What will stand before it.
         """
         engine = self._engine
-        if engine is None or not engine.usable(look.session_id):
+        if engine is None or not engine.usable(snapshot.session_id):
             return None
-        own = look.view()
-        pins = _pins_of(look.state)
-        limit = min(tokens, self._limits.get(look.session_id, tokens))
+        own = snapshot.view()
+        pins = _pins_of(snapshot.state)
+        limit = min(tokens, self._limits.get(snapshot.session_id, tokens))
         call = AssembleCall(
             messages=own.messages,
             query=query,
             system_prompt=system_prompt,
-            model=look.options.model_name,
-            window_tokens=look.options.window.tokens,
+            model=snapshot.options.model_name,
+            window_tokens=snapshot.options.window.tokens,
         )
         room = limit - sum(map(message_tokens, pins))
         if room < 1:
             return None
-        messages = engine.assemble(look.session_id, look.state.messages, token_budget=room, call=call)
-        return None if messages is None else _view_of(messages, pins, look.state, own)
+        messages = engine.assemble(snapshot.session_id, snapshot.state.messages, token_budget=room, call=call)
+        return None if messages is None else _view_of(messages, pins, snapshot.state, own)
 
-    def compacted(self, look: SessionSnapshot, *, target_tokens: int, call: CompactCall) -> Compacted | None:
+    def compacted(self, snapshot: SessionSnapshot, *, target_tokens: int, call: CompactCall) -> Compacted | None:
         """Have the engine compact; None if it cannot, or none is there.
 
         After an overflow it gets no larger a budget for the session again, as long as the process lives.
         """
-        if self._engine is None or not self._engine.usable(look.session_id):
+        if self._engine is None or not self._engine.usable(snapshot.session_id):
             return None
         if call.trigger == "overflow":
             with self._changing:
-                self._limits[look.session_id] = max(target_tokens, 1)
-                self._limits.move_to_end(look.session_id)
+                self._limits[snapshot.session_id] = max(target_tokens, 1)
+                self._limits.move_to_end(snapshot.session_id)
                 while len(self._limits) > _KEPT_SESSIONS:
                     self._limits.popitem(last=False)
-        self._engine.hear(look.session_id, look.state.messages)
-        return self._engine.compact(look.session_id, token_budget=target_tokens, call=call)
+        self._engine.hear(snapshot.session_id, snapshot.state.messages)
+        return self._engine.compact(snapshot.session_id, token_budget=target_tokens, call=call)
 
     def spawned(self, parent: str, child: str, ttl_seconds: float | None) -> None:
         """A subagent begins."""
@@ -121,7 +121,7 @@ class EngineAdapter:
         with self._changing:
             self._telling.discard(session_id)
         try:
-            history = self._bench.session(session_id).state().messages
+            history = self._services.session(session_id).state().messages
         except MemoryServiceError:
             # It was erased meanwhile, or cannot be read, which the next who wants it is told.
             return

@@ -87,7 +87,7 @@ class MemoryService:
         self._reranker = make_reranker(settings)
         shared = Shared(
             settings=settings,
-            lanes=SessionLocks(settings.compaction.max_concurrent),
+            session_locks=SessionLocks(settings.compaction.max_concurrent),
             events=self.events,
             hooks=self.hooks,
             models=models or make_models(settings),

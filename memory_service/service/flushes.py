@@ -71,12 +71,12 @@ class FlushReport:
 class Flushes:
     """Flushes the sessions of one workspace."""
 
-    def __init__(self, bench: SessionServices) -> None:
-        self._bench = bench
+    def __init__(self, services: SessionServices) -> None:
+        self._services = services
 
-    def due(self, look: SessionSnapshot, tokens: int, budget: ContextBudget) -> str:
+    def due(self, snapshot: SessionSnapshot, tokens: int, budget: ContextBudget) -> str:
         """Why a flush is due; empty if it is not: it is off, was done for this cycle, or there is room."""
-        table, state = look.options.flush, look.state
+        table, state = snapshot.options.flush, snapshot.state
         fresh = state.since(state.flushed_to + 1)
         if table.mode == "off" or not fresh:
             return ""
@@ -88,23 +88,23 @@ class Flushes:
         return f"{tokens:,} tokens of {budget.soft_tokens:,} before a compaction"
 
     def before(
-        self, look: SessionSnapshot, *, hard: bool, cancelled: Callable[[], bool] = not_cancelled
+        self, snapshot: SessionSnapshot, *, hard: bool, cancelled: Callable[[], bool] = not_cancelled
     ) -> FlushReport:
         """The flush before a compaction: the agent is asked while there is time; after that the service does it."""
-        if look.options.flush.mode == "agent" and not hard:
-            prompt = self.prompt(look)
+        if snapshot.options.flush.mode == "agent" and not hard:
+            prompt = self.prompt(snapshot)
             return FlushReport(reason="the agent is asked for memories", method="agent", prompt=prompt)
         try:
-            return self.flush(look.session_id, cancelled=cancelled)
+            return self.flush(snapshot.session_id, cancelled=cancelled)
         except CallCancelled:
             raise
         except MemoryServiceError as error:
             return FlushReport(reason="the flush failed", degraded=(f"flush: {error}",))
 
-    def prompt(self, look: SessionSnapshot) -> AgentPrompt:
+    def prompt(self, snapshot: SessionSnapshot) -> AgentPrompt:
         """What the agent is asked."""
-        table = look.options.flush
-        return agent_prompt(self._bench.now().date(), prompt=table.prompt, system_prompt=table.system_prompt)
+        table = snapshot.options.flush
+        return agent_prompt(self._services.now().date(), prompt=table.prompt, system_prompt=table.system_prompt)
 
     def flush(
         self, session_id: str, *, reply: str | None = None, cancelled: Callable[[], bool] = not_cancelled
@@ -121,22 +121,22 @@ class Flushes:
             UpstreamFailed: The model failed, and rules may not stand in for it.
             StorageFailed: The disk did not take a memory; what was written before it stays, and is not written again.
         """
-        bench = self._bench
-        with bench.alone(session_id):
-            look = bench.look(session_id)
-            stretch = _stretch(look.state)
+        services = self._services
+        with services.alone(session_id):
+            snapshot = services.snapshot(session_id)
+            stretch = _stretch(snapshot.state)
             if not stretch and reply is None:
                 return FlushReport(reason="nothing was said since the last flush")
             intent = Intent(
-                work="flush", workspace=bench.workspace, session_id=session_id, fields={"messages": len(stretch)}
+                work="flush", workspace=services.workspace, session_id=session_id, fields={"messages": len(stretch)}
             )
-            verdict = bench.shared.hooks.ask(intent)
+            verdict = services.shared.hooks.ask(intent)
             if verdict.refused is not None:
                 raise Conflict(f"A hook refused the flush: {verdict.refused.reason}")
             report, spent = FlushReport(), Spent()
             try:
-                found = self._found(look, stretch, reply, verdict.instructions, cancelled, spent)
-                report = self._written(look, stretch, found)
+                found = self._found(snapshot, stretch, reply, verdict.instructions, cancelled, spent)
+                report = self._written(snapshot, stretch, found)
             finally:
                 self._tell(session_id, report, spent)
             return replace(
@@ -147,9 +147,9 @@ class Flushes:
         """Say what was done; of a flush that failed, the calls that were made for it."""
         if report.method == "none" and not spent.requests:
             return
-        shared = self._bench.shared
+        shared = self._services.shared
         event = shared.events.publish(
-            self._bench.workspace,
+            self._services.workspace,
             "flush",
             session_id,
             method=report.method,
@@ -163,7 +163,7 @@ class Flushes:
 
     def _found(
         self,
-        look: SessionSnapshot,
+        snapshot: SessionSnapshot,
         stretch: Sequence[Numbered],
         reply: str | None,
         instructions: str,
@@ -174,12 +174,12 @@ class Flushes:
             if is_silent(reply):
                 return _Found(candidates=(), method="agent", reason="the agent has nothing to note")
             return _Found(candidates=tuple(noted(reply, stretch)), method="agent", reason="the agent's notes")
-        model, mode = self._bench.shared.models.memories, look.options.flush.mode
+        model, mode = self._services.shared.models.memories, snapshot.options.flush.mode
         if mode == "model" and model is None:
             raise InvalidRequest("flush.mode is model, and no llm_model is set. Set one, or flush.mode = extractive.")
         if model is None or mode == "extractive":
             return self._by_rules(stretch)
-        return self._by_model(model, look.options.flush, stretch, instructions, cancelled, spent)
+        return self._by_model(model, snapshot.options.flush, stretch, instructions, cancelled, spent)
 
     def _by_model(
         self,
@@ -195,8 +195,8 @@ class Flushes:
                 stretch,
                 model,
                 instructions=instructions,
-                fallbacks=self._bench.shared.models.fallbacks,
-                timeout_seconds=self._bench.shared.settings.llm_timeout_seconds,
+                fallbacks=self._services.shared.models.fallbacks,
+                timeout_seconds=self._services.shared.settings.llm_timeout_seconds,
                 cancelled=cancelled,
                 spent=spent,
             )
@@ -213,15 +213,15 @@ class Flushes:
         return _Found(candidates=tuple(candidates), method="model", reason=f"found by {model.name}")
 
     def _by_rules(self, stretch: Sequence[Numbered]) -> _Found:
-        candidates = tuple(find_candidates(stretch, zone=self._bench.now().tzinfo or dt.UTC))
+        candidates = tuple(find_candidates(stretch, zone=self._services.now().tzinfo or dt.UTC))
         return _Found(
             candidates=candidates,
             method="extractive",
             reason=f"{len(candidates)} facts found by rules" if candidates else "the rules found nothing to note",
         )
 
-    def _written(self, look: SessionSnapshot, stretch: Sequence[Numbered], found: _Found) -> FlushReport:
-        session_id = look.session_id
+    def _written(self, snapshot: SessionSnapshot, stretch: Sequence[Numbered], found: _Found) -> FlushReport:
+        session_id = snapshot.session_id
         new = [
             NewMemory(
                 text=candidate.text,
@@ -232,7 +232,7 @@ class Flushes:
             for candidate in found.candidates
         ]
         # Of a session that was deleted meanwhile nothing is written any more.
-        kept, missing = self._bench.longterm.remember_all(new, during=lambda: look.session.held(look.state))
+        kept, missing = self._services.longterm.remember_all(new, during=lambda: snapshot.session.held(snapshot.state))
         written = tuple(
             FlushedMemory(memory_id=entry.memory_id, text=memory.text, path=entry.path)
             for entry, memory in zip(kept, new, strict=True)
@@ -247,7 +247,7 @@ class Flushes:
                 written=len(written),
                 reason=found.reason,
             )
-            look.session.note([mark], look.state)
+            snapshot.session.note([mark], snapshot.state)
         return FlushReport(
             path=written[-1].path if written else None,
             written=written,

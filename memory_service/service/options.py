@@ -279,7 +279,7 @@ def scale_of(state: SessionState, seen: Callable[[], View], model: str | None) -
 
 def reading_of(
     state: SessionState,
-    gauge: ViewSizes,
+    view_sizes: ViewSizes,
     scale: tuple[float, ReadingSource],
     model: str | None,
     *,
@@ -289,7 +289,7 @@ def reading_of(
 
     Args:
         state: The session.
-        gauge: What its view takes by estimate.
+        view_sizes: What its view takes by estimate.
         scale: See `scale_of`.
         model: The model that the view is for.
         anchored: Whether the provider's last count stands for what it counted, system prompt and memories included.
@@ -299,11 +299,11 @@ def reading_of(
     if anchored:
         anchor = anchor_of(
             [(each.seq, each.usage) for each in state.usages],
-            seqs=[0, *gauge.seqs],
+            seqs=[0, *view_sizes.seqs],
             changed_seq=state.changed_seq,
             model=model,
         )
-    reading = measured([gauge.lead_tokens, *gauge.sizes], anchor=anchor, scale=factor)
+    reading = measured([view_sizes.lead_tokens, *view_sizes.sizes], anchor=anchor, scale=factor)
     return reading if anchor is not None else replace(reading, source=source)
 
 

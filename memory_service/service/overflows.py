@@ -215,12 +215,12 @@ class Overflows:
     """Recovers the sessions of one workspace."""
 
     def __init__(
-        self, bench: SessionServices, compactions: Compactions, contexts: Contexts, seat: EngineAdapter
+        self, services: SessionServices, compactions: Compactions, contexts: Contexts, adapter: EngineAdapter
     ) -> None:
-        self._bench = bench
+        self._services = services
         self._compactions = compactions
         self._contexts = contexts
-        self._seat = seat
+        self._adapter = adapter
         self._tried: dict[str, RecoveryAttempts] = {}
         self._calls: dict[str, ContextCall] = {}
         self._changing = threading.Lock()
@@ -241,61 +241,61 @@ class Overflows:
         Raises:
             NotFound: There is no such session.
         """
-        with self._bench.alone(session_id):
-            look = self._bench.look(session_id)
-            failure = self._meant(look, call)
-            learned = self._learned(look, failure)
+        with self._services.alone(session_id):
+            snapshot = self._services.snapshot(session_id)
+            failure = self._meant(snapshot, call)
+            learned = self._learned(snapshot, failure)
             if learned:
-                look = self._bench.look(session_id)
+                snapshot = self._services.snapshot(session_id)
             while True:
-                decision = self._decided(look, call, failure)
-                self._bench.tell("overflow", session_id, failure=failure.kind, remedy=decision.remedy)
+                decision = self._decided(snapshot, call, failure)
+                self._services.tell("overflow", session_id, failure=failure.kind, remedy=decision.remedy)
                 if decision.remedy == "give_up":
                     self._forget(session_id)
                     return self._answer("give_up", decision, failure, learned=learned)
-                done = self._taken(look, decision, call, failure, cancelled)
+                done = self._taken(snapshot, decision, call, failure, cancelled)
                 if done is not None:
                     return replace(done, learned_window=learned)
-                look = self._bench.look(session_id)
+                snapshot = self._services.snapshot(session_id)
 
-    def _meant(self, look: SessionSnapshot, call: OverflowCall) -> ProviderFailure:
+    def _meant(self, snapshot: SessionSnapshot, call: OverflowCall) -> ProviderFailure:
         failure = classify(call.error, status=call.status)
         usage = call.usage
         if usage is not None and failure.kind == "other" and not call.error.strip():
             counted = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-            if counted > look.options.window.tokens:
+            if counted > snapshot.options.window.tokens:
                 return replace(failure, kind="token_overflow", requested_tokens=counted)
         return failure
 
-    def _learned(self, look: SessionSnapshot, failure: ProviderFailure) -> int | None:
+    def _learned(self, snapshot: SessionSnapshot, failure: ProviderFailure) -> int | None:
         """Note the window that the error told, if it is smaller than the one that was worked with."""
         window = failure.window_tokens if failure.kind == "token_overflow" else None
-        if window is None or window >= look.options.window.tokens:
+        if window is None or window >= snapshot.options.window.tokens:
             return None
-        look.session.note(
-            [Learned(context_window=window, model=look.options.model_name, reason="the provider's error told it")],
-            look.state,
+        snapshot.session.note(
+            [Learned(context_window=window, model=snapshot.options.model_name, reason="the provider's error told it")],
+            snapshot.state,
         )
         return window
 
-    def _decided(self, look: SessionSnapshot, call: OverflowCall, failure: ProviderFailure) -> Decision:
-        view = look.view()
-        tail = tail_of(look.state, look.shape)
-        share = _OVERSIZED_SHARE * look.options.window.tokens
-        last = look.state.messages[-1].seq if look.state.messages else 0
-        tried = self._tried.get(look.session_id, RecoveryAttempts()).at(last)
+    def _decided(self, snapshot: SessionSnapshot, call: OverflowCall, failure: ProviderFailure) -> Decision:
+        view = snapshot.view()
+        tail = tail_of(snapshot.state, snapshot.shape)
+        share = _OVERSIZED_SHARE * snapshot.options.window.tokens
+        last = snapshot.state.messages[-1].seq if snapshot.state.messages else 0
+        tried = self._tried.get(snapshot.session_id, RecoveryAttempts()).at(last)
         decision = decide(
             failure,
             failed_compaction=is_compaction_failure(call.error),
             tried=tried,
-            rules=look.options.preset.recovery,
+            rules=snapshot.options.preset.recovery,
             compactible=bool(tail),
             oversized=any(is_tool_result(each.message) and each.tokens > share for each in tail),
             has_media=any(media_parts_of(message) for message in view.messages),
         )
         with self._changing:
-            self._tried.pop(look.session_id, None)
-            self._tried[look.session_id] = decision.tried
+            self._tried.pop(snapshot.session_id, None)
+            self._tried[snapshot.session_id] = decision.tried
             while len(self._tried) > _KEPT_SESSIONS:
                 del self._tried[next(iter(self._tried))]
         return decision
@@ -307,7 +307,7 @@ class Overflows:
 
     def _taken(
         self,
-        look: SessionSnapshot,
+        snapshot: SessionSnapshot,
         decision: Decision,
         call: OverflowCall,
         failure: ProviderFailure,
@@ -318,28 +318,28 @@ class Overflows:
         note = ""
         try:
             if decision.remedy == "compact":
-                receipt = self._compacted(look, failure, cancelled)
+                receipt = self._compacted(snapshot, failure, cancelled)
                 # An engine may have sent more than the view that there is nothing left to compact of.
-                if not receipt.applied and not (_by_engine(decision) and self._seat.limited(look.session_id)):
+                if not receipt.applied and not (_by_engine(decision) and self._adapter.limited(snapshot.session_id)):
                     return None
                 if receipt.applied:
-                    self._count_compacted(look.session_id)
-                if look.options.preset.recovery.replays:
-                    stripped = self._stripped(self._bench.look(look.session_id), 2)
+                    self._count_compacted(snapshot.session_id)
+                if snapshot.options.preset.recovery.replays:
+                    stripped = self._stripped(self._services.snapshot(snapshot.session_id), 2)
                     notes = (MEDIA_REMOVED_NOTE if stripped else "", CONTINUE_NOTE if receipt.continue_note else "")
                     note = "\n\n".join(filter(None, notes))
             elif decision.remedy == "truncate":
-                if not self._truncated(look):
+                if not self._truncated(snapshot):
                     return None
             elif decision.remedy == "strip_media":
-                if not self._stripped(look, decision.tried.strips):
+                if not self._stripped(snapshot, decision.tried.strips):
                     return None
                 note = MEDIA_REMOVED_NOTE
-            context = self._prompt(look, call, note, decision)
+            context = self._prompt(snapshot, call, note, decision)
         except Incompressible as error:
             # The next step of the ladder may make it fit; the last one is to give up.
-            self._bench.tell(
-                "overflow", look.session_id, failure=failure.kind, remedy=decision.remedy, outcome=error.code
+            self._services.tell(
+                "overflow", snapshot.session_id, failure=failure.kind, remedy=decision.remedy, outcome=error.code
             )
             return None
         except MemoryServiceError as error:
@@ -348,46 +348,46 @@ class Overflows:
         return self._answer("retry", decision, failure, context=context, receipt=receipt)
 
     def _compacted(
-        self, look: SessionSnapshot, failure: ProviderFailure, cancelled: Callable[[], bool]
+        self, snapshot: SessionSnapshot, failure: ProviderFailure, cancelled: Callable[[], bool]
     ) -> CompactionReceipt:
-        view, target = look.view(), None
+        view, target = snapshot.view(), None
         if failure.requested_tokens and failure.window_tokens and failure.requested_tokens > failure.window_tokens:
             # What was measured is too much by this: the target comes down in proportion.
             share = failure.window_tokens / failure.requested_tokens
-            target = max(1, min(int(view.tokens * share * 0.8), look.budget().emergency_target_tokens))
+            target = max(1, min(int(view.tokens * share * 0.8), snapshot.budget().emergency_target_tokens))
         return self._compactions.compact(
-            look.session_id,
+            snapshot.session_id,
             CompactionCall(trigger="overflow", target_tokens=target, will_retry=True),
             cancelled=cancelled,
         )
 
-    def _truncated(self, look: SessionSnapshot) -> bool:
+    def _truncated(self, snapshot: SessionSnapshot) -> bool:
         """Cut the largest results to what fits twice over."""
-        tail = tail_of(look.state, look.shape)
+        tail = tail_of(snapshot.state, snapshot.shape)
         size = sum(each.tokens for each in tail)
         cut = truncate_results(
-            tail, min(size // 2, look.budget().emergency_target_tokens), protected=_pinned(look.state)
+            tail, min(size // 2, snapshot.budget().emergency_target_tokens), protected=_pinned(snapshot.state)
         )
         return bool(cut.cleared) and self._committed(
-            look, cleared=dict(cut.cleared), reason="oversized results were cut"
+            snapshot, cleared=dict(cut.cleared), reason="oversized results were cut"
         )
 
-    def _stripped(self, look: SessionSnapshot, times: int) -> bool:
+    def _stripped(self, snapshot: SessionSnapshot, times: int) -> bool:
         """Let media give way to labels: the older half of their bytes first, then all of them."""
-        tail = tail_of(look.state, look.shape, originals=look.session.originals(look.state))
+        tail = tail_of(snapshot.state, snapshot.shape, originals=snapshot.session.originals(snapshot.state))
         limit = media_bytes(tail) // 2 if times < 2 else 0
         stripped = media_to_bytes(tail, limit).stripped
-        return bool(stripped) and self._committed(look, stripped=stripped, reason="media gave way to labels")
+        return bool(stripped) and self._committed(snapshot, stripped=stripped, reason="media gave way to labels")
 
     def _committed(
         self,
-        look: SessionSnapshot,
+        snapshot: SessionSnapshot,
         *,
         cleared: dict[int, str] | None = None,
         stripped: tuple[int, ...] = (),
         reason: str,
     ) -> bool:
-        state, before = look.state, look.view().tokens
+        state, before = snapshot.state, snapshot.view().tokens
         made = Compaction(
             base=state.head.seq,
             upto=state.last_seq,
@@ -398,23 +398,25 @@ class Overflows:
             tokens_after=before,
             cleared=cleared or {},
             stripped=stripped,
-            preset=look.options.preset.name,
+            preset=snapshot.options.preset.name,
             trigger="overflow",
             reason=reason,
         )
         head = built_on(state.head, made, state.last_seq + 1, state.head.ledger)
-        after = project(with_head(state, head), look.shape).tokens
+        after = project(with_head(state, head), snapshot.shape).tokens
         try:
-            look.session.commit(replace(made, tokens_after=after), state)
+            snapshot.session.commit(replace(made, tokens_after=after), state)
         except Conflict:
             return False
-        self._bench.tell("prune", look.session_id, tokens_before=before, tokens_after=after, reason=reason)
+        self._services.tell("prune", snapshot.session_id, tokens_before=before, tokens_after=after, reason=reason)
         return True
 
-    def _prompt(self, look: SessionSnapshot, call: OverflowCall, note: str, decision: Decision) -> SessionContext:
+    def _prompt(self, snapshot: SessionSnapshot, call: OverflowCall, note: str, decision: Decision) -> SessionContext:
         with self._changing:
-            asked = call.context or self._calls.get(look.session_id, ContextCall())
-        context = self._contexts.context(look.session_id, replace(asked, auto=False), by_engine=_by_engine(decision))
+            asked = call.context or self._calls.get(snapshot.session_id, ContextCall())
+        context = self._contexts.context(
+            snapshot.session_id, replace(asked, auto=False), by_engine=_by_engine(decision)
+        )
         messages = context.prompt.messages
         if decision.remedy == "drop_thinking":
             messages = tuple(map(without_thinking, messages))

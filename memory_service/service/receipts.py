@@ -154,7 +154,7 @@ def receipt_of_made(
     )
 
 
-def engine_receipt(made: Compacted, look: SessionSnapshot, call: CompactionCall, before: int) -> CompactionReceipt:
+def engine_receipt(made: Compacted, snapshot: SessionSnapshot, call: CompactionCall, before: int) -> CompactionReceipt:
     """The receipt of a compaction that a context engine made; the service has nothing that it could undo."""
     return CompactionReceipt(
         compaction_id=None,
@@ -163,14 +163,14 @@ def engine_receipt(made: Compacted, look: SessionSnapshot, call: CompactionCall,
         mode=call.mode,
         stage="engine",
         reason=made.reason,
-        preset=look.options.preset.name,
+        preset=snapshot.options.preset.name,
         trigger=call.trigger,
         tokens_before=made.tokens_before or before,
         tokens_after=made.tokens_after or made.tokens_before or before,
         summary=made.summary,
         method="engine",
-        window_tokens=look.options.window.tokens,
-        window_source=look.options.window.source,
+        window_tokens=snapshot.options.window.tokens,
+        window_source=snapshot.options.window.source,
     )
 
 

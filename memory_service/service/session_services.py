@@ -51,7 +51,7 @@ class Shared:
     """What the workspaces of one service share."""
 
     settings: Settings
-    lanes: SessionLocks
+    session_locks: SessionLocks
     events: EventHub
     hooks: Hooks
     models: Models = field(default_factory=Models)
@@ -77,8 +77,8 @@ class SessionSnapshot:
 
     def reading(self, *, anchored: bool = False) -> Reading:
         """What its view takes; see `readings.reading_of`."""
-        gauge = self.session.gauge(self.shape, self.state)
-        return reading_of(self.state, gauge, self._scale(), self.options.model_name, anchored=anchored)
+        view_sizes = self.session.view_sizes(self.shape, self.state)
+        return reading_of(self.state, view_sizes, self._scale(), self.options.model_name, anchored=anchored)
 
     def _scale(self) -> tuple[float, ReadingSource]:
         return scale_of(self.state, lambda: self.session.seen(self.shape, self.state), self.options.model_name)
@@ -167,7 +167,7 @@ class SessionServices:
         with self._opening:
             self._sessions.pop(session_id, None)
 
-    def look(
+    def snapshot(
         self,
         session_id: str,
         *,
@@ -186,8 +186,8 @@ class SessionServices:
     @contextmanager
     def alone(self, session_id: str, *, compacting: bool = False) -> Iterator[None]:
         """Be the only one that flushes or compacts a session; appends go on meanwhile."""
-        lanes, key = self.shared.lanes, (self.workspace, session_id)
-        with lanes.compaction(key) if compacting else lanes.session(key):
+        session_locks, key = self.shared.session_locks, (self.workspace, session_id)
+        with session_locks.compaction(key) if compacting else session_locks.session(key):
             yield
 
     def tell(self, kind: EventKind, session_id: str, **fields: EventField) -> None:

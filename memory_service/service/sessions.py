@@ -152,8 +152,8 @@ _KEYED_ATTEMPTS = 16
 class SessionStore:
     """What is said in the sessions of one workspace."""
 
-    def __init__(self, bench: SessionServices, receipts: Receipts) -> None:
-        self._bench = bench
+    def __init__(self, services: SessionServices, receipts: Receipts) -> None:
+        self._services = services
         self._receipts = receipts
 
     def create(
@@ -171,14 +171,14 @@ class SessionStore:
             InvalidRequest: A setting is unknown or cannot be used, or the window is too small.
             Conflict: There is a session of that id.
         """
-        check_new(self._bench.shared.settings, settings or {}, model=model, context_window=context_window)
-        name = session_id or f"{self._bench.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
-        self._bench.created(name, model=model, context_window=context_window, settings=settings or {})
+        check_new(self._services.shared.settings, settings or {}, model=model, context_window=context_window)
+        name = session_id or f"{self._services.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
+        self._services.created(name, model=model, context_window=context_window, settings=settings or {})
         return self.summary(name)
 
     def update(self, session_id: str, changes: SessionChanges) -> SessionSummary:
         """Change what is set for a session: what is not named stays, None sets nothing of its own any more."""
-        session = self._bench.session(session_id)
+        session = self._services.session(session_id)
         state = session.state()
         header = state.header or SessionHeader(session_id=session_id)
         new = SessionHeader(
@@ -187,7 +187,7 @@ class SessionStore:
             context_window=changes.get("context_window", header.context_window),
             settings=changes.get("settings", header.settings) or {},
         )
-        check_settings(self._bench.shared.settings, replace(state, header=new))
+        check_settings(self._services.shared.settings, replace(state, header=new))
         session.note([new], state)
         return self.summary(session_id)
 
@@ -200,7 +200,7 @@ class SessionStore:
                 last_seq=file.last_seq,
                 size_bytes=file.size_bytes,
             )
-            for file in self._bench.logs.list()
+            for file in self._services.logs.list()
         ]
 
     def summary(self, session_id: str) -> SessionSummary:
@@ -209,25 +209,25 @@ class SessionStore:
         Raises:
             NotFound: There is no such session.
         """
-        look = self._bench.look(session_id)
-        reading, state = look.reading(anchored=True), look.state
+        snapshot = self._services.snapshot(session_id)
+        reading, state = snapshot.reading(anchored=True), snapshot.state
         return SessionSummary(
             session_id=session_id,
-            model=look.options.model_name,
+            model=snapshot.options.model_name,
             settings=state.header.settings if state.header else {},
             messages=len(state.messages),
             last_seq=state.last_seq,
             tokens=reading.tokens,
-            pressure=pressure_of(look.options, reading.tokens, scale=look.scale()),
-            window=look.options.window,
-            preset=look.options.preset.name,
-            numbers=numbers_of(look.options.preset),
+            pressure=pressure_of(snapshot.options, reading.tokens, scale=snapshot.scale()),
+            window=snapshot.options.window,
+            preset=snapshot.options.preset.name,
+            numbers=numbers_of(snapshot.options.preset),
             compactions=sum(past.active for past in state.compactions),
             flushed_to=state.flushed_to,
             pins=len(state.pins),
-            size_bytes=look.session.log.size_bytes,
+            size_bytes=snapshot.session.log.size_bytes,
             last_activity=state.last_at,
-            repairs=tuple(repair.message for repair in look.session.log.repairs),
+            repairs=tuple(repair.message for repair in snapshot.session.log.repairs),
         )
 
     def delete(self, session_id: str) -> ErasedSession:
@@ -236,15 +236,17 @@ class SessionStore:
         Raises:
             NotFound: There is no such session.
         """
-        bench, kept = self._bench, list[str]()
+        services, kept = self._services, list[str]()
 
         def delete() -> None:
             # What it was asked for last stands in its receipts.
-            bench.deleted(session_id, first=lambda: self._receipts.erase(session_id))
-            if bench.engine:
-                kept.extend(bench.engine.forget(session_id))
+            services.deleted(session_id, first=lambda: self._receipts.erase(session_id))
+            if services.engine:
+                kept.extend(services.engine.forget(session_id))
 
-        erased, missing = bench.longterm.forget_session(session_id, delete, lambda: bench.logs.has_files(session_id))
+        erased, missing = services.longterm.forget_session(
+            session_id, delete, lambda: services.logs.has_files(session_id)
+        )
         return ErasedSession(session_id=session_id, erased=erased, degraded=(*missing, *kept))
 
     def append(
@@ -274,21 +276,21 @@ class SessionStore:
             raise InvalidRequest(f"{len(messages)} messages cannot be appended. Send 1 to {MAX_BATCH:,}.")
         said = [message for message in messages if not _is_ours(message)]
         read_sent(said)
-        session = self._bench.ensured(session_id, model=model)
+        session = self._services.ensured(session_id, model=model)
         # Settings of the service may have come since that contradict the session's.
-        check_settings(self._bench.shared.settings, session.state())
+        check_settings(self._services.shared.settings, session.state())
         texts = [_json(message) for message in said]
         appended, replayed = _appended(session, texts, usage, key)
-        self._bench.longterm.note_session(session_id)
-        look = self._bench.look(session_id, session=session)
-        reading = look.reading(anchored=True)
+        self._services.longterm.note_session(session_id)
+        snapshot = self._services.snapshot(session_id, session=session)
+        reading = snapshot.reading(anchored=True)
         skipped = len(messages) - len(said)
         return AppendedMessages(
-            first_seq=appended.first_seq if appended else look.state.last_seq + 1,
-            last_seq=appended.last_seq if appended else look.state.last_seq,
+            first_seq=appended.first_seq if appended else snapshot.state.last_seq + 1,
+            last_seq=appended.last_seq if appended else snapshot.state.last_seq,
             tokens=reading.tokens,
             source=reading.source,
-            pressure=pressure_of(look.options, reading.tokens, scale=look.scale()),
+            pressure=pressure_of(snapshot.options, reading.tokens, scale=snapshot.scale()),
             replayed=replayed,
             degraded=(f"messages: {skipped} were put into the prompt by the service and not said; left out.",)
             if skipped
@@ -297,9 +299,9 @@ class SessionStore:
 
     def model_view(self, session_id: str, *, wire: Wire = "openai") -> Transcript:
         """What the model sees."""
-        look = self._bench.look(session_id)
-        made = on_wire(look.view().messages, wire, look.state)
-        return replace(made, degraded=unreadable(look.session.log))
+        snapshot = self._services.snapshot(session_id)
+        made = on_wire(snapshot.view().messages, wire, snapshot.state)
+        return replace(made, degraded=unreadable(snapshot.session.log))
 
     def log_view(
         self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
@@ -315,7 +317,7 @@ class SessionStore:
         self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
     ) -> tuple[Iterator[tuple[int, str]], tuple[str, ...]]:
         """The same one by one, so that a long log takes no memory: number and JSON of each; and what is degraded."""
-        log = self._bench.session(session_id).log
+        log = self._services.session(session_id).log
         others = foreign_messages(log, since_seq, limit)
         if others is not None:
             return ((seq, json.dumps(message)) for seq, message in others), unreadable(log)
@@ -332,7 +334,7 @@ class SessionStore:
         Raises:
             NotFound: There is no message of that number.
         """
-        return self._bench.session(session_id).log.message(seq)
+        return self._services.session(session_id).log.message(seq)
 
     def medium(self, session_id: str, seq: int, number: int) -> tuple[bytes, str]:
         """One of the media of a message, the first with the number 1, and its MIME type.
@@ -340,7 +342,7 @@ class SessionStore:
         Raises:
             NotFound: There is none of that number.
         """
-        session = self._bench.session(session_id)
+        session = self._services.session(session_id)
         content = session.log.content(seq, number)
         media = session.state().media.get(seq, ())
         return content, media[number - 1].mime if number <= len(media) else "application/octet-stream"
@@ -354,7 +356,7 @@ class SessionStore:
         """
         if (text is None) == (seq is None):
             raise InvalidRequest("A pin is of a text or of a message. Send text, or seq.")
-        session = self._bench.ensured(session_id) if text is not None else self._bench.session(session_id)
+        session = self._services.ensured(session_id) if text is not None else self._services.session(session_id)
         state = session.state()
         words = text if text is not None else _text_at(state, seq or 0)
         if not words.strip() or len(words) > MAX_PIN_CHARS:
@@ -373,7 +375,7 @@ class SessionStore:
         Raises:
             NotFound: There is no such pin.
         """
-        session = self._bench.session(session_id)
+        session = self._services.session(session_id)
         state = session.state()
         if all(pin.pin_id != pin_id for pin in state.pins):
             raise NotFound(f"There is no pin {pin_id[:80]!a}. List the pins to see their ids.")
@@ -381,7 +383,7 @@ class SessionStore:
 
     def pins(self, session_id: str) -> list[PinnedItem]:
         """All pins, oldest first."""
-        state = self._bench.session(session_id).state()
+        state = self._services.session(session_id).state()
         return [
             PinnedItem(
                 pin_id=pin.pin_id,
@@ -395,17 +397,17 @@ class SessionStore:
         """Note that tool calls run for long, so that they are not taken for dead."""
         if not call_ids:
             raise InvalidRequest("No id of a tool call was given. Send at least one.")
-        session = self._bench.session(session_id)
+        session = self._services.session(session_id)
         session.note([Pending(call_ids=tuple(call_ids))], session.state())
 
     def trim(self, session_id: str, keep_last: int = TRIM_KEEP_LAST) -> str:
         """Move all but the last lines out of the log, into a file beside it; gives its name."""
-        session = self._bench.session(session_id)
+        session = self._services.session(session_id)
         return session.trim(keep_last)
 
     def restore(self, session_id: str) -> None:
         """Take the last trim back."""
-        self._bench.session(session_id).log.restore_trim()
+        self._services.session(session_id).log.restore_trim()
 
 
 def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> Transcript:

@@ -1,6 +1,6 @@
 """`ShortTermMemory`: the sessions of one workspace, with all that can be done to them.
 
-It holds parts and computes nothing: `talks` for what is said, `contexts` for prompts, `compactions`, `flushes`,
+It holds parts and computes nothing: `store` for what is said, `contexts` for prompts, `compactions`, `flushes`,
 `recalls` and `overflows` for what their names say. Of a prompt it remembers what it was taken for, until the provider
 tells what it was; a restart loses that, and with it one step of precision.
 
@@ -73,11 +73,13 @@ class SubagentEnd:
 class Subagents:
     """The subagents of one workspace."""
 
-    def __init__(self, bench: SessionServices, talks: SessionStore, flushes: Flushes, seat: EngineAdapter) -> None:
-        self._bench = bench
-        self._talks = talks
+    def __init__(
+        self, services: SessionServices, store: SessionStore, flushes: Flushes, adapter: EngineAdapter
+    ) -> None:
+        self._services = services
+        self._store = store
         self._flushes = flushes
-        self._seat = seat
+        self._adapter = adapter
 
     def spawn(self, parent: str, child: str | None = None, *, ttl_seconds: float | None = None) -> SessionSummary:
         """Begin a session that carries the model, the settings, the pins and the summary of another.
@@ -94,25 +96,25 @@ class Subagents:
         """
         if ttl_seconds is not None and ttl_seconds <= 0:
             raise InvalidRequest(f"A subagent has {ttl_seconds:g} seconds to live. Give more than 0, or none at all.")
-        state = self._bench.session(parent).state()
+        state = self._services.session(parent).state()
         header = state.header
-        begun = self._talks.create(
+        begun = self._store.create(
             child,
             model=header.model if header else None,
             context_window=header.context_window if header else None,
             settings=header.settings if header else None,
         )
         until = f":{int(time.time() + ttl_seconds)}" if ttl_seconds is not None else ""
-        session = self._bench.session(begun.session_id)
+        session = self._services.session(begun.session_id)
         link = Pin(pin_id=f"{_PARENT}:{parent}{until}", text=f"This session works for the session {parent}.")
         session.note([link], session.state())
-        for pin in self._talks.pins(parent):
+        for pin in self._store.pins(parent):
             if not pin.pin_id.startswith(f"{_PARENT}:"):
-                self._talks.pin(begun.session_id, text=pin.text)
+                self._store.pin(begun.session_id, text=pin.text)
         if state.head.summary:
-            self._talks.append(begun.session_id, [{"role": "user", "content": _opening(parent, state.head.summary)}])
-        self._seat.spawned(parent, begun.session_id, ttl_seconds)
-        return self._talks.summary(begun.session_id)
+            self._store.append(begun.session_id, [{"role": "user", "content": _opening(parent, state.head.summary)}])
+        self._adapter.spawned(parent, begun.session_id, ttl_seconds)
+        return self._store.summary(begun.session_id)
 
     def ended(self, child: str, reason: str) -> SubagentEnd:
         """Keep what a subagent found, and tell its parent; a second time does nothing.
@@ -124,21 +126,21 @@ class Subagents:
         Raises:
             NotFound: There is no such session.
         """
-        state = self._bench.session(child).state()
+        state = self._services.session(child).state()
         link = next((pin for pin in state.pins if pin.pin_id.startswith(f"{_PARENT}:")), None)
         if link is None:
             return SubagentEnd(parent=None)
         written, degraded = self._flushed(child)
-        self._bench.session(child).note([Unpin(pin_id=link.pin_id)], state)
-        self._seat.ended(child, reason)
+        self._services.session(child).note([Unpin(pin_id=link.pin_id)], state)
+        self._adapter.ended(child, reason)
         _, parent, until = f"{link.pin_id}:".split(":", 2)
         if (until := until.rstrip(":")) and time.time() > int(until):
             return SubagentEnd(parent=None, written=written, degraded=degraded)
         try:
-            self._bench.session(parent)
+            self._services.session(parent)
         except MemoryServiceError:
             return SubagentEnd(parent=None, written=written, degraded=(*degraded, f"parent: {parent} is gone."))
-        told = self._talks.append(parent, [{"role": "user", "content": _outcome(child, reason, state)}])
+        told = self._store.append(parent, [{"role": "user", "content": _outcome(child, reason, state)}])
         return SubagentEnd(parent=parent, seq=told.first_seq, written=written, degraded=degraded)
 
     def _flushed(self, child: str) -> tuple[int, tuple[str, ...]]:
@@ -200,15 +202,15 @@ class ShortTermMemory:
         engine: GuardedEngine | None = None,
     ) -> None:
         self.longterm = longterm
-        self._bench = SessionServices(workspace, logs, longterm, shared, engine)
-        self._seat = EngineAdapter(self._bench)
-        self.talks = SessionStore(self._bench, receipts)
-        self.compactions = Compactions(self._bench, compactor, self._seat)
-        self.flushes = Flushes(self._bench)
-        self.recalls = SessionRecall(self._bench, receipts)
-        self.contexts = Contexts(self._bench, self.compactions, self.flushes, self.recalls, self._seat)
-        self.overflows = Overflows(self._bench, self.compactions, self.contexts, self._seat)
-        self.subagents = Subagents(self._bench, self.talks, self.flushes, self._seat)
+        self._services = SessionServices(workspace, logs, longterm, shared, engine)
+        self._adapter = EngineAdapter(self._services)
+        self.store = SessionStore(self._services, receipts)
+        self.compactions = Compactions(self._services, compactor, self._adapter)
+        self.flushes = Flushes(self._services)
+        self.recalls = SessionRecall(self._services, receipts)
+        self.contexts = Contexts(self._services, self.compactions, self.flushes, self.recalls, self._adapter)
+        self.overflows = Overflows(self._services, self.compactions, self.contexts, self._adapter)
+        self.subagents = Subagents(self._services, self.store, self.flushes, self._adapter)
         self._estimates: dict[str, int] = {}
         self._estimating = threading.Lock()
 
@@ -225,10 +227,10 @@ class ShortTermMemory:
         if usage is not None and usage.estimated_tokens is None:
             with self._estimating:
                 usage = replace(usage, estimated_tokens=self._estimates.pop(session_id, None))
-        made = self.talks.append(session_id, messages, usage=usage, model=model, key=key)
-        self._bench.settle(session_id)
-        self._seat.appended(session_id)
-        return replace(made, degraded=(*made.degraded, *self._seat.failures(session_id)))
+        made = self.store.append(session_id, messages, usage=usage, model=model, key=key)
+        self._services.settle(session_id)
+        self._adapter.appended(session_id)
+        return replace(made, degraded=(*made.degraded, *self._adapter.failures(session_id)))
 
     def context(
         self, session_id: str, call: ContextCall, *, cancelled: Callable[[], bool] = not_cancelled
@@ -247,28 +249,28 @@ class ShortTermMemory:
         if made.context is not None:
             self._note_estimate(session_id, made.context, call.context.tools_tokens if call.context else 0)
         if made.action == "give_up":
-            self._bench.settle(session_id)
+            self._services.settle(session_id)
         return made
 
     def sent(self, session_id: str, messages: Sequence[Message], wire: Wire) -> Transcript:
         """Messages of a prompt of a session, in the shape of a provider."""
-        return on_wire(messages, wire, self._bench.session(session_id).state())
+        return on_wire(messages, wire, self._services.session(session_id).state())
 
     def flush_prompt(self, session_id: str) -> AgentPrompt:
         """What an agent is asked that finds the memories itself."""
-        return self.flushes.prompt(self._bench.look(session_id))
+        return self.flushes.prompt(self._services.snapshot(session_id))
 
-    def look(self, session_id: str) -> SessionSnapshot:
+    def snapshot(self, session_id: str) -> SessionSnapshot:
         """A session as it is now, and how it is treated.
 
         Raises:
             NotFound: There is no such session.
         """
-        return self._bench.look(session_id)
+        return self._services.snapshot(session_id)
 
     def search(self, session_id: str, query: str, *, limit: int = 10) -> SessionHits:
         """What was said in a session about something; see `SessionRecall.search`."""
-        return self.recalls.search(self._bench.look(session_id), query, limit=limit)
+        return self.recalls.search(self._services.snapshot(session_id), query, limit=limit)
 
     def events(self, session_id: str, *, after_id: int | None = None) -> Subscription:
         """What happens to a session from now on, and after an event if one is named.
@@ -276,12 +278,12 @@ class ShortTermMemory:
         Raises:
             NotFound: There is no such session.
         """
-        self._bench.session(session_id)
-        return self._bench.shared.events.subscribe(self._bench.workspace, session_id, after_id)
+        self._services.session(session_id)
+        return self._services.shared.events.subscribe(self._services.workspace, session_id, after_id)
 
     def wait_idle(self, session_id: str, *, timeout_seconds: float | None = None) -> bool:
         """Wait until no compaction runs and none is to be tried again; tells whether that is so."""
-        return self._bench.shared.events.wait_idle(self._bench.workspace, session_id, timeout_seconds)
+        return self._services.shared.events.wait_idle(self._services.workspace, session_id, timeout_seconds)
 
     def _note_estimate(self, session_id: str, made: SessionContext, tools_tokens: int) -> None:
         with self._estimating:
@@ -307,7 +309,7 @@ class DefaultEngine:
     def bootstrap(self, session_id: str) -> int:
         """How many messages of a session are in its log."""
         try:
-            return self._sessions.talks.summary(session_id).messages
+            return self._sessions.store.summary(session_id).messages
         except NotFound:
             return 0
 
@@ -359,4 +361,4 @@ class DefaultEngine:
 
     def forget(self, session_id: str) -> tuple[str, ...]:
         """Erase a session."""
-        return self._sessions.talks.delete(session_id).degraded
+        return self._sessions.store.delete(session_id).degraded

@@ -94,7 +94,7 @@ class View:
         return self.system_tokens + self.summary_tokens + self.tail_tokens
 
     @property
-    def gauge(self) -> ViewSizes:
+    def view_sizes(self) -> ViewSizes:
         """What it takes."""
         return ViewSizes(lead_tokens=self.system_tokens + self.summary_tokens, seqs=self.seqs, sizes=self.sizes)
 
@@ -119,13 +119,13 @@ class ViewSizes:
         return self.lead_tokens + sum(self.sizes)
 
 
-def grown(gauge: ViewSizes, said: Sequence[Numbered], shape: ViewShape) -> ViewSizes:
+def grown(view_sizes: ViewSizes, said: Sequence[Numbered], shape: ViewShape) -> ViewSizes:
     """The same with more messages at its end."""
     shown = guarded_view(said, shape.guard, shape.window_tokens)
     return ViewSizes(
-        lead_tokens=gauge.lead_tokens,
-        seqs=(*gauge.seqs, *(each.seq for each in shown)),
-        sizes=(*gauge.sizes, *(each.tokens for each in shown)),
+        lead_tokens=view_sizes.lead_tokens,
+        seqs=(*view_sizes.seqs, *(each.seq for each in shown)),
+        sizes=(*view_sizes.sizes, *(each.tokens for each in shown)),
     )
 
 
@@ -293,7 +293,7 @@ class Session:
         self._state = SessionState()
         self._reading = threading.Lock()
         self._view: tuple[SessionState, ViewShape, View] | None = None
-        self._gauge: tuple[SessionState, ViewShape, ViewSizes] | None = None
+        self._view_sizes: tuple[SessionState, ViewShape, ViewSizes] | None = None
         self._originals: dict[int, tuple[Message, ...]] = {}
 
     def state(self) -> SessionState:
@@ -307,7 +307,7 @@ class Session:
             if not read.is_same:
                 # Deleted and begun anew, trimmed or restored, here or by another process: nothing of before holds.
                 self._state = SessionState(edition=read.edition)
-                self._view = self._gauge = None
+                self._view = self._view_sizes = None
                 self._originals = {}
             if read.records:
                 self._state = extended(self._state, read.records)
@@ -321,23 +321,23 @@ class Session:
             return known[2]
         view = project(state, shape, originals=self.originals(state))
         self._view = (state, shape, view)
-        self._gauge = (state, shape, view.gauge)
+        self._view_sizes = (state, shape, view.view_sizes)
         return view
 
     def seen(self, shape: ViewShape, state: SessionState) -> View:
         """The last view that was made, new or not; one is made if there is none."""
         return self._view[2] if self._view is not None else self.view(shape, state)
 
-    def gauge(self, shape: ViewShape, state: SessionState) -> ViewSizes:
+    def view_sizes(self, shape: ViewShape, state: SessionState) -> ViewSizes:
         """What the view takes; where only messages came since the last look, no view is made for it."""
-        known = self._gauge
+        known = self._view_sizes
         if known is None or known[1] != shape or not _only_grown(known[0], state):
-            return self.view(shape, state).gauge
-        gauge = known[2]
+            return self.view(shape, state).view_sizes
+        view_sizes = known[2]
         if known[0] is not state:
-            gauge = grown(gauge, state.messages[len(known[0].messages) :], shape)
-            self._gauge = (state, shape, gauge)
-        return gauge
+            view_sizes = grown(view_sizes, state.messages[len(known[0].messages) :], shape)
+            self._view_sizes = (state, shape, view_sizes)
+        return view_sizes
 
     def append(self, bodies: Sequence[Body]) -> Appended:
         """Write what was said; durable when this returns. A session that was deleted meanwhile begins anew."""

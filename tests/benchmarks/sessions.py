@@ -83,7 +83,7 @@ def _append(sessions: ShortTermMemory, folder: Path, count: int) -> dict[str, ob
     message = messages(1)[0]
     raw = json.dumps(message).encode() + b"\n"
     bare = _bare(folder, raw, count)
-    ours = _times(lambda _: sessions.talks.append("speed", [message]), count)
+    ours = _times(lambda _: sessions.store.append("speed", [message]), count)
     return {"append": ours, "bare_fsync": bare, "above_fsync_ms": round(ours["p50_ms"] - bare["p50_ms"], 2)}
 
 
@@ -93,7 +93,7 @@ def _search(service: MemoryService, sessions: ShortTermMemory, count: int) -> di
     for number in range(2 * count):
         kind = "after_append" if number % 2 else "quiet"
         if number % 2:
-            sessions.talks.append("speed", messages(1, 8 * number))
+            sessions.store.append("speed", messages(1, 8 * number))
         started = time.perf_counter()
         found = service.search("bench", f"What was decided about the {_TOPICS[number % 9]} of ORD-{5000 + number}?")
         laps[kind].append((time.perf_counter() - started) * 1000)
@@ -109,14 +109,14 @@ def _search(service: MemoryService, sessions: ShortTermMemory, count: int) -> di
 
 def _growth(service: MemoryService, rounds: int) -> dict[str, object]:
     sessions = service.sessions("growth", make=True)
-    sessions.talks.create("grown", context_window=16_000)
+    sessions.store.create("grown", context_window=16_000)
     said, views, at = 0, list[int](), 0
     made = 0
     while made < rounds:
         batch = messages(16, at)
         at += 16
         said += sum(len(json.dumps(message, ensure_ascii=False).encode()) for message in batch)
-        sessions.talks.append("grown", batch)
+        sessions.store.append("grown", batch)
         answer = sessions.context("grown", ContextCall(memory_budget_tokens=0))
         if answer.compaction is not None and answer.compaction.stage != "prune":
             made += 1
@@ -141,11 +141,11 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as home, MemoryService(Settings(home=Path(home))) as service:
         sessions = service.sessions("bench", make=True)
-        sessions.talks.create("speed", context_window=1_000_000)
-        sessions.talks.append("speed", messages(arguments.messages))
+        sessions.store.create("speed", context_window=1_000_000)
+        sessions.store.append("speed", messages(arguments.messages))
         print(json.dumps(_append(sessions, Path(home), 200)))
-        sessions.talks.create("long", context_window=400_000)
-        sessions.talks.append("long", messages(arguments.messages))
+        sessions.store.create("long", context_window=400_000)
+        sessions.store.append("long", messages(arguments.messages))
         plan = CompactionCall(mode="plan")
         due = CompactionCall(mode="plan", trigger="overflow")
         sessions.compactions.compact("long", plan)
@@ -159,7 +159,7 @@ def main() -> None:
         )
 
         def ask(number: int) -> object:
-            sessions.talks.append("long", messages(1, 8 * number))
+            sessions.store.append("long", messages(1, 8 * number))
             query = f"What was decided about the {_TOPICS[number % len(_TOPICS)]} of ORD-{4000 + 8 * number}?"
             return sessions.context("long", ContextCall(query=query))
 

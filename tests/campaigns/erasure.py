@@ -71,7 +71,7 @@ def _talked(service: MemoryService, secret: str) -> object:
 
 def _trimmed(service: MemoryService, secret: str) -> object:
     _talked(service, secret)
-    return service.sessions(W).talks.trim(S, 2)
+    return service.sessions(W).store.trim(S, 2)
 
 
 def _rebuilt_by_half(service: MemoryService, secret: str) -> object:
@@ -97,8 +97,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "forget beside half a rebuild": Kind(_rebuilt_by_half, _forgotten),
         "DELETE file": Kind(_filed, lambda service, _: service.delete_file(W, PATH)),
         "PUT without the text": Kind(_filed, _put),
-        "DELETE session": Kind(_talked, lambda service, _: service.sessions(W).talks.delete(S)),
-        "DELETE trimmed session": Kind(_trimmed, lambda service, _: service.sessions(W).talks.delete(S)),
+        "DELETE session": Kind(_talked, lambda service, _: service.sessions(W).store.delete(S)),
+        "DELETE trimmed session": Kind(_trimmed, lambda service, _: service.sessions(W).store.delete(S)),
     }
 )
 

@@ -202,8 +202,8 @@ def measured(sessions: ShortTermMemory, language: Language, *, seed: int, rounds
     for messages in in_rounds(turns, rounds):
         sessions.append(name, messages)
         sessions.compactions.compact(name, CompactionCall(force=True))
-        sizes.append(sessions.look(name).view().tokens)
-    view = "\n".join(map(text_of, sessions.look(name).view().messages))
+        sizes.append(sessions.snapshot(name).view().tokens)
+    view = "\n".join(map(text_of, sessions.snapshot(name).view().messages))
     seen = [needle.kind for needle in found if needle.text in view]
     reached = [needle.kind for needle in found if is_reachable(sessions, name, needle)]
     return Score(

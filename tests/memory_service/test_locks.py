@@ -44,12 +44,12 @@ def run_all(works: Sequence[Callable[[], None]]) -> None:
 
 
 @contextmanager
-def occupied(lanes: SessionLocks, key: SessionKey, *, compacting: bool = False) -> Iterator[None]:
+def occupied(session_locks: SessionLocks, key: SessionKey, *, compacting: bool = False) -> Iterator[None]:
     """Another thread is in a session until the block ends."""
     inside, may_leave = threading.Event(), threading.Event()
 
     def stay() -> None:
-        with lanes.compaction(key) if compacting else lanes.session(key):
+        with session_locks.compaction(key) if compacting else session_locks.session(key):
             inside.set()
             may_leave.wait(WATCHDOG_SECONDS)
 
@@ -75,161 +75,161 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def waiting(lanes: SessionLocks, key: SessionKey) -> int:
-    return len(lanes._sessions[key].waiting)
+def waiting(session_locks: SessionLocks, key: SessionKey) -> int:
+    return len(session_locks._sessions[key].waiting)
 
 
 def test_a_compaction_inside_a_turn_does_not_wait_for_itself() -> None:
-    lanes = SessionLocks(limit=1)
+    session_locks = SessionLocks(limit=1)
     with (
-        lanes.session(A, timeout_seconds=0),
-        lanes.compaction(A, timeout_seconds=0),
-        lanes.compaction(A, timeout_seconds=0),
-        lanes.session(A, timeout_seconds=0),
+        session_locks.session(A, timeout_seconds=0),
+        session_locks.compaction(A, timeout_seconds=0),
+        session_locks.compaction(A, timeout_seconds=0),
+        session_locks.session(A, timeout_seconds=0),
     ):
-        assert len(lanes) == 1
-    assert len(lanes) == 0
-    with occupied(lanes, A, compacting=True):
+        assert len(session_locks) == 1
+    assert len(session_locks) == 0
+    with occupied(session_locks, A, compacting=True):
         pass
 
 
 def test_an_inner_block_that_ends_gives_nothing_away() -> None:
-    lanes = SessionLocks(limit=1)
-    with lanes.compaction(A):
-        with lanes.compaction(A):
+    session_locks = SessionLocks(limit=1)
+    with session_locks.compaction(A):
+        with session_locks.compaction(A):
             pass
         with pytest.raises(TooManyRequests):
-            run_all([lambda: enter(lanes.compaction(B, timeout_seconds=0))])
+            run_all([lambda: enter(session_locks.compaction(B, timeout_seconds=0))])
         with pytest.raises(TooManyRequests):
-            run_all([lambda: enter(lanes.session(A, timeout_seconds=0))])
+            run_all([lambda: enter(session_locks.session(A, timeout_seconds=0))])
 
 
 def test_a_thread_in_one_session_is_refused_another() -> None:
-    lanes = SessionLocks()
-    with lanes.session(A):
+    session_locks = SessionLocks()
+    with session_locks.session(A):
         with pytest.raises(Conflict, match=r"'support-42' asked for session '支持-会话'. Do one after"):
-            enter(lanes.compaction(B))
+            enter(session_locks.compaction(B))
         with pytest.raises(Conflict):
-            enter(lanes.session(KEYS[2]))
-        enter(lanes.session(A))
-    enter(lanes.compaction(B, timeout_seconds=0))
-    assert len(lanes) == 0
+            enter(session_locks.session(KEYS[2]))
+        enter(session_locks.session(A))
+    enter(session_locks.compaction(B, timeout_seconds=0))
+    assert len(session_locks) == 0
 
 
 def test_sessions_do_not_hold_each_other_up() -> None:
-    lanes = SessionLocks(limit=1)
-    with occupied(lanes, A, compacting=True):
-        enter(lanes.session(B, timeout_seconds=0))
-        enter(lanes.session(KEYS[2], timeout_seconds=0))
+    session_locks = SessionLocks(limit=1)
+    with occupied(session_locks, A, compacting=True):
+        enter(session_locks.session(B, timeout_seconds=0))
+        enter(session_locks.session(KEYS[2], timeout_seconds=0))
 
 
 @pytest.mark.parametrize("timeout_seconds", [0, 0.05])
 def test_who_waited_in_vain_is_told_and_gone(timeout_seconds: float) -> None:
-    lanes = SessionLocks()
-    with occupied(lanes, B):
+    session_locks = SessionLocks()
+    with occupied(session_locks, B):
         before = time.monotonic()
         with pytest.raises(TooManyRequests, match=r"session '支持-会话' of workspace 'default' within .* Try again"):
-            enter(lanes.session(B, timeout_seconds=timeout_seconds))
+            enter(session_locks.session(B, timeout_seconds=timeout_seconds))
         assert timeout_seconds <= time.monotonic() - before < 2
-        assert waiting(lanes, B) == 0
-        enter(lanes.session(A, timeout_seconds=0))
-    enter(lanes.session(B, timeout_seconds=1))
-    assert len(lanes) == 0
+        assert waiting(session_locks, B) == 0
+        enter(session_locks.session(A, timeout_seconds=0))
+    enter(session_locks.session(B, timeout_seconds=1))
+    assert len(session_locks) == 0
 
 
 def test_who_gets_no_place_for_a_compaction_gives_back_the_session() -> None:
-    lanes = SessionLocks(limit=1)
-    with occupied(lanes, A, compacting=True):
+    session_locks = SessionLocks(limit=1)
+    with occupied(session_locks, A, compacting=True):
         with pytest.raises(TooManyRequests, match=r"'支持-会话'.*others compact"):
-            enter(lanes.compaction(B, timeout_seconds=0.01))
-        run_all([lambda: enter(lanes.session(B, timeout_seconds=0))])
-        with lanes.session(B), pytest.raises(TooManyRequests):
-            enter(lanes.compaction(B, timeout_seconds=0.01))
-    with occupied(lanes, B, compacting=True):
+            enter(session_locks.compaction(B, timeout_seconds=0.01))
+        run_all([lambda: enter(session_locks.session(B, timeout_seconds=0))])
+        with session_locks.session(B), pytest.raises(TooManyRequests):
+            enter(session_locks.compaction(B, timeout_seconds=0.01))
+    with occupied(session_locks, B, compacting=True):
         pass
 
 
 def test_a_wait_can_be_cancelled() -> None:
-    lanes, cancelled = SessionLocks(), threading.Event()
+    session_locks, cancelled = SessionLocks(), threading.Event()
 
     def give_up() -> None:
         with pytest.raises(CallCancelled, match=r"'support-42'.*ask again"):
-            enter(lanes.session(A, cancelled=cancelled.is_set))
+            enter(session_locks.session(A, cancelled=cancelled.is_set))
 
-    with occupied(lanes, A):
+    with occupied(session_locks, A):
         thread = threading.Thread(target=give_up)
         thread.start()
-        until(lambda: waiting(lanes, A) == 1)
+        until(lambda: waiting(session_locks, A) == 1)
         cancelled.set()
         thread.join(2)
-        assert not thread.is_alive() and waiting(lanes, A) == 0
-    enter(lanes.session(A, timeout_seconds=0, cancelled=cancelled.is_set))
+        assert not thread.is_alive() and waiting(session_locks, A) == 0
+    enter(session_locks.session(A, timeout_seconds=0, cancelled=cancelled.is_set))
 
 
 def test_a_wait_that_breaks_leaves_nothing_behind() -> None:
-    lanes = SessionLocks()
+    session_locks = SessionLocks()
 
     def broken() -> bool:
         raise ZeroDivisionError
 
-    with occupied(lanes, A):
+    with occupied(session_locks, A):
         with pytest.raises(ZeroDivisionError):
-            enter(lanes.session(A, cancelled=broken))
-        assert waiting(lanes, A) == 0
-    with pytest.raises(ZeroDivisionError), lanes.compaction(A, timeout_seconds=1):
+            enter(session_locks.session(A, cancelled=broken))
+        assert waiting(session_locks, A) == 0
+    with pytest.raises(ZeroDivisionError), session_locks.compaction(A, timeout_seconds=1):
         broken()
-    assert len(lanes) == 0
+    assert len(session_locks) == 0
 
 
 @pytest.mark.parametrize("gone", [None, 3])
 def test_first_come_first_served(gone: int | None) -> None:
-    lanes, order, threads = SessionLocks(), list[int](), list[threading.Thread]()
+    session_locks, order, threads = SessionLocks(), list[int](), list[threading.Thread]()
     leave = threading.Event()
 
     def take_turn(number: int) -> None:
         try:
-            with lanes.session(A, cancelled=leave.is_set if number == gone else None):
+            with session_locks.session(A, cancelled=leave.is_set if number == gone else None):
                 order.append(number)
         except CallCancelled:
             pass
 
-    with occupied(lanes, A):
+    with occupied(session_locks, A):
         for number in range(8):
             threads.append(threading.Thread(target=take_turn, args=(number,)))
             threads[-1].start()
-            until(lambda: waiting(lanes, A) == len(threads))
+            until(lambda: waiting(session_locks, A) == len(threads))
         leave.set()
-        until(lambda: waiting(lanes, A) == 8 - (gone is not None))
+        until(lambda: waiting(session_locks, A) == 8 - (gone is not None))
         with pytest.raises(TooManyRequests):
-            enter(lanes.session(A, timeout_seconds=0))
+            enter(session_locks.session(A, timeout_seconds=0))
     for thread in threads:
         thread.join(5)
     assert order == [number for number in range(8) if number != gone]
 
 
 def test_compactions_are_served_in_order_too() -> None:
-    lanes, order, threads = SessionLocks(limit=1), list[str](), list[threading.Thread]()
+    session_locks, order, threads = SessionLocks(limit=1), list[str](), list[threading.Thread]()
 
     def compact(name: str) -> None:
-        with lanes.compaction(("default", name)):
+        with session_locks.compaction(("default", name)):
             order.append(name)
 
     names = ["一", "二", "三", "四"]
-    with occupied(lanes, A, compacting=True):
+    with occupied(session_locks, A, compacting=True):
         for name in names:
             threads.append(threading.Thread(target=compact, args=(name,)))
             threads[-1].start()
-            until(lambda: len(lanes._compactions.waiting) == len(threads))
+            until(lambda: len(session_locks._compactions.waiting) == len(threads))
     for thread in threads:
         thread.join(5)
     assert order == names
 
 
 def test_the_second_of_two_finds_the_work_done() -> None:
-    lanes, new_messages, compactions = SessionLocks(), [40], list[int]()
+    session_locks, new_messages, compactions = SessionLocks(), [40], list[int]()
 
     def compact() -> None:
-        with lanes.compaction(A):
+        with session_locks.compaction(A):
             if new_messages[0]:
                 time.sleep(0.02)
                 compactions.append(new_messages[0])
@@ -276,7 +276,7 @@ class Failed(Exception):
 class World:
     """What happens in a run, seen from outside of the lanes."""
 
-    lanes: SessionLocks
+    session_locks: SessionLocks
     limit: int
     guard: threading.Lock = field(default_factory=threading.Lock)
     owner: dict[SessionKey, int] = field(default_factory=dict)
@@ -297,7 +297,7 @@ class World:
                     self.faults.append("refused without a reason")
 
     def _run(self, block: Block) -> None:
-        lane = self.lanes.compaction if block.compacting else self.lanes.session
+        lane = self.session_locks.compaction if block.compacting else self.session_locks.session
         with lane(block.key, timeout_seconds=block.timeout_seconds):
             self._come(block)
             try:
@@ -332,22 +332,22 @@ def test_no_program_stands_still_or_meets_another(programs: list[tuple[Block, ..
     world = World(SessionLocks(limit), limit)
     run_all([partial(world.run, program) for program in programs])
     assert world.faults == []
-    assert len(world.lanes) == 0
-    assert not world.lanes._session_of and not world.lanes._compactions.inside
+    assert len(world.session_locks) == 0
+    assert not world.session_locks._session_of and not world.session_locks._compactions.inside
 
 
 def test_many_turns_under_load() -> None:
-    lanes, counts = SessionLocks(limit=2), Counter[SessionKey]()
+    session_locks, counts = SessionLocks(limit=2), Counter[SessionKey]()
 
     def work() -> None:
         for turn in range(150):
             key = KEYS[turn % 3]
-            with lanes.session(key):
+            with session_locks.session(key):
                 seen = counts[key]
-                with lanes.compaction(key):
+                with session_locks.compaction(key):
                     time.sleep(0)
                     counts[key] = seen + 1
 
     run_all([work] * 8)
     assert set(counts.values()) == {400}
-    assert len(lanes) == 0
+    assert len(session_locks) == 0

@@ -53,7 +53,7 @@ def _image(service: MemoryService) -> None:
 
 
 def _talked(service: MemoryService) -> None:
-    service.sessions(W, make=True).talks.create(S, context_window=4_000)
+    service.sessions(W, make=True).store.create(S, context_window=4_000)
     said(service, *(f"Deploys {n} go out on Tuesday. 我们决定周二部署。 " + f"word{n} " * 60 for n in range(40)))
 
 
@@ -87,7 +87,7 @@ def _flushed(service: MemoryService) -> None:
 
 def _trimmed(service: MemoryService) -> None:
     _talked(service)
-    service.sessions(W).talks.trim(S, 2)
+    service.sessions(W).store.trim(S, 2)
 
 
 def _two(service: MemoryService) -> None:
@@ -115,13 +115,13 @@ OPERATIONS: Mapping[str, tuple[Act, Act]] = MappingProxyType(
         "an image": (_none, _image),
         "the same image again": (_image, _image),
         "a message behind a torn end": (_torn, lambda service: said(service, "two")),
-        "a pin": (_talked, lambda service: service.sessions(W).talks.pin(S, text="Never on Fridays.")),
+        "a pin": (_talked, lambda service: service.sessions(W).store.pin(S, text="Never on Fridays.")),
         "a compaction": (_talked, _compacted),
         "a flush": (_talked, _flushed),
-        "a trim": (_talked, lambda service: service.sessions(W).talks.trim(S, 2)),
-        "a restore": (_trimmed, lambda service: service.sessions(W).talks.restore(S)),
-        "delete a session": (_trimmed, lambda service: service.sessions(W).talks.delete(S)),
-        "delete a session with images": (_image, lambda service: service.sessions(W).talks.delete(S)),
+        "a trim": (_talked, lambda service: service.sessions(W).store.trim(S, 2)),
+        "a restore": (_trimmed, lambda service: service.sessions(W).store.restore(S)),
+        "delete a session": (_trimmed, lambda service: service.sessions(W).store.delete(S)),
+        "delete a session with images": (_image, lambda service: service.sessions(W).store.delete(S)),
     }
 )
 

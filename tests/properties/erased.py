@@ -80,7 +80,7 @@ def _log(home: Path) -> Path:
 
 def _erased(home: Path) -> None:
     with opened(home) as other:
-        other.sessions(W).talks.delete(S)
+        other.sessions(W).store.delete(S)
 
 
 def _anew(home: Path) -> None:
@@ -136,13 +136,13 @@ def check_a_session_begun_anew_is_read_alone(home: Path) -> None:
         with opened(place) as service, opened(place) as other:
             say(service, OLD)
             sessions = service.sessions(W)
-            assert OLD in str(sessions.recalls.search(sessions.look(S), OLD))
-            other.sessions(W).talks.delete(S)
+            assert OLD in str(sessions.recalls.search(sessions.snapshot(S), OLD))
+            other.sessions(W).store.delete(S)
             say(other, NEW, count=count)
-            look = sessions.look(S)
-            assert len(look.state.messages) == count, "two sessions are read as one"
-            assert OLD not in str(look.view().messages), "an erased session is shown"
-            assert OLD not in str(sessions.recalls.search(look, f"{OLD} {NEW}")), "an erased session is found"
+            snapshot = sessions.snapshot(S)
+            assert len(snapshot.state.messages) == count, "two sessions are read as one"
+            assert OLD not in str(snapshot.view().messages), "an erased session is shown"
+            assert OLD not in str(sessions.recalls.search(snapshot, f"{OLD} {NEW}")), "an erased session is found"
 
 
 def check_a_session_is_gone_with_its_receipts(home: Path) -> None:
@@ -154,7 +154,7 @@ def check_a_session_is_gone_with_its_receipts(home: Path) -> None:
             receipt = sessions.context(session_id, ContextCall(recall="always")).receipt
             assert receipt is not None and service.receipt(W, receipt.receipt_id) == receipt
             kept = receipt.receipt_id
-        sessions.talks.delete(S)
+        sessions.store.delete(S)
         assert service.receipt(W, kept).query, "a receipt of another session is gone"
     assert not found(home, OLD), f"what was said stays in {found(home, OLD)}"
 
@@ -185,32 +185,32 @@ def check_a_trim_keeps_what_the_view_is_built_on(home: Path) -> None:
         say(service, "Deploy with `make ship-42` from /srv/app/main.py.", count=10)
         said = [{"role": "user", "content": "The key is 钥匙 7."}]
         first = sessions.append(S, said, key="once")
-        pins = [sessions.talks.pin(S, seq=4), sessions.talks.pin(S, text="Never on Fridays.")]
+        pins = [sessions.store.pin(S, seq=4), sessions.store.pin(S, text="Never on Fridays.")]
         sessions.flushes.flush(S)
         _forced(service)
-        before = sessions.look(S)
+        before = sessions.snapshot(S)
         assert before.state.head.ledger
         say(service, "word", count=4)
-        sessions.talks.trim(S, 3)
-        for look in (sessions.look(S), _fresh(home)):
-            state = look.state
+        sessions.store.trim(S, 3)
+        for snapshot in (sessions.snapshot(S), _fresh(home)):
+            state = snapshot.state
             assert len(state.messages) < 12, "nothing was trimmed"
-            shown = str(look.view().messages)
+            shown = str(snapshot.view().messages)
             assert "Answer in rhymes." in shown, "the system message is gone"
             assert "make ship-42" in shown and "Never on Fridays." in shown, "a pin or the ledger is gone from the view"
             assert state.head.ledger == before.state.head.ledger, "the ledger was gathered anew"
             flushed = (state.flushed_to, state.flushed_round)
             assert flushed == (before.state.flushed_to, before.state.flushed_round), "a flush mark is gone"
-        assert sessions.talks.pins(S) == pins, "a pin is gone"
+        assert sessions.store.pins(S) == pins, "a pin is gone"
         again = sessions.append(S, said, key="once")
         assert (again.replayed, again.first_seq) == (True, first.first_seq), "an idempotency key is gone"
-        sessions.talks.restore(S)
-        assert sessions.talks.pins(S) == pins and len(sessions.look(S).state.messages) == 16
+        sessions.store.restore(S)
+        assert sessions.store.pins(S) == pins and len(sessions.snapshot(S).state.messages) == 16
 
 
 def _fresh(home: Path) -> SessionSnapshot:
     with opened(home, context_window=8_000) as other:
-        return other.sessions(W).look(S)
+        return other.sessions(W).snapshot(S)
 
 
 def check_forget_takes_true_bearers_alone(home: Path) -> None:
@@ -235,8 +235,8 @@ def check_a_broken_delete_can_be_repeated(home: Path) -> None:
         place = home / str(number)
         with opened(place) as service:
             say(service, OLD)
-            service.sessions(W).talks.trim(S, 2)
-            service.sessions(W).talks.trim(S, 1)
+            service.sessions(W).store.trim(S, 2)
+            service.sessions(W).store.trim(S, 1)
         counted = itertools.count()
 
         def meant(call: Call, number: int = number, counted: Iterator[int] = counted) -> bool:
@@ -244,11 +244,11 @@ def check_a_broken_delete_can_be_repeated(home: Path) -> None:
 
         failing = Disturbed(meant, _fails)
         with opened(place) as service, recorded(place, failing):
-            error = _outcome(lambda it: it.sessions(W).talks.delete(S), service)
+            error = _outcome(lambda it: it.sessions(W).store.delete(S), service)
         if error is None:
             break
         with opened(place) as service:
-            again = _outcome(lambda it: it.sessions(W).talks.delete(S), service)
+            again = _outcome(lambda it: it.sessions(W).store.delete(S), service)
         assert again is None, f"it cannot be repeated: {again}"
         assert not found(place, OLD), f"what was erased stays in {found(place, OLD)}"
     assert number >= 3, "a session with two backups has three files"
@@ -271,7 +271,7 @@ def check_drafts_are_swept(home: Path) -> None:
             assert any(OLD.split()[0] not in f.detail and "half-written" in f.detail for f in service.examine(W))
             if erase:
                 service.forget(W, kept.memory_id)
-                service.sessions(W).talks.delete(S)
+                service.sessions(W).store.delete(S)
             else:
                 with opened(home) as other:
                     other.sessions(W)
@@ -304,7 +304,7 @@ def check_a_broken_erasure_is_ended(home: Path) -> None:
                 with pytest.raises(Killed):
                     service.forget(W, made.memory_id)
                 with pytest.raises(Killed):
-                    service.sessions(W).talks.delete(S)
+                    service.sessions(W).store.delete(S)
             if is_served:
                 serving._workspaces.memory(W)._look_again = 0.0
                 serving.search(W, NEW)
@@ -363,7 +363,7 @@ def check_a_flush_marks_what_it_wrote(home: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(service._workspaces.memory(W).files, "append_all", _full)
             assert _outcome(_flush, service) is not None
-        assert sessions.look(S).state.flushed_to == 0, "what was not written counts as flushed"
+        assert sessions.snapshot(S).state.flushed_to == 0, "what was not written counts as flushed"
         assert sessions.flushes.flush(S).written
 
 

@@ -47,7 +47,7 @@ def i1_append_only(change: Change) -> None:
     hold(after.log_bytes.startswith(before.log_bytes), "I1", "the log was rewritten")
     if isinstance(change.operation, Say):
         return
-    log = world.bench.session(SESSION).log
+    log = world.services.session(SESSION).log
     for seq, text in world.raw.items():
         hold(log.message(seq) == text, "I1", f"message {seq} is another one")
     if isinstance(change.operation, Compact) and not change.committed and not change.outcome.rival:
@@ -203,7 +203,7 @@ def i5_verbatim_survivors(change: Change) -> None:
     asked = next((each for each in reversed(world.said) if each.role == "user" and each.text.strip()), None)
     if asked is None:
         return
-    small = count_tokens(asked.text) <= after.look.shape.request_chars // 4
+    small = count_tokens(asked.text) <= after.snapshot.shape.request_chars // 4
     cut = asked.text[:8] in after.checkpoint and f"log:{asked.seq}" in after.checkpoint
     hold(asked.text in after.all or (not small and cut), "I5", f"the last request, {asked.seq}, is gone")
 
@@ -213,8 +213,8 @@ def i6_budget_and_progress(change: Change) -> None:
     operation, outcome = change.operation, change.outcome
     if not isinstance(operation, Compact) or outcome.rival:
         return
-    look = change.world.look(operation.preset)
-    budget = look.budget()
+    snapshot = change.world.snapshot(operation.preset)
+    budget = snapshot.budget()
     usable, receipt = int(budget.usable_tokens / budget.scale), outcome.receipt
     if isinstance(outcome.error, Incompressible):
         hold(any(outcome.error.parts.values()), "I6", "it does not say which part is too large")
@@ -222,30 +222,32 @@ def i6_budget_and_progress(change: Change) -> None:
         return
     alone = not outcome.added
     if not receipt.applied:
-        fits = look.view().tokens <= usable
+        fits = snapshot.view().tokens <= usable
         pruned_alone = operation.trigger == "cache_ttl"
         hold(
             fits or not alone or pruned_alone,
             "I6",
-            f"nothing was done, and {look.view().tokens} > {usable}: {receipt.reason}",
+            f"nothing was done, and {snapshot.view().tokens} > {usable}: {receipt.reason}",
         )
         return
     before, now = receipt.tokens_before, receipt.tokens_after
     hold(now <= before * (1 - LEAST_PROGRESS), "I6", f"no progress: {before} to {now} at {receipt.stage}")
     if alone:
-        size = look.view().tokens
+        size = snapshot.view().tokens
         hold(size == now, "I6", f"{now} tokens were recorded, and the view has {size}")
-        hold(size == sum(map(size_of, look.view().messages)), "I6", "the view is not as large as its messages")
+        hold(size == sum(map(size_of, snapshot.view().messages)), "I6", "the view is not as large as its messages")
         hold(now <= usable, "I6", f"{now} tokens were committed, and {usable} fit ({receipt.stage})")
     if outcome.requests:
         most, size = outcome.requests[-1].target_tokens, count_tokens(receipt.summary)
         hold(size <= most, "I6", f"a summary of {size} tokens, and {most} were asked for")
-    hold_bounded(change.after, look)
+    hold_bounded(change.after, snapshot)
 
 
-def hold_bounded(shot: Shot, look: SessionSnapshot) -> None:
+def hold_bounded(shot: Shot, snapshot: SessionSnapshot) -> None:
     """I6: a checkpoint has a bound that does not depend on how often the session was compacted."""
-    most = look.options.preset.most_summary_tokens + look.shape.ledger_tokens + look.shape.request_chars // 4
+    most = (
+        snapshot.options.preset.most_summary_tokens + snapshot.shape.ledger_tokens + snapshot.shape.request_chars // 4
+    )
     pins = sum(count_tokens(pin.text or "") + 16 for pin in shot.state.pins)
     pins += sum(each.tokens for pin in shot.state.pins for each in shot.state.messages if each.seq == pin.target)
     size = count_tokens(shot.checkpoint)
@@ -257,13 +259,13 @@ def i7_again_is_nothing(change: Change) -> None:
     operation, outcome, world = change.operation, change.outcome, change.world
     if not isinstance(operation, Compact):
         return
-    rules = world.look(operation.preset).options.preset.summary
+    rules = world.snapshot(operation.preset).options.preset.summary
     hold(len(outcome.prompts) <= rules.max_calls, "I7", f"{len(outcome.prompts)} calls for one summary")
     told = operation.force or operation.target_share or operation.trigger == "overflow"
     if not change.committed or outcome.added or told:
         return
-    look = world.look(operation.preset)
-    stale = look.reading(anchored=True).tokens > look.reading().tokens
+    snapshot = world.snapshot(operation.preset)
+    stale = snapshot.reading(anchored=True).tokens > snapshot.reading().tokens
     hold(not stale, "I7", "a count from before the compaction says that the view is as large as then")
     before = world.log_bytes
     again = world.compact(Compact(preset=operation.preset, trigger=operation.trigger, summariser=operation.summariser))
@@ -309,9 +311,9 @@ def i9_replay_and_undo(change: Change) -> None:
     world, after = change.world, change.after
     if not isinstance(change.operation, Compact | Undo | Restart):
         return
-    log = world.bench.session(SESSION).log
+    log = world.services.session(SESSION).log
     records = list(log.read(media=False))
-    shape = after.look.shape
+    shape = after.snapshot.shape
     once = extended(SessionState(), records)
     state = SessionState()
     for record in records:

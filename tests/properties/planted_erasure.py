@@ -56,26 +56,26 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "a context goes on with words of another session": _mutant(
             contexts,
-            "        if self.look.state.edition != before:\n",
+            "        if self.snapshot.state.edition != before:\n",
             "        if False:\n",
             erased.check_a_delete_stops_what_is_under_way,
         ),
         "a flush writes what was deleted meanwhile": _mutant(
             flushes,
-            "self._bench.longterm.remember_all(new, during=lambda: look.session.held(look.state))",
-            "self._bench.longterm.remember_all(new)",
+            "self._services.longterm.remember_all(new, during=lambda: snapshot.session.held(snapshot.state))",
+            "self._services.longterm.remember_all(new)",
             erased.check_a_delete_stops_what_is_under_way,
         ),
         "a receipt is stored behind a delete": _mutant(
             recalls,
-            "            with look.session.held(look.state):\n",
+            "            with snapshot.session.held(snapshot.state):\n",
             "            if True:\n",
             erased.check_no_receipt_follows_a_delete,
         ),
         "an erased session is found by its words": _mutant(
             recalls,
-            "(edition, live.upto) != (look.state.edition, look.state.last_seq)",
-            "live.upto != look.state.last_seq",
+            "(edition, live.upto) != (snapshot.state.edition, snapshot.state.last_seq)",
+            "live.upto != snapshot.state.last_seq",
             erased.check_a_session_begun_anew_is_read_alone,
         ),
         "receipts outlive their session": _mutant(
@@ -129,7 +129,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         "a stretch is marked before it is written": _mutant(
             flushes,
             "        # Of a session that was deleted meanwhile nothing is written any more.\n",
-            "        if stretch:\n            look.session.note([Flush(from_seq=stretch[0].seq, to_seq=stretch[-1].seq)], look.state)\n",
+            "        if stretch:\n            snapshot.session.note([Flush(from_seq=stretch[0].seq, to_seq=stretch[-1].seq)], snapshot.state)\n",
             erased.check_a_flush_marks_what_it_wrote,
         ),
         "a lost race counts as a failure": _mutant(

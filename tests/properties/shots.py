@@ -35,17 +35,17 @@ class Shot:
     """A session at one moment."""
 
     log_bytes: bytes
-    look: SessionSnapshot
+    snapshot: SessionSnapshot
     view: View
     unanswered: tuple[str, ...]
 
     @property
     def state(self) -> SessionState:
-        return self.look.state
+        return self.snapshot.state
 
     @property
     def head(self) -> Head:
-        return self.look.state.head
+        return self.snapshot.state.head
 
     @cached_property
     def bytes(self) -> str:
@@ -90,8 +90,8 @@ class Change:
 
 
 def shot_of(world: World) -> Shot:
-    look = world.look()
-    return Shot(world.log_bytes, look, look.view(), tuple(world.unanswered()))
+    snapshot = world.snapshot()
+    return Shot(world.log_bytes, snapshot, snapshot.view(), tuple(world.unanswered()))
 
 
 def as_bytes(view: View) -> str:

@@ -110,7 +110,7 @@ def i6_rounds(homes: Homes, preset: str, summariser: Summariser, rounds: int = R
         outcome = world.compact(Compact(preset=name, summariser=summariser, force=True))
         hold(outcome.error is None, "I6", f"after {len(sizes)} rounds: {outcome.error}")
         shot = shot_of(world)
-        hold_bounded(shot, world.look(name))
+        hold_bounded(shot, world.snapshot(name))
         sizes.append(shot.view.summary_tokens)
     hold(max(sizes[rounds // 2 :]) <= 1.25 * max(sizes[: rounds // 2]), "I6", f"checkpoints grow: {sizes}")
 
@@ -134,8 +134,8 @@ def i7_breaker(homes: Homes) -> None:
 
 
 def _worth(world: World) -> bool:
-    look = world.look()
-    return world.compactions.worth_trying(SESSION, look.state.last_seq, look.reading().tokens)
+    snapshot = world.snapshot()
+    return world.compactions.worth_trying(SESSION, snapshot.state.last_seq, snapshot.reading().tokens)
 
 
 def test_i7_what_is_asked_before_every_prompt_is_no_try_in_vain(homes: Homes) -> None:
@@ -200,7 +200,7 @@ def test_i9_what_was_undone_is_not_undone_again(homes: Homes) -> None:
     world.do(Undo())
     world.compact(Compact())
     before = world.view()
-    world.look().session.append([UndoRecord(compaction=int(first.compaction_id[1:]))])
+    world.snapshot().session.append([UndoRecord(compaction=int(first.compaction_id[1:]))])
     assert as_bytes(world.view()) == as_bytes(before)
 
 
@@ -212,22 +212,22 @@ def test_i10_of_two_compactions_on_one_head_one_is_committed(homes: Homes) -> No
 def i10_two_commits(homes: Homes) -> None:
     world = homes.world(WINDOW)
     world.say(TALK)
-    look = world.look()
+    snapshot = world.snapshot()
     draft = world.compactor.draft(
-        look.state,
-        look.view(),
-        look.shape,
-        look.options.preset,
-        look.budget(),
+        snapshot.state,
+        snapshot.view(),
+        snapshot.shape,
+        snapshot.options.preset,
+        snapshot.budget(),
         CompactionOptions(),
-        now=world.bench.now(),
+        now=world.services.now(),
     )
     assert draft.made is not None
     other = Session(JsonlLog(world.home / "sessions" / f"{SESSION}.jsonl"))
     other.commit(draft.made, other.state())
     before = world.log_bytes
     try:
-        look.session.commit(draft.made, look.state)
+        snapshot.session.commit(draft.made, snapshot.state)
     except Conflict:
         hold(world.log_bytes == before, "I10", "a commit was refused, and written")
     else:

@@ -29,11 +29,11 @@ def check_a_flush_is_due_where_pressure_says_so(home: Path) -> None:
     """A flush that is on is due at exactly those sizes that the budget does not call ok."""
     with Room(home, context_window=8_000) as room:
         room.talk(2)
-        look = room.sessions.look(S)
-        budget = look.budget()
+        snapshot = room.sessions.snapshot(S)
+        budget = snapshot.budget()
         marks = (1, budget.target_tokens, budget.soft_tokens, budget.hard_tokens)
         for tokens in sorted({mark + more for mark in marks for more in (-1, 0, 1)}):
-            due = room.sessions.flushes.due(look, tokens, budget)
+            due = room.sessions.flushes.due(snapshot, tokens, budget)
             assert bool(due) == (budget.pressure(tokens) != "ok"), (tokens, budget)
 
 

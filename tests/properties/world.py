@@ -89,7 +89,7 @@ class World:
         self._hook: Callable[[], None] = lambda: None
         self.settings = Settings(home=home, timezone="UTC", compaction=CompactionTable(refuse_below_tokens=0))
         self._open()
-        self.bench.created(SESSION, model=None, context_window=window, settings={})
+        self.services.created(SESSION, model=None, context_window=window, settings={})
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
@@ -97,11 +97,11 @@ class World:
     def log_bytes(self) -> bytes:
         return (self.home / "sessions" / f"{SESSION}.jsonl").read_bytes()
 
-    def look(self, preset: str | None = None) -> SessionSnapshot:
-        return self.bench.look(SESSION, preset=preset)
+    def snapshot(self, preset: str | None = None) -> SessionSnapshot:
+        return self.services.snapshot(SESSION, preset=preset)
 
     def view(self, preset: str | None = None) -> View:
-        return self.look(preset).view()
+        return self.snapshot(preset).view()
 
     # -- what is done -----------------------------------------------------------------------------------------------
 
@@ -156,10 +156,10 @@ class World:
         def meanwhile() -> None:
             self._hook = lambda: None
             added.extend(self.say(wanted.meanwhile))
-            heads.append(self.look().state.head.seq)
+            heads.append(self.snapshot().state.head.seq)
             if wanted.rival:
                 self._rival(wanted)
-            heads.append(self.look().state.head.seq)
+            heads.append(self.snapshot().state.head.seq)
 
         self._hook = meanwhile
         call = CompactionCall(
@@ -195,11 +195,11 @@ class World:
         """Begins anew on the same files, as another process would."""
         hooks = Hooks()
         hooks.before_compaction(self._between)
-        shared = Shared(settings=self.settings, lanes=SessionLocks(), events=EventHub(), hooks=hooks)
+        shared = Shared(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=hooks)
         logs = SessionLogs(self.home / "sessions", now=self._now)
-        self.bench = SessionServices("w", logs, self._memory, shared)
+        self.services = SessionServices("w", logs, self._memory, shared)
         self.compactor = Recording()
-        self.compactions = Compactions(self.bench, self.compactor, EngineAdapter(self.bench))
+        self.compactions = Compactions(self.services, self.compactor, EngineAdapter(self.services))
 
     def _between(self, intent: Intent) -> None:
         self._hook()
@@ -208,13 +208,13 @@ class World:
         return START + dt.timedelta(minutes=next(self._minutes))
 
     def _append(self, *bodies: Body) -> int:
-        return self.bench.session(SESSION).append(list(bodies)).first_seq
+        return self.services.session(SESSION).append(list(bodies)).first_seq
 
     def _rival(self, wanted: Compact) -> None:
-        shared = Shared(settings=self.settings, lanes=SessionLocks(), events=EventHub(), hooks=Hooks())
-        bench = SessionServices("w", SessionLogs(self.home / "sessions", now=self._now), self._memory, shared)
-        other = Compactions(bench, Compactor(), EngineAdapter(bench))
-        state = bench.look(SESSION).state
+        shared = Shared(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=Hooks())
+        services = SessionServices("w", SessionLogs(self.home / "sessions", now=self._now), self._memory, shared)
+        other = Compactions(services, Compactor(), EngineAdapter(services))
+        state = services.snapshot(SESSION).state
         try:
             if wanted.rival == "compact":
                 other.compact(SESSION, CompactionCall(preset=wanted.preset, trigger=wanted.trigger, force=True))

@@ -72,20 +72,20 @@ def _begun(workspace: str, body: schemas.NewSession, shared: Shared) -> schemas.
         check_new(shared.service.settings, settings, model=model, context_window=window)
 
     memory = begun(shared.service, workspace, body.session_id, check)
-    made = memory.talks.create(body.session_id, model=model, context_window=window, settings=settings)
+    made = memory.store.create(body.session_id, model=model, context_window=window, settings=settings)
     return answers.session(made)
 
 
 @sessions_router.get("", summary="List the sessions", responses=shown(200, examples.SESSIONS))
 def sessions(workspace: WorkspaceName, shared: Shared) -> schemas.Sessions:
     """All sessions of the workspace, the last active first."""
-    return answers.sessions(shared.service.sessions(workspace).talks.listed())
+    return answers.sessions(shared.service.sessions(workspace).store.listed())
 
 
 @sessions_router.get("/{session_id}", summary="See how a session stands", responses=shown(200, examples.SESSION))
 def session(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Session:
     """Its size and pressure, its window and where that is from, what was compacted, flushed and pinned."""
-    return answers.session(shared.service.sessions(workspace).talks.summary(session_id))
+    return answers.session(shared.service.sessions(workspace).store.summary(session_id))
 
 
 @sessions_router.patch(
@@ -99,13 +99,13 @@ def change(
     `settings` replace the old ones as a whole.
     """
     changes = cast(schemas.SessionChanges, body.model_dump(exclude_unset=True))
-    return answers.session(shared.service.sessions(workspace).talks.update(session_id, changes))
+    return answers.session(shared.service.sessions(workspace).store.update(session_id, changes))
 
 
 @sessions_router.delete("/{session_id}", summary="Erase a session", responses=shown(200, examples.SESSION_ERASED))
 def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.ErasedSession:
     """Erase its log, what is kept beside it, and its part of the index. Memories that were flushed stay."""
-    done = shared.service.sessions(workspace).talks.delete(session_id)
+    done = shared.service.sessions(workspace).store.delete(session_id)
     shared.metrics.missed(done.degraded)
     return answers.session_erased(done)
 
@@ -132,7 +132,7 @@ async def await_results(
     """Note that tool calls run for long: until their results come, they are not taken for lost."""
 
     def act() -> schemas.AwaitedCalls:
-        shared.service.sessions(workspace).talks.await_results(session_id, body.call_ids)
+        shared.service.sessions(workspace).store.await_results(session_id, body.call_ids)
         return schemas.AwaitedCalls(call_ids=body.call_ids)
 
     return await once.quick(act)
@@ -149,7 +149,7 @@ async def trim(
 ) -> Response:
     """Move all but the last lines of the log into a file beside it. `restore` takes that back."""
     trimmed = shared.service.sessions
-    return await once.quick(lambda: schemas.Trimmed(backup=trimmed(workspace).talks.trim(session_id, body.keep_last)))
+    return await once.quick(lambda: schemas.Trimmed(backup=trimmed(workspace).store.trim(session_id, body.keep_last)))
 
 
 @sessions_router.post(
@@ -162,7 +162,7 @@ async def restore(workspace: WorkspaceName, session_id: SessionId, shared: Share
     """Put back what the last trim took out of the log; what was appended since stays."""
 
     def act() -> schemas.Restored:
-        shared.service.sessions(workspace).talks.restore(session_id)
+        shared.service.sessions(workspace).store.restore(session_id)
         return schemas.Restored(session_id=session_id)
 
     return await once.quick(act)
@@ -240,25 +240,25 @@ def read(
     limit: MessageLimit = None,
 ) -> Response:
     """What the model sees, valid for its provider; or everything ever said, with the number of each message."""
-    talks = shared.service.sessions(workspace).talks
+    store = shared.service.sessions(workspace).store
     if view == "model":
-        answer = answers.messages(talks.model_view(session_id, wire=wire), wire)
+        answer = answers.messages(store.model_view(session_id, wire=wire), wire)
         return Response(json_of(answer), media_type="application/json")
-    said, degraded = talks.said(session_id, since_seq=since_seq, limit=limit)
+    said, degraded = store.said(session_id, since_seq=since_seq, limit=limit)
     return StreamingResponse(log_pieces(said, degraded), media_type="application/json")
 
 
 @messages_router.get("/{seq}", response_class=Response, summary="Read one message", responses=_MESSAGE)
 def message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, shared: Shared) -> Response:
     """One message of the log, word for word: what a stub or a handle `log:<seq>` in a view stands for."""
-    text = shared.service.sessions(workspace).talks.message(session_id, seq)
+    text = shared.service.sessions(workspace).store.message(session_id, seq)
     return Response(text.encode(), media_type="application/json")
 
 
 @messages_router.get("/{seq}/media/{number}", response_class=Response, summary="Read a medium", responses=_MEDIUM)
 def medium(workspace: WorkspaceName, session_id: SessionId, seq: Seq, number: MediumNumber, shared: Shared) -> Response:
     """One image, sound or file of a message: what a handle `log:<seq>#<number>` in a view stands for."""
-    content, mime = shared.service.sessions(workspace).talks.medium(session_id, seq, number)
+    content, mime = shared.service.sessions(workspace).store.medium(session_id, seq, number)
     return Response(content, media_type=mime, headers=None if mime.startswith(_SHOWN_TYPES) else _AS_FILE)
 
 
@@ -357,7 +357,7 @@ async def pin(
 
     def act() -> schemas.Pin:
         memory = begun(shared.service, workspace, session_id, lambda: check_pin(body))
-        return answers.pin(memory.talks.pin(session_id, text=body.text, seq=body.seq))
+        return answers.pin(memory.store.pin(session_id, text=body.text, seq=body.seq))
 
     return await once.quick(act)
 
@@ -365,11 +365,11 @@ async def pin(
 @pins_router.get("", summary="List the pins", responses=shown(200, examples.PINS))
 def pins(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Pins:
     """All pins of the session, oldest first."""
-    return answers.pins(shared.service.sessions(workspace).talks.pins(session_id))
+    return answers.pins(shared.service.sessions(workspace).store.pins(session_id))
 
 
 @pins_router.delete("/{pin_id}", summary="Remove a pin", responses=shown(200, examples.REMOVED_PIN))
 def unpin(workspace: WorkspaceName, session_id: SessionId, pin_id: PinId, shared: Shared) -> schemas.RemovedPin:
     """Keep it no longer: the next compaction may cover it."""
-    shared.service.sessions(workspace).talks.unpin(session_id, pin_id)
+    shared.service.sessions(workspace).store.unpin(session_id, pin_id)
     return schemas.RemovedPin(pin_id=pin_id)

@@ -279,7 +279,7 @@ class _Player:
         self._lines = lines
         self._watch = watch
         self._said_at = lines[0].at
-        # `talks.append` would note the present moment, and the memories would speak of the wrong days.
+        # `store.append` would note the present moment, and the memories would speak of the wrong days.
         self._log = JsonlLog(folder / "sessions" / f"{SESSION_ID}.jsonl", now=lambda: self._said_at)
         self._flushes: list[Flushed] = []
         self._compactions: list[Compacted] = []
@@ -288,15 +288,15 @@ class _Player:
 
     def play(self) -> Replay:
         begun = time.perf_counter()
-        talks = self._sessions.talks
-        talks.create(SESSION_ID, context_window=WINDOW_TOKENS)
+        store = self._sessions.store
+        store.create(SESSION_ID, context_window=WINDOW_TOKENS)
         for at, line in enumerate(self._lines):
             if line.role == "assistant":
                 self._prompt(at)
             self._said_at = line.at
             self._log.append([line.message])
-            if PIN.rstrip(".").lower() in line.message.text.lower() and not talks.summary(SESSION_ID).pins:
-                talks.pin(SESSION_ID, text=PIN)
+            if PIN.rstrip(".").lower() in line.message.text.lower() and not store.summary(SESSION_ID).pins:
+                store.pin(SESSION_ID, text=PIN)
         return self._told(time.perf_counter() - begun)
 
     def _prompt(self, said: int) -> None:
@@ -371,15 +371,15 @@ class _Player:
         )
 
     def _view(self) -> bytes:
-        view = self._sessions.talks.model_view(SESSION_ID)
+        view = self._sessions.store.model_view(SESSION_ID)
         return json.dumps(view.messages, ensure_ascii=False).encode()
 
     def _told(self, seconds: float) -> Replay:
         from memory_service.messages import message_tokens, read_messages
 
         texts = [line.message.text for line in self._lines]
-        logged = [json.dumps(each, ensure_ascii=False) for each in self._sessions.talks.log_view(SESSION_ID).messages]
-        view = self._sessions.talks.model_view(SESSION_ID).messages
+        logged = [json.dumps(each, ensure_ascii=False) for each in self._sessions.store.log_view(SESSION_ID).messages]
+        view = self._sessions.store.model_view(SESSION_ID).messages
         return Replay(
             session_id=SESSION_ID,
             first_day=str(self._lines[0].at.date()),

@@ -23,7 +23,7 @@ def work(count: int, tokens: int = 2_000) -> tuple[Numbered, ...]:
     return log(*said)
 
 
-def wish(tail: tuple[Numbered, ...], mode: PruningMode = "to_target", **more: object) -> PruningRequest:
+def pruning_request(tail: tuple[Numbered, ...], mode: PruningMode = "to_target", **more: object) -> PruningRequest:
     tokens = sum(each.tokens for each in tail)
     made = PruningRequest(
         mode=mode, tokens=tokens, target_tokens=tokens // 4, usable_tokens=tokens, window_tokens=tokens, now=NOW
@@ -33,14 +33,14 @@ def wish(tail: tuple[Numbered, ...], mode: PruningMode = "to_target", **more: ob
 
 def test_off_is_off() -> None:
     tail = work(5)
-    done = prune(tail, RULES, wish(tail, "off"), PriorPruning())
+    done = prune(tail, RULES, pruning_request(tail, "off"), PriorPruning())
     assert done.tail is tail and (done.gain, done.cleared, done.steps) == (0, {}, ())
 
 
 @pytest.mark.parametrize("mode", ["to_target", "cache_ttl", "budget"])
 def test_what_is_gained_is_what_the_tail_is_smaller_by(mode: PruningMode) -> None:
     tail = work(60)
-    done = prune(tail, RULES, wish(tail, mode, last_used_at=NOW - dt.timedelta(hours=1)), PriorPruning())
+    done = prune(tail, RULES, pruning_request(tail, mode, last_used_at=NOW - dt.timedelta(hours=1)), PriorPruning())
     before, after = sum(each.tokens for each in tail), sum(each.tokens for each in done.tail)
     assert done.gain == before - after > 0 and done.cleared
     assert done.steps[0].tokens_before == before and done.steps[-1].tokens_after == after
@@ -50,7 +50,9 @@ def test_what_is_gained_is_what_the_tail_is_smaller_by(mode: PruningMode) -> Non
 
 def test_a_warm_cache_is_left_alone() -> None:
     tail = work(60)
-    done = prune(tail, RULES, wish(tail, "cache_ttl", last_used_at=NOW - dt.timedelta(seconds=60)), PriorPruning())
+    done = prune(
+        tail, RULES, pruning_request(tail, "cache_ttl", last_used_at=NOW - dt.timedelta(seconds=60)), PriorPruning()
+    )
     assert done.gain == 0
 
 
@@ -60,7 +62,7 @@ def test_duplicates_go_first_and_are_not_counted_again() -> None:
     for at in range(8):
         said += [user(f"{at}"), calls(f"c{at}"), result(f"c{at}", same), says("ok")]
     tail = log(*said)
-    done = prune(tail, RULES, wish(tail, hard=True), PriorPruning())
+    done = prune(tail, RULES, pruning_request(tail, hard=True), PriorPruning())
     assert done.steps[0].name == "duplicates" and done.steps[0].count >= 6
     assert sum(step.tokens_before - step.tokens_after for step in done.steps) == done.gain
     assert done.gain == sum(each.tokens for each in tail) - sum(each.tokens for each in done.tail)
@@ -68,18 +70,18 @@ def test_duplicates_go_first_and_are_not_counted_again() -> None:
 
 def test_what_is_protected_or_runs_stays() -> None:
     tail = work(20)
-    given = PriorPruning(protected={3}, pending={"c1"}, already={11: "[stub]"})
-    done = prune(tail, RULES, wish(tail, hard=True), given)
+    prior = PriorPruning(protected={3}, pending={"c1"}, already={11: "[stub]"})
+    done = prune(tail, RULES, pruning_request(tail, hard=True), prior)
     assert done.cleared and not {3, 7} & set(done.cleared)
 
 
 def test_media_give_way_only_where_the_rest_is_not_enough() -> None:
     tail = log(*[each for at in range(6) for each in (numbered(image(f"图 {at}"), 0).message, says("ok"))], user("go"))  # type: ignore[arg-type]
-    enough = prune(tail, RULES, wish(tail, target_tokens=10**6), PriorPruning())
+    enough = prune(tail, RULES, pruning_request(tail, target_tokens=10**6), PriorPruning())
     assert enough.stripped == ()
-    done = prune(tail, RULES, wish(tail, target_tokens=10), PriorPruning())
+    done = prune(tail, RULES, pruning_request(tail, target_tokens=10), PriorPruning())
     assert done.stripped == (1, 3, 5, 7, 9) and done.steps[-1].name == "media", "the newest is still looked at"
-    hard = prune(tail, RULES, wish(tail, target_tokens=10, hard=True), PriorPruning())
+    hard = prune(tail, RULES, pruning_request(tail, target_tokens=10, hard=True), PriorPruning())
     assert hard.stripped == (1, 3, 5, 7, 9, 11)
 
 

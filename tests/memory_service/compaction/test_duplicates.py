@@ -105,8 +105,8 @@ def test_only_tools_that_read_files_are_judged_by_their_paths() -> None:
 
 def test_pins_errors_unread_and_pending_results_stay() -> None:
     run = call("bash", {}, TEXT)
-    assert [*gone(run, run, run, given=PriorPruning(protected={3}))] == [5]
-    assert [*gone(run, run, run, given=PriorPruning(pending={"c1"}))] == [3]
+    assert [*gone(run, run, run, prior=PriorPruning(protected={3}))] == [5]
+    assert [*gone(run, run, run, prior=PriorPruning(pending={"c1"}))] == [3]
     assert [*gone(call("bash", {}, TEXT, is_error=True), run, run)] == [5]
     unread = view(run, run)[:-1]
     assert [*duplicates(unread).cleared] == [3]
@@ -114,8 +114,8 @@ def test_pins_errors_unread_and_pending_results_stay() -> None:
 
 def test_what_is_cleared_already_takes_nobodys_place_and_is_not_touched() -> None:
     run = call("bash", {}, TEXT)
-    assert not gone(run, run, given=PriorPruning(already={5: "[bash, cleared; log:5]"}))
-    assert not gone(read("a.py"), read("a.py", TEXT + "x"), given=PriorPruning(already={5: "[read, cleared; log:5]"}))
+    assert not gone(run, run, prior=PriorPruning(already={5: "[bash, cleared; log:5]"}))
+    assert not gone(read("a.py"), read("a.py", TEXT + "x"), prior=PriorPruning(already={5: "[read, cleared; log:5]"}))
 
 
 def test_results_with_images_stay() -> None:

@@ -60,8 +60,8 @@ def test_all_may_have_to_go_the_newest_too() -> None:
 
 
 def test_pins_stay_and_nothing_goes_twice() -> None:
-    assert media(STORY, hard=True, given=PriorPruning(protected={1, 5})).stripped == (3, 7)
-    again = media(STORY, given=PriorPruning().after(media(STORY)))
+    assert media(STORY, hard=True, prior=PriorPruning(protected={1, 5})).stripped == (3, 7)
+    again = media(STORY, prior=PriorPruning().after(media(STORY)))
     assert (again.stripped, again.gain_tokens, again.notes) == ((), 0, ())
 
 
@@ -73,7 +73,7 @@ def test_the_oldest_go_until_the_rest_is_small_enough(limit: int, stripped: tupl
     assert media_bytes(STORY) == 9_000
     done = media_to_bytes(STORY, limit)
     assert done.stripped == stripped
-    assert media_bytes(STORY, given=PriorPruning().after(done)) <= limit
+    assert media_bytes(STORY, prior=PriorPruning().after(done)) <= limit
 
 
 def test_what_is_only_referred_to_takes_no_bytes_and_stays() -> None:

@@ -59,13 +59,13 @@ def test_an_update_holds_the_previous_summary_and_says_what_becomes_of_it() -> N
      "Never infer that the user agreed", "no password, key or token", "nothing about this task", "log:12"],
 )  # fmt: skip
 def test_every_prompt_has_the_rules(rule: str) -> None:
-    brief = SummarySpec()
+    spec = SummarySpec()
     for prompt in (
-        summary_prompt("x", brief),
-        summary_prompt("x", brief, previous="y"),
-        prefix_prompt("x", brief),
-        merge_prompt(["x", "y"], brief),
-        condense_prompt("x", brief),
+        summary_prompt("x", spec),
+        summary_prompt("x", spec, previous="y"),
+        prefix_prompt("x", spec),
+        merge_prompt(["x", "y"], spec),
+        condense_prompt("x", spec),
     ):
         assert rule in prompt[0]["content"].replace("\n  ", " ")
 
@@ -80,8 +80,8 @@ def test_every_prompt_has_the_rules(rule: str) -> None:
     ],
 )
 def test_the_policy_for_identifiers(policy: IdentifierPolicy, there: str) -> None:
-    brief = SummarySpec(identifier_policy=policy, identifier_instructions="保留所有路径")
-    text = asked(summary_prompt("x", brief))
+    spec = SummarySpec(identifier_policy=policy, identifier_instructions="保留所有路径")
+    text = asked(summary_prompt("x", spec))
     assert there in text
     for other in {"character by character", "neutral name", "as <identifier-rules> says"} - {there}:
         assert other not in text
@@ -130,6 +130,6 @@ def test_the_length_is_told_in_words_and_in_characters() -> None:
 
 
 def test_a_prompt_without_its_material_is_small() -> None:
-    brief = SummarySpec(headings=ANCHORED_HEADINGS)
-    assert prompt_tokens(summary_prompt("", brief)) < 1_000
+    spec = SummarySpec(headings=ANCHORED_HEADINGS)
+    assert prompt_tokens(summary_prompt("", spec)) < 1_000
     assert PROMPT_VERSION and CONTINUE_NOTE and MEDIA_REMOVED_NOTE

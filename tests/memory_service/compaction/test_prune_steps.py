@@ -60,24 +60,24 @@ TINY = replace(EAGER, min_result_chars=0, soft_trim_chars=0, head_chars=4, tail_
 Step = Callable[[Sequence[Numbered], PruningRules, PriorPruning], Pruned]
 
 
-def _cache_ttl(messages: Sequence[Numbered], rules: PruningRules, given: PriorPruning) -> Pruned:
-    tokens = view_tokens(messages, given)
-    return cache_ttl(messages, rules, window_tokens=600, tokens=tokens, now=NOW, last_used_at=None, given=given)
+def _cache_ttl(messages: Sequence[Numbered], rules: PruningRules, prior: PriorPruning) -> Pruned:
+    tokens = view_tokens(messages, prior)
+    return cache_ttl(messages, rules, window_tokens=600, tokens=tokens, now=NOW, last_used_at=None, prior=prior)
 
 
-def _to_target(messages: Sequence[Numbered], rules: PruningRules, given: PriorPruning) -> Pruned:
-    tokens = view_tokens(messages, given)
-    return to_target(messages, rules, tokens=tokens, target_tokens=300, window_tokens=1_000, given=given)
+def _to_target(messages: Sequence[Numbered], rules: PruningRules, prior: PriorPruning) -> Pruned:
+    tokens = view_tokens(messages, prior)
+    return to_target(messages, rules, tokens=tokens, target_tokens=300, window_tokens=1_000, prior=prior)
 
 
 STEPS: dict[str, Step] = {
-    "duplicates": lambda messages, rules, given: duplicates(messages, rules, given=given),
+    "duplicates": lambda messages, rules, prior: duplicates(messages, rules, prior=prior),
     "cache_ttl": _cache_ttl,
-    "budget": lambda messages, rules, given: budget(messages, rules, given=given),
+    "budget": lambda messages, rules, prior: budget(messages, rules, prior=prior),
     "to_target": _to_target,
-    "media": lambda messages, rules, given: media(messages, given=given),
-    "media_hard": lambda messages, rules, given: media(messages, hard=True, given=given),
-    "media_to_bytes": lambda messages, rules, given: media_to_bytes(messages, 30, given=given),
+    "media": lambda messages, rules, prior: media(messages, prior=prior),
+    "media_hard": lambda messages, rules, prior: media(messages, hard=True, prior=prior),
+    "media_to_bytes": lambda messages, rules, prior: media_to_bytes(messages, 30, prior=prior),
 }
 
 

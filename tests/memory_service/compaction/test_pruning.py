@@ -45,8 +45,8 @@ def work(*results: str, replies: int = 3, **keys: Any) -> list[Numbered]:
     return view(user("go"), *steps, *(says(f"reply {index}") for index in range(replies)))
 
 
-def pruned(messages: list[Numbered], rules: PruningRules = OPENCLAW, **given: Any) -> Pruned:
-    wanted = {"window_tokens": 40_000, "tokens": size(messages), "now": NOW, "last_used_at": LONG_AGO, **given}
+def pruned(messages: list[Numbered], rules: PruningRules = OPENCLAW, **prior: Any) -> Pruned:
+    wanted = {"window_tokens": 40_000, "tokens": size(messages), "now": NOW, "last_used_at": LONG_AGO, **prior}
     return cache_ttl(messages, rules, **wanted)
 
 
@@ -197,10 +197,10 @@ def test_skills_stay_and_do_not_count() -> None:
 def test_the_walk_ends_where_a_result_was_cleared_before() -> None:
     messages = turns(*[10_000] * 12)
     assert len(budget(messages, OPENCODE).cleared) == 8
-    assert not budget(messages, OPENCODE, given=PriorPruning(already={19: f"{OLD_CLEARED} log:19"})).cleared
-    assert len(budget(messages, OPENCODE, given=PriorPruning(already={9: f"{OLD_CLEARED} log:9"})).cleared) == 4
+    assert not budget(messages, OPENCODE, prior=PriorPruning(already={19: f"{OLD_CLEARED} log:19"})).cleared
+    assert len(budget(messages, OPENCODE, prior=PriorPruning(already={9: f"{OLD_CLEARED} log:9"})).cleared) == 4
     trim = PriorPruning(already={19: "a" * 1_500 + "\n[... 37,000 characters left out; log:19]\n" + "a" * 1_500})
-    assert [*budget(messages, OPENCODE, given=trim).cleared] == [3, 5, 7, 9, 11, 13, 15, 17]
+    assert [*budget(messages, OPENCODE, prior=trim).cleared] == [3, 5, 7, 9, 11, 13, 15, 17]
 
 
 # -- The default: down to a target --------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_errors_pins_open_and_unread_results_stay() -> None:
         tokens=size(messages),
         target_tokens=0,
         window_tokens=30_000,
-        given=PriorPruning(protected={5}, pending={"late"}),
+        prior=PriorPruning(protected={5}, pending={"late"}),
     )
     assert [*done.cleared] == [11]
 
@@ -294,8 +294,8 @@ def test_errors_pins_open_and_unread_results_stay() -> None:
 def test_what_was_shortened_before_can_be_cleared_later() -> None:
     messages = work(*("a" * 8_000 for _ in range(10)))
     first = aimed(messages, size(messages) - 3_000)
-    given = PriorPruning().after(first)
-    again = aimed(messages, 9_000, tokens=first.tokens_after, given=given)
+    prior = PriorPruning().after(first)
+    again = aimed(messages, 9_000, tokens=first.tokens_after, prior=prior)
     assert set(first.cleared) <= {seq for seq, text in again.cleared.items() if "cleared; log:" in text}
-    after = pruned_view(messages, given.after(again).already)
+    after = pruned_view(messages, prior.after(again).already)
     assert size(after) == again.tokens_after

@@ -79,16 +79,16 @@ class Room:
         return self.sessions.context(S, ContextCall(**{"recall": "never", **call}))
 
     def view(self) -> tuple[Message, ...]:
-        return self.sessions.look(S).view().messages
+        return self.sessions.snapshot(S).view().messages
 
     def view_text(self) -> str:
         return texts(self.view())
 
     def view_tokens(self) -> int:
-        return self.sessions.look(S).view().tokens
+        return self.sessions.snapshot(S).view().tokens
 
     def raw_log(self) -> list[Wire]:
-        return [dict(message) for message in self.sessions.talks.log_view(S).messages]
+        return [dict(message) for message in self.sessions.store.log_view(S).messages]
 
     def bytes(self) -> bytes:
         return self.log.read_bytes()

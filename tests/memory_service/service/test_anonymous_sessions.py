@@ -49,7 +49,7 @@ def test_the_checkpoint_names_nothing(rooms: Rooms, preset: str, answer: str | N
     assert "[email 1]" in room.view_text() and "[id 1]" in room.view_text()
     assert any("Labels such as [email 1]" in note for note in made.notes)
     assert any("they were replaced" in note for note in made.notes) is (answer == IGNORES)
-    assert "lena@example.com" in room.sessions.talks.message(S, 2), "the log keeps the original"
+    assert "lena@example.com" in room.sessions.store.message(S, 2), "the log keeps the original"
 
 
 def test_no_identifier_is_sent_to_the_model(rooms: Rooms) -> None:
@@ -89,7 +89,7 @@ def test_an_identifier_that_nobody_said_is_refused(rooms: Rooms) -> None:
 
 def test_pins_and_the_last_request_stand_as_they_were_said(rooms: Rooms) -> None:
     room = talked(rooms, "default", None)
-    room.sessions.talks.pin(S, text="Write to bo@example.com")
+    room.sessions.store.pin(S, text="Write to bo@example.com")
     room.compact(force=True)
     assert "Write to bo@example.com" in room.view_text() and leaks(room.view_text()) == []
 

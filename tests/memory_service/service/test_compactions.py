@@ -182,7 +182,7 @@ def test_another_preset_may_be_named_for_once(room: Room) -> None:
     room.talk(30, 100)
     made = room.compact(preset="turns", force=True)
     assert made.preset == "turns" and "[COMPACTED_CONTEXT]" in room.view_text()
-    assert room.sessions.talks.summary(S).preset == "default"
+    assert room.sessions.store.summary(S).preset == "default"
 
 
 def test_a_long_request_stays_word_for_word_through_rounds(room: Room) -> None:

@@ -42,11 +42,13 @@ def talk(count: int, first: int = 0) -> list[dict[str, Any]]:
     return said
 
 
-def draft(state: SessionState, model: ChatModel | None = None, *, preset: str = "default", **wish: Any) -> Draft:
+def draft(
+    state: SessionState, model: ChatModel | None = None, *, preset: str = "default", **compaction_options: Any
+) -> Draft:
     options = options_of(settings(HOME), state, preset=preset)
     shape = shape_of(options)
     compactor = Compactor(model=model, embedder=HashEmbedder(), timeout_seconds=5)
-    given = CompactionOptions(**{"force": True, "fallback": PRESETS[preset].fallback, **wish})
+    given = CompactionOptions(**{"force": True, "fallback": PRESETS[preset].fallback, **compaction_options})
     return compactor.draft(state, project(state, shape), shape, options.preset, budget_of(options), given, now=NOW)
 
 

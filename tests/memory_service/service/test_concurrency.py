@@ -106,7 +106,7 @@ def test_nothing_is_lost_whoever_else_works_at_the_session(rooms: Rooms, service
     for name in "abcd":
         in_order(opened[0], name, 30)
     assert seen and not any(seen)
-    states = [room.sessions.look(S).state for room in opened]
+    states = [room.sessions.snapshot(S).state for room in opened]
     assert len({(state.last_seq, state.head.seq) for state in states}) == 1
     assert len({room.view_text() for room in opened}) == 1
 

@@ -178,7 +178,7 @@ def test_who_waited_looks_again(rooms: Rooms) -> None:
     room.talk(17, 100, first=40)
     made = list[SessionContext]()
     waiting = threading.Thread(target=lambda: made.append(room.context(memory_budget_tokens=0)))
-    with room.sessions._bench.alone(S):
+    with room.sessions._services.alone(S):
         waiting.start()
         waiting.join(0.3)
         room.undo(small)
@@ -191,7 +191,7 @@ def test_who_waited_for_a_compaction_makes_no_second_one(rooms: Rooms) -> None:
     room.talk(40, 100)
     made = list[SessionContext]()
     waiting = threading.Thread(target=lambda: made.append(room.context(memory_budget_tokens=0)))
-    with room.sessions._bench.alone(S):
+    with room.sessions._services.alone(S):
         waiting.start()
         waiting.join(0.3)
         room.compact()

@@ -81,7 +81,7 @@ def test_a_line_that_was_cut_off_is_no_loss_of_others(room: Room) -> None:
         log.write(b'{"seq":99,"ts":"2026-11-20T10:00:00.000Z","message":{"role":"user","con')
     room.talk(1, first=5)
     assert room.raw_log()[: len(before)] == before and len(room.raw_log()) == len(before) + 2
-    assert room.sessions.talks.summary(S).repairs
+    assert room.sessions.store.summary(S).repairs
 
 
 @pytest.mark.parametrize("chinese", [False, True])
@@ -92,5 +92,5 @@ def test_a_session_is_the_same_for_the_next_process(rooms: Callable[..., Room], 
     room.talk(3, 100, first=40, chinese=chinese)
     room.service.close()
     again = rooms(context_window=8_000)
-    assert again.view() == room.sessions.look(S).view().messages
-    assert again.sessions.talks.summary(S).compactions == 1
+    assert again.view() == room.sessions.snapshot(S).view().messages
+    assert again.sessions.store.summary(S).compactions == 1

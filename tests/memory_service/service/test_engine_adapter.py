@@ -47,7 +47,7 @@ def sessions_of(service: MemoryService) -> ShortTermMemory:
 
 
 def engine_of(service: MemoryService) -> Any:
-    guard = sessions_of(service)._bench.engine
+    guard = sessions_of(service)._services.engine
     assert guard is not None and guard.info is not None
     return guard._engine
 
@@ -76,7 +76,7 @@ def test_the_engine_decides_what_goes_to_the_model(opened: Callable[..., MemoryS
         {"role": "user", "content": "只有这一句"},
     )
     assert made.degraded == () and made.prompt.tokens.tail > 0
-    assert len(sessions.talks.log_view(S).messages) == 6
+    assert len(sessions.store.log_view(S).messages) == 6
 
 
 @pytest.mark.parametrize("name", ["sliding-window", "last-messages"])
@@ -103,16 +103,16 @@ def test_who_does_not_own_compaction_gets_a_compacted_view_and_is_told(opened: C
 
 def test_memories_and_pins_stand_in_the_prompt_whatever_the_engine_gives(opened: Callable[..., MemoryService]) -> None:
     sessions = sessions_of(opened("sliding-window"))
-    sessions.talks.pin(S, text=PIN)
+    sessions.store.pin(S, text=PIN)
     say(sessions, 60)
     made = sessions.context(S, CALL)
     sound(made)
     assert texts(made).count(PIN) == 1 and made.prompt.tokens.summary > 0
-    sessions.talks.pin(S, text="长" * 200)
+    sessions.store.pin(S, text="长" * 200)
     tight = sessions.context(S, ContextCall(recall="never", max_tokens=900))
     sound(tight, 900)
     assert "长" * 200 in texts(tight)
-    sessions.talks.unpin(S, sessions.talks.pins(S)[-1].pin_id)
+    sessions.store.unpin(S, sessions.store.pins(S)[-1].pin_id)
     sessions.append(S, [{"role": "user", "content": f"重复：{PIN}"}])
     again = sessions.context(S, CALL)
     assert texts(again).count(PIN) == 1 and again.prompt.tokens.summary == 0
@@ -140,7 +140,7 @@ def test_when_it_fails_the_service_answers_and_says_so(
     # It owned compaction, or seemed to: what it left undone is done.
     assert "question 59" in texts(made)
     assert made.prompt.messages == sessions_of(plain).context(S, CALL).prompt.messages
-    assert len(sessions.talks.log_view(S).messages) == 120
+    assert len(sessions.store.log_view(S).messages) == 120
     more = sessions.append(S, [{"role": "user", "content": "还在吗？"}])
     assert fault in more.degraded[0]
     status = answers.status(W, service.status(W), service.settings, degraded=service.engine_problems(W))
@@ -234,7 +234,7 @@ def test_an_erased_session_is_erased_in_the_engine(opened: Callable[..., MemoryS
     sessions = sessions_of(service)
     say(sessions, 1)
     sessions.context(S, CALL)
-    assert sessions.talks.delete(S).degraded == ()
+    assert sessions.store.delete(S).degraded == ()
     assert S not in engine_of(service).heard
 
 

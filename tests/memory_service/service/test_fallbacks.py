@@ -66,7 +66,7 @@ def test_with_none_nothing_changes_and_the_caller_is_told(rooms: Rooms, preset: 
 def test_a_session_may_set_its_own(rooms: Rooms) -> None:
     room = talked(rooms, "openclaw", "none")
     own: dict[str, Any] = {"compaction": {"fallback": "extractive"}}
-    room.sessions.talks.update(S, {"settings": own})
+    room.sessions.store.update(S, {"settings": own})
     assert room.compact(force=True).method == "extractive"
 
 

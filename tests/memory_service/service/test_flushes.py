@@ -20,8 +20,8 @@ def flushed(room: Room, **given: Any) -> Any:
 
 
 def due(room: Room) -> str:
-    look = room.sessions.look(S)
-    return room.sessions.flushes.due(look, look.reading().tokens, look.budget())
+    snapshot = room.sessions.snapshot(S)
+    return room.sessions.flushes.due(snapshot, snapshot.reading().tokens, snapshot.budget())
 
 
 def test_rules_find_what_is_to_be_kept_and_the_next_search_finds_it(room: Room) -> None:
@@ -44,14 +44,14 @@ def test_a_stretch_is_searched_once_and_a_fact_stored_once(room: Room) -> None:
     again = flushed(room)
     assert again.messages == (5, 6) or again.messages == (6, 7) or again.messages is not None
     assert again.written == () and room.days == before
-    assert room.sessions.look(S).state.flushed_to == again.messages[1]
+    assert room.sessions.snapshot(S).state.flushed_to == again.messages[1]
 
 
 def test_nothing_to_note_is_noted(room: Room) -> None:
     room.say(user("hi"), says("hello"))
     made = flushed(room)
     assert (made.written, made.path, made.messages) == ((), None, (2, 3)) and made.reason
-    assert room.sessions.look(S).state.flushed_to == 3
+    assert room.sessions.snapshot(S).state.flushed_to == 3
 
 
 def test_who_is_not_there_is_not_flushed(room: Room) -> None:
@@ -116,7 +116,7 @@ def test_where_the_model_is_asked_for_nothing_stands_in(rooms: Rooms) -> None:
     room.say(user(FACT), says("好的。"))
     with pytest.raises(UpstreamFailed):
         flushed(room)
-    assert room.sessions.look(S).state.flushed_to == 0, "the stretch is left for the next flush"
+    assert room.sessions.snapshot(S).state.flushed_to == 0, "the stretch is left for the next flush"
     room.talk(22, 100)
     made = room.context()
     assert made.flush is not None and made.flush.degraded[0].startswith("flush: ")
@@ -138,7 +138,7 @@ def test_a_hook_may_refuse(room: Room) -> None:
     room.say(user(FACT))
     with pytest.raises(Conflict, match="not on weekends"):
         flushed(room)
-    assert room.days == "" and room.sessions.look(S).state.flushed_to == 0
+    assert room.days == "" and room.sessions.snapshot(S).state.flushed_to == 0
 
 
 def test_summaries_and_checkpoints_are_never_taken_for_something_said(room: Room) -> None:

@@ -34,15 +34,15 @@ def test_pinned_rules_stand_in_every_view_and_prompt(tmp_path: Path, language: L
         sessions = service.sessions("default", make=True)
         sessions.append("s", turn(random.Random(0), language, 99))
         said = sessions.append("s", [{"role": "user", "content": f"规矩 rule: {RULES[language]}"}]).first_seq
-        sessions.talks.pin("s", seq=said)
-        sessions.talks.pin("s", text=f"(text) {RULES[language]}")
+        sessions.store.pin("s", seq=said)
+        sessions.store.pin("s", text=f"(text) {RULES[language]}")
         for messages in in_rounds(turns, 8):
             for start in range(0, len(messages), 8):
                 sessions.append("s", messages[start : start + 8])
                 shown = "\n".join(map(text_of, sessions.context("s", ContextCall(recall="never")).prompt.messages))
                 assert RULES[language] in shown and f"(text) {RULES[language]}" in shown
             sessions.compactions.compact("s", CompactionCall(force=True))
-            view = "\n".join(map(text_of, sessions.look("s").view().messages))
+            view = "\n".join(map(text_of, sessions.snapshot("s").view().messages))
             assert f"rule: {RULES[language]}" in view and f"(text) {RULES[language]}" in view
 
 
@@ -55,5 +55,5 @@ def test_the_view_does_not_grow_over_twenty_rounds(tmp_path: Path, language: Lan
             for number in range(8 * done, 8 * done + 8):
                 sessions.append("s", turn(rng, language, number))
             sessions.compactions.compact("s", CompactionCall(force=True))
-            sizes.append(sessions.look("s").view().tokens)
+            sizes.append(sessions.snapshot("s").view().tokens)
     assert max(sizes[-5:]) <= 1.15 * max(sizes[2:7]), sizes

@@ -51,11 +51,11 @@ def test_the_window_that_the_error_tells_is_learned(rooms: Rooms) -> None:
     room.talk(24, 100)
     made = recover(room)
     assert made.learned_window == 6_000
-    look = room.sessions.look(S)
-    assert (look.options.window.tokens, look.options.window.source) == (6_000, "learned")
+    snapshot = room.sessions.snapshot(S)
+    assert (snapshot.options.window.tokens, snapshot.options.window.source) == (6_000, "learned")
     assert recover(room).learned_window is None, "once"
     other = rooms(context_window=4_000)
-    assert other.sessions.look(S).options.window.tokens == 4_000
+    assert other.sessions.snapshot(S).options.window.tokens == 4_000
 
 
 def test_how_it_was_made_may_be_told(room: Room) -> None:
@@ -171,7 +171,7 @@ def test_a_new_message_begins_a_new_ladder(room: Room) -> None:
 def test_what_is_pinned_is_not_cut(room: Room) -> None:
     room.talk(2)
     room.say(user("看"), calls("a"), result("a", "钉住 " + words(500)), calls("b"), result("b", words(2_000)))
-    room.sessions.talks.pin(S, seq=8)
+    room.sessions.store.pin(S, seq=8)
     steps = [recover(room) for _ in range(3)]
     assert any(step.remedy == "truncate" for step in steps)
     assert "钉住 " + words(500) in texts([m for step in steps for m in step.messages if step.remedy == "truncate"])

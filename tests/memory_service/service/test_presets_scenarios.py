@@ -50,7 +50,7 @@ def refused(room: Room, window: int, asked: int = 0) -> Recovery:
 
 
 def tail_tokens(room: Room) -> int:
-    return room.sessions.look(S).view().tail_tokens
+    return room.sessions.snapshot(S).view().tail_tokens
 
 
 def prompts(model: ScriptedModel) -> list[str]:
@@ -63,7 +63,7 @@ def prompts(model: ScriptedModel) -> list[str]:
 @pytest.mark.parametrize(("window", "usable", "kept"), [(32_000, 24_000, 6_000), (128_000, 108_000, 20_000)])
 def test_default_keeps_a_quarter_and_ends_at_half(rooms: Rooms, window: int, usable: int, kept: int) -> None:
     room = rooms(context_window=window, flush=OFF)
-    budget = room.sessions.look(room.sessions.talks.create(S).session_id).budget()
+    budget = room.sessions.snapshot(room.sessions.store.create(S).session_id).budget()
     assert (budget.usable_tokens, budget.hard_tokens) == (usable, int(0.9 * usable))
     assert (budget.soft_tokens, budget.target_tokens) == (int(0.75 * usable), usable // 2)
     each = usable // 40
@@ -254,9 +254,9 @@ def test_turns_begins_at_three_quarters_of_64_000_and_keeps_six_turns(rooms: Roo
     model = ScriptedModel("用户在做备份。 The user works on the backup.")
     room = rooms(model=model, compaction=preset("turns"), flush=OFF)
     room.talk(23, 1_000)
-    look = room.sessions.look(S)
-    assert (look.options.window.tokens, look.options.window.source) == (64_000, "preset")
-    assert (look.budget().hard_tokens, look.budget().target_tokens) == (48_000, 32_000)
+    snapshot = room.sessions.snapshot(S)
+    assert (snapshot.options.window.tokens, snapshot.options.window.source) == (64_000, "preset")
+    assert (snapshot.budget().hard_tokens, snapshot.budget().target_tokens) == (48_000, 32_000)
     assert room.context().compaction is None
     room.talk(1, 1_000, first=23)
     made = room.context()
@@ -334,7 +334,7 @@ def test_turns_keeps_tools_that_run_and_those_nobody_has_read(rooms: Rooms) -> N
     room = rooms(model=ScriptedModel(broken()), compaction=preset("turns"), flush=OFF)
     worked(room, 8, 500)
     room.say(user("Question 8: go on"), calls("late"))
-    room.sessions.talks.await_results(S, ["late"])
+    room.sessions.store.await_results(S, ["late"])
     room.say(user("Question 9: and?"), calls("d1"), result("d1", "read this"), calls("d2"), result("d2", "not read"))
     made = room.compact(trigger="threshold", force=True)
     assert made.method == "note" and asked(room) == [4, 5, 6, 7, 8, 9]
@@ -362,7 +362,7 @@ def test_ponybunny_keeps_messages_by_the_window(rooms: Rooms, window: int, kept:
     room.talk(110, window // 500)
     made = room.compact(force=True)
     assert made.target_tokens == int(0.3 * window)
-    view = room.sessions.look(S).view()
+    view = room.sessions.snapshot(S).view()
     assert len(view.seqs) == kept and "Answer 109" in text_of(view.messages[-1])
 
 
@@ -373,7 +373,7 @@ def test_ponybunny_keeps_its_count_also_above_30_percent(rooms: Rooms, window: i
     room.talk(4 * kept // 5 + 1, window // (2 * kept))
     made = room.context(memory_budget_tokens=0).compaction
     assert made is not None and made.notes == ()
-    view = room.sessions.look(S).view()
+    view = room.sessions.snapshot(S).view()
     assert len(view.seqs) == kept and 0.3 * window < view.tokens < 0.8 * window
 
 
@@ -384,7 +384,7 @@ def test_ponybunny_says_that_fewer_stay_where_they_leave_no_room(rooms: Rooms, c
     room.talk(55, 1_800, chinese=chinese)
     made = room.compact(force=True)
     assert 30_000 < room.view_tokens() <= 60_000, "30 % of the window, and no less than that needs"
-    kept = len(room.sessions.look(S).view().seqs)
+    kept = len(room.sessions.snapshot(S).view().seqs)
     assert made.notes == (f"{kept} of 100 messages stay: more would leave too little of the window to go on.",)
 
 
@@ -393,10 +393,10 @@ def test_ponybunny_says_that_more_stay_where_calls_and_results_are_one(rooms: Ro
     room.work(12, 300)
     room.say(user("Go on."), calls("a", "b"), result("a", "A"), result("b", "B"), says("Done."), *turn(12, 20)[:1])
     made = room.compact(force=True)
-    assert len(room.sessions.look(S).view().seqs) == 5 and made.notes == ()
+    assert len(room.sessions.snapshot(S).view().seqs) == 5 and made.notes == ()
     room.undo(made.compaction_id)
     made = room.compact(force=True, overrides={"keep_messages": 4})
-    assert len(room.sessions.look(S).view().seqs) == 5
+    assert len(room.sessions.snapshot(S).view().seqs) == 5
     assert made.notes == ("5 messages stay instead of 4: calls of tools and their results are not parted.",)
 
 
@@ -430,7 +430,7 @@ def test_ponybunny_keeps_two_messages_after_an_overflow(rooms: Rooms) -> None:
     room.talk(40, 300, chinese=True)
     done = refused(room, 32_000)
     assert done.compaction is not None and done.compaction.target_tokens <= int(0.2 * 32_000)
-    assert len(room.sessions.look(S).view().seqs) == 2
+    assert len(room.sessions.snapshot(S).view().seqs) == 2
     assert "第 39 个问题" in texts(done.messages)
 
 
@@ -482,14 +482,14 @@ def test_ponybunny_leaves_a_note_at_last(rooms: Rooms) -> None:
 def test_opencode_uses_all_but_the_reserve_and_keeps_two_turns(rooms: Rooms) -> None:
     model = ScriptedModel(summary("备份在部署之前。", OPENCODE_HEADINGS))
     room = rooms(context_window=128_000, model=model, compaction=preset("opencode"), flush=OFF)
-    budget = room.sessions.look(room.sessions.talks.create(S).session_id).budget()
+    budget = room.sessions.snapshot(room.sessions.store.create(S).session_id).budget()
     assert budget.usable_tokens == budget.hard_tokens == 128_000 - 20_000
     room.talk(36, 1_480)
     assert room.context(memory_budget_tokens=0).compaction is None
     room.talk(2, 1_000, first=36)
     made = room.context(memory_budget_tokens=0).compaction
     assert made is not None and made.method == "model"
-    view = room.sessions.look(S).view()
+    view = room.sessions.snapshot(S).view()
     assert len(view.seqs) == 4 and 2_000 <= view.tail_tokens <= 8_000
     assert all(
         f"{'' if heading.startswith('###') else '## '}{heading}" in made.summary for heading in OPENCODE_HEADINGS

@@ -53,10 +53,10 @@ def test_the_parts_add_up_whatever_the_counts_rest_on(
 ) -> None:
     """By estimate, by an exact tokenizer where one is there, and corrected by what a provider counted."""
     with tempfile.TemporaryDirectory() as home, Room(Path(home), context_window=8_000, flush={"mode": "off"}) as room:
-        room.sessions.talks.create(S, model=model)
+        room.sessions.store.create(S, model=model)
         room.say(*lines)
         if pinned:
-            room.sessions.talks.pin(S, text="周五绝不部署")
+            room.sessions.store.pin(S, text="周五绝不部署")
         try:
             for factor in counts:
                 estimated = room.context(system_prompt=prompt).prompt.estimated.total
@@ -71,7 +71,7 @@ def test_the_parts_add_up_whatever_the_counts_rest_on(
 
 
 def test_a_prompt_of_a_recovery_counts_its_note(room: Room) -> None:
-    room.sessions.talks.create(S, settings={"compaction": {"preset": "opencode", "fallback": "extractive"}})
+    room.sessions.store.create(S, settings={"compaction": {"preset": "opencode", "fallback": "extractive"}})
     room.talk(24, 100)
     made = room.sessions.recover(S, OverflowCall(error="prompt is too long: 9000 tokens > 7000 maximum"))
     assert made.context is not None and made.messages[-1] != room.view()[-1]
@@ -80,7 +80,7 @@ def test_a_prompt_of_a_recovery_counts_its_note(room: Room) -> None:
 
 @pytest.mark.skipif(not LITELLM, reason='there is no tokenizer: pip install "memory-service[llm]"')
 def test_an_exact_tokenizer_is_told_by_part(room: Room) -> None:
-    room.sessions.talks.create(S, model="gpt-4o", context_window=32_000)
+    room.sessions.store.create(S, model="gpt-4o", context_window=32_000)
     for number in range(6):
         room.say(user(f"{number} " + words(300)), says(words(200, chinese=True)))
     made = room.context(system_prompt="You are 助手. " + words(100))

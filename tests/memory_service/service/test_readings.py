@@ -21,7 +21,7 @@ def answered(room: Room, factor: float, text: str = "好", **given: Any) -> Any:
 
 def test_without_counts_it_is_the_estimate(room: Room) -> None:
     room.talk(3)
-    made = room.sessions.look(S).reading()
+    made = room.sessions.snapshot(S).reading()
     assert (made.tokens, made.source, made.scale) == (room.view_tokens(), "estimate", 1.0)
 
 
@@ -29,12 +29,12 @@ def test_without_counts_it_is_the_estimate(room: Room) -> None:
 def test_a_provider_that_counts_more_makes_it_compact_earlier(rooms: Rooms, chinese: bool) -> None:
     room = rooms(context_window=8_000, flush={"mode": "off"})
     room.talk(18, 100, chinese=chinese)
-    assert room.sessions.talks.summary(S).pressure == "ok"
+    assert room.sessions.store.summary(S).pressure == "ok"
     made = answered(room, 1.5)
     assert made.source == "usage" and made.pressure == "hard"
-    look = room.sessions.look(S)
-    assert look.reading().scale == pytest.approx(1.5, abs=0.01)
-    assert look.reading().tokens == pytest.approx(1.5 * room.view_tokens(), rel=0.02)
+    snapshot = room.sessions.snapshot(S)
+    assert snapshot.reading().scale == pytest.approx(1.5, abs=0.01)
+    assert snapshot.reading().tokens == pytest.approx(1.5 * room.view_tokens(), rel=0.02)
     done = room.context(memory_budget_tokens=0)
     assert done.compaction is not None and done.prompt.tokens.total <= 6_000
     assert done.prompt.tokens.total == pytest.approx(1.5 * room.view_tokens(), rel=0.02)
@@ -53,18 +53,18 @@ def test_a_count_from_before_a_compaction_is_no_anchor_any_more(rooms: Rooms) ->
     room.talk(20, 100)
     assert answered(room, 1.0).tokens > 4_000
     receipt = room.compact(force=True)
-    look = room.sessions.look(S)
-    assert look.reading(anchored=True).tokens == pytest.approx(receipt.tokens_after, rel=0.02)
-    assert room.sessions.talks.summary(S).pressure == "ok"
+    snapshot = room.sessions.snapshot(S)
+    assert snapshot.reading(anchored=True).tokens == pytest.approx(receipt.tokens_after, rel=0.02)
+    assert room.sessions.store.summary(S).pressure == "ok"
     room.undo(receipt.compaction_id)
-    anchored = room.sessions.look(S).reading(anchored=True)
+    anchored = room.sessions.snapshot(S).reading(anchored=True)
     assert anchored.tokens == pytest.approx(room.view_tokens(), rel=0.02), "the count of the compacted view is not used"
     assert answered(room, 1.0).tokens == pytest.approx(room.view_tokens() + 5, rel=0.02)
 
 
 def test_another_models_count_tells_nothing(rooms: Rooms) -> None:
     room = rooms(context_window=8_000, flush={"mode": "off"})
-    room.sessions.talks.create(S, model="my-model")
+    room.sessions.store.create(S, model="my-model")
     room.talk(10, 100)
     assert answered(room, 2.0, model="another-model").source == "estimate"
     assert answered(room, 2.0, model="provider/my-model-2026-01-01").source == "usage"
@@ -83,4 +83,4 @@ def test_a_wild_count_does_not_decide(rooms: Rooms, factor: float, scale: float)
     room = rooms(context_window=64_000, flush={"mode": "off"})
     room.talk(5, 100)
     answered(room, factor)
-    assert room.sessions.look(S).reading().scale == pytest.approx(scale)
+    assert room.sessions.snapshot(S).reading().scale == pytest.approx(scale)

@@ -18,7 +18,9 @@ Rooms = Callable[..., Room]
 
 
 def recalled(room: Room, query: str, budget: int = 1_000, **given: Any) -> Recalled:
-    return room.sessions.recalls.recall(room.sessions.look(S), query, budget, at=room.service.settings.now(), **given)
+    return room.sessions.recalls.recall(
+        room.sessions.snapshot(S), query, budget, at=room.service.settings.now(), **given
+    )
 
 
 def block(room: Room, query: str, **given: Any) -> str:
@@ -36,7 +38,7 @@ def test_what_is_in_view_is_not_recalled_and_what_was_covered_is(room: Room, fac
     assert fact not in block(room, query)
     room.talk(40, 100)
     room.compact(force=True)
-    assert room.sessions.look(S).view().first_seq > 3
+    assert room.sessions.snapshot(S).view().first_seq > 3
     assert fact in block(room, query)
 
 
@@ -46,7 +48,7 @@ def test_what_the_view_shows_takes_no_place_from_what_was_covered(room: Room) ->
     room.compact(force=True)
     for number in range(120):
         room.say(user(f"vault code 保险箱密码 {number}?"))
-    assert room.sessions.look(S).view().last_seq > 120
+    assert room.sessions.snapshot(S).view().last_seq > 120
     assert "7443" in block(room, "vault code 保险箱密码", budget=200)
 
 
@@ -93,7 +95,7 @@ def test_what_is_searched_for(
     room: Room, query: str | None, said: str, wanted: Any, budget: int, searched: bool, asked: str | None
 ) -> None:
     room.say(user(said))
-    made = room.sessions.recalls.decide(room.sessions.look(S), query, wanted, budget)
+    made = room.sessions.recalls.decide(room.sessions.snapshot(S), query, wanted, budget)
     assert made[0] is searched and made[2]
     if asked is not None:
         assert made[1] == asked
@@ -101,7 +103,7 @@ def test_what_is_searched_for(
 
 def test_nobody_has_said_anything(room: Room) -> None:
     room.say(says("Welcome."))
-    assert room.sessions.recalls.decide(room.sessions.look(S), None, "always", 100)[0] is False
+    assert room.sessions.recalls.decide(room.sessions.snapshot(S), None, "always", 100)[0] is False
 
 
 def test_a_session_is_searched_by_words_in_view_or_not(room: Room) -> None:

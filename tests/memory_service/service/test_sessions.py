@@ -18,25 +18,25 @@ Rooms = Callable[..., Room]
 
 
 def test_a_session_is_begun_with_what_is_set_for_it(room: Room) -> None:
-    made = room.sessions.talks.create(
+    made = room.sessions.store.create(
         S, model="gpt-4o", context_window=32_000, settings={"compaction": {"preset": "turns"}}
     )
     assert (made.session_id, made.model, made.preset, made.messages, made.pressure) == (S, "gpt-4o", "turns", 0, "ok")
     assert (made.window.tokens, made.window.source) == (32_000, "session")
     with pytest.raises(Conflict):
-        room.sessions.talks.create(S)
+        room.sessions.store.create(S)
 
 
 def test_without_an_id_it_gets_one(room: Room) -> None:
-    one, two = room.sessions.talks.create(None), room.sessions.talks.create(None)
+    one, two = room.sessions.store.create(None), room.sessions.store.create(None)
     assert one.session_id != two.session_id
-    assert {each.session_id for each in room.sessions.talks.listed()} == {one.session_id, two.session_id}
+    assert {each.session_id for each in room.sessions.store.listed()} == {one.session_id, two.session_id}
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "会话", "x" * 129, "a\n"])
 def test_a_name_never_leaves_its_folder(room: Room, name: str) -> None:
     with pytest.raises((InvalidName, NotFound)):
-        room.sessions.talks.summary(name)
+        room.sessions.store.summary(name)
     if name:
         with pytest.raises(InvalidName):
             room.sessions.append(name, [user("x")])
@@ -54,18 +54,18 @@ def test_a_name_never_leaves_its_folder(room: Room, name: str) -> None:
 )
 def test_a_setting_that_cannot_be_used_is_an_error_when_it_is_set(room: Room, settings: Any, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said.replace("'", ".")):
-        room.sessions.talks.create(S, settings=settings)
-    assert room.sessions.talks.listed() == []
+        room.sessions.store.create(S, settings=settings)
+    assert room.sessions.store.listed() == []
     room.say(user("x"))
     before = room.bytes()
     with pytest.raises(InvalidRequest):
-        room.sessions.talks.update(S, {"settings": settings})
+        room.sessions.store.update(S, {"settings": settings})
     assert room.bytes() == before
 
 
 def test_what_is_not_named_stays_when_settings_change(room: Room) -> None:
-    room.sessions.talks.create(S, model="gpt-4o", settings={"flush": {"mode": "off"}})
-    made = room.sessions.talks.update(S, {"context_window": 16_000})
+    room.sessions.store.create(S, model="gpt-4o", settings={"flush": {"mode": "off"}})
+    made = room.sessions.store.update(S, {"context_window": 16_000})
     assert (made.model, made.window.tokens, made.settings) == ("gpt-4o", 16_000, {"flush": {"mode": "off"}})
 
 
@@ -117,18 +117,18 @@ def test_what_was_said_is_kept_as_it_came(room: Room) -> None:
     ]
     room.say(*said)
     assert room.raw_log() == said
-    talks = room.sessions.talks
-    assert json.loads(talks.message(S, 2)) == said[0]
-    assert talks.medium(S, 4, 1) == (b"ABC" * 9_000, "image/png")
+    store = room.sessions.store
+    assert json.loads(store.message(S, 2)) == said[0]
+    assert store.medium(S, 4, 1) == (b"ABC" * 9_000, "image/png")
     with pytest.raises(NotFound):
-        talks.message(S, 99)
+        store.message(S, 99)
     with pytest.raises(NotFound):
-        talks.medium(S, 2, 1)
+        store.medium(S, 2, 1)
 
 
 def test_the_log_is_read_in_pieces(room: Room) -> None:
     room.talk(3)
-    part = room.sessions.talks.log_view(S, since_seq=3, limit=2)
+    part = room.sessions.store.log_view(S, since_seq=3, limit=2)
     assert part.seqs == (4, 5) and part.messages[0] == room.raw_log()[2]
 
 
@@ -149,7 +149,7 @@ def test_a_key_makes_an_append_happen_once(rooms: Rooms) -> None:
 def test_what_the_service_put_into_a_prompt_is_not_taken_for_something_said(room: Room) -> None:
     room.say(user("The deploy of billing runs on Tuesdays."), says("ok"))
     room.talk(30, 100)
-    room.sessions.talks.pin(S, text="周五绝不部署")
+    room.sessions.store.pin(S, text="周五绝不部署")
     room.compact(force=True)
     made = room.context(query="when does billing deploy?", recall="always", system_prompt="You are 助手.")
     sent = [dict(message) for message in made.prompt.messages]
@@ -164,15 +164,15 @@ def test_what_the_service_put_into_a_prompt_is_not_taken_for_something_said(room
 
 def test_pins_are_kept_once_and_go(room: Room) -> None:
     room.say(user("Rule: 先问再做。"), says("ok"))
-    talks = room.sessions.talks
-    one, same = talks.pin(S, text="周五绝不部署"), talks.pin(S, text="周五绝不部署")
-    two = talks.pin(S, seq=2)
-    assert one.pin_id == same.pin_id and [pin.pin_id for pin in talks.pins(S)] == [one.pin_id, two.pin_id]
+    store = room.sessions.store
+    one, same = store.pin(S, text="周五绝不部署"), store.pin(S, text="周五绝不部署")
+    two = store.pin(S, seq=2)
+    assert one.pin_id == same.pin_id and [pin.pin_id for pin in store.pins(S)] == [one.pin_id, two.pin_id]
     assert (two.text, two.seq) == ("Rule: 先问再做。", 2)
-    talks.unpin(S, one.pin_id)
-    assert [pin.text for pin in talks.pins(S)] == ["Rule: 先问再做。"]
+    store.unpin(S, one.pin_id)
+    assert [pin.text for pin in store.pins(S)] == ["Rule: 先问再做。"]
     with pytest.raises(NotFound):
-        talks.unpin(S, one.pin_id)
+        store.unpin(S, one.pin_id)
 
 
 @pytest.mark.parametrize(
@@ -182,52 +182,52 @@ def test_a_pin_that_cannot_be_kept_is_refused(room: Room, given: Any) -> None:
     room.say(user("x"), calls("a"), result("a", "1"))
     before = room.bytes()
     with pytest.raises(InvalidRequest):
-        room.sessions.talks.pin(S, **given)
+        room.sessions.store.pin(S, **given)
     assert room.bytes() == before
 
 
 def test_there_are_not_too_many_pins(room: Room) -> None:
     for number in range(MAX_PINS):
-        room.sessions.talks.pin(S, text=f"pin {number}")
+        room.sessions.store.pin(S, text=f"pin {number}")
     with pytest.raises(InvalidRequest, match="most"):
-        room.sessions.talks.pin(S, text="one more")
+        room.sessions.store.pin(S, text="one more")
     with pytest.raises(NotFound):
-        room.sessions.talks.pin(S + "x", seq=1)
+        room.sessions.store.pin(S + "x", seq=1)
 
 
 @pytest.mark.parametrize("wire", ["openai", "anthropic", "mistral"])
 def test_the_model_view_goes_over_each_wire(room: Room, wire: Any) -> None:
     room.say(system("sys"), user("问"), calls("call_1"), result("call_1", "ok"), says("done"))
-    sent = room.sessions.talks.model_view(S, wire=wire)
+    sent = room.sessions.store.model_view(S, wire=wire)
     assert "问" in json.dumps(sent.messages, ensure_ascii=False)
     assert bool(sent.system) is (wire == "anthropic")
 
 
 def test_late_results_are_waited_for(room: Room) -> None:
     room.say(user("x"), calls("slow"), user("meanwhile"), says("y"))
-    room.sessions.talks.await_results(S, ["slow"])
-    assert room.sessions.look(S).state.pending == {"slow"}
+    room.sessions.store.await_results(S, ["slow"])
+    assert room.sessions.snapshot(S).state.pending == {"slow"}
     with pytest.raises(InvalidRequest):
-        room.sessions.talks.await_results(S, [])
+        room.sessions.store.await_results(S, [])
 
 
 def test_a_trim_can_be_taken_back(room: Room) -> None:
     room.talk(5)
     before, view = room.raw_log(), room.view()
-    backup = room.sessions.talks.trim(S, 4)
+    backup = room.sessions.store.trim(S, 4)
     assert room.raw_log() == before[-4:] and backup.endswith(".bak")
     assert text_of(room.view()[0]).startswith("Question 3")
-    room.sessions.talks.restore(S)
+    room.sessions.store.restore(S)
     assert room.raw_log() == before and room.view() == view
 
 
 def test_a_session_is_erased_from_disk_and_index(room: Room) -> None:
     room.say(user("The secret word is 枇杷膏."), says("ok"))
-    assert room.sessions.talks.delete(S).degraded == ()
-    assert not room.log.exists() and room.sessions.talks.listed() == []
+    assert room.sessions.store.delete(S).degraded == ()
+    assert not room.log.exists() and room.sessions.store.listed() == []
     assert not room.service.search("default", "枇杷膏").hits
     with pytest.raises(NotFound):
-        room.sessions.talks.summary(S)
+        room.sessions.store.summary(S)
     room.say(user("anew"))
     assert len(room.raw_log()) == 1
 
@@ -235,7 +235,7 @@ def test_a_session_is_erased_from_disk_and_index(room: Room) -> None:
 def test_a_window_that_is_too_small_is_told_and_takes_messages(rooms: Rooms) -> None:
     room = rooms(context_window=512)
     made = room.sessions.append(S, [user("x")])
-    assert made.pressure == "hard" and room.sessions.talks.summary(S).window.problem == "refuse"
+    assert made.pressure == "hard" and room.sessions.store.summary(S).window.problem == "refuse"
     with pytest.raises(InvalidRequest, match="below the 1,024"):
         room.context()
 
@@ -243,7 +243,7 @@ def test_a_window_that_is_too_small_is_told_and_takes_messages(rooms: Rooms) -> 
 def test_settings_of_the_service_that_contradict_a_sessions_are_told_before_anything_is_appended(rooms: Rooms) -> None:
     own: dict[str, Any] = {"compaction": {"overrides": {"target_share": 0.7}}}
     before = rooms(context_window=8_000)
-    before.sessions.talks.create(S, settings=own)
+    before.sessions.store.create(S, settings=own)
     before.talk(3)
     before.service.close()
     now = rooms(context_window=8_000, compaction={"overrides": {"trigger_share": 0.6}})
@@ -252,7 +252,7 @@ def test_settings_of_the_service_that_contradict_a_sessions_are_told_before_anyt
         with pytest.raises(InvalidRequest, match="target_share"):
             now.talk(1, first=3)
     assert now.bytes() == log, "nothing is half done"
-    now.sessions.talks.update(S, {"settings": None})
+    now.sessions.store.update(S, {"settings": None})
     now.talk(1, first=3)
     assert len(now.raw_log()) == 8
 
@@ -264,9 +264,9 @@ def test_settings_that_leave_nothing_of_the_window_are_not_written(room: Room, c
         room.talk(1)
         log = room.bytes()
         with pytest.raises(Incompressible):
-            room.sessions.talks.update(S, {"settings": own})
+            room.sessions.store.update(S, {"settings": own})
         assert room.bytes() == log
     else:
         with pytest.raises(Incompressible):
-            room.sessions.talks.create(S, settings=own)
+            room.sessions.store.create(S, settings=own)
         assert not room.log.exists()

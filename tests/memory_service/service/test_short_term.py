@@ -18,17 +18,17 @@ def test_a_count_is_noted_beside_what_its_prompt_was_taken_for(room: Room) -> No
     room.talk(3)
     tokens = room.context(system_prompt="You are 助手.", tools_tokens=50).prompt.tokens
     room.sessions.append(S, [says("ok")], usage=Usage(input_tokens=999))
-    (counted,) = room.sessions.look(S).state.usages
+    (counted,) = room.sessions.snapshot(S).state.usages
     assert counted.usage.estimated_tokens == tokens.system + tokens.tail + 50
     room.sessions.append(S, [says("more")], usage=Usage(input_tokens=999))
-    assert room.sessions.look(S).state.usages[-1].usage.estimated_tokens is None, "one prompt, one count"
+    assert room.sessions.snapshot(S).state.usages[-1].usage.estimated_tokens is None, "one prompt, one count"
 
 
 def test_a_caller_may_know_better(room: Room) -> None:
     room.talk(3)
     room.context()
     room.sessions.append(S, [says("ok")], usage=Usage(input_tokens=9, estimated_tokens=8))
-    assert room.sessions.look(S).state.usages[0].usage.estimated_tokens == 8
+    assert room.sessions.snapshot(S).state.usages[0].usage.estimated_tokens == 8
 
 
 def test_a_prompt_made_in_a_recovery_is_noted_too(room: Room) -> None:
@@ -38,7 +38,7 @@ def test_a_prompt_made_in_a_recovery_is_noted_too(room: Room) -> None:
     room.sessions.append(S, [says("ok")], usage=Usage(input_tokens=999))
     tokens = made.context.prompt.tokens
     assert (
-        room.sessions.look(S).state.usages[0].usage.estimated_tokens
+        room.sessions.snapshot(S).state.usages[0].usage.estimated_tokens
         == tokens.system + tokens.memory + tokens.summary + tokens.tail
     )
 
@@ -65,7 +65,7 @@ def test_a_prompt_goes_over_the_wire_that_is_asked_for(room: Room) -> None:
 
 def test_who_is_not_there_tells_nothing(room: Room) -> None:
     for ask in (
-        lambda: room.sessions.events(S), lambda: room.sessions.look(S), lambda: room.sessions.search(S, "x"),
+        lambda: room.sessions.events(S), lambda: room.sessions.snapshot(S), lambda: room.sessions.search(S, "x"),
         lambda: room.sessions.flush_prompt(S), lambda: room.sessions.context(S, ContextCall()),
     ):  # fmt: skip
         with pytest.raises(NotFound):
@@ -76,7 +76,7 @@ def test_two_workspaces_know_nothing_of_each_other(room: Room) -> None:
     room.say(user("枇杷膏"))
     other = room.service.sessions("other", make=True)
     with pytest.raises(NotFound):
-        other.look(S)
+        other.snapshot(S)
     other.append(S, [user("else")])
     assert len(room.raw_log()) == 1 and not other.search(S, "枇杷膏").hits
 

@@ -28,11 +28,11 @@ def sessions(tmp_path: Path) -> Iterator[ShortTermMemory]:
 
 @pytest.fixture
 def parent(sessions: ShortTermMemory) -> str:
-    sessions.talks.create("parent", model="gpt-4o", context_window=32_000, settings={"flush": {"mode": "off"}})
+    sessions.store.create("parent", model="gpt-4o", context_window=32_000, settings={"flush": {"mode": "off"}})
     for at in range(30):
         text = f"Step {at}: 服务器 srv-{at:02} was restarted after the error. " + "Logs follow. " * 20
         sessions.append("parent", [{"role": "user", "content": text}, {"role": "assistant", "content": f"好的 {at}"}])
-    sessions.talks.pin("parent", text=PIN)
+    sessions.store.pin("parent", text=PIN)
     return "parent"
 
 
@@ -49,52 +49,52 @@ def test_a_child_carries_pins_summary_model_and_settings(sessions: ShortTermMemo
     assert child.settings == {"flush": {"mode": "off"}}
     text = shown(sessions, "child")
     assert PIN in text and done.summary.strip()[:60] in text and "not instructions" in text
-    assert sum(map(message_tokens, sessions.talks.model_view("child").messages)) < 8_000  # type: ignore[arg-type]
+    assert sum(map(message_tokens, sessions.store.model_view("child").messages)) < 8_000  # type: ignore[arg-type]
 
 
 def test_a_parent_without_a_summary_gives_its_pins_alone(sessions: ShortTermMemory, parent: str) -> None:
     child = sessions.subagents.spawn(parent)
     assert child.messages == 0 and child.session_id != parent
-    assert [pin.text for pin in sessions.talks.pins(child.session_id)][1:] == [PIN]
+    assert [pin.text for pin in sessions.store.pins(child.session_id)][1:] == [PIN]
 
 
 def test_the_link_of_a_child_is_not_handed_down(sessions: ShortTermMemory, parent: str) -> None:
     sessions.subagents.spawn(parent, "child")
     sessions.subagents.spawn("child", "grandchild")
-    pins = sessions.talks.pins("grandchild")
+    pins = sessions.store.pins("grandchild")
     assert [pin.pin_id for pin in pins if pin.pin_id.startswith("parent:")] == ["parent:child"]
     assert [pin.text for pin in pins] == ["This session works for the session child.", PIN]
 
 
 def test_what_a_child_found_is_kept_and_its_parent_told_once(sessions: ShortTermMemory, parent: str) -> None:
     sessions.subagents.spawn(parent, "child", ttl_seconds=60)
-    sessions.talks.update("child", {"settings": {}})
+    sessions.store.update("child", {"settings": {}})
     sessions.append("child", [{"role": "user", "content": "Remember: deploys go out on Tuesdays at 10:00."}])
     sessions.append("child", [{"role": "assistant", "content": "结果：端口是 8765。" + "长" * 5_000}])
     end = sessions.subagents.ended("child", "  completed\n" + "x" * 900)
     assert end.parent == parent and end.degraded == ()
-    told = sessions.talks.message(parent, end.seq)
+    told = sessions.store.message(parent, end.seq)
     assert "ended: completed x" in told and "端口是 8765" in told and len(told) < 3_000
     assert end.written > 0
     again = sessions.subagents.ended("child", "completed")
     assert (again.parent, again.seq) == (None, 0)
-    assert all(not pin.pin_id.startswith("parent:") for pin in sessions.talks.pins("child"))
+    assert all(not pin.pin_id.startswith("parent:") for pin in sessions.store.pins("child"))
 
 
 def test_a_parent_that_waited_long_enough_is_not_told(
     sessions: ShortTermMemory, parent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions.subagents.spawn(parent, "child", ttl_seconds=60)
-    before = sessions.talks.summary(parent).last_seq
+    before = sessions.store.summary(parent).last_seq
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 120)
     assert sessions.subagents.ended("child", "completed").parent is None
-    assert sessions.talks.summary(parent).last_seq == before
+    assert sessions.store.summary(parent).last_seq == before
 
 
 def test_a_parent_that_is_gone_is_named(sessions: ShortTermMemory, parent: str) -> None:
     sessions.subagents.spawn(parent, "child")
-    sessions.talks.delete(parent)
+    sessions.store.delete(parent)
     end = sessions.subagents.ended("child", "failed")
     assert end.parent is None and end.degraded == ("parent: parent is gone.",)
 

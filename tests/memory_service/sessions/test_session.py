@@ -72,10 +72,10 @@ def test_the_gauge_goes_with_the_view_whatever_comes(logs: SessionLogs) -> None:
     for step in steps:
         session.append(step)
         state = session.state()
-        gauge = session.gauge(SHAPE, state)
+        view_sizes = session.view_sizes(SHAPE, state)
         fresh = Session(session.log).view(SHAPE)
-        assert gauge == fresh.gauge
-        assert fresh.repairs or gauge.tokens == sum(map(message_tokens, fresh.messages))
+        assert view_sizes == fresh.view_sizes
+        assert fresh.repairs or view_sizes.tokens == sum(map(message_tokens, fresh.messages))
 
 
 def test_a_commit_counts_only_on_the_head_it_was_planned_on(logs: SessionLogs) -> None:

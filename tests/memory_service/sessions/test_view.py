@@ -40,7 +40,7 @@ def test_without_a_compaction_all_is_shown_as_it_was_said() -> None:
     view = project(session(*said), SHAPE)
     assert to_openai(view.messages) == said
     assert (view.lead, view.first_seq, view.last_seq, view.seqs) == (1, 2, 5, (2, 3, 4, 5))
-    assert view.tokens == sum(map(message_tokens, view.messages)) == view.gauge.tokens and view.repairs == ()
+    assert view.tokens == sum(map(message_tokens, view.messages)) == view.view_sizes.tokens and view.repairs == ()
 
 
 def test_an_empty_session_has_an_empty_view() -> None:
@@ -150,7 +150,7 @@ def test_a_gauge_grows_as_the_view_does() -> None:
     said = [user("a"), calls("x"), result("x", words(4_000)), says("好"), user("c"), says(words(40))]
     shape = ViewShape(window_tokens=8_000, guard=GuardRules(share=0.05))
     before, after = session(*said[:2]), session(*said)
-    assert grown(project(before, shape).gauge, after.messages[2:], shape) == project(after, shape).gauge
+    assert grown(project(before, shape).view_sizes, after.messages[2:], shape) == project(after, shape).view_sizes
 
 
 def test_originals_bring_media_back() -> None:
