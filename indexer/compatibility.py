@@ -123,8 +123,10 @@ class IndexCompatibility:
         """Length of the stored vectors if a search can use them."""
         return self.current.dimensions if self.embedder(self._store.fingerprint()) else None
 
-    def for_search(self, mode: Mode, degraded: list[str]) -> Embedder | None:
-        """The embedder if the stored vectors are its own; otherwise None, with the reason added to `degraded`.
+    def for_search(self, mode: Mode, degraded: list[str]) -> tuple[Embedder | None, Fingerprint | None]:
+        """The embedder if the stored vectors are its own, and what the index was made with.
+
+        Where it is None otherwise, the reason is added to `degraded`.
 
         Raises:
             StoreOutdated: Another version made the index.
@@ -137,21 +139,20 @@ class IndexCompatibility:
         if self._embedder is None:
             if mode == "vector":
                 degraded.append("vector: no embedding model is configured. Set embedding_model and run a full reindex.")
-            return None
+            return None, stored
         if mode == "text":
-            return None
+            return None, stored
         usable = self.embedder(stored)
         if stored and usable is None:
             degraded.append(f"vector: {outdated(stored, current) or self.problem or self._waiting()}")
-        return usable
+        return usable, stored
 
     def _waiting(self) -> str:
         name = self._embedder.name if self._embedder else "none"
         return f"The index has no vectors yet. They are made as soon as the model {name} answers."
 
-    def measured(self, vector: Vectors | None, degraded: list[str]) -> Vectors | None:
+    def measured(self, vector: Vectors | None, stored: Fingerprint | None, degraded: list[str]) -> Vectors | None:
         """A question's vector if it is as long as the stored ones; otherwise None, with the reason."""
-        stored = self._store.fingerprint()
         if vector is None or stored is None or len(vector) == stored.dimensions:
             return vector
         degraded.append(f"vector: {outdated(stored, replace(stored, dimensions=len(vector)))}")

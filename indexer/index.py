@@ -331,7 +331,7 @@ class Index:
         with self._store.reading():
             # The view begins with the first query, under the lock: it is never older than what is in memory.
             with self._loading:
-                embedder = self._fitting.for_search(mode, degraded)
+                embedder, made_with = self._fitting.for_search(mode, degraded)
                 view = self._shelf.views().view(self.fingerprint.dimensions if embedder else None)
             watch.lap("view")
             words = find_terms(view, text) if mode != "vector" or embedder is None else NO_TERMS
@@ -341,7 +341,7 @@ class Index:
         if embedder is not None and len(view):
             heard = vector_text(text, words, view, embedder.reads, named)
             made = searching.embed_question(embedder, heard, degraded) if heard else None
-            vector = self._fitting.measured(made, degraded)
+            vector = self._fitting.measured(made, made_with, degraded)
         trust = searching.trust_in(embedder if vector is not None else None, text)
         done: Mode = "text" if vector is None and (heard or embedder is None) else mode
         asked = replace(asked, mode=done, named=named)

@@ -10,8 +10,8 @@ Invariants: a term that occurs nowhere is left out; counts are of all parts of t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
@@ -47,12 +47,14 @@ class IndexReader:
         corpus: The passages that are not packed, of a small index all.
         matrix: Their vectors, where they are in memory.
         packed: The others, where the index is large.
+        postings: Where terms that were asked for occur in the corpus; None where one does not.
     """
 
     store: IndexStore
     corpus: Corpus
     matrix: Matrix | None
     packed: Packed | None = None
+    postings: dict[str, Posting | None] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         """Number of passages; those that were replaced since the packing count too."""
@@ -76,6 +78,8 @@ class IndexReader:
 
 # A question longer than this is a pasted text; its first terms say what it is about.
 _MAX_TERMS = 64
+# Of a view so many are kept; another write makes another view.
+_KEPT_TERMS = 128
 _COMMON_SHARE = 0.3
 _COMMON_FROM = 50
 
@@ -117,12 +121,21 @@ def find_terms(view: IndexReader, question: str) -> QueryTerms:
         packed = tuple(find(view.packed.segment.postings, terms))
         known = view.packed.segment.statistics(packed).beside(text_statistics(postings, view.corpus))
         return QueryTerms(postings=postings, packed=packed, known=known)
-    found = []
-    for posting in view.store.postings(terms):
+    return QueryTerms(postings=_unpacked(view, terms))
+
+
+def _unpacked(view: IndexReader, terms: Sequence[str]) -> list[Posting]:
+    """Where terms occur in the corpus; those of a view that were asked for before are known."""
+    known = {term: view.postings[term] for term in terms if term in view.postings}
+    missing = [term for term in terms if term not in known]
+    known |= dict.fromkeys(missing)
+    for posting in view.store.postings(missing) if missing else ():
         rows, known_rows = view.corpus.rows(posting.keys)
         if len(rows):
-            found.append(Posting(term=posting.term, rows=rows, counts=posting.counts[known_rows]))
-    return QueryTerms(postings=found)
+            known[posting.term] = Posting(term=posting.term, rows=rows, counts=posting.counts[known_rows])
+    if len(view.postings) < _KEPT_TERMS:
+        view.postings.update(known)
+    return [found for term in terms if (found := known[term]) is not None]
 
 
 def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:
