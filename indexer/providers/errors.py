@@ -1,8 +1,7 @@
 """What an embedding provider's error means: send less, cut a text, wait, pay, or leave it.
 
 Invariants: pure, and never raises. Numbers are the provider's own. A size that is spoken of as a rate per minute
-is no size, unless one request asks for more than a whole minute allows. Every pattern was written for a text that
-a provider or a server really sends; they are collected in tests/indexer/embeddings/provider_errors.json.
+is no size, unless one request asks for more than a whole minute allows. How providers word things is in `wordings`.
 """
 
 from __future__ import annotations
@@ -10,6 +9,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Literal
+
+from indexer.providers.wordings import (
+    AUTH,
+    ITEM_SIZES,
+    ITEM_WORDS,
+    NO_SUCH_MODEL,
+    QUOTA,
+    RATE_LIMIT,
+    REQUEST_SIZES,
+    REQUEST_WORDS,
+    TEXT_SIZES,
+    TEXT_WORDS,
+    any_of,
+    over_allowance,
+    readable,
+    whole,
+)
+from indexer.providers.wordings import wait_seconds as told_wait
 
 Kind = Literal[
     "items",  # too many texts in one request
@@ -25,8 +42,13 @@ Kind = Literal[
 SIZES: frozenset[Kind] = frozenset({"items", "request", "text"})
 HOPELESS: frozenset[Kind] = frozenset({"quota", "auth", "unusable"})
 
-# An error may quote the request. What it says itself stands at one of the ends.
-_HEAD_CHARS, _TAIL_CHARS = 6_000, 2_000
+_SIZES: tuple[tuple[Kind, tuple[re.Pattern[str], ...], re.Pattern[str]], ...] = (
+    ("request", REQUEST_SIZES, REQUEST_WORDS),
+    ("text", TEXT_SIZES, TEXT_WORDS),
+    ("items", ITEM_SIZES, ITEM_WORDS),
+)
+# Said about a request for vectors, these words mean nothing else.
+_QUOTA = any_of(QUOTA.pattern, r"(?:exceeded|current)[\w ]{0,20}quota|billing|more credits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +76,15 @@ def read_failure(text: str, *, status: int | None = None, wait_seconds: float | 
         status: The HTTP status, if there was an answer.
         wait_seconds: What a `Retry-After` header asks for.
     """
-    text = _normalised(text)
-    over_allowance = _sizes(_ALLOWANCE, text)
-    if over_allowance and over_allowance[1] and over_allowance[0] and over_allowance[1] > over_allowance[0]:
-        return EmbeddingFailure(kind="request", limit=over_allowance[0], given=over_allowance[1])
-    wait = wait_seconds if wait_seconds is not None else _wait_seconds(text)
+    # litellm calls other failures so, too.
+    text = readable(text).replace("RateLimitError", "Error")
+    if over := over_allowance(text):
+        return EmbeddingFailure(kind="request", limit=over[0] or None, given=over[1])
+    wait = wait_seconds if wait_seconds is not None else told_wait(text)
     # Gemini and DashScope call a rate a quota, but tell when to come back, or that they throttle.
-    if status == 402 or (_QUOTA.search(text) and wait is None and not _RATE.search(text)):
+    if status == 402 or (_QUOTA.search(text) and wait is None and not RATE_LIMIT.search(text)):
         return EmbeddingFailure(kind="quota")
-    if status == 429 or (status is None and _RATE.search(text)):
+    if status == 429 or (status is None and RATE_LIMIT.search(text)):
         return EmbeddingFailure(kind="wait", wait_seconds=wait)
     for kind, patterns, words in _SIZES:
         found = _sizes(patterns, text)
@@ -75,22 +97,13 @@ def read_failure(text: str, *, status: int | None = None, wait_seconds: float | 
 
 
 def _plain_kind(text: str, status: int | None) -> Kind:
-    if status in (401, 403, 407) or _AUTH.search(text):
+    if status in (401, 403, 407) or AUTH.search(text):
         return "auth"
-    if status in (404, 405) or _UNUSABLE.search(text):
+    if status in (404, 405) or NO_SUCH_MODEL.search(text):
         return "unusable"
     if status is None or status in (408, 409, 425) or status >= 500:
         return "passing"
     return "refused"
-
-
-def _normalised(text: str) -> str:
-    if len(text) > _HEAD_CHARS + _TAIL_CHARS:
-        text = f"{text[:_HEAD_CHARS]} … {text[-_TAIL_CHARS:]}"
-    text = re.sub(r"(?<!\\)\\+u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text)
-    # litellm calls other failures so, too.
-    text = text.replace("RateLimitError", "Error").replace("’", "'")
-    return re.sub(r"(?:(?<!\\)\\+[nrt]|\s)+", " ", text).strip()
 
 
 def _sizes(patterns: tuple[re.Pattern[str], ...], text: str) -> tuple[int | None, int | None] | None:
@@ -98,115 +111,6 @@ def _sizes(patterns: tuple[re.Pattern[str], ...], text: str) -> tuple[int | None
     for pattern in patterns:
         if found := pattern.search(text):
             groups = found.groupdict()
-            return _whole(groups.get("limit")), _whole(groups.get("given"))
+            limit, given = (whole(groups.get(name) or "0") or None for name in ("limit", "given"))
+            return limit, given
     return None
-
-
-def _whole(number: str | None) -> int | None:
-    return int(re.sub(r"\D", "", number)) or None if number else None
-
-
-def _wait_seconds(text: str) -> float | None:
-    for pattern in _WAITS:
-        if found := pattern.search(text):
-            parts = re.findall(r"(\d+(?:\.\d+)?) ?(ms|[hm])?", found[1].lower())
-            return sum(float(amount) * {"h": 3600.0, "m": 60.0, "ms": 0.001}.get(unit, 1.0) for amount, unit in parts)
-    return None
-
-
-# --- how providers word it ---------------------------------------------------------------------------------------
-
-_N = r"(?<!\d)\d{1,3}(?:,\d{3})+|(?<!\d)\d{1,12}"
-
-
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
-
-
-def _numbers(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    """Patterns in which <limit> and <given> stand for numbers; the first that fits counts."""
-    return tuple(
-        re.compile(pattern.replace("<limit>", f"(?P<limit>{_N})").replace("<given>", f"(?P<given>{_N})"), re.IGNORECASE)
-        for pattern in patterns
-    )
-
-
-_SIZES: tuple[tuple[Kind, tuple[re.Pattern[str], ...], re.Pattern[str]], ...] = (
-    (
-        "request",
-        _numbers(
-            r"too many tokens in (?:the )?batch\D{0,20}<limit>\D{0,20}<given>",
-            r"tokens per (?:submitted )?batch is <limit>\D{0,20}<given>",
-            r"requested <given> tokens, max <limit> tokens per request",
-            r"token count is <given> but (?:the )?model (?:only )?supports up to <limit>",
-            r"max(?:imum)? tokens per (?:request|batch)\D{0,20}<limit>",
-        ),
-        _any(
-            r"too many tokens (?:overall|in (?:the )?(?:batch|request))|max_tokens_per_request",
-            r"(?:payload|request|content|request body)(?: entity)?(?: is)? too large|request_too_large|请求体过大",
-        ),
-    ),
-    (
-        "text",
-        _numbers(
-            r"maximum (?:context|input) length is <limit> tokens?(?:\D{0,40}requested <given>)?",
-            r"must have less than <limit> tokens(?:\D{0,10}<given>)?",
-            r"max input tokens: <limit>\D{0,40}<given>",
-            r"input length <given> exceeds maximum allowed token size <limit>",
-            r"has <given> tokens, exceeding max <limit>",
-            r"input \(<given> tokens\) is too large to process\D{0,90}<limit>",
-            r"text cannot exceed <limit> tokens(?:\. <given> tokens given)?",
-            r"too many tokens:? \(?<given> ?> ?<limit>",
-            r"input length should be \[\d+, ?<limit>\]",
-            r"prefill <given> tokens exceed",
-            r"max(?:imum)? (?:sequence|input|token) (?:length|size|limit)(?: is| of|:)? ?<limit>",
-        ),
-        _any(
-            r"input (?:is )?too (?:long|large)|input length exceeds|exceeds? (?:the )?(?:maximum )?context length",
-            r"context_length_exceeded|context (?:length|window) (?:is )?exceeded|increase the physical batch size",
-            r"exceeds? (?:the )?(?:model's )?max(?:imum)? (?:sequence|input) length",
-            r"输入(?:的)?(?:文本|内容)?(?:过长|超长)",
-        ),
-    ),
-    (
-        "items",
-        _numbers(
-            r"batch size <given> > maximum allowed batch size <limit>",
-            r"max(?:imum)? (?:number of )?(?:inputs|items|texts|documents|batch size)(?: is| of|:| allowed)* ?<limit>",
-            r"batch size is invalid, it should not be larger than <limit>",
-            r"batch size limit is <limit>(?:\D{0,40}<given>)?",
-            r"number of (?:texts|inputs) must be at most <limit>(?:\D{0,20}<given>)?",
-            r"at most <limit> (?:requests|inputs|texts|items) can be in one batch",
-            r"<limit> instance\(s\) is allowed per prediction(?:\D{0,20}<given>)?",
-            r"maximum length <limit>, but got an array with length <given>",
-            r"maximum item count: <limit>(?:, found: <given>)?",
-            r"(?:数组|条数|数量|批次)\D{0,12}超过 ?<limit>",
-            r"batch[_ ]size\D{0,40}(?:at most|exceed|than|<=|maximum)\D{0,12}<limit>",
-        ),
-        _any(r"too many (?:inputs|texts|items|documents)|split into more batches|array_above_max_length"),
-    ),
-)
-# The allowance of a period and what one request wanted of it.
-_ALLOWANCE = _numbers(r"limit:? <limit>, requested:? <given>")
-_RATE = _any(
-    r"rate[ _-]?limit|too many (?:concurrent )?requests|(?:tokens?|requests) per (?:minute|min|day|hour|second)\b",
-    r"throttl|\b(?:tpm|rpm|qps|qpm)\b|resource[_ ](?:has been )?exhausted|请求(?:过于)?频繁|速率限制|限流",
-)
-_QUOTA = _any(
-    r"insufficient[_ ](?:\w+ )?(?:quota|balance|funds|credits?)|(?:exceeded|current)[\w ]{0,20}quota|quota exceeded",
-    r"credit balance|billing|payment required|out of credits|more credits|余额不足|欠费|额度(?:不足|已用完|用尽)",
-)
-_AUTH = _any(
-    r"(?:invalid|incorrect|missing|no|expired)[ _](?:x-)?(?:api)?[ _-]?(?:key|token|credentials?|authentication)\b",
-    r"api key (?:not valid|is (?:missing|invalid))|unauthori[sz]ed|permission[_ ]denied|access ?denied",
-    r"api_key client option must be set|(?:missing|no) credentials|authentication[ _](?:error|failed|fails)",
-    r"无效的?密钥",
-)
-_UNUSABLE = _any(
-    r"model\b[^.]{0,80}(?:does not exist|not (?:found|available|supported)|no longer available)|no such model",
-    r"model_not_found|unknown model|LLM provider not provided|does not support|unmapped LLM provider|模型不存在",
-)
-_WAITS = (
-    re.compile(r"(?:try again|retry) (?:in|after) (?:about )?((?:\d[\d.]{0,9} ?(?:ms|[hms])\w{0,8} ?){1,4})", re.I),
-    re.compile(r"retry[-_ ]?(?:after|delay)[\"']? ?[:=]? ?[\"']?(\d[\d.]{0,12} ?(?:ms|[hms])?)", re.I),
-)

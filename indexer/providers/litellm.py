@@ -94,12 +94,13 @@ def _retry_after(error: BaseException) -> float | None:
 def seconds_until(value: str) -> float | None:
     """Seconds from a `Retry-After`, a number or a date; None if it is neither."""
     try:
-        return max(float(value), 0.0)
+        seconds = float(value)
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
     except ValueError:
         pass
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max((moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
 

@@ -30,7 +30,7 @@ def test_retry_after_may_be_a_date() -> None:
     assert 50 < (seconds_until(format_datetime(datetime.now(UTC) + timedelta(seconds=60))) or 0) <= 60
     assert seconds_until("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     assert seconds_until("-5") == 0
-    assert seconds_until("soon") is None
+    assert [seconds_until(value) for value in ("soon", "nan", "inf", "1e999")] == [None] * 4
 
 
 def test_the_status_is_the_providers_own_and_the_wait_that_of_whoever_tells_it() -> None:

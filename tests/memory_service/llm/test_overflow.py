@@ -117,6 +117,7 @@ def test_a_status_in_the_text_counts() -> None:
         ('{"retryDelay": "37s"}', 37.0),
         ("retry-after: 4", 4.0),
         ("请在 15 秒后重试", 15.0),
+        ("Please retry in 43.394069735s.", 43.394069735),
         ("try again later", None),
     ],
 )
@@ -135,6 +136,22 @@ def test_a_quoted_prompt_does_not_hide_what_is_said() -> None:
     quoted = "word " * 200_000
     assert classify(f"{text}. Input was: {quoted}", status=400).window_tokens == 200_000
     assert classify(f"Input was: {quoted} {text}", status=400).window_tokens == 200_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "maximum context length is {} tokens",
+        "context size: {}k",
+        "limit: {}, requested: 3",
+        "payload too large, limit of {} bytes",
+        "try again in {}s",
+    ],
+)
+def test_a_number_without_end_is_read(text: str) -> None:
+    for number in ("9" * 5_000, "9" + ",999" * 3_000, "1.2.3", "9" * 500):
+        failure = classify(text.format(number), status=400)
+        assert failure.retry_after_seconds is None or failure.retry_after_seconds < 1e20
 
 
 def seconds_for(text: str) -> float:
