@@ -15,6 +15,7 @@ import pytest
 from indexer import EmbedderUnavailable, EmbeddingError, StoreBusy, StoreFull, SyncCancelled, SyncProgress
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
+from indexer.throttle import THROTTLE
 from indexer.types import Vectors
 from tests.indexer.rebuilds import content, files_of, is_whole, rebuild, texts
 from tests.indexer.stores.test_sqlite import two_sentences
@@ -246,11 +247,15 @@ def test_one_at_a_time(filled: Workspace) -> None:
     assert index.status().rebuild is None
 
 
-def test_turns_are_short_for_as_long_as_it_takes(filled: Workspace) -> None:
-    usual, turns = sys.getswitchinterval(), set[float]()
-    rebuild(filled.index(HashEmbedder(seed=1)), lambda step: turns.add(sys.getswitchinterval()))
-    assert max(turns) < usual / 2
-    assert sys.getswitchinterval() == usual
+def test_it_is_known_as_work_behind_for_as_long_as_it_takes(filled: Workspace) -> None:
+    told, during = [False], set[bool]()
+    THROTTLE.on_work_behind(told.append)
+    try:
+        rebuild(filled.index(HashEmbedder(seed=1)), lambda step: during.add(told[-1]))
+    finally:
+        THROTTLE.on_work_behind(lambda busy: None)
+    assert during == {True}
+    assert told[-1] is False
 
 
 def test_every_write_that_was_answered_is_in_the_next_generation(filled: Workspace) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -227,32 +226,36 @@ def test_passages_without_vectors_are_found_by_words(workspace: Workspace) -> No
 
 
 class SlowStore(SqliteStore):
-    """Reading words takes long; noted are how long the turns of threads are then, and when the next words are read."""
+    """Reading words takes long; noted are whether work is known to run behind, and when the next words are read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.turns = list[float]()
+        self.told = [False]
+        self.during = set[bool]()
         self.rests = list[float]()
 
     def term_entries(self) -> Iterator[TermEntries]:
         for chunk in super().term_entries():
-            self.turns.append(sys.getswitchinterval())
+            self.during.add(self.told[-1])
             time.sleep(0.06)
             given = time.monotonic()
             yield chunk
             self.rests.append(time.monotonic() - given)
 
 
-def test_a_packing_gives_way_and_takes_short_turns(workspace: Workspace) -> None:
+def test_a_packing_gives_way_and_is_known_as_work_behind(workspace: Workspace) -> None:
     fill(workspace, files=3, items=10)
     store = SlowStore(workspace.root / "index.sqlite")
-    usual = sys.getswitchinterval()
-    with THROTTLE.passing():
-        packed(store)
+    THROTTLE.on_work_behind(store.told.append)
+    try:
+        with THROTTLE.passing():
+            packed(store)
+    finally:
+        THROTTLE.on_work_behind(lambda busy: None)
     assert store.rests
     assert min(store.rests) >= 0.04
-    assert max(store.turns) < usual / 2
-    assert sys.getswitchinterval() == usual
+    assert store.during == {True}
+    assert store.told[-1] is False
     store.close()
 
 
