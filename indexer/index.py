@@ -79,7 +79,7 @@ def neighbours(view: IndexReader, samples: int) -> tuple[int, int]:
     return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)
 
 
-def erased(view: IndexReader, before: Sequence[KnownPassage], after: Collection[int]) -> ErasedPassages:
+def find_erased(view: IndexReader, before: Sequence[KnownPassage], after: Collection[int]) -> ErasedPassages:
     """Look for passages that were erased.
 
     Args:
@@ -478,7 +478,7 @@ class Index:
         """
         with self._store.reading():
             after = {known.key for path in paths for known in self._store.known_passages(path)}
-            return erased(self._seen(), tuple(before), after)
+            return find_erased(self._seen(), tuple(before), after)
 
     def close(self) -> None:
         """Give back files and memory."""

@@ -25,11 +25,11 @@ from indexer.engine.ranking import (
     age_share,
     blend,
     candidates,
+    corpus_candidates,
     cue_bonus,
-    diversified,
     fuse,
-    gathered,
-    joined,
+    merge_candidates,
+    mmr_order,
     reciprocal_ranks,
     speaker_bonus,
     vector_candidates,
@@ -125,7 +125,7 @@ def rank(
         settings: How to fuse.
         reads_all: Whether the model reads other scripts than Latin.
     """
-    found = joined(_found(view, query, words, vector))
+    found = merge_candidates(_found(view, query, words, vector))
     if not reads_all and vector is not None and trust >= 1.0:
         found = found.take(_readable(found))
     parts = _parts(found, trust, settings, characters=trust < 1.0 and analysis.has_unspaced(query.text))
@@ -185,12 +185,12 @@ def _unpacked(view: IndexReader, query: Query, words: QueryTerms, vector: Vector
     lexical = [text.pair, text.window] if text else []
     if vector is not None and view.matrix is None:
         rows, near = vector_candidates(view.store, corpus, vector, query.kept, allowed, lexical)
-        return gathered(corpus, rows, text, near)
+        return corpus_candidates(corpus, rows, text, near)
     if vector is None or view.matrix is None:
-        return gathered(corpus, candidates(lexical, allowed), text, None)
+        return corpus_candidates(corpus, candidates(lexical, allowed), text, None)
     own, triple = view.matrix.cosines(vector)
     rows = candidates([*lexical, own, triple], allowed)
-    return gathered(corpus, rows, text, vector_evidence(own, triple, corpus))
+    return corpus_candidates(corpus, rows, text, vector_evidence(own, triple, corpus))
 
 
 def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> Candidates:
@@ -337,7 +337,7 @@ def _varied(
 ) -> list[tuple[int, StoredPassage]]:
     scores = ranked.scores[[position for position, _ in chosen]]
     terms = [frozenset(analysis.index_terms(found.passage.text)) for _, found in chosen]
-    return [chosen[i] for i in diversified(scores, terms, weight, count)]
+    return [chosen[i] for i in mmr_order(scores, terms, weight, count)]
 
 
 def _hit(found: StoredPassage, position: int, ranked: Ranked, terms: list[str], query: Query) -> Hit:

@@ -26,7 +26,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from memory_service.compaction.presets import PRESETS, overridden
+from memory_service.compaction.presets import PRESETS, with_overrides
 from memory_service.errors import InvalidRequest
 
 _NAME = re.compile(r"[^\W_][^/\\@:;,=\"'<>|*?!\[\]{}\x00-\x1f\x7f]{0,63}")
@@ -212,7 +212,7 @@ class CompactionTable(_Table):
     def _fit_the_preset(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
         # A preset that does not exist has its own error.
         if preset := PRESETS.get(info.data.get("preset", "")):
-            overridden(preset, value)
+            with_overrides(preset, value)
         return value
 
 

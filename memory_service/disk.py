@@ -214,7 +214,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def opened(target: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+def open_no_follow(target: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
     """The descriptor of a file that is opened without following a link."""
     descriptor = os.open(target, flags | _BINARY, 0o666)
     try:
@@ -290,7 +290,7 @@ def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Sig
     """
     draft = _draft_of(target)
     try:
-        with opened(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+        with open_no_follow(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
             if expected is not None:
                 _copy_rights(target, draft)
             for piece in (raw,) if isinstance(raw, bytes) else raw:
@@ -320,7 +320,7 @@ def overwrite_durably(target: Path, versions: Sequence[bytes], *, expected: Sign
     Returns:
         Whether it was done. If somebody else changed the file meanwhile, theirs stays.
     """
-    with opened(target, os.O_RDWR) as descriptor:
+    with open_no_follow(target, os.O_RDWR) as descriptor:
         if signature(os.fstat(descriptor)) != expected:
             return False
         for before, after in pairwise(versions):
@@ -339,7 +339,7 @@ def _draft_of(target: Path) -> Path:
     return target.parent / f".{name}.{secrets.token_hex(8)}.tmp"
 
 
-def drafts(folder: Path, *, of: str = "") -> list[Path]:
+def draft_files(folder: Path, *, of: str = "") -> list[Path]:
     """What a killed process left of a `replace_durably` in a folder, for a file whose name begins so.
 
     Who holds the lock of the file may remove it.
@@ -356,7 +356,7 @@ def drafts(folder: Path, *, of: str = "") -> list[Path]:
 def sweep(folders: Iterable[Path], *, of: str = "") -> None:
     """Removes such drafts from some folders; their lock is held."""
     for folder in folders:
-        for draft in drafts(folder, of=of):
+        for draft in draft_files(folder, of=of):
             draft.unlink(missing_ok=True)
 
 
@@ -425,7 +425,7 @@ def count_lines(pieces: Iterable[bytes]) -> int:
     return count + (last not in (b"", b"\n", b"\r"))
 
 
-def holds(descriptor: int, word: bytes) -> bool:
+def contains_word(descriptor: int, word: bytes) -> bool:
     """Whether a word stands in an open file, whose size does not matter."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     before = b""

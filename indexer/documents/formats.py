@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from indexer.documents import code, rst
 from indexer.documents.blocks import ITEM, Kind, Line, Outline, dedented
 from indexer.documents.code import Language
-from indexer.documents.markdown import outlined, split_lines, split_markdown
+from indexer.documents.markdown import outline_passages, split_lines, split_markdown
 from indexer.types import Passage
 
 # Who writes lines of this length has an editor that wraps them: each is a paragraph of its own.
@@ -40,7 +40,7 @@ def split_text(text: str, *, path: str) -> list[Passage]:
     for paragraph in _paragraphs(split_lines(text)):
         for kind, lines in _parts(paragraph):
             outline.add(kind, lines[0][0], lines[-1][0], dedented(lines))
-    return outlined(outline, path=path)
+    return outline_passages(outline, path=path)
 
 
 def _paragraphs(lines: list[str]) -> Iterator[list[Line]]:

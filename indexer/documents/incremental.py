@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from indexer.documents.formats import split_file
-from indexer.documents.markdown import SpokenPassages, labelled, read_section, read_speakers
+from indexer.documents.markdown import SpokenPassages, keep_shared_labels, read_section, read_speakers
 from indexer.documents.transcripts import Carried, grown_transcript, whole_transcript
 from indexer.types import EXTRA_MARK, Passage
 
@@ -164,7 +164,7 @@ class Splitter:
             known = self._known.get(path)
         spoken = (known and _grown(known, text, path)) or read_speakers(text, path=path)
         self._remember(path, _last_section(text, spoken))
-        return labelled(spoken)
+        return keep_shared_labels(spoken)
 
     def _remember(self, path: str, known: _Known | None) -> None:
         with self._changing:

@@ -73,7 +73,7 @@ def split_markdown(text: str, *, path: str, max_chars: int = MAX_CHARS) -> list[
     Raises:
         ValueError: If `max_chars` is less than 1.
     """
-    return labelled(read_speakers(text, path=path, max_chars=max_chars))
+    return keep_shared_labels(read_speakers(text, path=path, max_chars=max_chars))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class SpokenPassages:
     file_date: dt.date | None
 
 
-def labelled(spoken: SpokenPassages) -> list[Passage]:
+def keep_shared_labels(spoken: SpokenPassages) -> list[Passage]:
     """Keeps those labels that at least two passages of the file carry."""
     single = {name for name, count in Counter(p.label for p in spoken.passages).items() if count < 2}
     return [replace(p, label=None) if p.label in single and p.label else p for p in spoken.passages]
@@ -118,14 +118,14 @@ def read_section(text: str, *, path: str, above: tuple[str, ...], file_date: dt.
     return _spoken(read_blocks(split_lines(text)), _Days(above, path, file_date), file_date, MAX_CHARS)
 
 
-def outlined(outline: Outline, *, path: str) -> list[Passage]:
+def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
     """The passages of an outline, however it was made.
 
     Args:
         outline: The blocks of a file.
         path: Where the file lies; a date in its name dates the passages that no heading dates.
     """
-    return labelled(_spoken(outline, _Days((), path, None), None, MAX_CHARS))
+    return keep_shared_labels(_spoken(outline, _Days((), path, None), None, MAX_CHARS))
 
 
 def _spoken(outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int) -> SpokenPassages:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from indexer.documents.blocks import ITEM, Kind, Line, Outline, dedented
-from indexer.documents.markdown import outlined, split_lines
+from indexer.documents.markdown import outline_passages, split_lines
 from indexer.types import Passage
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
@@ -37,7 +37,7 @@ def split_rst(text: str, *, path: str) -> list[Passage]:
     lines = [line.expandtabs(8).rstrip() for line in split_lines(text)]
     reader = _Reader(lines)
     reader.read()
-    return outlined(reader.outline, path=path)
+    return outline_passages(reader.outline, path=path)
 
 
 class _Reader:

@@ -80,7 +80,7 @@ def is_acknowledgement(text: str) -> bool:
     return _ACKNOWLEDGEMENT.fullmatch(" ".join(_WORD.findall(text.casefold()))) is not None
 
 
-def laid_out(text: str, max_chars: int) -> str:
+def json_by_lines(text: str, max_chars: int) -> str:
     """An answer as it is cut best: of one that is JSON, each record in its own line.
 
     Args:
@@ -516,7 +516,7 @@ def _arguments(arguments: object) -> str:
 def _answer(content: object) -> str:
     """What of a tool's answer makes passages; nothing if it says no more than that something went well."""
     text = _text_of(content)
-    return "" if is_acknowledgement(text) else _shortened(laid_out(text, MAX_CHARS))
+    return "" if is_acknowledgement(text) else _shortened(json_by_lines(text, MAX_CHARS))
 
 
 def _shortened(text: str) -> str:

@@ -190,7 +190,7 @@ def age_share(days: Ints, evergreen: Mask, today: int, half_life_days: float) ->
     return np.exp2(-ages / half_life_days)
 
 
-def diversified(scores: Floats, terms: Sequence[frozenset[str]], weight: float, count: int) -> list[int]:
+def mmr_order(scores: Floats, terms: Sequence[frozenset[str]], weight: float, count: int) -> list[int]:
     """Order by maximal marginal relevance: positions, best first.
 
     Args:
@@ -279,7 +279,9 @@ class Candidates:
         return self.take(candidates(self.signals, np.ones(len(self), bool), count))
 
 
-def gathered(corpus: Corpus, rows: Ints, text: TextEvidence | None, vector: VectorEvidence | None) -> Candidates:
+def corpus_candidates(
+    corpus: Corpus, rows: Ints, text: TextEvidence | None, vector: VectorEvidence | None
+) -> Candidates:
     """Rows of a corpus as candidates; the signals are of all its rows."""
     return Candidates(
         keys=corpus.keys[rows],
@@ -292,7 +294,7 @@ def gathered(corpus: Corpus, rows: Ints, text: TextEvidence | None, vector: Vect
     )
 
 
-def joined(parts: Sequence[Candidates]) -> Candidates:
+def merge_candidates(parts: Sequence[Candidates]) -> Candidates:
     """Candidates of several parts of the index, cut to each signal's best of all."""
     if len(parts) == 1:
         return parts[0]

@@ -24,7 +24,7 @@ from indexer.sources.gitignore import (
     is_ignored,
     read_rules,
     rules_above,
-    why,
+    unreadable_reason,
     with_rules_in,
 )
 from indexer.sources.scan import MEMORY_FOLDER, SESSIONS_FOLDER, FolderScan, Scan, open_folder, source_file
@@ -213,7 +213,7 @@ class _Walk:
             return
         except (Unreadable, OSError) as error:
             at = self._prefix + place.way.rstrip("/") if place else self._prefix
-            look.fail(at.rstrip("/"), str(error) if isinstance(error, Unreadable) else why(error))
+            look.fail(at.rstrip("/"), str(error) if isinstance(error, Unreadable) else unreadable_reason(error))
 
     def _top(self, top: str) -> _Place:
         try:
@@ -221,7 +221,7 @@ class _Walk:
         except (FileNotFoundError, NotADirectoryError):
             mode = 0
         except OSError as error:
-            raise Unreadable(why(error)) from None
+            raise Unreadable(unreadable_reason(error)) from None
         if not S_ISDIR(mode):
             raise Unreadable(_absent(top))
         absolute = top if top.endswith(os.sep) else top + os.sep
@@ -237,7 +237,7 @@ class _Walk:
         except FileNotFoundError:
             return []  # it went after the folder above was listed
         except OSError as error:
-            raise Unreadable(why(error)) from None
+            raise Unreadable(unreadable_reason(error)) from None
 
     def _sorted_out(
         self, place: _Place, entries: Sequence[os.DirEntry[str]], left_out: frozenset[str], look: FolderScan

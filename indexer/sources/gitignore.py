@@ -345,12 +345,12 @@ def _text_of(path: str) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise Unreadable(f"its {os.path.basename(path)} {why(error).removeprefix('it ')}") from None
+        raise Unreadable(f"its {os.path.basename(path)} {unreadable_reason(error).removeprefix('it ')}") from None
     if len(raw) > _LARGEST_RULES:
         raise Unreadable(f"its {os.path.basename(path)} has more than {_LARGEST_RULES:,} bytes; shorten it")
     return os.fsdecode(raw)
 
 
-def why(error: OSError) -> str:
+def unreadable_reason(error: OSError) -> str:
     """What the system says of a folder or file that cannot be read."""
     return f"it cannot be read ({error.strerror}); {_REMEDIES.get(error.errno or 0, 'check its permissions')}"

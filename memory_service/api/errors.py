@@ -38,7 +38,7 @@ _MEANINGS = {
 }
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The failures of a route, for its documentation."""
     return {status: {"model": ErrorAnswer, "description": _MEANINGS[status]} for status in sorted(statuses)}
 
@@ -68,7 +68,7 @@ def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
     app.add_exception_handler(HTTPException, on_http)
 
 
-def explained(error: Mapping[str, Any]) -> str:
+def explain_validation(error: Mapping[str, Any]) -> str:
     """A validation error of pydantic in plain words, without the value."""
     place, *names = (str(part) for part in error["loc"])
     name = ascii(".".join(names)[:_MAX_NAME_CHARS])
@@ -97,7 +97,7 @@ async def _on_ours(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return error_answer(InvalidRequest(explained(error.errors()[0])))
+    return error_answer(InvalidRequest(explain_validation(error.errors()[0])))
 
 
 def _http_answer(error: HTTPException) -> JSONResponse:

@@ -91,7 +91,7 @@ VERSION = schemas.Version(version=__version__, embedding_model="minilm")
 ETAG_HEADER: dict[str, Any] = {"ETag": {"description": "The file's etag, in quotes.", "schema": {"type": "string"}}}
 
 
-def shown(
+def success_response(
     status: int, example: schemas.Answer, headers: dict[str, Any] | None = None
 ) -> dict[int | str, dict[str, Any]]:
     """A success of a route, for its documentation."""

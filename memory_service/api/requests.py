@@ -238,7 +238,7 @@ SessionId = Annotated[
 _OWN = frozenset({"error", "status", "usage", "format"})
 
 
-def begun(
+def sessions_of(
     service: MemoryService, workspace: str, session_id: str | None, check: Callable[[], object]
 ) -> ShortTermMemory:
     """The sessions of a workspace; it is made if it is not there.

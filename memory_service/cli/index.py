@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import Place, placed
-from memory_service.cli.output import columns, emit_json, emit_value, warn, working
+from memory_service.cli.options import Place, with_place
+from memory_service.cli.output import announce_work, columns, emit_json, emit_value, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def _print_line(followed: SyncedChange) -> None:
 @click.option("--full", is_flag=True, help="Make the index anew, beside the one in use.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--watch", is_flag=True, help="Stay, and index what changes; a line for each. Ctrl-C ends it.")
-@placed
+@with_place
 def reindex(place: Place, paths: tuple[str, ...], full: bool, dry_run: bool, watch: bool) -> None:
     """Bring the index up to date with the Markdown files. PATHS are files or folders; all, unless given.
 
@@ -153,7 +153,7 @@ def _progress_bar() -> Iterator[Callable[[SyncProgress], None] | None]:
 
 
 @click.command()
-@placed
+@with_place
 def status(place: Place) -> None:
     """Show how the workspace stands.
 
@@ -206,7 +206,7 @@ def _rebuild_row(rebuild: Rebuild) -> str:
 
 
 @click.command()
-@placed
+@with_place
 def doctor(place: Place) -> None:
     """Check every part by using it.
 
@@ -239,7 +239,7 @@ def doctor(place: Place) -> None:
     show_default=True,
     help="How long to search, and how long to index.",
 )
-@placed
+@with_place
 def bench(place: Place, seconds: int) -> None:
     """Measure the searching and indexing of this workspace.
 
@@ -251,7 +251,7 @@ def bench(place: Place, seconds: int) -> None:
     the passages), rerank (where rerank_model is set).
     """
     with place.service() as service:
-        measured = service.bench(place.workspace, seconds=seconds, told=working)
+        measured = service.bench(place.workspace, seconds=seconds, told=announce_work)
     if place.as_json:
         emit_value(measured)
     else:

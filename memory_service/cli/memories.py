@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import DAY, Place, filtered, ordered, placed
+from memory_service.cli.options import DAY, Place, with_filters, with_order, with_place
 from memory_service.cli.output import emit_json, indented, warn
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "--origin", type=click.Choice(["user", "agent", "tool"]), default="user", show_default=True, help="Who says so."
 )
 @click.option("--session", "session_id", help="The conversation it comes from.")
-@placed
+@with_place
 def remember(
     place: Place, text: str, tags: tuple[str, ...], date: dt.datetime | None, origin: Origin, session_id: str | None
 ) -> None:
@@ -66,7 +66,7 @@ def _standard_input() -> str:
 
 @click.command()
 @click.argument("memory_id")
-@placed
+@with_place
 def forget(place: Place, memory_id: str) -> None:
     """Erase a memory from its file and from the index. MEMORY_ID stands in the comment above it."""
     from memory_service.service import answers
@@ -85,7 +85,7 @@ def forget(place: Place, memory_id: str) -> None:
 @click.argument("path")
 @click.option("--start-line", type=click.IntRange(min=1), default=1, show_default=True, help="First line.")
 @click.option("--lines", type=click.IntRange(min=1), help="How many lines.  [default: all, at most 2000]")
-@placed
+@with_place
 def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     """Print lines of a memory file.
 
@@ -117,9 +117,9 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     help="Words, meaning, or both.",
 )
 @click.option("--explain", is_flag=True, help="Show what every signal added to each score.")
-@ordered
-@placed
-@filtered
+@with_order
+@with_place
+@with_filters
 def search(place: Place, query: str, limit: int, mode: Mode, explain: bool, order: Order, kept: SearchFilter) -> None:
     """Find the passages that answer QUERY, with file and lines."""
     from memory_service.service import answers
@@ -153,9 +153,9 @@ def _print_results(answer: SearchResults) -> None:
 @click.argument("query")
 @click.option("--budget-tokens", "-b", type=click.IntRange(min=0), default=2000, show_default=True, help="Most tokens.")
 @click.option("--system-prompt", default="", help="Print the block behind this prompt.")
-@ordered
-@placed
-@filtered
+@with_order
+@with_place
+@with_filters
 def context(place: Place, query: str, budget_tokens: int, system_prompt: str, order: Order, kept: SearchFilter) -> None:
     """Print the block of memories for a prompt about QUERY.
 

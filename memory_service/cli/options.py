@@ -51,7 +51,7 @@ def examples(*lines: str) -> str:
     return "\n".join(("\b", "Examples:", *(f"  memory-service {line}" for line in lines)))
 
 
-def placed(command: Callable[..., Any]) -> Callable[..., Any]:
+def with_place(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command --home, --workspace and --json, and hands them over as its first argument."""
 
     @click.option(
@@ -76,7 +76,7 @@ def placed(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def ordered(command: Callable[..., Any]) -> Callable[..., Any]:
+def with_order(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command --order."""
     return click.option(
         "--order",
@@ -87,7 +87,7 @@ def ordered(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def filtered(command: Callable[..., Any]) -> Callable[..., Any]:
+def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command --source, --path, --since and --until, and hands them over as one `kept`."""
 
     @click.option(

@@ -52,13 +52,13 @@ def warn(lines: Iterable[str]) -> None:
         click.secho(f"degraded: {line}", fg="yellow", err=True)
 
 
-def working(what: str) -> None:
+def announce_work(what: str) -> None:
     """Say on stderr that something may take a while, where a person is looking."""
     if sys.stderr.isatty():
         click.secho(f"{what} …", dim=True, err=True)
 
 
-def failed(error: MemoryServiceError) -> int:
+def print_error(error: MemoryServiceError) -> int:
     """Tell an error in one line on stderr; gives the exit code."""
     if "--json" in sys.argv[1:]:
         click.echo(json.dumps({"error": {"code": error.code, "message": str(error)}}, ensure_ascii=False), err=True)
@@ -99,7 +99,7 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def fitted(text: str, cells: int) -> str:
+def fit_to_cells(text: str, cells: int) -> str:
     """The beginning of a text that takes at most so many cells; where something is missing, it ends in an ellipsis."""
     used = cut = 0
     # Marks take no cell, and hostile text may be nothing but marks.
@@ -137,7 +137,7 @@ def _shown(char: str) -> str:
 
 def one_line(text: str, cells: int) -> str:
     """The beginning of a text on one line."""
-    return fitted(printable(" ".join(text[: 8 * cells].split())), cells)
+    return fit_to_cells(printable(" ".join(text[: 8 * cells].split())), cells)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> Iterator[str]:

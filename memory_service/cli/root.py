@@ -60,14 +60,14 @@ def root() -> None:
 
 def main() -> None:
     """Run the command line; exit 0 for done, 1 for a failure told in one line, 2 for wrong usage."""
-    from memory_service.cli.output import failed
+    from memory_service.cli.output import print_error
     from memory_service.errors import MemoryServiceError, StorageFailed
 
     _printable()
     try:
         root(prog_name="memory-service", standalone_mode=True)
     except MemoryServiceError as error:
-        sys.exit(failed(error))
+        sys.exit(print_error(error))
     except BrokenPipeError:
         # The reader of our output has gone, as `| head` does.
         sys.stderr.close()
@@ -75,7 +75,9 @@ def main() -> None:
     except OSError as error:
         # The service tells its own in its own words; what is left is where the output goes, as to a full disk.
         place, reason = error.filename or "The output", error.strerror or error
-        sys.exit(failed(StorageFailed(f"{place} cannot be written ({reason}). Check the disk and its permissions.")))
+        sys.exit(
+            print_error(StorageFailed(f"{place} cannot be written ({reason}). Check the disk and its permissions."))
+        )
 
 
 def _printable() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.output import bar, columns, fitted, indented, one_line, printable, size, table
+from memory_service.cli.output import bar, columns, fit_to_cells, indented, one_line, printable, size, table
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
@@ -73,7 +73,7 @@ def session_table(rows: Sequence[SessionRow], settings: Settings) -> Iterator[st
     cells = [
         (
             row.session_id,
-            local(row.last_activity, settings),
+            local_time(row.last_activity, settings),
             _number(row.messages),
             _number(row.tokens),
             row.pressure or "?",
@@ -86,7 +86,7 @@ def session_table(rows: Sequence[SessionRow], settings: Settings) -> Iterator[st
         yield click.style(line, dim=not at, fg=_PRESSURES[pressure] if pressure in ("soft", "hard") else None)
 
 
-def local(moment: dt.datetime, settings: Settings) -> str:
+def local_time(moment: dt.datetime, settings: Settings) -> str:
     """A moment in the configured timezone."""
     from zoneinfo import ZoneInfo
 
@@ -94,7 +94,7 @@ def local(moment: dt.datetime, settings: Settings) -> str:
     return f"{moment.astimezone(zone):%Y-%m-%d %H:%M}"
 
 
-def head(summary: SessionSummary, snapshot: SessionSnapshot, settings: Settings) -> Iterator[str]:
+def session_head(summary: SessionSummary, snapshot: SessionSnapshot, settings: Settings) -> Iterator[str]:
     """How a session stands."""
     state = snapshot.state
     flushed = f"up to message {summary.flushed_to} of {_last(snapshot)}" if summary.flushed_to else "none yet"
@@ -118,7 +118,7 @@ def _activity(summary: SessionSummary, settings: Settings) -> str:
     written = size(summary.size_bytes)
     if not summary.last_activity:
         return written
-    return f"{local(dt.datetime.fromisoformat(summary.last_activity), settings)}, {written}"
+    return f"{local_time(dt.datetime.fromisoformat(summary.last_activity), settings)}, {written}"
 
 
 def _last(snapshot: SessionSnapshot) -> int:
@@ -206,7 +206,7 @@ def compaction_table(receipts: Sequence[CompactionReceipt], settings: Settings) 
     rows = [
         (
             each.compaction_id or "",
-            local(dt.datetime.fromisoformat(each.created_at), settings) if each.created_at else "",
+            local_time(dt.datetime.fromisoformat(each.created_at), settings) if each.created_at else "",
             each.stage,
             each.trigger,
             each.preset,
@@ -271,7 +271,7 @@ def pin_lines(pins: Sequence[PinnedItem], cells: int) -> Iterator[str]:
     """One line for each pin."""
     for pin in pins:
         of = f"(log:{pin.seq}) " if pin.seq is not None else ""
-        yield fitted(f"{pin.pin_id}  {of}{one_line(pin.text, cells)}", cells)
+        yield fit_to_cells(f"{pin.pin_id}  {of}{one_line(pin.text, cells)}", cells)
 
 
 def _tokens(before: int, after: int) -> tuple[str, str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import Place, examples, placed
-from memory_service.cli.output import emit_json, emit_value, warn, working
+from memory_service.cli.options import Place, examples, with_place
+from memory_service.cli.output import announce_work, emit_json, emit_value, warn
 
 if TYPE_CHECKING:
     from memory_service.messages.shapes import Json
@@ -59,7 +59,7 @@ def _numbers(_context: click.Context, _option: click.Parameter, given: tuple[str
     help="Another number than the preset's, such as keep_turns=3; may be repeated.",
 )
 @click.option("--force", is_flag=True, help="Compact although there is room, or although it gains little.")
-@placed
+@with_place
 def compact(
     place: Place,
     session_id: str,
@@ -85,7 +85,7 @@ def compact(
         target_tokens=target_tokens,
         force=force,
     )
-    working("compacting")
+    announce_work("compacting")
     with place.sessions() as sessions:
         receipt = sessions.compactions.compact(session_id, call)
     _print_receipt(place, receipt, summary=call.mode == "preview")
@@ -105,7 +105,7 @@ def _print_receipt(place: Place, receipt: CompactionReceipt, *, summary: bool) -
 @click.command(epilog=examples("sessions compactions support-42", "sessions compactions support-42 c121"))
 @click.argument("session_id")
 @click.argument("compaction_id", required=False)
-@placed
+@with_place
 def compactions(place: Place, session_id: str, compaction_id: str | None) -> None:
     """List the compactions of a session. The newest stands first; COMPACTION_ID shows one with its summary."""
     from memory_service import schemas
@@ -129,7 +129,7 @@ def compactions(place: Place, session_id: str, compaction_id: str | None) -> Non
 @click.command(epilog=examples("sessions undo support-42", "sessions undo support-42 c121"))
 @click.argument("session_id")
 @click.argument("compaction_id", required=False)
-@placed
+@with_place
 def undo(place: Place, session_id: str, compaction_id: str | None) -> None:
     """Bring back the exact view before a compaction. It is the newest, unless COMPACTION_ID names another.
 
@@ -160,7 +160,7 @@ def _newest(sessions: ShortTermMemory, session_id: str) -> str:
 
 @click.command(epilog=examples("sessions flush support-42", "sessions flush support-42 --json"))
 @click.argument("session_id")
-@placed
+@with_place
 def flush(place: Place, session_id: str) -> None:
     """Write memories of a session to today's file. Only what was said since the last flush is searched for them.
 
@@ -169,7 +169,7 @@ def flush(place: Place, session_id: str) -> None:
     from memory_service.cli.session_output import flush_lines
     from memory_service.service import answers
 
-    working("looking for memories")
+    announce_work("looking for memories")
     with place.service() as service:
         report = service.sessions(place.workspace).flushes.flush(session_id)
         places = _places(service, place.workspace, report)

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import Place, examples, placed
+from memory_service.cli.options import Place, examples, with_place
 from memory_service.cli.output import emit_json, emit_value, warn
 from memory_service.cli.session_work import compact, compactions, flush, undo
 from memory_service.messages.sizes import TRIM_KEEP_LAST
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.argument("session_id")
 @click.argument("query")
 @click.option("--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="Most messages.")
-@placed
+@with_place
 def search(place: Place, session_id: str, query: str, limit: int) -> None:
     """Find what was said in one session. What was compacted is found as well; words decide.
 
@@ -62,7 +62,7 @@ def search(place: Place, session_id: str, query: str, limit: int) -> None:
 @click.argument("session_id")
 @click.argument("text", required=False)
 @click.option("--seq", type=click.IntRange(min=1), metavar="N", help="Pin the message of this number instead.")
-@placed
+@with_place
 def pin(place: Place, session_id: str, text: str | None, seq: int | None) -> None:
     """Keep TEXT or a message word for word in every view. No compaction takes it away."""
     if (text is None) == (seq is None):
@@ -79,7 +79,7 @@ def pin(place: Place, session_id: str, text: str | None, seq: int | None) -> Non
 
 @click.command(epilog=examples("sessions pins support-42"))
 @click.argument("session_id")
-@placed
+@with_place
 def pins(place: Place, session_id: str) -> None:
     """List the pins of a session, oldest first."""
     from memory_service.cli.session_output import pin_lines
@@ -98,7 +98,7 @@ def pins(place: Place, session_id: str) -> None:
 @click.command(epilog=examples("sessions unpin support-42 p0a1b2c3d4e5"))
 @click.argument("session_id")
 @click.argument("pin_id")
-@placed
+@with_place
 def unpin(place: Place, session_id: str, pin_id: str) -> None:
     """Keep a pin no longer. PIN_ID is as `sessions pins` lists it."""
     from memory_service.schemas.sessions import RemovedPin
@@ -144,7 +144,7 @@ _WIRES = click.Choice(["openai", "anthropic", "mistral"])
     show_default=True,
     help="Shape of the model's view with --json.",
 )
-@placed
+@with_place
 def show(
     place: Place,
     session_id: str,
@@ -167,10 +167,10 @@ def show(
         elif place.as_json:
             _emit_messages(sessions, session_id, view, limit, since, wire)
         else:
-            from memory_service.cli.session_output import head
+            from memory_service.cli.session_output import session_head
 
             summary, snapshot = sessions.store.summary(session_id), sessions.snapshot(session_id)
-            click.echo("\n".join(head(summary, snapshot, service.settings)))
+            click.echo("\n".join(session_head(summary, snapshot, service.settings)))
             _echo_messages(_spoken(sessions, session_id, view), limit, since, full)
 
 
@@ -182,14 +182,14 @@ def _spoken(sessions: ShortTermMemory, session_id: str, view: str) -> list[Spoke
 
 
 def _echo_messages(spoken: list[Spoken], limit: int | None, since: int | None, full: bool) -> None:
-    from memory_service.cli.transcripts import newest, transcript_lines
+    from memory_service.cli.transcripts import newest_messages, transcript_lines
 
-    chosen = newest(spoken, limit or (None if full else _SHOWN), since)
+    chosen = newest_messages(spoken, limit or (None if full else _SHOWN), since)
     if chosen:
         click.echo()
     for line in transcript_lines(chosen, cells=shutil.get_terminal_size((100, 24)).columns, full=full):
         click.echo(line)
-    if len(chosen) < len(newest(spoken, None, since)):
+    if len(chosen) < len(newest_messages(spoken, None, since)):
         click.echo(f"({len(chosen)} of {len(spoken)} messages; more with --limit, or --since SEQ)", err=True)
 
 
@@ -236,7 +236,7 @@ def _emit_raw(text: str) -> None:
 )
 @click.option("--model", help="The model that the session is with, if this begins it.")
 @click.option("--key", help="Idempotency key: the same key again appends nothing again.")
-@placed
+@with_place
 def append(place: Place, session_id: str, source: IO[bytes], model: str | None, key: str | None) -> None:
     """Append messages from a file. This begins the session if it is not there.
 
@@ -289,7 +289,7 @@ def append(place: Place, session_id: str, source: IO[bytes], model: str | None, 
     help="The best first, or memories before sessions.  [default: the preset's]",
 )
 @click.option("--wire", type=_WIRES, default="openai", show_default=True, help="Shape of the messages with --json.")
-@placed
+@with_place
 def context(
     place: Place,
     session_id: str,
@@ -349,7 +349,7 @@ _LISTED = 50
 @click.option(
     "--limit", "-n", type=click.IntRange(min=1), help=f"Most sessions.  [default: {_LISTED}; all with --json]"
 )
-@placed
+@with_place
 def list_sessions(place: Place, limit: int | None) -> None:
     """List the sessions, the last active first.
 
@@ -386,7 +386,7 @@ def list_sessions(place: Place, limit: int | None) -> None:
     "--context-window", type=click.IntRange(min=1), help="Tokens of that model, where its name does not tell."
 )
 @click.option("--preset", help="How it is compacted: default, openclaw, turns, ponybunny or opencode.")
-@placed
+@with_place
 def create(
     place: Place, session_id: str | None, model: str | None, context_window: int | None, preset: str | None
 ) -> None:
@@ -417,7 +417,7 @@ def create(
     metavar="N",
     help="So many of its last lines stay.",
 )
-@placed
+@with_place
 def trim(place: Place, session_id: str, keep: int) -> None:
     """Shorten a log to its last lines; `restore` takes it back.
 
@@ -436,7 +436,7 @@ def trim(place: Place, session_id: str, keep: int) -> None:
 
 @click.command(epilog=examples("sessions restore support-42"))
 @click.argument("session_id")
-@placed
+@with_place
 def restore(place: Place, session_id: str) -> None:
     """Take the last trim of a session back. What was said since stays."""
     with place.sessions() as sessions:
@@ -451,7 +451,7 @@ def restore(place: Place, session_id: str) -> None:
 @click.command(epilog=examples("sessions delete support-42", "sessions delete support-42 --yes"))
 @click.argument("session_id")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@placed
+@with_place
 def delete(place: Place, session_id: str, yes: bool) -> None:
     """Erase a session, from the disk and from the index. Memories that were flushed from it stay.
 

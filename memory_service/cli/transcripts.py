@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.output import fitted, padded, printable
+from memory_service.cli.output import fit_to_cells, padded, printable
 
 if TYPE_CHECKING:
     from memory_service.messages import Message, Numbered
@@ -92,7 +92,7 @@ def _likeness(message: Message) -> _Likeness:
     return message["role"], text_of(message), tuple(call["function"]["arguments"] for call in tool_calls_of(message))
 
 
-def newest(spoken: Sequence[Spoken], limit: int | None, since: int | None) -> list[Spoken]:
+def newest_messages(spoken: Sequence[Spoken], limit: int | None, since: int | None) -> list[Spoken]:
     """The first messages behind a number, or without one the newest."""
     if since is None:
         return list(spoken[-limit:] if limit else spoken)
@@ -129,7 +129,7 @@ def _lines(each: Spoken, room: int, full: bool) -> Iterator[str]:
     lines += [*text[1:], *_media(each)]
     for call in tool_calls_of(each.message):
         said = _call(call["function"]["name"], call["function"]["arguments"], full)
-        lines.append(click.style(said if full else fitted(said, room), fg="blue"))
+        lines.append(click.style(said if full else fit_to_cells(said, room), fg="blue"))
     yield from filter(None, lines) if any(lines) and not full else lines if any(lines) else ["(empty)"]
 
 
@@ -155,7 +155,7 @@ def _text(message: Message, room: int, full: bool) -> Iterator[str]:
     lines = [line for line in text.split("\n") if line.strip()]
     for line in lines[:_LINES]:
         # A line of a megabyte is no reason to look at all of it.
-        yield fitted(printable(line[: 8 * room + 1]), room)
+        yield fit_to_cells(printable(line[: 8 * room + 1]), room)
     if len(lines) > _LINES:
         yield click.style(f"… {len(lines) - _LINES:,} more lines, {len(text):,} characters in all", dim=True)
 

@@ -152,7 +152,7 @@ class Audit:
         return not any(faults)
 
 
-def audited(
+def audit_summary(
     summary_text: str,
     *,
     request: SummaryRequest,
@@ -192,7 +192,7 @@ def audited(
     )
 
 
-def without_ungrounded(text: str, audit: Audit) -> str:
+def drop_ungrounded(text: str, audit: Audit) -> str:
     """The summary without the lines that hold something ungrounded or flagged.
 
     Headings stay; one that has nothing left under it says so.
@@ -213,7 +213,7 @@ def without_ungrounded(text: str, audit: Audit) -> str:
     return _filled([line for at, line in enumerate(lines) if at not in dropped])
 
 
-def problems(audit: Audit) -> tuple[str, ...]:
+def audit_problems(audit: Audit) -> tuple[str, ...]:
     """What is wrong as sentences, for the model that is to write the summary again."""
     told = (
         ("These headings are missing or out of order: {}.", audit.missing_headings),
@@ -226,7 +226,7 @@ def problems(audit: Audit) -> tuple[str, ...]:
     return tuple(sentence.format("; ".join(items)) for sentence, items in told if items)
 
 
-def record(audit: Audit) -> dict[str, Json]:
+def audit_record(audit: Audit) -> dict[str, Json]:
     """The audit as the log keeps it; what was fine is left out."""
     found = {
         "missing": audit.missing,

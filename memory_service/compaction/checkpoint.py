@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from memory_service.compaction.ledger import LedgerEntry, merged
+from memory_service.compaction.ledger import LedgerEntry, merge_ledger
 from memory_service.messages import Message, Numbered, text_of, with_texts
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.frames import CHECKPOINT_BEGIN, CHECKPOINT_END, COMPACTED, PINS_BEGIN, escaped
@@ -181,7 +181,7 @@ class Labels:
 
     def entries(self, entries: Iterable[LedgerEntry]) -> tuple[LedgerEntry, ...]:
         """Entries of a ledger with labels, each thing once; what says a person's name is nothing but one."""
-        return merged(({**entry, "text": self._entry_text(entry)} for entry in entries), ())
+        return merge_ledger(({**entry, "text": self._entry_text(entry)} for entry in entries), ())
 
     def used_in(self, texts: Sequence[str]) -> dict[str, str]:
         """The originals whose labels stand in the texts."""

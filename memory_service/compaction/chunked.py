@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from memory_service.compaction.presets import SummaryRules
 from memory_service.compaction.prompts import SummarySpec, condense_prompt, merge_prompt, with_reasons
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
-from memory_service.llm.answers import AnswerValidation, beginning, clipped, validate_answer
+from memory_service.llm.answers import AnswerValidation, clip_sections, clip_to_sentence, validate_answer
 from memory_service.llm.base import ChatMessage
 from memory_service.llm.calls import Calls, failure
 from memory_service.llm.transcript import (
@@ -29,7 +29,7 @@ from memory_service.llm.transcript import (
     group_tokens,
     grouped,
     is_oversized,
-    omitted,
+    omit_text,
     omitted_note,
     transcript,
 )
@@ -124,12 +124,12 @@ class SummaryCalls:
         if count_tokens(text) <= cap_tokens:
             return text
         self.notes.append("Lines of the summary were left out for its length.")
-        return clipped(text, cap_tokens) or beginning(text, cap_tokens)
+        return clip_sections(text, cap_tokens) or clip_to_sentence(text, cap_tokens)
 
     def omit(self, entry: Entry) -> Entry:
         """A note in the place of a message that is too large."""
         self.omissions[omitted_note(entry)] = entry.seq
-        return omitted(entry)
+        return omit_text(entry)
 
     def _written(self, prompt: list[ChatMessage], spec: SummarySpec, reasons: Sequence[str]) -> str:
         told = tuple(reasons)
@@ -151,7 +151,7 @@ class SummaryCalls:
         if kind == "too_long":
             # The history is not lost for the length of what stands for it.
             return self.cut(verdict.too_long, spec.target_tokens)
-        raise refused(kind)
+        raise refused_answer(kind)
 
     def _fits(self, prompt: Sequence[ChatMessage], spec: SummarySpec) -> bool:
         return prompt_tokens(prompt) + self._answer_tokens(spec) // 2 <= self.calls.window_tokens
@@ -167,7 +167,7 @@ def prompt_tokens(prompt: Sequence[ChatMessage]) -> int:
     return sum(count_tokens(message["content"]) + 4 for message in prompt)
 
 
-def refused(kind: str) -> SummaryFailed:
+def refused_answer(kind: str) -> SummaryFailed:
     """The error for an answer that was refused as often as one was asked for."""
     return SummaryFailed(failure(_SAYINGS[kind], "try again, or set another llm_model"), kind=kind)
 

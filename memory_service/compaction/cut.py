@@ -100,7 +100,7 @@ def cut_by_tokens(
         if units[later].kind == "user":
             at = later
             break
-    return bordered(messages, units, units[at].first, live)
+    return border_before(messages, units, units[at].first, live)
 
 
 def cut_by_turns(messages: Sequence[Numbered], turns: int, *, live: Collection[str] = ()) -> int:
@@ -108,16 +108,16 @@ def cut_by_turns(messages: Sequence[Numbered], turns: int, *, live: Collection[s
     begins = turns_of(messages)
     if len(begins) <= turns:
         return 0
-    return bordered(messages, units_of([each.message for each in messages]), begins[-turns], live)
+    return border_before(messages, units_of([each.message for each in messages]), begins[-turns], live)
 
 
 def cut_by_count(messages: Sequence[Numbered], count: int, *, live: Collection[str] = ()) -> int:
     """The first of the messages that stay, when the last `count` do, and those they must not be parted from."""
     at = max(0, len(messages) - count)
-    return bordered(messages, units_of([each.message for each in messages]), at, live)
+    return border_before(messages, units_of([each.message for each in messages]), at, live)
 
 
-def halved(messages: Sequence[Numbered], most_tokens: int) -> int:
+def halving_cut(messages: Sequence[Numbered], most_tokens: int) -> int:
     """How many of the oldest messages go for the rest to take no more: the older half of what is left, each time."""
     units = units_of([each.message for each in messages])
     summed = [0, *accumulate(each.tokens for each in messages)]
@@ -131,7 +131,7 @@ def halved(messages: Sequence[Numbered], most_tokens: int) -> int:
     return at
 
 
-def bordered(messages: Sequence[Numbered], units: Sequence[Unit], at: int, live: Collection[str]) -> int:
+def border_before(messages: Sequence[Numbered], units: Sequence[Unit], at: int, live: Collection[str]) -> int:
     """The last place at or before `at` where a cut may be."""
     running = next((unit.first for unit in units if _is_live(messages, unit, live)), len(messages))
     at = min(at, running)
@@ -141,7 +141,7 @@ def bordered(messages: Sequence[Numbered], units: Sequence[Unit], at: int, live:
     return at
 
 
-def waits(messages: Sequence[Numbered], live: Collection[str]) -> bool:
+def has_running_call(messages: Sequence[Numbered], live: Collection[str]) -> bool:
     """Whether a call among the messages still runs, so that not all of them can be covered."""
     return any(_is_live(messages, unit, live) for unit in units_of([each.message for each in messages]))
 

@@ -78,7 +78,7 @@ def best_first(lines: Iterable[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: (-line.score, line.seq, line.place))
 
 
-def diverse(lines: Sequence[Line], *, embedder: Embedder | None = None) -> list[Line]:
+def mmr_order(lines: Sequence[Line], *, embedder: Embedder | None = None) -> list[Line]:
     """The best lines by score for their length, each weighed by what the ones before it do not say.
 
     Args:
@@ -137,7 +137,7 @@ def _by_meaning(lines: Sequence[Line], embedder: Embedder) -> Novelty:
     return novelty
 
 
-def each_once(lines: Sequence[Line]) -> list[Line]:
+def deduplicate(lines: Sequence[Line]) -> list[Line]:
     """Of lines that say the same, the last, in order; looks at the `MAX_CANDIDATES` best."""
     ordered = sorted(best_first(lines)[:MAX_CANDIDATES], key=lambda line: (line.seq, line.place))
     groups = groups_of([read_fact(line.text) for line in ordered])
@@ -184,9 +184,9 @@ def extract(request: SummaryRequest, *, embedder: Embedder | None = None) -> Sum
     notes = list(_policy_notes(request))
     facts = _of(material, Section.FACTS)
     try:
-        ordered = diverse(facts, embedder=_suited(embedder, facts))
+        ordered = mmr_order(facts, embedder=_suited(embedder, facts))
     except EmbeddingError as error:
-        ordered = diverse(facts)
+        ordered = mmr_order(facts)
         notes.append(f"Sentences were compared by their words alone: {error}")
     return _summary(render_summary(_choose(material, ordered, request)), tuple(notes))
 
@@ -231,7 +231,7 @@ def _choose(material: CandidateLines, facts: Sequence[Line], request: SummaryReq
         selection.take(Line(section=Section.CONTEXT, text=str(material.coverage)))
     lines = {section: best_first(_of(material, section)) for section in Section}
     lines[Section.FACTS] = list(facts)
-    lines[Section.RULES] = best_first(each_once(lines[Section.RULES]))
+    lines[Section.RULES] = best_first(deduplicate(lines[Section.RULES]))
     turn_share = _TURN_SHARE if request.messages or request.previous else 1.0
     selection.fill(lines[Section.TURN], room.share(turn_share))
     for section, share in _FIRST:

@@ -90,7 +90,7 @@ def entries_of(
         entries: `message_entries`, or a caller's cache of it.
 
     Returns:
-        Each thing once with the messages it stands in, the one mentioned last at the end; not bounded, see `merged`.
+        Each thing once with the messages it stands in, the one mentioned last at the end; `merge_ledger` caps it.
     """
     each = entries or message_entries
     alone = (entry for message in messages for entry in each(message))
@@ -208,7 +208,7 @@ def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
     return found[::-1]
 
 
-def merged(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry], *, cap: int = 80) -> tuple[LedgerEntry, ...]:
+def merge_ledger(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry], *, cap: int = 80) -> tuple[LedgerEntry, ...]:
     """The next ledger.
 
     Args:
@@ -308,13 +308,13 @@ _SECTIONS = (
 )
 
 
-def rendered(ledger: Sequence[LedgerEntry]) -> str:
+def render_ledger(ledger: Sequence[LedgerEntry]) -> str:
     """A ledger as Markdown; empty for an empty one, and without kinds that it does not know."""
     sections = [_section_text(section, ledger) for section in _SECTIONS]
     return "\n".join(filter(None, sections))
 
 
-def fitted(ledger: Sequence[LedgerEntry], limit_tokens: int) -> tuple[LedgerEntry, ...]:
+def fit_ledger(ledger: Sequence[LedgerEntry], limit_tokens: int) -> tuple[LedgerEntry, ...]:
     """The most valuable entries whose text is at most `limit_tokens`, in their order.
 
     The sections count in the order in which they are written, of each the newest entries first, of rules

@@ -13,18 +13,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from memory_service.compaction.chunked import ChunkedSummary, MapReduceSummary, SummaryCalls, SummaryTask, refused
+from memory_service.compaction.chunked import (
+    ChunkedSummary,
+    MapReduceSummary,
+    SummaryCalls,
+    SummaryTask,
+    refused_answer,
+)
 from memory_service.compaction.presets import Style, SummaryRules
 from memory_service.compaction.prompts import PROMPT_VERSION, SummarySpec, prefix_prompt, summary_prompt
 from memory_service.compaction.summary import Reading, Summary, SummaryRequest
 from memory_service.errors import ContextOverflow, SummaryFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, not_cancelled
 from memory_service.llm.calls import Calls, Spent, failure
-from memory_service.llm.transcript import Entry, adaptive_ratio, entries_of, inserted, parts
+from memory_service.llm.transcript import Entry, adaptive_ratio, entries_of, inserted_markers, parts
 from memory_service.messages.placeholders import handle
 from memory_service.text.secrets import redacted
 
-__all__ = ["TURN_CONTEXT", "Check", "Style", "SummaryRules", "accepted", "summarize"]
+__all__ = ["TURN_CONTEXT", "Check", "Style", "SummaryRules", "accept_any", "summarize"]
 
 TURN_CONTEXT = "**Turn context (split turn):**"
 
@@ -37,7 +43,7 @@ _SHOWN_OMISSIONS = 8
 Check = Callable[[str, Reading], tuple[str, ...]]
 
 
-def accepted(text: str, reading: Reading) -> tuple[str, ...]:
+def accept_any(text: str, reading: Reading) -> tuple[str, ...]:
     """The check that finds nothing wrong with any text."""
     return ()
 
@@ -48,7 +54,7 @@ def summarize(
     model: ChatModel,
     *,
     window_tokens: int,
-    check: Check = accepted,
+    check: Check = accept_any,
     amend: Callable[[str], str] = str,
     fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
@@ -119,13 +125,13 @@ class _Run:
         for _ in range(self._rules.retries + 1):
             text = self._whole(self._body_text(body, reasons), prefix, reasons)
             if not text:
-                raise refused("empty")
+                raise refused_answer("empty")
             reasons = check(text, self._reading())
             if not reasons:
                 return text
             if not (body or prefix):
                 break
-        raise refused("ungrounded")
+        raise refused_answer("ungrounded")
 
     def summary(self, text: str) -> Summary:
         """The text with all that its receipt wants to know."""
@@ -144,7 +150,7 @@ class _Run:
 
     def _reading(self) -> Reading:
         notes = self._summary_calls.omissions
-        shown = inserted([*self._dropped, *self._entries, *self._prefix])
+        shown = inserted_markers([*self._dropped, *self._entries, *self._prefix])
         return Reading(inserted=(*notes, *shown), unread=frozenset(notes.values()))
 
     def _body(self) -> ChunkedSummary | MapReduceSummary | None:

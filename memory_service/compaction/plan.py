@@ -23,9 +23,9 @@ from memory_service.compaction.cut import (
     cut_by_count,
     cut_by_tokens,
     cut_by_turns,
-    halved,
+    halving_cut,
+    has_running_call,
     turns_of,
-    waits,
 )
 from memory_service.compaction.presets import Fallback, Preset
 from memory_service.compaction.prune_steps import PriorPruning
@@ -297,7 +297,7 @@ class _Planner:
             parts, left = covered_by(pruned.tail, at), 0
             fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
             all_gone = fixed + sum(self._checkpoint_sizes(parts[0] + parts[1]))
-            running = waits(pruned.tail, self._snapshot.live)
+            running = has_running_call(pruned.tail, self._snapshot.live)
             if not _ends_with_user(pruned.tail) or running or all_gone > self._usable:
                 self._check_fits(cut_down)
                 return None
@@ -347,7 +347,7 @@ class _Planner:
     def _dropped_upto(self, covered: Sequence[Numbered]) -> int:
         """The last of the oldest messages that are more than may be summarised at once."""
         share = self._preset.max_history_share
-        count = 0 if share is None else halved(covered, int(share * self._window()))
+        count = 0 if share is None else halving_cut(covered, int(share * self._window()))
         return covered[count - 1].seq if count else 0
 
     def _gave_way(self, tail: Sequence[Numbered], at: int) -> tuple[str, ...]:

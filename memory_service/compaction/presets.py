@@ -305,7 +305,7 @@ def numbers_of(preset: Preset) -> dict[str, Value]:
     return {name: _read(preset, place) for name, (place, _) in _FIELDS.items()}
 
 
-def overridden(preset: Preset, overrides: Mapping[str, object]) -> Preset:
+def with_overrides(preset: Preset, overrides: Mapping[str, object]) -> Preset:
     """The preset with numbers of one's own.
 
     Args:

@@ -38,11 +38,11 @@ from memory_service.messages import (
 )
 from memory_service.messages.placeholders import (
     COMPACTED,
-    guarded,
     placeholder_text,
     see_text,
+    shorten_result,
     stub_text,
-    trimmed,
+    trim_middle,
     without_media,
 )
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
@@ -264,7 +264,9 @@ class Draft:
         if not self.trim_gain(result):
             return False
         rules, seq = self._rules, result.numbered.seq
-        return self.put(result, trimmed(result.text, head_chars=rules.head_chars, tail_chars=rules.tail_chars, seq=seq))
+        return self.put(
+            result, trim_middle(result.text, head_chars=rules.head_chars, tail_chars=rules.tail_chars, seq=seq)
+        )
 
     def clear(self, result: ToolResult) -> bool:
         """Takes out a result, its media too."""
@@ -567,7 +569,7 @@ def guarded_view(
 
 
 def _within(each: Numbered, rules: GuardRules, limit_chars: int, window_tokens: int) -> Numbered:
-    message = guarded(each.message, limit_chars, each.seq, notice=rules.notice)
+    message = shorten_result(each.message, limit_chars, each.seq, notice=rules.notice)
     if message is each.message:
         return each
     if rules.clear_share is not None and each.tokens > rules.clear_share * window_tokens:

@@ -36,7 +36,7 @@ from memory_service.compaction.prune_steps import (
     view_tokens,
 )
 from memory_service.messages import Numbered, is_tool_result, media_parts_of, numbered, text_of
-from memory_service.messages.placeholders import guarded, is_cleared, payload_bytes, placeholder_text
+from memory_service.messages.placeholders import is_cleared, payload_bytes, placeholder_text, shorten_result
 
 
 def cache_ttl(
@@ -447,7 +447,7 @@ def _truncate_results(tail: Sequence[Numbered], room_tokens: int, protected: Col
 
 
 def _cut(each: Numbered, limit_chars: int) -> Numbered:
-    message = guarded(each.message, limit_chars, each.seq)
+    message = shorten_result(each.message, limit_chars, each.seq)
     return each if message is each.message else numbered(message, each.seq, each.at)
 
 

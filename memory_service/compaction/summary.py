@@ -21,7 +21,7 @@ from typing import Literal
 
 from memory_service.compaction.ledger import LedgerEntry
 from memory_service.compaction.prune_steps import unread_from
-from memory_service.llm.answers import clipped
+from memory_service.llm.answers import clip_sections
 from memory_service.llm.transcript import is_oversized
 from memory_service.messages import (
     Message,
@@ -160,7 +160,7 @@ _NOTE = re.compile(
 )
 
 
-def noted(request: SummaryRequest, kind: str, *, window_tokens: int) -> Summary:
+def with_note(request: SummaryRequest, kind: str, *, window_tokens: int) -> Summary:
     """The note, below what was known before.
 
     Args:
@@ -179,7 +179,7 @@ def noted(request: SummaryRequest, kind: str, *, window_tokens: int) -> Summary:
         f"[{count} messages (log:{first}-{gone[-1].seq}{sizes}) were left out here without a summary.]" if gone else ""
     )
     room = max(request.target_tokens - count_tokens(note) - 1, 0)
-    previous = previous if count_tokens(previous) <= room else clipped(previous, room)
+    previous = previous if count_tokens(previous) <= room else clip_sections(previous, room)
     return Summary(
         text="\n\n".join(part for part in (previous, note) if part),
         method="note",

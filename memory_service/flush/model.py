@@ -19,14 +19,14 @@ from memory_service.compaction.audit import claims_of, is_granted
 from memory_service.compaction.prompts import with_reasons
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.errors import CallCancelled, ContextOverflow, SummaryFailed
-from memory_service.flush.replies import extraction_prompt, is_failure, noted
-from memory_service.flush.rules import Candidate, each_once
+from memory_service.flush.replies import extraction_prompt, facts_of_reply, is_failure
+from memory_service.flush.rules import Candidate, deduplicate
 from memory_service.llm.answers import validate_answer
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
 from memory_service.llm.calls import Calls, Spent
 from memory_service.llm.transcript import SAFETY, Entry, entries_of, first_chunk, grouped, transcript
 from memory_service.messages import Numbered, is_system, text_of, tool_calls_of, with_text
-from memory_service.messages.placeholders import trimmed
+from memory_service.messages.placeholders import trim_middle
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.authorship import without_inserted
 from memory_service.text.grounding import SourceText
@@ -61,7 +61,7 @@ _SAYINGS = {
 _NO_FACTS = "It held no list of facts. Answer with the list, or with NO_REPLY."
 
 
-def extracted(
+def extract_facts(
     stretch: Sequence[Numbered],
     model: ChatModel,
     *,
@@ -102,7 +102,7 @@ def extracted(
         spent=spent,
     )
     reader = _Reader(calls=calls, instructions=instructions, messages={each.seq: each for each in read})
-    return each_once(_all_found(reader, entries))
+    return deduplicate(_all_found(reader, entries))
 
 
 def _read(stretch: Sequence[Numbered]) -> Iterator[Numbered]:
@@ -153,7 +153,7 @@ class _Reader:
         prompt = self._prompt("")
         room = window_tokens - min(ANSWER_TOKENS, window_tokens // 4) - _prompt_tokens(prompt)
         if room < _LEAST_ROOM_TOKENS:
-            raise refused("token_overflow")
+            raise refused_answer("token_overflow")
         return min(room, MAX_CHUNK_TOKENS)
 
     def found(self, chunk: Sequence[Entry]) -> list[Candidate]:
@@ -163,11 +163,11 @@ class _Reader:
         text = transcript(chunk)
         if quarters(text) > limit:
             tail = int(limit * _TAIL_SHARE)
-            text = trimmed(text, head_chars=limit - tail, tail_chars=tail, seq=chunk[0].seq)
+            text = trim_middle(text, head_chars=limit - tail, tail_chars=tail, seq=chunk[0].seq)
         messages = [self.messages[entry.seq] for entry in chunk]
         answer = self._answer(self._prompt(text))
         source = _Source(messages)
-        return [candidate for candidate in noted(answer, messages) if source.says(candidate.text)]
+        return [candidate for candidate in facts_of_reply(answer, messages) if source.says(candidate.text)]
 
     def _prompt(self, text: str) -> list[ChatMessage]:
         return extraction_prompt(text, instructions=redacted(self.instructions))
@@ -187,7 +187,7 @@ class _Reader:
             if kind == "content_filter":
                 break
             reasons = (reason,)
-        raise refused(kind)
+        raise refused_answer(kind)
 
     def _completion(self, prompt: Sequence[ChatMessage]) -> Completion:
         try:
@@ -195,7 +195,7 @@ class _Reader:
         except CallCancelled:
             raise CallCancelled("The flush was cancelled. Nothing was written.") from None
         except SummaryFailed as error:
-            raise refused(error.kind) from error
+            raise refused_answer(error.kind) from error
 
 
 class _Source:
@@ -227,7 +227,7 @@ class _Source:
         )
 
 
-def refused(kind: str) -> SummaryFailed:
+def refused_answer(kind: str) -> SummaryFailed:
     """The error for a stretch that a model could not be brought to read."""
     what = _SAYINGS.get(kind, "it gave no answer that can be used")
     return SummaryFailed(

@@ -212,7 +212,7 @@ def is_failure(reply: str) -> bool:
     return _ITEM.match(said) is None and _ERROR.match(said) is not None
 
 
-def noted(reply: str, stretch: Sequence[Numbered]) -> list[Candidate]:
+def facts_of_reply(reply: str, stretch: Sequence[Numbered]) -> list[Candidate]:
     """The facts of a reply, in order, each once.
 
     Args:

@@ -42,7 +42,7 @@ from memory_service.text.phrases import (
     split_lines,
     without_joint,
 )
-from memory_service.text.salience import FACTS, Mark, chance, content_of, limited, marks_of, words_of, worth_of
+from memory_service.text.salience import FACTS, Mark, chance, content_of, limit_marks, marks_of, words_of, worth_of
 from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks, without_secrets
 from memory_service.text.sentences import introduction, is_others, others_words
 from memory_service.text.similarity import groups_of, read_fact
@@ -298,7 +298,7 @@ class _Reader:
             if points_back(text) and before and len(before) + len(text) < _BODY_CHARS:
                 text = f"{before} {text}"
                 content |= content_of(words_of(before))
-        worth = worth_of(limited(marks), _size(content))
+        worth = worth_of(limit_marks(marks), _size(content))
         return _Statement(text=text, content=frozenset(content), marks=marks, worth=worth, binding=binding)
 
     def _is_passing(self, text: str, marks: Counter[Mark], size: int, item: Utterance) -> bool:
@@ -322,7 +322,7 @@ class _Reader:
         kept = group if group and group[0].binding else _shortened(group)
         body = _joined(statement.text for statement in kept)
         content = frozenset[str]().union(*(statement.content for statement in kept))
-        marks = limited(*(statement.marks for statement in kept))
+        marks = limit_marks(*(statement.marks for statement in kept))
         worth = worth_of(marks, _size(content), answers=asked is not None, picture=bool(picture))
         solid = _size(content) - marks.get("applause", 0) - marks.get("feeling", 0)
         binding = any(statement.binding for statement in kept)
@@ -528,7 +528,7 @@ def _between(value: float, low: float, high: float) -> float:
     return min(1.0, max(0.0, (value - low) / (high - low)))
 
 
-def each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
+def deduplicate(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The candidates without those that say the same as a later one, which has the messages of both.
 
     What was said once more after its opposite has to stand behind it.

@@ -60,7 +60,7 @@ def validate_answer(
         return AnswerValidation(kind="content_filter", reason="It was withheld by a content filter.")
     if completion.finish_reason in ("length", "max_tokens"):
         return AnswerValidation(kind="truncated", reason="It was cut off before its end. Write a shorter one.")
-    text = bare(completion.text)
+    text = strip_wrapping(completion.text)
     if not text:
         return AnswerValidation(kind="empty", reason="It was empty. Write the record as text.")
     text, fault = _with_headings(text, headings)
@@ -69,7 +69,7 @@ def validate_answer(
     return _within_cap(text, cap_tokens)
 
 
-def bare(text: str) -> str:
+def strip_wrapping(text: str) -> str:
     """An answer without thoughts, without a code block or tags around the whole, and without secrets."""
     text = without_thoughts(text).strip()
     lines = text.split("\n")
@@ -81,7 +81,7 @@ def bare(text: str) -> str:
     return escaped(redacted(text))
 
 
-def clipped(text: str, cap_tokens: int) -> str:
+def clip_sections(text: str, cap_tokens: int) -> str:
     """A text within a size, whole lines left out from the ends of its longest sections; headings stay.
 
     A text of headings alone that is over the size loses its last lines.
@@ -107,7 +107,7 @@ def clipped(text: str, cap_tokens: int) -> str:
     return "\n".join(lines).strip()
 
 
-def beginning(text: str, cap_tokens: int) -> str:
+def clip_to_sentence(text: str, cap_tokens: int) -> str:
     """As much of a text as fits a size, to the end of a sentence if one ends in its second half."""
     if count_tokens(text) <= cap_tokens:
         return text
@@ -123,7 +123,7 @@ def _within_cap(text: str, cap_tokens: int | None) -> AnswerValidation:
     size = count_tokens(text)
     if cap_tokens is None or size <= cap_tokens:
         return AnswerValidation(text=text)
-    if size <= CLIP_SHARE * cap_tokens and (short := clipped(text, cap_tokens)):
+    if size <= CLIP_SHARE * cap_tokens and (short := clip_sections(text, cap_tokens)):
         return AnswerValidation(text=short, clipped=True)
     share = max(2, round(size / cap_tokens))
     reason = f"It was about {share} times as long as it may be. Write a shorter one."

@@ -178,7 +178,7 @@ class Reading:
     scale: float
 
 
-def measured(estimates: Sequence[int], *, anchor: Anchor | None = None, scale: float = 1.0) -> Reading:
+def measure_view(estimates: Sequence[int], *, anchor: Anchor | None = None, scale: float = 1.0) -> Reading:
     """What a view takes.
 
     Args:
@@ -187,12 +187,12 @@ def measured(estimates: Sequence[int], *, anchor: Anchor | None = None, scale: f
         scale: See `learned_scale`.
     """
     if anchor is None:
-        return Reading(tokens=scaled(sum(estimates), scale), source="estimate", scale=scale)
-    after = scaled(sum(estimates[anchor.covered :]), scale)
+        return Reading(tokens=scale_tokens(sum(estimates), scale), source="estimate", scale=scale)
+    after = scale_tokens(sum(estimates[anchor.covered :]), scale)
     return Reading(tokens=anchor.tokens + after, source="usage", scale=scale)
 
 
-def scaled(tokens: int, scale: float) -> int:
+def scale_tokens(tokens: int, scale: float) -> int:
     """Tokens as a model counts them, rounded up, of so many estimated."""
     # Rounded first: 10 * 1.1 is 11.000000000000002.
     return math.ceil(round(tokens * scale, 6))

@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar, cast
 
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
 from memory_service.messages.parts import MEDIA, THINKING, text_of_part
-from memory_service.messages.placeholders import ends_in_error, handle, is_inline, media_label, trimmed
+from memory_service.messages.placeholders import ends_in_error, handle, is_inline, media_label, trim_middle
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.messages.units import units_of
 from memory_service.text.frames import escaped, visible, without_thoughts
@@ -101,7 +101,7 @@ def transcript(entries: Sequence[Entry]) -> str:
     return "\n".join(lines)
 
 
-def omitted(entry: Entry) -> Entry:
+def omit_text(entry: Entry) -> Entry:
     """The same entry with a note in the place of its text."""
     text = omitted_note(entry)
     return replace(entry, text=f"{handle(entry.seq)} {text}", tokens=count_tokens(text) + 4)
@@ -114,7 +114,7 @@ def omitted_note(entry: Entry) -> str:
     return f"[Omitted: large {what}, ~{size} tokens; {handle(entry.seq)}]"
 
 
-def inserted(entries: Sequence[Entry]) -> tuple[str, ...]:
+def inserted_markers(entries: Sequence[Entry]) -> tuple[str, ...]:
     """What stands between brackets in the entries: all that this module writes into them, and what was said so."""
     return tuple(dict.fromkeys(found[0] for entry in entries for found in _BRACKETS.finditer(entry.text)))
 
@@ -196,7 +196,7 @@ def _cut(text: str, limit: int, seq: int, *, failed: bool = False) -> str:
     if quarters(text) <= limit:
         return text
     tail = min(int(limit * TAIL_SHARE), TAIL_CHARS) if failed or ends_in_error(text) else 0
-    return trimmed(text, head_chars=limit - tail, tail_chars=tail, seq=seq)
+    return trim_middle(text, head_chars=limit - tail, tail_chars=tail, seq=seq)
 
 
 # Source: OpenClaw, compaction; seeds 000, 002 and 003 tell the same numbers.

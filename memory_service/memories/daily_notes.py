@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory_service import disk
-from memory_service.disk import opened, storage_errors
+from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import MemoryServiceError, NotFound, StorageFailed
 from memory_service.memories.format import Addition, Draft, Entry, NewMemory, Page, draft
 from memory_service.workspaces import resolve
@@ -184,7 +184,7 @@ class DailyNotes:
         with storage_errors(path):
             disk.make_folder(target.parent)
             for _ in range(disk.ATTEMPTS):
-                with opened(target, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
+                with open_no_follow(target, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
                     page = self._writable_page(descriptor, day)
                     known = [page.find(each) for each in drafts]
                     missing = [each for each, entry in zip(drafts, known, strict=True) if entry is None]
@@ -206,7 +206,7 @@ class DailyNotes:
     def _replayed(self, checked: Draft, day: dt.date) -> Entry | None:
         path = _path_of(day)
         try:
-            with storage_errors(path), opened(resolve(self._folder, path)) as descriptor:
+            with storage_errors(path), open_no_follow(resolve(self._folder, path)) as descriptor:
                 return self._page(descriptor, day).replayed(checked)
         except NotFound:
             return None

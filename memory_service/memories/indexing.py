@@ -25,7 +25,7 @@ from pathlib import Path
 from indexer import Hit, Index, IndexerError, Passage, SearchFilter
 from indexer.documents.transcripts import is_openclaw, split_transcript
 from indexer.stores.base import KnownPassage
-from memory_service.disk import opened
+from memory_service.disk import open_no_follow
 from memory_service.messages import Numbered, numbered
 from memory_service.sessions.search import MessageHit, SessionKeywordSearch
 
@@ -318,7 +318,7 @@ class UnindexedMessages:
         return enumerate(behind, last.ordinal + 1 if last else 0)
 
 
-def beside(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
+def interleave_hits(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
     """The hits of the index with what was just said between them, rank by rank.
 
     Scores of two rankings cannot be compared: what was just said gets the score of the hit of its own rank, and stands
@@ -352,7 +352,7 @@ def _hit(said: _Said, found: MessageHit) -> Hit:
 
 def _end(log: Path) -> tuple[bytes, bool]:
     """The last lines of a log, and whether they are all of it; nothing of one that cannot be read."""
-    with suppress(OSError), opened(log) as descriptor:
+    with suppress(OSError), open_no_follow(log) as descriptor:
         start = max(0, os.fstat(descriptor).st_size - _END_BYTES)
         os.lseek(descriptor, start, os.SEEK_SET)
         raw = os.read(descriptor, _END_BYTES)

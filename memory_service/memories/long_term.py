@@ -37,7 +37,7 @@ from memory_service.memories.indexing import (
     DeferredRefresh,
     IndexRefresher,
     UnindexedMessages,
-    beside,
+    interleave_hits,
 )
 from memory_service.memories.store import AppendedMemory, Erasures, ForgottenMemory, MemoryStore, NewMemory
 from memory_service.schemas.memories import Order
@@ -305,7 +305,7 @@ class LongTermMemory:
                 behind = (*behind, *self._heard(kept, in_view, waits=waits))
                 found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
         if said is not None:
-            found = replace(found, hits=beside(found.hits, said, limit))
+            found = replace(found, hits=interleave_hits(found.hits, said, limit))
             behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
         if self.erasures.is_marked:
             found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(hit)))

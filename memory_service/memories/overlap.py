@@ -15,7 +15,7 @@ from typing import Final
 
 from indexer.types import Hit
 from memory_service.messages import Numbered, text_of, tool_calls_of
-from memory_service.text.similarity import covers, spoken, statements_of, words_of
+from memory_service.text.similarity import comparable_text, covers, statements_of, words_of
 
 # Of two that say the same, the longer one takes the place of a better one only up to this many times its length.
 _LONGER: Final = 4
@@ -36,7 +36,7 @@ class _Texts:
         self.places: dict[str, int] = {}
 
     def add(self, said: str) -> None:
-        """Add one text, as `spoken` gives it."""
+        """Add one text, as `comparable_text` gives it."""
         place, places = 1 << len(self.texts), self.places
         for word in set(said.split()):
             places[word] = places.get(word, 0) | place
@@ -159,7 +159,7 @@ def _repeats(hits: Sequence[Hit]) -> dict[int, int]:
 @lru_cache(maxsize=4_096)
 def _spoken(passage: str) -> str:
     """What a passage says; the same ones are found again and again."""
-    return spoken(passage)
+    return comparable_text(passage)
 
 
 def _bits(number: int) -> Iterator[int]:
@@ -175,7 +175,7 @@ def _said(each: Numbered) -> str:
     calls = [call["function"]["arguments"] for call in tool_calls_of(message)]
     name = message.get("name") if message["role"] in ("user", "assistant") else None
     head = f"{name or ''} ({each.at[:10]})\n" if name or each.at else ""
-    return spoken("\n".join((head + text_of(message), *calls)))
+    return comparable_text("\n".join((head + text_of(message), *calls)))
 
 
 def _place(messages: Sequence[Numbered], seq: int) -> int:

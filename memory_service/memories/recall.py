@@ -131,7 +131,7 @@ class RecallDecision:
     reason: str
 
 
-def recall_decision(text: str) -> RecallDecision:
+def decide_recall(text: str) -> RecallDecision:
     """Whether what a user said needs memories.
 
     The commands and triggers of other systems are honoured; beside them everything is searched for that does not

@@ -25,7 +25,7 @@ from indexer.errors import SourceMissing
 from indexer.sources.scan import MEMORY_FOLDER, Scan, scan_memories
 from indexer.types import EVERGREEN, ErasedPassages
 from memory_service import disk
-from memory_service.disk import WriteLock, opened, storage_errors
+from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import (
     Conflict,
     InvalidName,
@@ -238,7 +238,7 @@ class MemoryStore:
     def loses(self, path: str, text: str) -> bool:
         """Whether a file has a line that a new text of it has not."""
         try:
-            with storage_errors(path), opened(resolve(self._folder, path)) as descriptor:
+            with storage_errors(path), open_no_follow(resolve(self._folder, path)) as descriptor:
                 lines = set(disk.read_all(descriptor).splitlines())
         except NotFound:
             return False
@@ -247,7 +247,7 @@ class MemoryStore:
     @property
     def drafts(self) -> tuple[Path, ...]:
         """What killed processes left of files that they were about to write."""
-        return tuple(draft for folder in self._folders() for draft in disk.drafts(folder))
+        return tuple(draft for folder in self._folders() for draft in disk.draft_files(folder))
 
     def sweep(self) -> None:
         """Remove these: they hold what may be erased, and nobody would find them.
@@ -287,7 +287,7 @@ class MemoryStore:
     def _measure(self, path: str) -> MemoryFile | None:
         """What a listing tells of a file; None for one that vanished, or whose name no caller could give back."""
         try:
-            with storage_errors(path), opened(self._folder / memory_path(path)) as descriptor:
+            with storage_errors(path), open_no_follow(self._folder / memory_path(path)) as descriptor:
                 modified_at = dt.datetime.fromtimestamp(os.fstat(descriptor).st_mtime, dt.UTC)
                 reader = disk.HashedReader(descriptor)
                 lines = disk.count_lines(reader.pieces())
@@ -315,8 +315,8 @@ class MemoryStore:
 
     def _holds(self, path: str, word: bytes) -> bool:
         try:
-            with storage_errors(path), opened(self._folder / path) as descriptor:
-                return disk.holds(descriptor, word)
+            with storage_errors(path), open_no_follow(self._folder / path) as descriptor:
+                return disk.contains_word(descriptor, word)
         except NotFound:
             return False
 
@@ -385,7 +385,7 @@ def read_range(target: Path, path: str, *, start_line: int = 1, lines: int | Non
     if start_line < 1 or (lines is not None and lines < 1):
         raise InvalidRequest(f"start_line {start_line} and lines {lines} cannot be read. Both count from 1.")
     count = min(lines or MAX_LINES, MAX_LINES)
-    with storage_errors(path), opened(target) as descriptor:
+    with storage_errors(path), open_no_follow(target) as descriptor:
         disk.check_size(descriptor, path)
         reader = disk.HashedReader(descriptor)
         window: list[str] = []
@@ -409,7 +409,7 @@ def read_range(target: Path, path: str, *, start_line: int = 1, lines: int | Non
 
 
 def _read_state(target: Path, path: str) -> tuple[bytes, disk.Signature]:
-    with opened(target) as descriptor:
+    with open_no_follow(target) as descriptor:
         disk.check_size(descriptor, path)
         seen = disk.signature(os.fstat(descriptor))
         return disk.read_all(descriptor), seen

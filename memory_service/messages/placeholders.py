@@ -54,7 +54,7 @@ def handle(seq: int) -> str:
     return f"log:{seq}"
 
 
-def guarded(message: Message, limit_chars: int, seq: int, *, notice: str = "") -> Message:
+def shorten_result(message: Message, limit_chars: int, seq: int, *, notice: str = "") -> Message:
     """A result cut to a size: its beginning, and its end too if that tells of an error.
 
     Args:
@@ -74,10 +74,10 @@ def guarded(message: Message, limit_chars: int, seq: int, *, notice: str = "") -
         return message
     room = limit - said
     tail = min(int(room * TAIL_SHARE), TAIL_CHARS) if ends_in_error(text) else 0
-    return with_text(message, trimmed(text, head_chars=room - tail, tail_chars=tail, seq=seq, notice=notice))
+    return with_text(message, trim_middle(text, head_chars=room - tail, tail_chars=tail, seq=seq, notice=notice))
 
 
-def trimmed(text: str, *, head_chars: int, tail_chars: int, seq: int, notice: str = "") -> str:
+def trim_middle(text: str, *, head_chars: int, tail_chars: int, seq: int, notice: str = "") -> str:
     """The beginning and the end of a text, and between them how much is left out; the text itself if that is nothing.
 
     Args:

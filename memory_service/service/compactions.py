@@ -42,7 +42,7 @@ from memory_service.service.receipts import (
 from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.records import Body, Pin, Record, SessionHeader, Undo
 from memory_service.sessions.records import Message as LoggedMessage
-from memory_service.sessions.state import LoggedCompaction, SessionState, chain_of, extended
+from memory_service.sessions.state import LoggedCompaction, SessionState, chain_of, extend_state
 from memory_service.sessions.view import project
 
 # Source: Claude Code and Codex stop after three failures in a row; each may cost a call of a model.
@@ -348,7 +348,7 @@ class Stateless:
     receipt: CompactionReceipt
 
 
-def compacted(
+def compact_messages(
     call: StatelessCall,
     settings: Settings,
     compactor: Compactor,
@@ -399,8 +399,8 @@ def _state(call: StatelessCall) -> SessionState:
     # Messages are numbered from 1, as whoever sent them counts.
     said: list[Body] = [LoggedMessage(text=_json(message)) for message in call.messages]
     read_sent(call.messages, most_chars=MAX_CHARS)
-    state = extended(SessionState(), [_record(0, body) for body in bodies])
-    return extended(state, [_record(seq, body) for seq, body in enumerate(said, start=1)])
+    state = extend_state(SessionState(), [_record(0, body) for body in bodies])
+    return extend_state(state, [_record(seq, body) for seq, body in enumerate(said, start=1)])
 
 
 def _record(seq: int, body: Body) -> Record:

@@ -15,28 +15,37 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from indexer import Embedder
-from memory_service.compaction.audit import Audit, audited, problems, record, without_ungrounded
+from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.ledger import LedgerEntry, entries_of, merged
+from memory_service.compaction.ledger import LedgerEntry, entries_of, merge_ledger
 from memory_service.compaction.model_summary import summarize
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
-from memory_service.compaction.summary import IdentifierPolicy, Reading, Summary, SummaryRequest, noted, read_upto
+from memory_service.compaction.summary import IdentifierPolicy, Reading, Summary, SummaryRequest, read_upto, with_note
 from memory_service.errors import Incompressible, UpstreamFailed
 from memory_service.hooks import Provided
-from memory_service.llm.answers import clipped
+from memory_service.llm.answers import clip_sections
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.messages import Numbered, is_system, is_tool_result
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import count_tokens
-from memory_service.sessions.records import Compaction, delta
+from memory_service.sessions.records import Compaction, text_delta
 from memory_service.sessions.state import Head, SessionState, built_on
-from memory_service.sessions.view import Originals, View, ViewShape, checkpoint_of, pinned, project, tail_of, with_head
+from memory_service.sessions.view import (
+    Originals,
+    View,
+    ViewShape,
+    checkpoint_of,
+    pin_texts,
+    project,
+    tail_of,
+    with_head,
+)
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted, without_secrets
 
@@ -55,7 +64,7 @@ def snapshot_of(
     # System messages that came later stand in the tail, and stay when it is covered.
     later = sum(each.tokens for each in shown if is_system(each.message))
     request = checkpoint_of(state, shape).request
-    pins = min(view.summary_tokens, sum(count_tokens(text) + 8 for text, _ in pinned(state)))
+    pins = min(view.summary_tokens, sum(count_tokens(text) + 8 for text, _ in pin_texts(state)))
     return Snapshot(
         tail=tail,
         fixed_tokens=view.system_tokens + later + pins,
@@ -276,7 +285,7 @@ class Compactor:
     ) -> _Content:
         """Summary and ledger for what a plan covers; a hook's summary, or one that a model or rules write."""
         covered, prefix = original_messages(state, plan)
-        ledger = merged(state.head.ledger, entries_of((*covered, *prefix)))
+        ledger = merge_ledger(state.head.ledger, entries_of((*covered, *prefix)))
         said = without_secrets((*covered, *prefix))
         request = _request(state, plan, said[: len(covered)], said[len(covered) :], ledger, compaction_options)
         labels = Labels(state.head.labels) if compaction_options.identifier_policy == "anonymize" else None
@@ -285,7 +294,7 @@ class Compactor:
         terms = _Terms(
             rules=_rules(preset, compaction_options),
             window_tokens=_summariser_window(preset, budget.window.tokens),
-            pins=tuple(text for text, _ in pinned(state)),
+            pins=tuple(text for text, _ in pin_texts(state)),
             fallback=compaction_options.fallback,
             spent=spent,
             labels=labels,
@@ -331,16 +340,16 @@ class Compactor:
         if terms.fallback == "extractive":
             # Only the kind: an error's text may quote anything, and must not become context.
             return self._by_rules(request, terms, f"The model failed ({kind}); the summary was written by rules.")
-        note = noted(request, kind, window_tokens=model.context_window() or terms.window_tokens)
-        return note, audited(note.text, request=request)
+        note = with_note(request, kind, window_tokens=model.context_window() or terms.window_tokens)
+        return note, audit_summary(note.text, request=request)
 
     def _by_model(self, model: ChatModel, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
         audits: list[Audit] = []
         headings, pins = terms.rules.headings, terms.pins
 
         def faults(text: str, reading: Reading) -> tuple[str, ...]:
-            audits.append(audited(text, request=request, headings=headings, pins=pins, reading=reading))
-            return problems(audits[-1])
+            audits.append(audit_summary(text, request=request, headings=headings, pins=pins, reading=reading))
+            return audit_problems(audits[-1])
 
         written = summarize(
             request,
@@ -362,8 +371,8 @@ class Compactor:
             # Done before: nothing has to be left out for it.
             request = replace(request, identifier_policy="preserve")
         written = extract(request, embedder=self._embedder)
-        audit = audited(written.text, request=request, pins=terms.pins)
-        text = without_ungrounded(written.text, audit)
+        audit = audit_summary(written.text, request=request, pins=terms.pins)
+        text = drop_ungrounded(written.text, audit)
         return replace(written, text=text, notes=(*written.notes, *notes)), audit
 
 
@@ -387,7 +396,7 @@ def _framed(summary: Summary, target_tokens: int) -> Summary:
     text = escaped(summary.text)
     if text == summary.text or summary.method == "hook" or count_tokens(text) <= target_tokens:
         return replace(summary, text=text)
-    return replace(summary, text=clipped(text, target_tokens))
+    return replace(summary, text=clip_sections(text, target_tokens))
 
 
 def _by_hook(text: str) -> Summary:
@@ -453,7 +462,7 @@ def _record(
         base=state.head.seq,
         upto=state.last_seq,
         tail_start=plan.tail_start if summary else state.head.tail_start,
-        summary=delta(state.head.summary, summary.text) if summary else (),
+        summary=text_delta(state.head.summary, summary.text) if summary else (),
         stage=plan.stage,
         tokens_before=plan.tokens_before,
         tokens_after=plan.tokens_after,
@@ -477,7 +486,7 @@ def _record(
 
 
 def _audit_record(audit: Audit | None) -> dict[str, Json]:
-    return record(audit) if audit is not None else {}
+    return audit_record(audit) if audit is not None else {}
 
 
 def _refusal(made: Compaction, after: View, budget: ContextBudget) -> str:

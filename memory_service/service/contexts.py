@@ -29,10 +29,10 @@ from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.plan import CompactionTrigger
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled
-from memory_service.llm.token_counter import scaled
+from memory_service.llm.token_counter import scale_tokens
 from memory_service.memories.block import Context, Receipt, build_context, candidates_for
 from memory_service.memories.overlap import ViewText, drop_redundant
-from memory_service.memories.recall import recall_decision
+from memory_service.memories.recall import decide_recall
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.messages import Message, is_tool_result, message_tokens, text_of, user_message
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
@@ -121,7 +121,7 @@ def prompt_of(
 def _as_counted(estimated: PromptTokens, scale: float) -> PromptTokens:
     """Each part as the model counts it. What is rounded is their running sum, so that they add up to the total."""
     parts = (estimated.system, estimated.memory, estimated.summary, estimated.tail)
-    sums = [scaled(upto, scale) for upto in accumulate(parts, initial=0)]
+    sums = [scale_tokens(upto, scale) for upto in accumulate(parts, initial=0)]
     system, memory, summary, tail = (after - before for before, after in pairwise(sums))
     return replace(estimated, system=system, memory=memory, summary=summary, tail=tail, total=sums[-1])
 
@@ -190,7 +190,7 @@ class SessionRecall:
         said = next((each for each in reversed(snapshot.state.messages) if each.message["role"] == "user"), None)
         if said is None:
             return False, "", "the user has said nothing yet"
-        decision = recall_decision(text_of(said.message))
+        decision = decide_recall(text_of(said.message))
         if wanted == "always":
             return True, decision.query or text_of(said.message), "recall is always on"
         return decision.search, decision.query, decision.reason

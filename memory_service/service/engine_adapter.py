@@ -16,7 +16,7 @@ from memory_service.errors import MemoryServiceError
 from memory_service.messages import Message, is_system, message_tokens, text_of
 from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.state import SessionState
-from memory_service.sessions.view import View, pinned
+from memory_service.sessions.view import View, pin_texts
 
 _KEPT_SESSIONS = 1_024
 
@@ -130,14 +130,14 @@ class EngineAdapter:
 
 
 def _pins_of(state: SessionState) -> list[Message]:
-    return checkpoint_messages(Checkpoint(pins=pinned_texts(pinned(state))))
+    return checkpoint_messages(Checkpoint(pins=pinned_texts(pin_texts(state))))
 
 
 def _view_of(messages: tuple[Message, ...], pins: list[Message], state: SessionState, own: View) -> View:
     """What an engine gave, as a view; pins that it left out are put behind its system messages."""
     lead = next((at for at, message in enumerate(messages) if not is_system(message)), len(messages))
     said = "\n".join(map(text_of, messages)) if pins else ""
-    missing = pins if any(text not in said for text, _ in pinned(state)) else []
+    missing = pins if any(text not in said for text, _ in pin_texts(state)) else []
     sizes = tuple(map(message_tokens, messages))
     return replace(
         own,

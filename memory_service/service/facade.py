@@ -43,7 +43,7 @@ from memory_service.memories.receipts import new_receipt_id
 from memory_service.memories.store import AppendedMemory, FileRange, ForgottenMemory, MemoryFile, NewMemory, read_range
 from memory_service.schemas.memories import Order
 from memory_service.service.benchmark import Benchmark, measure
-from memory_service.service.compactions import Stateless, StatelessCall, compacted
+from memory_service.service.compactions import Stateless, StatelessCall, compact_messages
 from memory_service.service.doctor import Finding, examine
 from memory_service.service.session_services import Models, Shared
 from memory_service.service.short_term import ShortTermMemory
@@ -226,7 +226,9 @@ class MemoryService:
 
     def compact_messages(self, call: StatelessCall, *, cancelled: Callable[[], bool] = not_cancelled) -> Stateless:
         """Compact a list of messages without a session; see `shortterm.stateless`."""
-        return compacted(call, self.settings, self._workspaces.compactor, now=self.settings.now(), cancelled=cancelled)
+        return compact_messages(
+            call, self.settings, self._workspaces.compactor, now=self.settings.now(), cancelled=cancelled
+        )
 
     # The index
 

@@ -14,8 +14,8 @@ from typing import Literal
 from memory_service.compaction.budget import ContextBudget
 from memory_service.config import FlushTable
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, UpstreamFailed
-from memory_service.flush.model import extracted
-from memory_service.flush.replies import AgentPrompt, agent_prompt, is_silent, noted
+from memory_service.flush.model import extract_facts
+from memory_service.flush.replies import AgentPrompt, agent_prompt, facts_of_reply, is_silent
 from memory_service.flush.rules import Candidate, find_candidates
 from memory_service.hooks import Intent
 from memory_service.llm.base import ChatModel, not_cancelled
@@ -173,7 +173,7 @@ class Flushes:
         if reply is not None:
             if is_silent(reply):
                 return _Found(candidates=(), method="agent", reason="the agent has nothing to note")
-            return _Found(candidates=tuple(noted(reply, stretch)), method="agent", reason="the agent's notes")
+            return _Found(candidates=tuple(facts_of_reply(reply, stretch)), method="agent", reason="the agent's notes")
         model, mode = self._services.shared.models.memories, snapshot.options.flush.mode
         if mode == "model" and model is None:
             raise InvalidRequest("flush.mode is model, and no llm_model is set. Set one, or flush.mode = extractive.")
@@ -191,7 +191,7 @@ class Flushes:
         spent: Spent,
     ) -> _Found:
         try:
-            candidates = extracted(
+            candidates = extract_facts(
                 stretch,
                 model,
                 instructions=instructions,

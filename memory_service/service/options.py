@@ -18,7 +18,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from memory_service.compaction.budget import ContextBudget, ContextWindow, Pressure, budget_for, resolve_window
-from memory_service.compaction.presets import PRESETS, Fallback, Preset, overridden
+from memory_service.compaction.presets import PRESETS, Fallback, Preset, with_overrides
 from memory_service.compaction.pruning import PruningMode
 from memory_service.compaction.summary import IdentifierPolicy
 from memory_service.config import CompactionTable, FlushTable, PruningTable, Settings
@@ -31,7 +31,7 @@ from memory_service.llm.token_counter import (
     anchor_of,
     exact_counter,
     learned_scale,
-    measured,
+    measure_view,
     pairs_of,
     same_model,
 )
@@ -242,7 +242,7 @@ def _merged(table: Table, name: str, given: Mapping[str, Json]) -> Table:
 
 def _overridden(preset: Preset, overrides: Mapping[str, Json]) -> Preset:
     try:
-        return overridden(preset, overrides)
+        return with_overrides(preset, overrides)
     except ValueError as error:
         raise InvalidRequest(f"The preset {preset.name} cannot be overridden so: overrides.{error}") from None
 
@@ -303,7 +303,7 @@ def reading_of(
             changed_seq=state.changed_seq,
             model=model,
         )
-    reading = measured([view_sizes.lead_tokens, *view_sizes.sizes], anchor=anchor, scale=factor)
+    reading = measure_view([view_sizes.lead_tokens, *view_sizes.sizes], anchor=anchor, scale=factor)
     return reading if anchor is not None else replace(reading, source=source)
 
 

@@ -118,7 +118,7 @@ class WorkspaceWatcher:
 
     def _homes(self) -> list[Watched]:
         with self._changing:
-            return [watched(one.memory.index) for one in self._followed.values()]
+            return [watched_folders(one.memory.index) for one in self._followed.values()]
 
     def _changed(self, root: Path, paths: Collection[str]) -> float:
         with self._changing:
@@ -177,10 +177,10 @@ def follow(
         told = failure
         return looked_seconds
 
-    Watch(lambda: [watched(index)], changed, stop, timing=timing or WatchTiming()).run()
+    Watch(lambda: [watched_folders(index)], changed, stop, timing=timing or WatchTiming()).run()
 
 
-def watched(index: Index) -> Watched:
+def watched_folders(index: Index) -> Watched:
     """The folders of an index."""
     root, *extra = index.folders
     return Watched(root=root, extra=tuple(extra))

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from indexer.documents.transcripts import is_openclaw, openclaw_messages
 from memory_service import disk
-from memory_service.disk import WriteLock, opened, storage_errors
+from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, NotFound
 from memory_service.messages.shapes import Json
 from memory_service.sessions import recovery
@@ -154,7 +154,7 @@ class SessionLogs:
     @property
     def drafts(self) -> tuple[Path, ...]:
         """What killed processes left of files that they were about to write."""
-        return tuple(draft for folder in (self._folder, *self._blobs.folders()) for draft in disk.drafts(folder))
+        return tuple(draft for folder in (self._folder, *self._blobs.folders()) for draft in disk.draft_files(folder))
 
     def sweep(self) -> None:
         """Remove these: they hold what may be erased, and nobody would find them.
@@ -163,7 +163,7 @@ class SessionLogs:
             StorageFailed: They cannot be removed.
         """
         with storage_errors(self._folder.name):
-            for draft in disk.drafts(self._folder):
+            for draft in disk.draft_files(self._folder):
                 name, suffix, _ = draft.name[1:].partition(SUFFIX)
                 is_ours = bool(suffix) and _ID.fullmatch(name)
                 with self._log(name).locked() if is_ours else nullcontext():
@@ -171,7 +171,7 @@ class SessionLogs:
             self._sweep_blobs()
 
     def _sweep_blobs(self) -> None:
-        if any(map(disk.drafts, self._blobs.folders())):
+        if any(map(disk.draft_files, self._blobs.folders())):
             with self._blobs_lock.held():
                 disk.sweep(self._blobs.folders())
 
@@ -198,7 +198,7 @@ class SessionLogs:
         """What the end of a log tells; None if it is gone."""
         name = f"{session_id}{SUFFIX}"
         try:
-            with storage_errors(name), opened(self._folder / name) as descriptor:
+            with storage_errors(name), open_no_follow(self._folder / name) as descriptor:
                 status = os.fstat(descriptor)
                 last = _last_stamp(descriptor, status.st_size)
         except NotFound:
@@ -224,7 +224,7 @@ class SessionLogs:
     def _named_in(self, file: str) -> set[str]:
         """The contents that a file names."""
         try:
-            with storage_errors(file), opened(self._folder / file) as descriptor:
+            with storage_errors(file), open_no_follow(self._folder / file) as descriptor:
                 return {match.decode() for piece in _pieces(descriptor) for match in _SHA256.findall(piece)}
         except NotFound:
             return set()

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from memory_service import disk
 from memory_service.compaction.ledger import LedgerEntry
-from memory_service.disk import WriteLock, opened, storage_errors
+from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.sessions import recovery
 from memory_service.sessions.base import SessionLog
@@ -282,9 +282,9 @@ class JsonlLog:
             backup = next((file for name in names if (file := self._path.with_name(name)).is_file()), None)
             if backup is None:
                 raise NotFound(f"The log of {self._session_id} has no trim to take back. Nothing has to be done.")
-            with opened(backup) as earlier:
+            with open_no_follow(backup) as earlier:
                 last_seq = recovery.last_seq(disk.whole_lines(earlier))
-                newer = recovery.newer(disk.whole_lines(descriptor), last_seq)
+                newer = recovery.lines_after(disk.whole_lines(descriptor), last_seq)
                 self._replace(descriptor, chain(disk.pieces(earlier), newer))
             disk.remove_durably(backup)
 
@@ -304,7 +304,7 @@ class JsonlLog:
         with self._lock.held(), self._guard, storage_errors(self._path.name):
             self._check_place()
             create = 0 if must_exist else os.O_CREAT
-            with opened(self._path, os.O_RDWR | os.O_APPEND | create) as descriptor:
+            with open_no_follow(self._path, os.O_RDWR | os.O_APPEND | create) as descriptor:
                 try:
                     if mend:
                         self._mend(descriptor)
@@ -352,7 +352,7 @@ class JsonlLog:
             self._check_place()
             descriptor = None
             with suppress(FileNotFoundError):
-                descriptor = stack.enter_context(opened(self._path))
+                descriptor = stack.enter_context(open_no_follow(self._path))
             if descriptor is None:
                 self._offsets.clear()
             else:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from memory_service import disk
-from memory_service.disk import opened, storage_errors
+from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import InvalidName, NotFound, StorageFailed
 from memory_service.messages.shapes import Json
 from memory_service.sessions.records import Media
@@ -283,7 +283,7 @@ class Blobs:
         return target
 
     def _read(self, target: Path) -> bytes:
-        with opened(target, os.O_RDONLY) as descriptor:
+        with open_no_follow(target, os.O_RDONLY) as descriptor:
             return disk.read_all(descriptor)
 
 

@@ -9,7 +9,7 @@ Invariants: a field of another type is a `ValueError`.
 
 How a text is kept as what it changes of another: whole lines of that one by their numbers, the rest as text.
 
-Invariants: pure; `applied(base, delta(base, text)) == text`, always. Summaries of one session share most of their
+Invariants: pure; `apply_delta(base, delta(base, text)) == text`, always. Summaries of one session share most of their
 lines: kept whole, twenty of them would take as much as a fifth of the messages that they stand for.
 """
 
@@ -373,7 +373,7 @@ class Fields:
 Part: TypeAlias = "str | tuple[int, int]"
 
 
-def delta(base: str, text: str) -> tuple[Part, ...]:
+def text_delta(base: str, text: str) -> tuple[Part, ...]:
     """A text as parts; without a base, the text itself."""
     known = {line: number for number, line in reversed(list(enumerate(base.split("\n"))))} if base else {}
     parts = list[Part]()
@@ -392,7 +392,7 @@ def delta(base: str, text: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def applied(base: str, parts: Sequence[Part]) -> str:
+def apply_delta(base: str, parts: Sequence[Part]) -> str:
     """The text that parts stand for; lines that the base does not have are left out."""
     lines = base.split("\n")
     return "\n".join(part if isinstance(part, str) else "\n".join(lines[part[0] : part[1] + 1]) for part in parts)

@@ -147,7 +147,7 @@ def last_seq(lines: Iterable[bytes]) -> int:
     return max((place.seq for line in lines if (place := stamp(line))), default=0)
 
 
-def newer(lines: Iterable[bytes], seq: int) -> Iterator[bytes]:
+def lines_after(lines: Iterable[bytes], seq: int) -> Iterator[bytes]:
     """The lines from the first one on that was written after the record `seq`."""
     return dropwhile(lambda line: (place := stamp(line)) is None or place.seq <= seq, lines)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from memory_service.compaction.checkpoint import Labels
-from memory_service.compaction.ledger import LedgerEntry, entries_of, merged
+from memory_service.compaction.ledger import LedgerEntry, entries_of, merge_ledger
 from memory_service.errors import InvalidRequest, TooLarge
 from memory_service.messages import Numbered, compact_command, is_system, numbered, read_messages, was_cut
 from memory_service.messages.sizes import Usage
@@ -29,7 +29,7 @@ from memory_service.sessions.records import (
     Trimmed,
     Undo,
     Unpin,
-    applied,
+    apply_delta,
 )
 
 # Of the calls of a session that a provider counted, the last ones tell how far the estimate is off.
@@ -178,7 +178,7 @@ class SessionState:
         return self.messages[_place(self.messages, first) : _place(self.messages, last + 1)]
 
 
-def extended(state: SessionState, records: Iterable[Record]) -> SessionState:
+def extend_state(state: SessionState, records: Iterable[Record]) -> SessionState:
     """The state after more records."""
     fold = _Fold(state)
     for record in records:
@@ -328,7 +328,7 @@ def ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[Le
     if made.stage == "prune":
         return below.ledger
     covered = state.between(below.tail_start, made.tail_start - 1)
-    ledger = merged(below.ledger, entries_of([each for each in covered if not is_system(each.message)]))
+    ledger = merge_ledger(below.ledger, entries_of([each for each in covered if not is_system(each.message)]))
     return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
 
 
@@ -348,7 +348,7 @@ def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry,
     return replace(
         head,
         tail_start=made.tail_start,
-        summary=applied(below.summary, made.summary),
+        summary=apply_delta(below.summary, made.summary),
         ledger=ledger,
         labels={**below.labels, **made.labels} if made.labels else below.labels,
         role=made.role,

@@ -21,7 +21,7 @@ from itertools import takewhile
 from typing import Literal, TypeAlias, cast
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, is_request, pinned_texts, shortened
-from memory_service.compaction.ledger import fitted, rendered
+from memory_service.compaction.ledger import fit_ledger, render_ledger
 from memory_service.compaction.prune_steps import GuardRules, guarded_view
 from memory_service.compaction.prune_steps import pruned_message as reduced
 from memory_service.compaction.summary import without_tools
@@ -32,7 +32,7 @@ from memory_service.messages.placeholders import without_media
 from memory_service.messages.repair import PORTABLE, Repair, Rules, repaired
 from memory_service.sessions.base import SessionLog
 from memory_service.sessions.records import Appended, Body, Compaction
-from memory_service.sessions.state import Head, SessionState, extended
+from memory_service.sessions.state import Head, SessionState, extend_state
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted
 
@@ -119,7 +119,7 @@ class ViewSizes:
         return self.lead_tokens + sum(self.sizes)
 
 
-def grown(view_sizes: ViewSizes, said: Sequence[Numbered], shape: ViewShape) -> ViewSizes:
+def extend_view(view_sizes: ViewSizes, said: Sequence[Numbered], shape: ViewShape) -> ViewSizes:
     """The same with more messages at its end."""
     shown = guarded_view(said, shape.guard, shape.window_tokens)
     return ViewSizes(
@@ -188,8 +188,8 @@ def checkpoint_of(state: SessionState, shape: ViewShape) -> Checkpoint:
     asked = escaped(redacted(text_of(request.message))) if request else ""
     return Checkpoint(
         summary=head.summary,
-        ledger=rendered(fitted(head.ledger, shape.ledger_tokens)) if head.ledger else "",
-        pins=pinned_texts([(text, seq) for text, seq in pinned(state) if seq is None or seq < head.tail_start]),
+        ledger=render_ledger(fit_ledger(head.ledger, shape.ledger_tokens)) if head.ledger else "",
+        pins=pinned_texts([(text, seq) for text, seq in pin_texts(state) if seq is None or seq < head.tail_start]),
         request=shortened(asked, shape.request_chars, f"log:{request.seq}") if request else "",
         request_seq=request.seq if request else 0,
         toolless_upto=head.toolless_upto if head.toolless_upto >= head.tail_start else 0,
@@ -197,7 +197,7 @@ def checkpoint_of(state: SessionState, shape: ViewShape) -> Checkpoint:
     )
 
 
-def pinned(state: SessionState) -> list[tuple[str, int | None]]:
+def pin_texts(state: SessionState) -> list[tuple[str, int | None]]:
     """The text of each pin, with the number of the message that it is of."""
     found = list[tuple[str, int | None]]()
     for pin in state.pins:
@@ -310,7 +310,7 @@ class Session:
                 self._view = self._view_sizes = None
                 self._originals = {}
             if read.records:
-                self._state = extended(self._state, read.records)
+                self._state = extend_state(self._state, read.records)
             return self._state
 
     def view(self, shape: ViewShape, state: SessionState | None = None) -> View:
@@ -335,7 +335,7 @@ class Session:
             return self.view(shape, state).view_sizes
         view_sizes = known[2]
         if known[0] is not state:
-            view_sizes = grown(view_sizes, state.messages[len(known[0].messages) :], shape)
+            view_sizes = extend_view(view_sizes, state.messages[len(known[0].messages) :], shape)
             self._view_sizes = (state, shape, view_sizes)
         return view_sizes
 

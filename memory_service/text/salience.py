@@ -317,7 +317,7 @@ def marks_of(text: str, words: list[str], names: tuple[str, ...]) -> Counter[Mar
     return +found
 
 
-def limited(*found: Mapping[Mark, int]) -> dict[Mark, int]:
+def limit_marks(*found: Mapping[Mark, int]) -> dict[Mark, int]:
     """The marks of several statements together; a mark counts a few times, not as often as it occurs."""
     total: Counter[Mark] = Counter()
     for marks in found:

@@ -283,7 +283,7 @@ def statements_of(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def spoken(text: str) -> str:
+def comparable_text(text: str) -> str:
     """A text as `covers` looks into it; what lies beyond `MAX_CHARS` is not read."""
     words = " ".join(token for token in _tokens(text[:MAX_CHARS]) if token != "?")
     return f" {_END} {words} {_END} "
@@ -298,7 +298,7 @@ def covers(said: str, statements: Sequence[str]) -> bool:
     """Whether a text makes each of some statements, none of them under a negation or a condition.
 
     Args:
-        said: From `spoken`.
+        said: From `comparable_text`.
         statements: From `statements_of`.
     """
     # Most texts that have the words do not have them in this order.

@@ -54,7 +54,7 @@ def test_a_lock_keeps_others_out_and_says_so(tmp_path: Path) -> None:
 def test_a_link_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
     (tmp_path / "link").symlink_to(tmp_path / "a")
-    with pytest.raises(InvalidName), disk.storage_errors("link"), disk.opened(tmp_path / "link"):
+    with pytest.raises(InvalidName), disk.storage_errors("link"), disk.open_no_follow(tmp_path / "link"):
         raise AssertionError("the link was followed")
 
 

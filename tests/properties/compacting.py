@@ -7,14 +7,14 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from memory_service.compaction.audit import audited
+from memory_service.compaction.audit import audit_summary
 from memory_service.compaction.checkpoint import frame_tokens
 from memory_service.compaction.cut import covered_by
 from memory_service.compaction.model_summary import summarize
 from memory_service.compaction.plan import plan_compaction
 from memory_service.compaction.presets import PRESETS, SummaryRules
 from memory_service.compaction.pruning import cache_ttl
-from memory_service.compaction.summary import SummaryRequest, noted
+from memory_service.compaction.summary import SummaryRequest, with_note
 from memory_service.llm.base import ChatMessage
 from memory_service.memories import block
 from memory_service.memories.block import Offer, pack
@@ -42,7 +42,7 @@ def check_no_system_message_is_covered() -> None:
 def check_the_newest_rules_are_quoted() -> None:
     """Of more rules than an audit asks for, the newest have to be quoted."""
     messages = log(*(user(f"Never deploy service number {at} on Fridays.") for at in range(30)))
-    unquoted = audited("Nothing.", request=SummaryRequest(messages=messages)).unquoted
+    unquoted = audit_summary("Nothing.", request=SummaryRequest(messages=messages)).unquoted
     assert "Never deploy service number 29 on Fridays." in unquoted
     assert "Never deploy service number 0 on Fridays." not in unquoted
 
@@ -66,7 +66,7 @@ def check_a_note_keeps_its_room() -> None:
     previous = "\n".join(f"- Fact {at} of the summary before." for at in range(60))
     for first in range(1, 60, 6):
         request = SummaryRequest(messages=log(*[user("x")] * 6, first=first), previous=previous, target_tokens=120)
-        previous = noted(request, "timeout", window_tokens=8_000).text
+        previous = with_note(request, "timeout", window_tokens=8_000).text
         assert count_tokens(previous) <= 120
 
 

@@ -20,7 +20,7 @@ from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Compaction, Record
 from memory_service.sessions.records import Undo as UndoRecord
-from memory_service.sessions.state import SessionState, extended
+from memory_service.sessions.state import SessionState, extend_state
 from memory_service.sessions.view import Session, project
 from tests.properties.said import Said
 from tests.properties.sessions import FAILING, Compact, Operation, Restart, Say, Undo
@@ -314,15 +314,15 @@ def i9_replay_and_undo(change: Change) -> None:
     log = world.services.session(SESSION).log
     records = list(log.read(media=False))
     shape = after.snapshot.shape
-    once = extended(SessionState(), records)
+    once = extend_state(SessionState(), records)
     state = SessionState()
     for record in records:
-        state = extended(state, [record])
+        state = extend_state(state, [record])
     hold(as_bytes(project(state, shape)) == as_bytes(project(once, shape)), "I9", "one by one is not all at once")
     hold(state.head == once.head == after.head, "I9", "the heads differ")
     other = Session(JsonlLog(world.home / "sessions" / f"{SESSION}.jsonl"))
     hold(as_bytes(other.view(shape)) == after.bytes, "I9", "another process sees another view")
-    never = extended(SessionState(), without_undone(records))
+    never = extend_state(SessionState(), without_undone(records))
     hold(
         as_bytes(project(never, shape)) == as_bytes(project(once, shape)),
         "I9",

@@ -252,8 +252,8 @@ def _answers_taken(**changes: Any) -> Callable[[Patch], None]:
 
 
 def _invented(patch: Patch) -> None:
-    patch.setattr(compactor, "problems", lambda audit: ())
-    patch.setattr(compactor, "without_ungrounded", lambda text, audit: text)
+    patch.setattr(compactor, "audit_problems", lambda audit: ())
+    patch.setattr(compactor, "drop_ungrounded", lambda text, audit: text)
 
 
 # -- 4.8 and more: pins, undo, growth, order ----------------------------------------------------------------------
@@ -384,7 +384,7 @@ MUTANTS: Mapping[str, Mutant] = MappingProxyType(
         "half a summary is one": _mutant(_answers_taken(finish_reason="stop"), "I8", "1.11 and 4.7, hermes", "failing"),
         "inventions are kept": _mutant(_invented, "I8", "4.7, claude-code #20920, xagent #1235", "failing"),
         "pins are in the prompt alone": _mutant(
-            _set(view, "pinned", lambda state: []), "I5", "4.8, opencode #8932", "pins"
+            _set(view, "pin_texts", lambda state: []), "I5", "4.8, opencode #8932", "pins"
         ),
         "pins are kept once": _mutant(_pins_once, "I5", "section 3, Governance Decay", "pins"),
         "the system message is kept once": _mutant(_system_once, "I5", "section 3, Governance Decay", "pins"),

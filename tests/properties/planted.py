@@ -370,7 +370,7 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "a note makes a summary longer than its room": _mutant(
             summary,
-            "previous = previous if count_tokens(previous) <= room else clipped(previous, room)",
+            "previous = previous if count_tokens(previous) <= room else clip_sections(previous, room)",
             "previous = str(previous)",
             _alone(compacting.check_a_note_keeps_its_room),
         ),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from indexer.corpus import Corpus, Ints, Mask
 from indexer.engine.segments import postings as lexicon
 from indexer.engine.segments import quantizer as coding
-from indexer.engine.segments.file import Array, Pack, drafts, open_pack, sweep, write_pack
+from indexer.engine.segments.file import Array, Pack, draft_files, open_pack, sweep, write_pack
 from indexer.engine.segments.postings import Entries, Postings
 from indexer.engine.segments.quantizer import Coder, Codes
 from indexer.engine.segments.segment import Reach, Segment
@@ -81,7 +81,7 @@ def scrub_pack(store: IndexStore, path: Path) -> None:
         StoreLocked: Another process packs, maybe what was removed.
         StoreError: The file cannot be read or written.
     """
-    if not path.exists() and not drafts(path):
+    if not path.exists() and not draft_files(path):
         return
     try:
         with _alone(path, seconds=_SCRUB_SECONDS):

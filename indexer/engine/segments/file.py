@@ -129,14 +129,14 @@ def is_sound(path: Path) -> bool:
     )
 
 
-def drafts(path: Path) -> list[Path]:
+def draft_files(path: Path) -> list[Path]:
     """What is being written, or was left by a process that ended while it wrote."""
     return sorted(path.parent.glob(f".{glob.escape(path.name)}.*{_DRAFT}"))
 
 
 def sweep(path: Path) -> None:
     """Remove what such processes left; nobody may be writing meanwhile."""
-    for draft in drafts(path):
+    for draft in draft_files(path):
         with contextlib.suppress(OSError):
             draft.unlink()
 

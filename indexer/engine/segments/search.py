@@ -23,9 +23,9 @@ from indexer.engine.segments.shortlist import (
     bm25_of,
     candidate_rows,
     counts_at,
-    covered,
-    distinct,
     frequencies,
+    rows_in_ranges,
+    unique_rows,
 )
 from indexer.types import Vectors
 
@@ -96,7 +96,7 @@ def search_segment(segment: Segment, wanted: SegmentQuery) -> Candidates:
         # A cosine costs more than the words of a row: only the best by words get one, and what is near anyway.
         chosen = candidates([text.pair, text.window], np.ones(len(rows), bool), CANDIDATES)
         if near:
-            chosen = distinct(np.concatenate([chosen, np.flatnonzero(_among(rows, seeds))]))
+            chosen = unique_rows(np.concatenate([chosen, np.flatnonzero(_among(rows, seeds))]))
         rows, text = rows[chosen], text.take(chosen)
     return Candidates(
         keys=segment.keys(rows),
@@ -118,7 +118,7 @@ def _among(rows: Ints, wanted: Ints) -> Mask:
 def _seeds(segment: Segment, near: _Near, allowed: Mask | None) -> Ints:
     """The nearest rows, and those beside the nearest of them, ascending."""
     low, high = segment.triples.of(near.best(_NEIGHBOURED))
-    rows = distinct(np.concatenate([near.best(CANDIDATES), low, high]))
+    rows = unique_rows(np.concatenate([near.best(CANDIDATES), low, high]))
     return rows if allowed is None else rows[allowed[rows]]
 
 
@@ -140,7 +140,7 @@ def _rows(segment: Segment, wanted: SegmentQuery, seeds: Ints) -> Ints:
         idfs = np.array([_idfs(wanted.found, wanted.known.pair), _idfs(wanted.found, wanted.known.window)])
         around = segment.around(wanted.known)
         worded = candidate_rows(wanted.found, idfs, around, _POSTINGS, _SCORED, wanted.allowed)
-        rows = distinct(np.concatenate([rows, worded]))
+        rows = unique_rows(np.concatenate([rows, worded]))
     return rows
 
 
@@ -157,7 +157,7 @@ def _text(segment: Segment, wanted: SegmentQuery, rows: Ints) -> TextEvidence:
     known, around = wanted.known, segment.around(wanted.known)
     windows, pairs = segment.windows.of(rows), segment.pairs.of(rows)
     # A pair is shorter than half of a window: its rows are among these too.
-    every = covered(windows)
+    every = rows_in_ranges(windows)
     counts = counts_at(found, every)
     place = np.searchsorted(every, rows)
     alone = counts.take(place, axis=1).astype(np.int32)
@@ -180,7 +180,7 @@ def _idfs(found: Sequence[Found], known: RangeStatistics) -> Floats:
 def _vector(segment: Segment, rows: Ints, near: _Near) -> VectorEvidence:
     """The vector signals of some rows."""
     low, high = segment.triples.of(rows)
-    every = distinct(np.concatenate([low, rows, high]))
+    every = unique_rows(np.concatenate([low, rows, high]))
     cosines = near.of(every)
     own = cosines[np.searchsorted(every, rows)]
     total = own.copy()
@@ -196,7 +196,7 @@ def _vector(segment: Segment, rows: Ints, near: _Near) -> VectorEvidence:
 def _section_best(segment: Segment, rows: Ints, own: Floats, near: _Near) -> Floats:
     """The best cosine of each row's section, of all that was looked at."""
     own_sections = segment.sections[rows].astype(np.int64)
-    sections = distinct(own_sections)
+    sections = unique_rows(own_sections)
     place = np.searchsorted(sections, own_sections)
     best = np.full(len(sections), -1.0)
     np.maximum.at(best, place, own)

@@ -78,11 +78,11 @@ def candidate_rows(
     pairs = _best_pairs(rows, pair, around, count // 3)
     sites = _best_sites(rows, near, around, count // 6)
     after = np.minimum(pairs + 1, len(around.totals) - 2)
-    chosen = distinct(np.concatenate([pairs, after, covered(around.windows(np.sort(sites)))]))
+    chosen = unique_rows(np.concatenate([pairs, after, rows_in_ranges(around.windows(np.sort(sites)))]))
     return chosen if allowed is None else chosen[allowed.take(chosen)]
 
 
-def distinct(rows: Ints) -> Ints:
+def unique_rows(rows: Ints) -> Ints:
     """Rows ascending, each once. For so few, what `np.unique` does around its sorting costs more than the sorting."""
     ordered = np.sort(rows)
     kept = np.empty(len(ordered), bool)
@@ -91,7 +91,7 @@ def distinct(rows: Ints) -> Ints:
     return ordered[kept]
 
 
-def covered(ranges: Ranges) -> Ints:
+def rows_in_ranges(ranges: Ranges) -> Ints:
     """Every row that lies in one of some ranges, ascending, each once; first and last rows must ascend too."""
     low, high = ranges
     if not len(low):

@@ -12,14 +12,14 @@ from fastapi import APIRouter, Depends, Path, Response
 from memory_service import schemas
 from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, grant_of, in_workspace
-from memory_service.api.errors import documented
-from memory_service.api.examples import shown
+from memory_service.api.errors import error_responses
+from memory_service.api.examples import success_response
 from memory_service.api.requests import Once, SessionId, Shared, compaction_call, json_of, stateless_call
 from memory_service.service import answers
 from memory_service.service.sessions import on_wire
 from memory_service.sessions.state import SessionState
 
-compactions_router = APIRouter(tags=["compactions"], responses=documented(401, 403, 422, 503))
+compactions_router = APIRouter(tags=["compactions"], responses=error_responses(401, 403, 422, 503))
 
 CompactionId = Annotated[str, Path(max_length=200, description="From its receipt.", examples=["c41"])]
 _SESSION = "/v1/workspaces/{workspace}/sessions/{session_id}"
@@ -31,7 +31,7 @@ _GUARDED = [Depends(in_workspace)]
     dependencies=_GUARDED,
     response_model=schemas.CompactionReceipt,
     summary="Compact a session",
-    responses=shown(200, examples.COMPACTION_RECEIPT) | documented(400, 404, 409, 413, 429, 502),
+    responses=success_response(200, examples.COMPACTION_RECEIPT) | error_responses(400, 404, 409, 413, 429, 502),
 )
 async def compact(
     workspace: WorkspaceName,
@@ -57,7 +57,7 @@ async def compact(
     f"{_SESSION}/compactions",
     dependencies=_GUARDED,
     summary="List the compactions",
-    responses=shown(200, examples.COMPACTIONS) | documented(400, 404),
+    responses=success_response(200, examples.COMPACTIONS) | error_responses(400, 404),
 )
 def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Compactions:
     """The receipts of all compactions of a session, newest first, undone ones too."""
@@ -69,7 +69,7 @@ def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared)
     f"{_SESSION}/compactions/{{compaction_id}}",
     dependencies=_GUARDED,
     summary="Read the receipt of a compaction",
-    responses=shown(200, examples.COMPACTION_RECEIPT) | documented(400, 404),
+    responses=success_response(200, examples.COMPACTION_RECEIPT) | error_responses(400, 404),
 )
 def receipt(
     workspace: WorkspaceName, session_id: SessionId, compaction_id: CompactionId, shared: Shared
@@ -83,7 +83,7 @@ def receipt(
     dependencies=_GUARDED,
     response_model=schemas.CompactionReceipt,
     summary="Undo a compaction",
-    responses=shown(200, examples.COMPACTION_RECEIPT) | documented(400, 404, 409, 429),
+    responses=success_response(200, examples.COMPACTION_RECEIPT) | error_responses(400, 404, 409, 429),
 )
 async def undo(
     workspace: WorkspaceName, session_id: SessionId, compaction_id: CompactionId, shared: Shared, once: Once
@@ -101,7 +101,7 @@ async def undo(
     dependencies=[Depends(grant_of)],
     response_model=schemas.CompactedMessages,
     summary="Compact messages without a session",
-    responses=shown(200, examples.COMPACTED) | documented(413, 429, 502),
+    responses=success_response(200, examples.COMPACTED) | error_responses(413, 429, 502),
 )
 async def compact_messages(body: schemas.StatelessRequest, shared: Shared) -> Response:
     """Messages in, fewer messages out; nothing is kept. They come back as they are if they fit the window.
@@ -123,7 +123,7 @@ flushes_router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions/{session_id}",
     tags=["flushes"],
     dependencies=[Depends(in_workspace)],
-    responses=documented(400, 401, 403, 404, 422, 503),
+    responses=error_responses(400, 401, 403, 404, 422, 503),
 )
 
 
@@ -131,7 +131,7 @@ flushes_router = APIRouter(
     "/flush",
     response_model=schemas.Flush,
     summary="Write down what a session leaves behind",
-    responses=shown(200, examples.FLUSHED) | documented(409, 413, 429, 502),
+    responses=success_response(200, examples.FLUSHED) | error_responses(409, 413, 429, 502),
 )
 async def flush(
     workspace: WorkspaceName,
@@ -153,7 +153,9 @@ async def flush(
     )
 
 
-@flushes_router.get("/flush-prompt", summary="Read the flush prompt", responses=shown(200, examples.FLUSH_PROMPT))
+@flushes_router.get(
+    "/flush-prompt", summary="Read the flush prompt", responses=success_response(200, examples.FLUSH_PROMPT)
+)
 def flush_prompt(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.FlushPrompt:
     """What to ask an agent that finds the memories itself. It answers `NO_REPLY` if there are none."""
     asked = shared.service.sessions(workspace).flush_prompt(session_id)

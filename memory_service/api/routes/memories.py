@@ -15,8 +15,8 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from memory_service import schemas
 from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, in_workspace
-from memory_service.api.errors import documented
-from memory_service.api.examples import ETAG_HEADER, shown
+from memory_service.api.errors import error_responses
+from memory_service.api.examples import ETAG_HEADER, success_response
 from memory_service.api.requests import (
     IdempotencyKey,
     IfMatch,
@@ -33,7 +33,7 @@ memories_router = APIRouter(
     prefix="/v1/workspaces/{workspace}",
     tags=["memories"],
     dependencies=[Depends(in_workspace), Depends(well_encoded)],
-    responses=documented(400, 401, 403, 422, 503),
+    responses=error_responses(400, 401, 403, 422, 503),
 )
 
 # A part of a path: not empty, without a dot at its beginning or what no file name has. Without its end, ".md".
@@ -67,7 +67,7 @@ Lines = Annotated[int | None, Query(ge=1, le=10**9, description="How many lines;
     "/memories",
     status_code=201,
     summary="Remember something",
-    responses=shown(201, examples.STORED) | documented(409, 413),
+    responses=success_response(201, examples.STORED) | error_responses(409, 413),
 )
 def remember(
     workspace: WorkspaceName, body: schemas.NewMemory, shared: Shared, response: Response, key: IdempotencyKey = None
@@ -86,7 +86,7 @@ def remember(
 
 
 @memories_router.get(
-    "/memories", summary="List the memory files", responses=shown(200, examples.FILES) | documented(404)
+    "/memories", summary="List the memory files", responses=success_response(200, examples.FILES) | error_responses(404)
 )
 def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
     """All memory files of the workspace, by path."""
@@ -96,7 +96,7 @@ def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
 @memories_router.get(
     "/memories/{path:path}",
     summary="Read a memory file",
-    responses=shown(200, examples.TEXT, ETAG_HEADER) | documented(404),
+    responses=success_response(200, examples.TEXT, ETAG_HEADER) | error_responses(404),
 )
 def read_file(
     workspace: WorkspaceName,
@@ -115,7 +115,7 @@ def read_file(
 @memories_router.put(
     "/memories/{path:path}",
     summary="Write a memory file",
-    responses=shown(200, examples.WRITTEN, ETAG_HEADER) | documented(404, 412, 413),
+    responses=success_response(200, examples.WRITTEN, ETAG_HEADER) | error_responses(404, 412, 413),
 )
 def write_file(
     workspace: WorkspaceName,
@@ -141,7 +141,9 @@ def write_file(
 
 
 @memories_router.delete(
-    "/memories/{path:path}", summary="Erase a memory file", responses=shown(200, examples.ERASED) | documented(404)
+    "/memories/{path:path}",
+    summary="Erase a memory file",
+    responses=success_response(200, examples.ERASED) | error_responses(404),
 )
 def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> schemas.ErasedFile:
     """Erase a file from disk and from the index."""
@@ -151,7 +153,9 @@ def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> sch
 
 
 @memories_router.delete(
-    "/entries/{memory_id}", summary="Forget a memory", responses=shown(200, examples.FORGOTTEN) | documented(404, 409)
+    "/entries/{memory_id}",
+    summary="Forget a memory",
+    responses=success_response(200, examples.FORGOTTEN) | error_responses(404, 409),
 )
 def forget(
     workspace: WorkspaceName,
@@ -170,7 +174,7 @@ search_router = APIRouter(prefix="/v1/workspaces/{workspace}", tags=["search"], 
 @search_router.post(
     "/search",
     summary="Search the memories",
-    responses=shown(200, examples.RESULTS) | documented(400, 401, 403, 404, 413, 422, 503),
+    responses=success_response(200, examples.RESULTS) | error_responses(400, 401, 403, 404, 413, 422, 503),
 )
 def search(workspace: WorkspaceName, body: schemas.SearchRequest, shared: Shared) -> schemas.SearchResults:
     """The passages that answer a question, best first, by meaning and by words.
@@ -200,12 +204,14 @@ context_router = APIRouter(
     prefix="/v1/workspaces/{workspace}",
     tags=["context"],
     dependencies=[Depends(in_workspace)],
-    responses=documented(400, 401, 403, 404, 422, 503),
+    responses=error_responses(400, 401, 403, 404, 422, 503),
 )
 
 
 @context_router.post(
-    "/context", summary="Make a context for a prompt", responses=shown(200, examples.CONTEXT) | documented(413)
+    "/context",
+    summary="Make a context for a prompt",
+    responses=success_response(200, examples.CONTEXT) | error_responses(413),
 )
 def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shared) -> schemas.Context:
     """The memories that a prompt needs, as a block that is never over the budget, wrapper included."""
@@ -220,7 +226,7 @@ def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shar
 
 
 @context_router.get(
-    "/receipts/{receipt_id}", summary="Read the receipt of a context", responses=shown(200, examples.RECEIPT)
+    "/receipts/{receipt_id}", summary="Read the receipt of a context", responses=success_response(200, examples.RECEIPT)
 )
 def receipt(
     workspace: WorkspaceName,

@@ -17,19 +17,19 @@ from fastapi.responses import StreamingResponse
 from memory_service import schemas
 from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, in_workspace
-from memory_service.api.errors import documented
-from memory_service.api.examples import shown
+from memory_service.api.errors import error_responses
+from memory_service.api.examples import success_response
 from memory_service.api.requests import (
     REPLAYED,
     IdempotencyKey,
     Once,
     SessionId,
     Shared,
-    begun,
     check_pin,
     context_call,
     json_of,
     overflow_call,
+    sessions_of,
     usage_of,
 )
 from memory_service.api.streams import log_pieces
@@ -41,7 +41,7 @@ sessions_router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions",
     tags=["sessions"],
     dependencies=[Depends(in_workspace)],
-    responses=documented(400, 401, 403, 404, 422, 503),
+    responses=error_responses(400, 401, 403, 404, 422, 503),
 )
 
 SearchText = Annotated[
@@ -55,7 +55,7 @@ Limit = Annotated[int, Query(ge=1, le=schemas.MAX_SEARCH_LIMIT, description="The
     status_code=201,
     response_model=schemas.Session,
     summary="Begin a session",
-    responses=shown(201, examples.SESSION) | documented(409, 413),
+    responses=success_response(201, examples.SESSION) | error_responses(409, 413),
 )
 async def begin(workspace: WorkspaceName, body: schemas.NewSession, shared: Shared, once: Once) -> Response:
     """A conversation with its own model, window and settings. To append to it begins a session too.
@@ -71,25 +71,29 @@ def _begun(workspace: str, body: schemas.NewSession, shared: Shared) -> schemas.
     def check() -> None:
         check_new(shared.service.settings, settings, model=model, context_window=window)
 
-    memory = begun(shared.service, workspace, body.session_id, check)
+    memory = sessions_of(shared.service, workspace, body.session_id, check)
     made = memory.store.create(body.session_id, model=model, context_window=window, settings=settings)
     return answers.session(made)
 
 
-@sessions_router.get("", summary="List the sessions", responses=shown(200, examples.SESSIONS))
+@sessions_router.get("", summary="List the sessions", responses=success_response(200, examples.SESSIONS))
 def sessions(workspace: WorkspaceName, shared: Shared) -> schemas.Sessions:
     """All sessions of the workspace, the last active first."""
     return answers.sessions(shared.service.sessions(workspace).store.listed())
 
 
-@sessions_router.get("/{session_id}", summary="See how a session stands", responses=shown(200, examples.SESSION))
+@sessions_router.get(
+    "/{session_id}", summary="See how a session stands", responses=success_response(200, examples.SESSION)
+)
 def session(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Session:
     """Its size and pressure, its window and where that is from, what was compacted, flushed and pinned."""
     return answers.session(shared.service.sessions(workspace).store.summary(session_id))
 
 
 @sessions_router.patch(
-    "/{session_id}", summary="Change a session", responses=shown(200, examples.SESSION) | documented(413)
+    "/{session_id}",
+    summary="Change a session",
+    responses=success_response(200, examples.SESSION) | error_responses(413),
 )
 def change(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.SessionChange, shared: Shared
@@ -102,7 +106,9 @@ def change(
     return answers.session(shared.service.sessions(workspace).store.update(session_id, changes))
 
 
-@sessions_router.delete("/{session_id}", summary="Erase a session", responses=shown(200, examples.SESSION_ERASED))
+@sessions_router.delete(
+    "/{session_id}", summary="Erase a session", responses=success_response(200, examples.SESSION_ERASED)
+)
 def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.ErasedSession:
     """Erase its log, what is kept beside it, and its part of the index. Memories that were flushed stay."""
     done = shared.service.sessions(workspace).store.delete(session_id)
@@ -110,7 +116,9 @@ def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> sc
     return answers.session_erased(done)
 
 
-@sessions_router.get("/{session_id}/search", summary="Search a session", responses=shown(200, examples.FOUND))
+@sessions_router.get(
+    "/{session_id}/search", summary="Search a session", responses=success_response(200, examples.FOUND)
+)
 def search(
     workspace: WorkspaceName, session_id: SessionId, query: SearchText, shared: Shared, limit: Limit = 10
 ) -> schemas.FoundMessages:
@@ -124,7 +132,7 @@ def search(
     "/{session_id}/pending",
     response_model=schemas.AwaitedCalls,
     summary="Await results of tools",
-    responses=shown(200, examples.AWAITED) | documented(409, 413),
+    responses=success_response(200, examples.AWAITED) | error_responses(409, 413),
 )
 async def await_results(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.PendingCalls, shared: Shared, once: Once
@@ -142,7 +150,7 @@ async def await_results(
     "/{session_id}/trim",
     response_model=schemas.Trimmed,
     summary="Shorten a log",
-    responses=shown(200, examples.TRIMMED) | documented(409, 413),
+    responses=success_response(200, examples.TRIMMED) | error_responses(409, 413),
 )
 async def trim(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.Trim, shared: Shared, once: Once
@@ -156,7 +164,7 @@ async def trim(
     "/{session_id}/restore",
     response_model=schemas.Restored,
     summary="Take a trim back",
-    responses=shown(200, examples.RESTORED) | documented(409),
+    responses=success_response(200, examples.RESTORED) | error_responses(409),
 )
 async def restore(workspace: WorkspaceName, session_id: SessionId, shared: Shared, once: Once) -> Response:
     """Put back what the last trim took out of the log; what was appended since stays."""
@@ -172,7 +180,7 @@ messages_router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions/{session_id}/messages",
     tags=["messages"],
     dependencies=[Depends(in_workspace)],
-    responses=documented(400, 401, 403, 404, 422, 503),
+    responses=error_responses(400, 401, 403, 404, 422, 503),
 )
 
 ViewQuery = Annotated[schemas.ViewName, Query(description="`model`: what the model sees; `log`: everything ever said.")]
@@ -201,7 +209,9 @@ _SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/", 
 _AS_FILE = {"Content-Disposition": "attachment", "X-Content-Type-Options": "nosniff"}
 
 
-@messages_router.post("", summary="Append messages", responses=shown(200, examples.APPENDED) | documented(409, 413))
+@messages_router.post(
+    "", summary="Append messages", responses=success_response(200, examples.APPENDED) | error_responses(409, 413)
+)
 def append(
     workspace: WorkspaceName,
     session_id: SessionId,
@@ -216,7 +226,7 @@ def append(
     recognised and left out, so the whole list that was sent to the model may come back. With an idempotency key the
     same messages are appended once, whatever happens to client or server between.
     """
-    memory = begun(shared.service, workspace, session_id, lambda: read_sent(body.messages))
+    memory = sessions_of(shared.service, workspace, session_id, lambda: read_sent(body.messages))
     usage = usage_of(body.usage, body.model, body.finish_reason)
     made = memory.append(session_id, body.messages, usage=usage, model=body.model, key=key)
     response.headers.update(REPLAYED if made.replayed else {})
@@ -228,7 +238,7 @@ def append(
 
 
 @messages_router.get(
-    "", response_model=schemas.Messages, summary="Read the messages", responses=shown(200, examples.MESSAGES)
+    "", response_model=schemas.Messages, summary="Read the messages", responses=success_response(200, examples.MESSAGES)
 )
 def read(
     workspace: WorkspaceName,
@@ -266,7 +276,7 @@ prompts_router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions/{session_id}",
     tags=["prompts"],
     dependencies=[Depends(in_workspace)],
-    responses=documented(400, 401, 403, 404, 409, 413, 422, 429, 502, 503),
+    responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 502, 503),
 )
 
 
@@ -274,7 +284,7 @@ prompts_router = APIRouter(
     "/context",
     response_model=schemas.SessionContext,
     summary="Make the prompt of a session",
-    responses=shown(200, examples.SESSION_CONTEXT),
+    responses=success_response(200, examples.SESSION_CONTEXT),
 )
 async def context(
     workspace: WorkspaceName,
@@ -306,7 +316,7 @@ def _context(
     "/overflow",
     response_model=schemas.Recovery,
     summary="Recover from a refused prompt",
-    responses=shown(200, examples.RECOVERY),
+    responses=success_response(200, examples.RECOVERY),
 )
 async def overflow(
     workspace: WorkspaceName,
@@ -334,7 +344,7 @@ pins_router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions/{session_id}/pins",
     tags=["pins"],
     dependencies=[Depends(in_workspace)],
-    responses=documented(400, 401, 403, 404, 422, 503),
+    responses=error_responses(400, 401, 403, 404, 422, 503),
 )
 
 PinId = Annotated[str, Path(max_length=200, description="From the pin.", examples=["p0123456789ab"])]
@@ -345,7 +355,7 @@ PinId = Annotated[str, Path(max_length=200, description="From the pin.", example
     status_code=201,
     response_model=schemas.Pin,
     summary="Pin something",
-    responses=shown(201, examples.PIN) | documented(409, 413),
+    responses=success_response(201, examples.PIN) | error_responses(409, 413),
 )
 async def pin(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.NewPin, shared: Shared, once: Once
@@ -356,19 +366,19 @@ async def pin(
     """
 
     def act() -> schemas.Pin:
-        memory = begun(shared.service, workspace, session_id, lambda: check_pin(body))
+        memory = sessions_of(shared.service, workspace, session_id, lambda: check_pin(body))
         return answers.pin(memory.store.pin(session_id, text=body.text, seq=body.seq))
 
     return await once.quick(act)
 
 
-@pins_router.get("", summary="List the pins", responses=shown(200, examples.PINS))
+@pins_router.get("", summary="List the pins", responses=success_response(200, examples.PINS))
 def pins(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Pins:
     """All pins of the session, oldest first."""
     return answers.pins(shared.service.sessions(workspace).store.pins(session_id))
 
 
-@pins_router.delete("/{pin_id}", summary="Remove a pin", responses=shown(200, examples.REMOVED_PIN))
+@pins_router.delete("/{pin_id}", summary="Remove a pin", responses=success_response(200, examples.REMOVED_PIN))
 def unpin(workspace: WorkspaceName, session_id: SessionId, pin_id: PinId, shared: Shared) -> schemas.RemovedPin:
     """Keep it no longer: the next compaction may cover it."""
     shared.service.sessions(workspace).store.unpin(session_id, pin_id)

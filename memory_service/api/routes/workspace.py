@@ -19,8 +19,8 @@ from memory_service import schemas
 from memory_service._version import __version__
 from memory_service.api import examples
 from memory_service.api.auth import EVERY_WORKSPACE, WorkspaceName, grant_of, in_every_workspace, in_workspace
-from memory_service.api.errors import documented
-from memory_service.api.examples import shown
+from memory_service.api.errors import error_responses
+from memory_service.api.examples import success_response
 from memory_service.api.metrics import CONTENT_TYPE
 from memory_service.api.requests import Once, SessionId, Shared
 from memory_service.api.streams import EVENT_SCHEMA, comes_true, event_stream, last_event_id
@@ -30,7 +30,9 @@ status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
 
 
 @status_router.get(
-    "", summary="List the workspaces", responses=shown(200, examples.WORKSPACES) | documented(401, 403, 503)
+    "",
+    summary="List the workspaces",
+    responses=success_response(200, examples.WORKSPACES) | error_responses(401, 403, 503),
 )
 def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> schemas.Workspaces:
     """Names of all workspaces that the key is for."""
@@ -42,7 +44,7 @@ def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> sche
     "/{workspace}/status",
     dependencies=[Depends(in_workspace)],
     summary="See how a workspace stands",
-    responses=shown(200, examples.STATUS) | documented(400, 401, 403, 404, 422, 503),
+    responses=success_response(200, examples.STATUS) | error_responses(400, 401, 403, 404, 422, 503),
 )
 def status(workspace: WorkspaceName, shared: Shared) -> schemas.Status:
     """Counts, share of passages with a vector, files that changed since the last reindex, model and sizes."""
@@ -56,7 +58,7 @@ operations_router = APIRouter(
     prefix="/v1/workspaces/{workspace}",
     tags=["operations"],
     dependencies=[Depends(in_workspace)],
-    responses=documented(400, 401, 403, 404, 422, 503),
+    responses=error_responses(400, 401, 403, 404, 422, 503),
 )
 
 OperationId = Annotated[str, Path(description="From the start of it.", examples=["op-0123456789abcdef"])]
@@ -67,7 +69,7 @@ OperationId = Annotated[str, Path(description="From the start of it.", examples=
     status_code=202,
     response_model=schemas.OperationRef,
     summary="Start a reindex",
-    responses=shown(202, examples.OPERATION_REF) | documented(409, 413),
+    responses=success_response(202, examples.OPERATION_REF) | error_responses(409, 413),
 )
 async def reindex(workspace: WorkspaceName, body: schemas.ReindexRequest, shared: Shared, once: Once) -> Response:
     """Bring the index up to date with the files, in the background. The files are never changed."""
@@ -78,7 +80,9 @@ async def reindex(workspace: WorkspaceName, body: schemas.ReindexRequest, shared
 
 
 @operations_router.get(
-    "/operations/{operation_id}", summary="See how far an operation is", responses=shown(200, examples.OPERATION)
+    "/operations/{operation_id}",
+    summary="See how far an operation is",
+    responses=success_response(200, examples.OPERATION),
 )
 def operation(workspace: WorkspaceName, operation_id: OperationId, shared: Shared) -> schemas.Operation:
     """State, progress, rate and time left; the report when it is done."""
@@ -86,7 +90,7 @@ def operation(workspace: WorkspaceName, operation_id: OperationId, shared: Share
 
 
 @operations_router.delete(
-    "/operations/{operation_id}", summary="Cancel an operation", responses=shown(200, examples.OPERATION)
+    "/operations/{operation_id}", summary="Cancel an operation", responses=success_response(200, examples.OPERATION)
 )
 def cancel(workspace: WorkspaceName, operation_id: OperationId, shared: Shared) -> schemas.Operation:
     """Stop it after the batch at hand. What it has written stays, and the next reindex goes on from there."""
@@ -97,7 +101,7 @@ events_router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions/{session_id}",
     tags=["sessions"],
     dependencies=[Depends(in_workspace)],
-    responses=documented(400, 401, 403, 404, 422, 503),
+    responses=error_responses(400, 401, 403, 404, 422, 503),
 )
 
 LastEventId = Annotated[
@@ -139,7 +143,7 @@ def events(
     return event_stream(subscription)
 
 
-@events_router.get("/idle", summary="Wait until a session is at rest", responses=shown(200, examples.IDLE))
+@events_router.get("/idle", summary="Wait until a session is at rest", responses=success_response(200, examples.IDLE))
 async def idle(
     workspace: WorkspaceName, session_id: SessionId, shared: Shared, timeout_seconds: Timeout = 25.0
 ) -> schemas.Idle:
@@ -159,14 +163,18 @@ _NUMBERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@health_router.get("/health/live", summary="Whether the server lives", responses=shown(200, examples.HEALTHY))
+@health_router.get(
+    "/health/live", summary="Whether the server lives", responses=success_response(200, examples.HEALTHY)
+)
 def live() -> schemas.Health:
     """Always ok: who gets this answer talks to a living server."""
     return schemas.Health(status="ok")
 
 
 @health_router.get(
-    "/health/ready", summary="Whether the server can serve", responses=shown(200, examples.HEALTHY) | _UNREADY
+    "/health/ready",
+    summary="Whether the server can serve",
+    responses=success_response(200, examples.HEALTHY) | _UNREADY,
 )
 def ready(shared: Shared, response: Response) -> schemas.Health:
     """Unavailable while the model is loading or the home cannot be used; ok without a model that failed to load."""
@@ -178,7 +186,7 @@ def ready(shared: Shared, response: Response) -> schemas.Health:
     return schemas.Health(status="unavailable" if faults else "ok", degraded=faults + failure)
 
 
-@health_router.get("/version", summary="What is running", responses=shown(200, examples.VERSION))
+@health_router.get("/version", summary="What is running", responses=success_response(200, examples.VERSION))
 def version(shared: Shared) -> schemas.Version:
     """Version of the server, and its embedding model."""
     return schemas.Version(version=__version__, embedding_model=shared.service.embedding_model)
@@ -189,7 +197,7 @@ def version(shared: Shared) -> schemas.Version:
     dependencies=[Depends(in_every_workspace)],
     response_class=Response,
     summary="Numbers for Prometheus",
-    responses=_NUMBERS | documented(401, 403),
+    responses=_NUMBERS | error_responses(401, 403),
 )
 def metrics(shared: Shared) -> Response:
     """Requests, latencies, tokens injected, memories written, degraded answers. With keys, one for `*` is needed."""

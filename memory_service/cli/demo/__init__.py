@@ -23,10 +23,10 @@ def demo(keep: Path | None, as_json: bool) -> None:
     later question is answered from memory, within a budget. Works on a copy; needs no key and no network.
     """
     from memory_service.cli.demo.output import JsonProgress, TextOutput, next_steps
-    from memory_service.cli.demo.run import played
+    from memory_service.cli.demo.run import run_demo
 
     with _home(keep) as home:
-        story = played(home, JsonProgress() if as_json else TextOutput(), kept=keep is not None)
+        story = run_demo(home, JsonProgress() if as_json else TextOutput(), kept=keep is not None)
     if as_json:
         emit_value(story)
     else:

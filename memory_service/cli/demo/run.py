@@ -446,7 +446,7 @@ class DemoOutput(Protocol):
         """A question was asked."""
 
 
-def played(home: Path, teller: DemoOutput, *, kept: bool) -> DemoRun:
+def run_demo(home: Path, teller: DemoOutput, *, kept: bool) -> DemoRun:
     """Do all of it.
 
     Args:

@@ -15,8 +15,8 @@ from indexer.engine.ranking import (
     blend,
     candidates,
     cue_bonus,
-    diversified,
     fuse,
+    mmr_order,
     reciprocal_ranks,
     speaker_bonus,
     standardised,
@@ -144,8 +144,8 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 @pytest.mark.parametrize(("weight", "order"), [(1.0, [0, 1, 2]), (0.5, [0, 2, 1]), (0.0, [0, 2, 1])])
 def test_diversified_puts_back_what_repeats(weight: float, order: list[int]) -> None:
     texts = [frozenset("abc"), frozenset("abc"), frozenset("xyz")]
-    assert diversified(np.array([3.0, 2.9, 1.5]), texts, weight, 3) == order
-    assert diversified(np.array([3.0, 2.9, 1.5]), texts, weight, 2) == order[:2]
+    assert mmr_order(np.array([3.0, 2.9, 1.5]), texts, weight, 3) == order
+    assert mmr_order(np.array([3.0, 2.9, 1.5]), texts, weight, 2) == order[:2]
 
 
 @given(
@@ -156,7 +156,7 @@ def test_diversified_against_loops(made: list[tuple[float, frozenset[str]]], wei
     scores = [score for score, _ in made]
     spread = max(scores) - min(scores)
     relevance: Callable[[int], float] = lambda i: (scores[i] - min(scores)) / spread if spread else 1.0  # noqa: E731
-    order = diversified(np.array(scores), [terms for _, terms in made], weight, len(made))
+    order = mmr_order(np.array(scores), [terms for _, terms in made], weight, len(made))
     assert sorted(order) == list(range(len(made)))
     for place, i in enumerate(order):
 

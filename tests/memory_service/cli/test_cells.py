@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.cli.output import bar, fitted, one_line, padded, printable, size, table, width
+from memory_service.cli.output import bar, fit_to_cells, one_line, padded, printable, size, table, width
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_a_wide_character_takes_two_cells(text: str, cells: int) -> None:
 
 @given(st.text(alphabet=st.sampled_from("ab部署한\u0301é👧 "), max_size=60), st.integers(1, 40))
 def test_a_cut_fits_and_is_the_beginning(text: str, cells: int) -> None:
-    cut = fitted(text, cells)
+    cut = fit_to_cells(text, cells)
     assert width(cut) <= cells
     if cut != text:
         assert cut.endswith("…") and text.startswith(cut[:-1])
@@ -72,6 +72,6 @@ def test_sizes_and_padding() -> None:
 def test_a_megabyte_of_marks_is_cut_at_once() -> None:
     started = time.process_time()
     for text in ("\u0301" * 1_000_000, "部" * 1_000_000, "\x1b" * 1_000_000):
-        assert width(fitted(text, 80)) <= 80
+        assert width(fit_to_cells(text, 80)) <= 80
         assert width(one_line(text, 80)) <= 80
     assert time.process_time() - started < 10

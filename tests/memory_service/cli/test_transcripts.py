@@ -6,7 +6,7 @@ import time
 
 import click
 
-from memory_service.cli.transcripts import Spoken, newest, transcript_lines
+from memory_service.cli.transcripts import Spoken, newest_messages, transcript_lines
 from memory_service.messages import Message, user_message
 
 
@@ -67,10 +67,10 @@ def test_blank_lines_stay_only_if_all_is_asked_for() -> None:
 
 def test_the_newest_or_those_behind_a_number() -> None:
     spoken = [Spoken(seq=seq, message=user_message(str(seq))) for seq in (None, 2, 3, 5, 8)]
-    assert [each.seq for each in newest(spoken, 2, None)] == [5, 8]
-    assert [each.seq for each in newest(spoken, 2, 2)] == [3, 5]
-    assert [each.seq for each in newest(spoken, None, 3)] == [5, 8]
-    assert newest(spoken, None, None) == spoken
+    assert [each.seq for each in newest_messages(spoken, 2, None)] == [5, 8]
+    assert [each.seq for each in newest_messages(spoken, 2, 2)] == [3, 5]
+    assert [each.seq for each in newest_messages(spoken, None, 3)] == [5, 8]
+    assert newest_messages(spoken, None, None) == spoken
 
 
 def test_megabytes_are_shown_at_once() -> None:

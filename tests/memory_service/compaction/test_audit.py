@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.compaction.audit import Audit, audited, problems, record, without_ungrounded
+from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.ledger import entries_of
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Numbered, numbered, read_messages
@@ -90,10 +90,10 @@ UNFAITHFUL = [
     ("messages", "summary"), FAITHFUL, ids=lambda value: value[:30] if isinstance(value, str) else ""
 )
 def test_a_faithful_summary_raises_no_alarm(messages: tuple[Numbered, ...], summary: str) -> None:
-    audit = audited(summary, request=SummaryRequest(messages=messages), top=0)
+    audit = audit_summary(summary, request=SummaryRequest(messages=messages), top=0)
 
     assert (audit.ungrounded, audit.flagged) == ((), ())
-    assert without_ungrounded(summary, audit) == summary
+    assert drop_ungrounded(summary, audit) == summary
 
 
 @pytest.mark.parametrize(
@@ -101,37 +101,39 @@ def test_a_faithful_summary_raises_no_alarm(messages: tuple[Numbered, ...], summ
 )
 def test_an_unfaithful_summary_is_found(messages: tuple[Numbered, ...], summary: str, wrong: str) -> None:
     text = f"## Done\n- Something that is true.\n{summary}\n## Next"
-    audit = audited(text, request=SummaryRequest(messages=messages), top=0)
+    audit = audit_summary(text, request=SummaryRequest(messages=messages), top=0)
 
     assert wrong in audit.ungrounded + audit.flagged
     assert not audit.ok
-    assert without_ungrounded(text, audit) == "## Done\n- Something that is true.\n## Next\n(none)"
-    assert any(wrong in problem for problem in problems(audit))
-    assert json_text(record(audit))
+    assert drop_ungrounded(text, audit) == "## Done\n- Something that is true.\n## Next\n(none)"
+    assert any(wrong in problem for problem in audit_problems(audit))
+    assert json_text(audit_record(audit))
 
 
 def test_what_matters_is_in_the_summary_or_the_ledger() -> None:
-    bare = audited("Something happened.", request=SummaryRequest(messages=ENGLISH), top=3)
+    bare = audit_summary("Something happened.", request=SummaryRequest(messages=ENGLISH), top=3)
     ledger = entries_of(ENGLISH)
-    beside = audited("Something happened.", request=SummaryRequest(messages=ENGLISH, ledger=ledger), top=3)
+    beside = audit_summary("Something happened.", request=SummaryRequest(messages=ENGLISH, ledger=ledger), top=3)
 
     assert {"ORD-4711", "ops@example.com"} <= {*bare.missing} and len(bare.missing) == 3
     assert bare.unquoted == ("Never deploy on Fridays.",)
     assert (beside.missing, beside.unquoted) == ((), ())
-    assert audited("不要在周五发布。", request=SummaryRequest(messages=CHINESE), top=0).unquoted == ()
-    assert audited("……", request=SummaryRequest(messages=CHINESE), top=0).unquoted == ("不要在周五发布。",)
+    assert audit_summary("不要在周五发布。", request=SummaryRequest(messages=CHINESE), top=0).unquoted == ()
+    assert audit_summary("……", request=SummaryRequest(messages=CHINESE), top=0).unquoted == ("不要在周五发布。",)
 
 
 def test_headings_are_there_in_order_and_not_empty() -> None:
     text = "## Goal\nx\n\n## 决定\n\n## Done\n### Tests\n- y\n```\n# Next\n```"
-    audit = audited(text, request=SummaryRequest(messages=()), headings=["## Goal", "决定", "Done", "Next", "Goal"])
+    audit = audit_summary(
+        text, request=SummaryRequest(messages=()), headings=["## Goal", "决定", "Done", "Next", "Goal"]
+    )
 
     assert audit.missing_headings == ("Next", "Goal")
     assert audit.empty_headings == ("决定",)
 
 
 def test_pins_are_reported_but_no_fault() -> None:
-    audit = audited("Kept: A-100.", request=SummaryRequest(messages=()), pins=["Kept: A-100.", "不要删除"])
+    audit = audit_summary("Kept: A-100.", request=SummaryRequest(messages=()), pins=["Kept: A-100.", "不要删除"])
 
     assert audit.unpinned == ("不要删除",)
     assert audit.ok
@@ -147,8 +149,8 @@ def test_pins_are_reported_but_no_fault() -> None:
     ],
 )
 def test_all_of_the_request_is_source(source: SummaryRequest) -> None:
-    assert audited("ORD-1", request=source, top=0).ungrounded == ()
-    assert audited("ORD-3", request=source, top=0).ungrounded == ("ORD-3",)
+    assert audit_summary("ORD-1", request=source, top=0).ungrounded == ()
+    assert audit_summary("ORD-3", request=source, top=0).ungrounded == ("ORD-3",)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_all_of_the_request_is_source(source: SummaryRequest) -> None:
     ],
 )
 def test_waiting_for_a_consent_is_no_claim(waiting: str) -> None:
-    assert audited(waiting, request=SummaryRequest(messages=()), top=0).flagged == ()
+    assert audit_summary(waiting, request=SummaryRequest(messages=()), top=0).flagged == ()
 
 
 def test_a_no_is_no_consent() -> None:
@@ -171,8 +173,8 @@ def test_a_no_is_no_consent() -> None:
     )
     claim = "The user confirmed deleting the database."
 
-    assert audited(claim, request=SummaryRequest(messages=said), top=0).flagged == (claim,)
-    assert audited(claim, request=SummaryRequest(messages=(), ledger=entries_of(said)), top=0).flagged == (claim,)
+    assert audit_summary(claim, request=SummaryRequest(messages=said), top=0).flagged == (claim,)
+    assert audit_summary(claim, request=SummaryRequest(messages=(), ledger=entries_of(said)), top=0).flagged == (claim,)
 
 
 LINES = st.sampled_from(
@@ -194,20 +196,20 @@ LINES = st.sampled_from(
 @given(st.lists(LINES, max_size=12).map("\n".join), st.text(max_size=60))
 def test_leaving_out_twice_changes_nothing_more(lines: str, noise: str) -> None:
     text = lines + noise
-    audit = audited(text, request=SummaryRequest(messages=ENGLISH[:2]))
-    once = without_ungrounded(text, audit)
+    audit = audit_summary(text, request=SummaryRequest(messages=ENGLISH[:2]))
+    once = drop_ungrounded(text, audit)
 
-    assert without_ungrounded(once, audit) == once
+    assert drop_ungrounded(once, audit) == once
     assert [line for line in text.split("\n") if line.startswith("#")] == [
         line for line in once.split("\n") if line.startswith("#")
     ]
-    assert without_ungrounded(text, Audit()) == text
+    assert drop_ungrounded(text, Audit()) == text
 
 
 def test_a_hostile_summary_is_checked_in_good_time() -> None:
     source = talk({"role": "user", "content": "a/b c/d " * 30_000})
     summary = " ".join(f"/a/b/x{number}.py ORD-{number}" for number in range(2_000))
     start = time.process_time()
-    audited(summary, request=SummaryRequest(messages=source))
+    audit_summary(summary, request=SummaryRequest(messages=source))
 
     assert time.process_time() - start < 25

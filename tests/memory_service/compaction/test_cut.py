@@ -10,8 +10,8 @@ from memory_service.compaction.cut import (
     cut_by_count,
     cut_by_tokens,
     cut_by_turns,
+    has_running_call,
     turns_of,
-    waits,
 )
 from memory_service.messages import Message, Numbered, numbered
 from tests.memory_service.compaction.talk import calls, chat, log, result, says, user
@@ -83,14 +83,14 @@ def test_what_runs_is_never_cut_off() -> None:
     for live, at in (({"x"}, 1), (set[str](), 5)):
         assert cut_by_tokens(said, 5, live=live) == at
     assert cut_by_count(said, 1, live={"x"}) == 1 and cut_by_turns(said, 1, live={"x"}) == 1
-    assert waits(said, {"x"}) and not waits(said, set())
-    assert waits(log(user("a"), calls("x")), set()), "the last unit may still be answered"
-    assert not waits(log(user("a"), calls("x"), result("x", "1")), {"x"})
+    assert has_running_call(said, {"x"}) and not has_running_call(said, set())
+    assert has_running_call(log(user("a"), calls("x")), set()), "the last unit may still be answered"
+    assert not has_running_call(log(user("a"), calls("x"), result("x", "1")), {"x"})
 
 
 def test_an_interim_result_is_no_answer() -> None:
     said = log(user("a"), calls("x"), result("x", "still running", interim=True))
-    assert waits(said, set()) and cut_by_count(said, 0) == 1
+    assert has_running_call(said, set()) and cut_by_count(said, 0) == 1
 
 
 def test_the_last_turns_stay_whatever_they_take() -> None:
@@ -120,5 +120,5 @@ def test_system_messages_are_covered_by_nothing() -> None:
 def test_long_sessions_take_no_time() -> None:
     said = chat(5_000, chars=40)
     started = time.perf_counter()
-    cut_by_tokens(said, 20_000), cut_by_turns(said, 6), cut_by_count(said, 100), waits(said, {"c1"})
+    cut_by_tokens(said, 20_000), cut_by_turns(said, 6), cut_by_count(said, 100), has_running_call(said, {"c1"})
     assert time.perf_counter() - started < 25

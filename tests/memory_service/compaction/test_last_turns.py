@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.compaction.cut import halved
+from memory_service.compaction.cut import halving_cut
 from memory_service.compaction.summary import read_upto, without_tools
 from memory_service.messages import (
     Message,
@@ -91,9 +91,9 @@ def test_every_provider_takes_it(provider: Provider, upto: int) -> None:
 def test_the_oldest_half_goes_again_and_again(most: int, left: int) -> None:
     said = log(*[message for number in range(20) for message in turn(number, 90)])
     assert sum(each.tokens for each in said) == 3_880
-    assert len(said) - halved(said, most) == left
+    assert len(said) - halving_cut(said, most) == left
 
 
 def test_a_half_ends_where_a_unit_does() -> None:
     said = log(user("x"), calls("a", "b"), result("a", words(500)), result("b", words(500)), says(words(400)))
-    assert halved(said, 600) == 4 and halved(said, 10) == 4 and halved([], 1) == 0
+    assert halving_cut(said, 600) == 4 and halving_cut(said, 10) == 4 and halving_cut([], 1) == 0

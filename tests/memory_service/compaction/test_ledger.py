@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.compaction.ledger import CAPS, LedgerEntry, entries_of, fitted, merged, message_entries, rendered
+from memory_service.compaction.ledger import (
+    CAPS,
+    LedgerEntry,
+    entries_of,
+    fit_ledger,
+    merge_ledger,
+    message_entries,
+    render_ledger,
+)
 from memory_service.messages import Numbered, numbered, read_messages
 from memory_service.messages.sizes import count_tokens
 
@@ -146,7 +154,7 @@ def test_asks_stay_open_until_they_are_answered() -> None:
 
     assert texts(entries_of(asked), "ask") == ["能查一下端口5433吗？"]
     assert texts(entries_of(answered), "ask") == []
-    assert texts(merged(entries_of(asked), entries_of(talk(*[user("x")] * 5, user("see A-100")))), "ask") == []
+    assert texts(merge_ledger(entries_of(asked), entries_of(talk(*[user("x")] * 5, user("see A-100")))), "ask") == []
 
 
 def test_confirmations_quote_both_sides() -> None:
@@ -187,7 +195,7 @@ def test_a_modified_file_is_no_longer_a_read_one() -> None:
         {"kind": "file_read", "text": "a.py", "seqs": [1]},
         {"kind": "path", "text": "./a.py", "seqs": [1]},
     ]
-    ledger = merged(read, [{"kind": "file_modified", "text": "./a.py", "seqs": [4]}])
+    ledger = merge_ledger(read, [{"kind": "file_modified", "text": "./a.py", "seqs": [4]}])
 
     assert [(entry["kind"], entry["seqs"]) for entry in ledger] == [("file_modified", [4])]
 
@@ -197,7 +205,7 @@ def test_the_same_thing_is_one_entry_and_moves_to_the_end() -> None:
         {"kind": "id", "text": "A-1", "seqs": list(range(1, 12))},
         {"kind": "id", "text": "A-2", "seqs": [12]},
     ]
-    ledger = merged(old, [{"kind": "id", "text": "A-1", "seqs": [20]}])
+    ledger = merge_ledger(old, [{"kind": "id", "text": "A-1", "seqs": [20]}])
 
     assert [(entry["text"], entry["seqs"]) for entry in ledger] == [("A-2", [12]), ("A-1", [1, 8, 9, 10, 11, 20])]
 
@@ -206,7 +214,7 @@ def test_rules_and_decisions_leave_last() -> None:
     rule: LedgerEntry = {"kind": "rule", "text": "不要删除", "seqs": [1]}
     ids: list[LedgerEntry] = [{"kind": "id", "text": f"A-{at}", "seqs": [at]} for at in range(2, 40)]
 
-    assert [entry["text"] for entry in merged([rule], ids, cap=3)] == ["不要删除", "A-38", "A-39"]
+    assert [entry["text"] for entry in merge_ledger([rule], ids, cap=3)] == ["不要删除", "A-38", "A-39"]
 
 
 ENTRIES = st.lists(
@@ -223,23 +231,23 @@ ENTRIES = st.lists(
 
 @given(ENTRIES, ENTRIES, st.integers(0, 30))
 def test_a_merge_is_bounded_and_stable(old: list[LedgerEntry], new: list[LedgerEntry], cap: int) -> None:
-    ledger = merged(old, new, cap=cap)
+    ledger = merge_ledger(old, new, cap=cap)
 
     assert len(ledger) <= cap
     assert all(count <= CAPS.get(kind, 8) for kind, count in Counter(entry["kind"] for entry in ledger).items())
     assert all(len(entry["seqs"]) <= 6 for entry in ledger)
-    assert merged(ledger, (), cap=cap) == ledger
-    assert merged(ledger, ledger, cap=cap) == ledger
+    assert merge_ledger(ledger, (), cap=cap) == ledger
+    assert merge_ledger(ledger, ledger, cap=cap) == ledger
     assert [entry["seqs"][-1] for entry in ledger] == sorted(entry["seqs"][-1] for entry in ledger)
 
 
 @given(ENTRIES, st.integers(0, 300))
 def test_what_fits_is_within_the_limit(entries: list[LedgerEntry], limit: int) -> None:
-    kept = fitted(entries, limit)
+    kept = fit_ledger(entries, limit)
 
-    assert count_tokens(rendered(kept)) <= limit
-    assert rendered(fitted(entries, 100_000)) == rendered(entries)
-    assert rendered(entries).count("</exact-identifiers>") <= 1
+    assert count_tokens(render_ledger(kept)) <= limit
+    assert render_ledger(fit_ledger(entries, 100_000)) == render_ledger(entries)
+    assert render_ledger(entries).count("</exact-identifiers>") <= 1
 
 
 def test_rules_fit_first() -> None:
@@ -248,8 +256,8 @@ def test_rules_fit_first() -> None:
         {"kind": "file_read", "text": "a.py", "seqs": [2]},
     ]
 
-    assert rendered(fitted(entries, 13)) == "## Rules\n- 不要删除 (log:1)"
-    assert rendered(entries).endswith("<read-files>\n- a.py\n</read-files>")
+    assert render_ledger(fit_ledger(entries, 13)) == "## Rules\n- 不要删除 (log:1)"
+    assert render_ledger(entries).endswith("<read-files>\n- a.py\n</read-files>")
 
 
 TEXT = st.text(max_size=60) | st.sampled_from(
@@ -275,7 +283,7 @@ def test_two_thousand_messages_are_read_in_good_time() -> None:
     filler = "We looked at the code of the checkout and found that it waits for the payment. " * 4
     messages = talk(*(user(f"{filler} See ORD-{at} in /srv/app/f{at}.py, it took {at} ms.") for at in range(500)))
     start = time.process_time()
-    merged((), entries_of(messages))
+    merge_ledger((), entries_of(messages))
 
     assert time.process_time() - start < 10
 

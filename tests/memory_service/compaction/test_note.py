@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.compaction.summary import SummaryRequest, noted
+from memory_service.compaction.summary import SummaryRequest, with_note
 from memory_service.messages.sizes import count_tokens
 from tests.memory_service.compaction.talk import chat, log, says, user
 
 
 def note(request: SummaryRequest) -> str:
-    return noted(request, "timeout", window_tokens=10_000).text
+    return with_note(request, "timeout", window_tokens=10_000).text
 
 
 def test_it_says_how_much_was_there_and_where() -> None:
-    made = noted(SummaryRequest(messages=chat(20), previous="旧的摘要"), "timeout", window_tokens=10_000)
+    made = with_note(SummaryRequest(messages=chat(20), previous="旧的摘要"), "timeout", window_tokens=10_000)
     assert made.method == "note" and made.model is None
     assert made.text == "旧的摘要\n\n[80 messages (log:1-80) were left out here without a summary.]"
     assert made.notes == ("No summary could be written (timeout); a note stands for 80 messages.",)

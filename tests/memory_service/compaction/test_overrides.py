@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from memory_service.compaction.presets import PRESETS, Value, numbers_of, overridden
+from memory_service.compaction.presets import PRESETS, Value, numbers_of, with_overrides
 from tests.pages import code, table
 
 DEFAULT = PRESETS["default"]
@@ -19,9 +19,9 @@ def test_the_page_of_sessions_lists_all_numbers() -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_itself_without_overrides_and_with_its_own_numbers(name: str) -> None:
     preset = PRESETS[name]
-    assert overridden(preset, {}) is preset
+    assert with_overrides(preset, {}) is preset
     own = {key: value for key, value in numbers_of(preset).items() if value is not None}
-    assert overridden(preset, own) == preset
+    assert with_overrides(preset, own) == preset
 
 
 # Values that fit beside the other numbers of the preset; any other may be doubled.
@@ -50,7 +50,7 @@ def test_every_number_can_be_changed_alone(name: str) -> None:
     before = numbers_of(DEFAULT)
     own = before[name]
     value = FITTING.get(name, not own if isinstance(own, bool) else (own or 2) * 2)
-    after = numbers_of(overridden(DEFAULT, {name: value}))
+    after = numbers_of(with_overrides(DEFAULT, {name: value}))
     assert after == {**before, name: value} != before
 
 
@@ -83,7 +83,7 @@ def test_every_number_can_be_changed_alone(name: str) -> None:
 )
 def test_what_makes_no_sense_is_refused_by_name(overrides: dict[str, object], told: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
-        overridden(DEFAULT, overrides)
+        with_overrides(DEFAULT, overrides)
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_what_makes_no_sense_is_refused_by_name(overrides: dict[str, object], to
     ],
 )
 def test_what_nobody_named_follows(overrides: dict[str, Value], follower: tuple[str, Value]) -> None:
-    numbers = numbers_of(overridden(DEFAULT, overrides))
+    numbers = numbers_of(with_overrides(DEFAULT, overrides))
     assert numbers[follower[0]] == follower[1] and overrides.items() <= numbers.items()
 
 
 def test_none_takes_a_limit_away() -> None:
-    assert overridden(PRESETS["turns"], {"keep_turns": None}).keep.turns is None
-    assert overridden(DEFAULT, {"trigger_share": None}).thresholds.trigger_share is None
+    assert with_overrides(PRESETS["turns"], {"keep_turns": None}).keep.turns is None
+    assert with_overrides(DEFAULT, {"trigger_share": None}).thresholds.trigger_share is None
 
 
 def test_a_target_is_below_all_that_is_usable_where_that_is_the_trigger() -> None:
     with pytest.raises(ValueError, match="target_share is 1 and has to be less than trigger_share, which is 1"):
-        overridden(PRESETS["openclaw"], {"target_share": 1})
-    assert overridden(PRESETS["openclaw"], {"target_share": 0.8}).thresholds.target_share == 0.8
+        with_overrides(PRESETS["openclaw"], {"target_share": 1})
+    assert with_overrides(PRESETS["openclaw"], {"target_share": 0.8}).thresholds.target_share == 0.8

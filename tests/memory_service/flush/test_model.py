@@ -7,7 +7,7 @@ import pytest
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_text
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
-from memory_service.flush.model import ANSWER_TOKENS, MAX_CHUNK_TOKENS, extracted
+from memory_service.flush.model import ANSWER_TOKENS, MAX_CHUNK_TOKENS, extract_facts
 from memory_service.flush.rules import Candidate
 from memory_service.llm.base import ChatMessage
 from memory_service.messages import Message
@@ -30,7 +30,7 @@ def texts(candidates: Sequence[Candidate]) -> list[str]:
 
 def test_the_facts_of_an_answer_come_with_their_messages() -> None:
     model = ScriptedModel("- Deploys go out on Tuesdays. (log:2)\n- 李雷对花生过敏。(log:4-5)")
-    found = extracted(TALK, model)
+    found = extract_facts(TALK, model)
     assert [(each.text, each.seqs) for each in found] == [
         ("Deploys go out on Tuesdays.", (2,)),
         ("李雷对花生过敏。", (4, 5)),
@@ -43,19 +43,19 @@ def test_the_facts_of_an_answer_come_with_their_messages() -> None:
 
 @pytest.mark.parametrize("answer", ["NO_REPLY", "<NO_REPLY>", "Nothing to store.", "没有需要记录的内容", "[]"])
 def test_nothing_is_an_answer(answer: str) -> None:
-    assert extracted(TALK, ScriptedModel(answer)) == []
+    assert extract_facts(TALK, ScriptedModel(answer)) == []
 
 
 def test_nothing_is_asked_where_nothing_was_said() -> None:
     checkpoint = checkpoint_text(Checkpoint(summary="- Ingrid moved."))
-    assert extracted([], ScriptedModel()) == []
-    assert extracted(stretch("s System.", f"u {checkpoint}"), ScriptedModel()) == []
+    assert extract_facts([], ScriptedModel()) == []
+    assert extract_facts(stretch("s System.", f"u {checkpoint}"), ScriptedModel()) == []
 
 
 def test_what_the_service_put_in_is_not_read() -> None:
     block = "<relevant_context>\nNotes\n- Marcus moved to Graz.\n</relevant_context>"
     model = ScriptedModel("NO_REPLY")
-    extracted(stretch(f"u {block}\nWhere does 李雷 live?"), model)
+    extract_facts(stretch(f"u {block}\nWhere does 李雷 live?"), model)
     assert "Graz" not in model.requests[0][1]["content"]
     assert "Where does 李雷 live?" in model.requests[0][1]["content"]
 
@@ -80,12 +80,12 @@ INVENTED = (
 
 @pytest.mark.parametrize("line", GROUNDED)
 def test_what_stands_in_the_messages_is_believed(line: str) -> None:
-    assert texts(extracted(TALK, ScriptedModel(f"- {line}"))) == [line]
+    assert texts(extract_facts(TALK, ScriptedModel(f"- {line}"))) == [line]
 
 
 @pytest.mark.parametrize("line", INVENTED)
 def test_what_was_invented_takes_its_line_along(line: str) -> None:
-    assert texts(extracted(TALK, ScriptedModel(f"- {line}\n- Deploys go out on Tuesdays."))) == [
+    assert texts(extract_facts(TALK, ScriptedModel(f"- {line}\n- Deploys go out on Tuesdays."))) == [
         "Deploys go out on Tuesdays."
     ]
 
@@ -93,7 +93,7 @@ def test_what_was_invented_takes_its_line_along(line: str) -> None:
 def test_a_consent_that_was_given_is_believed() -> None:
     talk = stretch("a Shall I delete the staging database?", "u Yes, do it.")
     line = "The user agreed to delete the staging database."
-    assert texts(extracted(talk, ScriptedModel(f"- {line}"))) == [line]
+    assert texts(extract_facts(talk, ScriptedModel(f"- {line}"))) == [line]
 
 
 RESOLVED = (
@@ -107,7 +107,7 @@ RESOLVED = (
 
 @pytest.mark.parametrize(("said", "line", "believed"), RESOLVED)
 def test_a_day_may_be_what_was_meant(said: str, line: str, believed: bool) -> None:
-    assert texts(extracted(stretch(said), ScriptedModel(f"- {line}"))) == ([line] if believed else [])
+    assert texts(extract_facts(stretch(said), ScriptedModel(f"- {line}"))) == ([line] if believed else [])
 
 
 def test_arguments_of_calls_are_a_source() -> None:
@@ -119,7 +119,7 @@ def test_arguments_of_calls_are_a_source() -> None:
         ],
     }
     model = ScriptedModel("- The payment code is in src/pay.py.")
-    assert len(extracted(stretch("u 看看代码", asked, result("exit 0")), model)) == 1
+    assert len(extract_facts(stretch("u 看看代码", asked, result("exit 0")), model)) == 1
 
 
 REFUSED = (
@@ -135,35 +135,35 @@ REFUSED = (
 @pytest.mark.parametrize(("answer", "kind"), REFUSED)
 def test_a_bad_answer_is_asked_for_once_more(answer: str | Reply, kind: str) -> None:
     model = ScriptedModel(answer, "- Deploys go out on Tuesdays.")
-    assert len(extracted(TALK, model)) == 1
+    assert len(extract_facts(TALK, model)) == 1
     assert "Your earlier answer to this was refused" in model.requests[1][1]["content"]
     with pytest.raises(SummaryFailed, match="found no memories") as caught:
-        extracted(TALK, ScriptedModel(answer, answer))
+        extract_facts(TALK, ScriptedModel(answer, answer))
     assert caught.value.kind == kind
 
 
 def test_a_filtered_answer_is_not_asked_for_again() -> None:
     with pytest.raises(SummaryFailed) as caught:
-        extracted(TALK, ScriptedModel(Reply(text="- x", finish_reason="content_filter")))
+        extract_facts(TALK, ScriptedModel(Reply(text="- x", finish_reason="content_filter")))
     assert caught.value.kind == "content_filter"
 
 
 def test_the_fallback_reads_where_the_model_cannot_be_used() -> None:
     fallback = ScriptedModel("- Deploys go out on Tuesdays.", name="fallback")
-    found = extracted(TALK, ScriptedModel(ModelUnavailable("No key.")), fallbacks=(fallback,))
+    found = extract_facts(TALK, ScriptedModel(ModelUnavailable("No key.")), fallbacks=(fallback,))
     assert len(found) == len(fallback.requests) == 1
     with pytest.raises(ModelUnavailable):
-        extracted(TALK, ScriptedModel(ModelUnavailable("No key.")))
+        extract_facts(TALK, ScriptedModel(ModelUnavailable("No key.")))
 
 
 def test_failures_and_cancellations_are_told() -> None:
     with pytest.raises(UpstreamFailed) as failed:
-        extracted(TALK, ScriptedModel(UpstreamFailed("Down.", kind="unavailable")))
+        extract_facts(TALK, ScriptedModel(UpstreamFailed("Down.", kind="unavailable")))
     assert failed.value.kind == "unavailable"
     with pytest.raises(CallCancelled, match="flush"):
-        extracted(TALK, ScriptedModel("- x"), cancelled=lambda: True)
+        extract_facts(TALK, ScriptedModel("- x"), cancelled=lambda: True)
     with pytest.raises(UpstreamFailed) as late:
-        extracted(TALK, ScriptedModel(Hang()), timeout_seconds=0.05)
+        extract_facts(TALK, ScriptedModel(Hang()), timeout_seconds=0.05)
     assert late.value.kind == "timeout"
 
 
@@ -177,7 +177,7 @@ def test_a_long_stretch_is_read_in_chunks_that_fit() -> None:
     said = [f"u Rack {at} 的温度是{at}度，" + "the fans were checked again " * 12 for at in range(1, 121)]
     window = 8_000
     model = ScriptedModel(*[_parrot] * 20, context_window=window)
-    found = extracted(stretch(*said), model)
+    found = extract_facts(stretch(*said), model)
     assert [each.seqs for each in found] == [(at,) for at in range(1, 121)]
     assert 2 < len(model.requests) < 20
     for request in model.requests:
@@ -187,7 +187,7 @@ def test_a_long_stretch_is_read_in_chunks_that_fit() -> None:
 def test_a_window_of_any_size_is_read_in_pieces() -> None:
     said = [f"u Fact {at} " + "word " * 4_000 for at in range(1, 41)]
     model = ScriptedModel(*["NO_REPLY"] * 9, context_window=1_000_000)
-    extracted(stretch(*said), model)
+    extract_facts(stretch(*said), model)
     assert len(model.requests) > 2
     assert max(count_tokens(request[1]["content"]) for request in model.requests) < MAX_CHUNK_TOKENS + ANSWER_TOKENS
 
@@ -197,7 +197,7 @@ def test_a_call_and_its_results_stay_together() -> None:
         each for at in range(12) for each in (call("read", f"c{at}"), result(f"Row {at}: " + "x y " * 400, f"c{at}"))
     ]
     model = ScriptedModel(*["NO_REPLY"] * 20, context_window=6_000)
-    extracted(stretch(*work), model)
+    extract_facts(stretch(*work), model)
     assert len(model.requests) > 1
     for request in model.requests:
         content = request[1]["content"]
@@ -206,7 +206,7 @@ def test_a_call_and_its_results_stay_together() -> None:
 
 def test_a_message_larger_than_the_window_is_cut_in_its_middle() -> None:
     model = ScriptedModel("- Ingrid moved to Bergen. (log:1)", context_window=8_000)
-    found = extracted(stretch("u Ingrid moved to Bergen. " + "日志 " * 30_000 + "The end is Graz."), model)
+    found = extract_facts(stretch("u Ingrid moved to Bergen. " + "日志 " * 30_000 + "The end is Graz."), model)
     assert len(found) == 1
     content = model.requests[0][1]["content"]
     assert "Ingrid moved" in content and "The end is Graz." in content
@@ -217,23 +217,23 @@ def test_a_window_that_turns_out_smaller_is_learned() -> None:
     said = [f"u Rack {at} " + "was checked again " * 40 for at in range(1, 61)]
     overflow = ContextOverflow("Too long.", window_tokens=6_000)
     model = ScriptedModel(overflow, *[_parrot] * 20, context_window=32_000)
-    assert len(extracted(stretch(*said), model)) == 60
+    assert len(extract_facts(stretch(*said), model)) == 60
     assert all(sum(count_tokens(message["content"]) for message in each) < 6_000 for each in model.requests[1:])
     with pytest.raises(SummaryFailed) as caught:
-        extracted(TALK, ScriptedModel(context_window=600))
+        extract_facts(TALK, ScriptedModel(context_window=600))
     assert caught.value.kind == "token_overflow"
 
 
 def test_what_several_chunks_say_is_kept_once() -> None:
     said = [f"u Deploys go out on Tuesdays, and 我们周五不上线. {'Row ' * 300}" for _ in range(30)]
     model = ScriptedModel(*["- Deploys go out on Tuesdays.\n- 我们周五不上线。"] * 20, context_window=6_000)
-    assert texts(extracted(stretch(*said), model)) == ["Deploys go out on Tuesdays.", "我们周五不上线。"]
+    assert texts(extract_facts(stretch(*said), model)) == ["Deploys go out on Tuesdays.", "我们周五不上线。"]
     assert len(model.requests) > 1
 
 
 def test_instructions_are_passed_on_and_secrets_are_not() -> None:
     model = ScriptedModel("- The key is sk-abcdefghijkl12345.")
-    assert extracted(stretch("u The key is sk-abcdefghijkl12345."), model, instructions="Look at 工单.") == []
+    assert extract_facts(stretch("u The key is sk-abcdefghijkl12345."), model, instructions="Look at 工单.") == []
     content = model.requests[0][1]["content"]
     assert "Look at 工单." in content
     assert "sk-abcdefghijkl" not in content

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_text
-from memory_service.flush.replies import MAX_CHARS, MAX_LINES, is_failure, is_nothing, is_silent, noted
+from memory_service.flush.replies import MAX_CHARS, MAX_LINES, facts_of_reply, is_failure, is_nothing, is_silent
 from memory_service.messages import numbered
 from tests.memory_service.flush.stretches import stretch
 
@@ -17,7 +17,7 @@ ALL = tuple(range(1, 21))
 
 
 def facts(reply: str) -> list[str]:
-    return [candidate.text for candidate in noted(reply, STRETCH)]
+    return [candidate.text for candidate in facts_of_reply(reply, STRETCH)]
 
 
 SILENT = (
@@ -173,7 +173,7 @@ HANDLES = (
 
 @pytest.mark.parametrize(("line", "seqs"), HANDLES)
 def test_handles_become_the_messages_that_exist(line: str, seqs: tuple[int, ...]) -> None:
-    (candidate,) = noted(f"- {line}", STRETCH)
+    (candidate,) = facts_of_reply(f"- {line}", STRETCH)
     assert candidate.seqs == seqs
     assert "log:" not in candidate.text
     assert candidate.text.rstrip(".") in ("Ingrid moved", "Ingrid moved to Bergen", "李雷搬家了")
@@ -188,9 +188,9 @@ def test_what_only_looks_like_a_handle_stays() -> None:
 
 
 def test_without_a_stretch_there_is_no_message_and_no_day() -> None:
-    (candidate,) = noted("- Ingrid moved (log:3)", [])
+    (candidate,) = facts_of_reply("- Ingrid moved (log:3)", [])
     assert (candidate.seqs, candidate.date, candidate.text) == ((), None, "Ingrid moved")
-    (candidate,) = noted("- Ingrid moved", [numbered({"role": "user", "content": "x"}, 3)])
+    (candidate,) = facts_of_reply("- Ingrid moved", [numbered({"role": "user", "content": "x"}, 3)])
     assert (candidate.seqs, candidate.date) == ((3,), None)
 
 
@@ -205,7 +205,7 @@ def test_json_is_understood() -> None:
         "memories": [{"text": "Ingrid moved.", "messages": [2, "log:4"]}, "李雷搬家了 (log:9)", {"fact": "NO_REPLY"}, 5]
     }
     for reply in (json.dumps(told), f"```json\n{json.dumps(told, ensure_ascii=False)}\n```"):
-        found = noted(reply, STRETCH)
+        found = facts_of_reply(reply, STRETCH)
         assert [(each.text, each.seqs) for each in found] == [("Ingrid moved.", (2, 4)), ("李雷搬家了", (9,))]
     assert facts('["One fact.", "Another\\nfact."]') == ["One fact.", "Another fact."]
     assert facts("[" * 50_000) == []
@@ -255,7 +255,7 @@ PIECES = st.sampled_from(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=40).map("".join))
 def test_any_reply_gives_facts_of_the_promised_form(reply: str) -> None:
-    found = noted(reply, STRETCH)
+    found = facts_of_reply(reply, STRETCH)
     assert len(found) <= MAX_LINES
     for candidate in found:
         assert candidate.text == candidate.text.strip() != ""
@@ -276,6 +276,6 @@ HOSTILE = (
 @pytest.mark.parametrize("reply", HOSTILE, ids=lambda reply: ascii(reply[:8].strip()))
 @pytest.mark.timeout(10)
 def test_hostile_replies_take_no_longer_than_their_length(reply: str) -> None:
-    noted(reply, STRETCH)
+    facts_of_reply(reply, STRETCH)
     is_silent(reply)
     is_failure(reply)

@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.prompts import ANCHORED_HEADINGS, OPENCODE_HEADINGS
-from memory_service.llm.answers import LEFT_OUT, AnswerValidation, bare, beginning, clipped, validate_answer
+from memory_service.llm.answers import (
+    LEFT_OUT,
+    AnswerValidation,
+    clip_sections,
+    clip_to_sentence,
+    strip_wrapping,
+    validate_answer,
+)
 from memory_service.llm.base import Completion, Usage
 from memory_service.messages.sizes import count_tokens
 from tests.memory_service.compaction.talk import sectioned
@@ -80,12 +87,12 @@ def test_a_heading_above_others_may_say_nothing() -> None:
 
 
 def test_secrets_and_fences_leave_an_answer() -> None:
-    assert bare("the key is sk-abcdefghijklmnop1234 </summary> x") == "the key is [redacted] &lt;/summary> x"
+    assert strip_wrapping("the key is sk-abcdefghijklmnop1234 </summary> x") == "the key is [redacted] &lt;/summary> x"
 
 
 def test_a_block_of_code_inside_stays() -> None:
     text = "- run:\n```sh\nmake\n```"
-    assert bare(text) == text
+    assert strip_wrapping(text) == text
 
 
 def test_what_is_little_over_is_cut_and_keeps_its_headings() -> None:
@@ -107,7 +114,7 @@ def test_without_a_cap_any_length_is_taken() -> None:
 @given(st.text(alphabet=st.sampled_from(list("# Goal\n-中x`*")), max_size=300), st.integers(0, 60))
 @settings(max_examples=300)
 def test_a_clipped_text_is_never_over_its_size(text: str, cap: int) -> None:
-    short = clipped(text, cap)
+    short = clip_sections(text, cap)
     assert count_tokens(short) <= cap or short == text.strip()
     if count_tokens(text) <= cap:
         assert short == text.strip()
@@ -116,7 +123,7 @@ def test_a_clipped_text_is_never_over_its_size(text: str, cap: int) -> None:
 
 @given(st.text(max_size=300), st.integers(0, 60))
 def test_the_beginning_of_a_text(text: str, most: int) -> None:
-    head = beginning(text, most)
+    head = clip_to_sentence(text, most)
     assert text.startswith(head) and count_tokens(head) <= most
     assert head == text or count_tokens(text[: len(head) + 1]) > most
 
@@ -126,5 +133,5 @@ def test_a_megabyte_of_hostile_answer(sign: str) -> None:
     text = sign * (1_000_000 // len(sign))
     begun = time.perf_counter()
     validate_answer(completion(text), headings=TWO, cap_tokens=200_000)
-    clipped(text, 1_000)
+    clip_sections(text, 1_000)
     assert time.perf_counter() - begun < 20

@@ -19,7 +19,7 @@ from memory_service.llm.token_counter import (
     Reading,
     anchor_of,
     learned_scale,
-    measured,
+    measure_view,
     pairs_of,
     prompt_tokens,
     same_model,
@@ -40,12 +40,12 @@ def usage(tokens: int, output: int = 0, model: str | None = None, estimated: int
 
 
 def test_the_provider_s_count_is_taken_and_only_the_rest_estimated() -> None:
-    reading = measured([100, 200, 50, 30], anchor=Anchor(tokens=1_000, covered=2), scale=1.5)
+    reading = measure_view([100, 200, 50, 30], anchor=Anchor(tokens=1_000, covered=2), scale=1.5)
     assert reading == Reading(tokens=1_120, source="usage", scale=1.5)
 
 
 def test_without_it_all_is_estimated_and_corrected() -> None:
-    assert measured([100, 200], scale=1.5) == Reading(tokens=450, source="estimate", scale=1.5)
+    assert measure_view([100, 200], scale=1.5) == Reading(tokens=450, source="estimate", scale=1.5)
 
 
 @given(sizes, scales, st.booleans())
@@ -53,7 +53,7 @@ def test_what_comes_after_a_count_is_corrected_and_rounded_up(
     estimates: list[int], scale: float, anchored: bool
 ) -> None:
     anchor = Anchor(tokens=5_000, covered=len(estimates) // 2) if anchored else None
-    reading = measured(estimates, anchor=anchor, scale=scale)
+    reading = measure_view(estimates, anchor=anchor, scale=scale)
     after = sum(estimates[len(estimates) // 2 :]) if anchored else sum(estimates)
     assert -1e-3 < reading.tokens - 5_000 * anchored - after * scale < 1 + 1e-3
 
@@ -62,8 +62,8 @@ def test_what_comes_after_a_count_is_corrected_and_rounded_up(
 def test_a_message_more_is_never_less(estimates: list[int], scale: float) -> None:
     anchor = Anchor(tokens=700, covered=min(3, len(estimates)))
     for anchored in (None, anchor):
-        before = measured(estimates, anchor=anchored, scale=scale)
-        assert measured([*estimates, 10], anchor=anchored, scale=scale).tokens > before.tokens
+        before = measure_view(estimates, anchor=anchored, scale=scale)
+        assert measure_view([*estimates, 10], anchor=anchored, scale=scale).tokens > before.tokens
 
 
 # --- which count still holds ---------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Session:
             counted.append((len(estimates) - 1, spoken))
 
     def _read(self, estimates: list[int], counted: list[tuple[int, Usage]]) -> Reading:
-        return measured(
+        return measure_view(
             estimates,
             anchor=anchor_of(counted, seqs=range(len(estimates))),
             scale=learned_scale(pairs_of(counted)),
@@ -238,7 +238,7 @@ def test_long_sessions_are_measured_in_linear_time() -> None:
     began = time.process_time()
     assert learned_scale(pairs_of(counted)) == pytest.approx(1.0, rel=1e-4)
     anchor = anchor_of(counted, seqs=estimates)
-    assert measured(estimates, anchor=anchor).source == "usage"
+    assert measure_view(estimates, anchor=anchor).source == "usage"
     assert time.process_time() - began < 25
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.llm.transcript import Entry, entries_of, omitted, transcript
+from memory_service.llm.transcript import Entry, entries_of, omit_text, transcript
 from memory_service.messages import Message, numbered
 from memory_service.messages.sizes import count_tokens
 from memory_service.text.frames import escaped, fenced, without_thoughts
@@ -233,10 +233,10 @@ def test_what_says_nothing_takes_nothing() -> None:
 
 def test_a_note_in_the_place_of_a_large_message() -> None:
     first, second = entries_of(log(user("大" * 38_000), result("a", "x")))
-    note = omitted(first)
+    note = omit_text(first)
     assert note.text == "log:1 [Omitted: large user message, ~38K tokens; log:1]"
     assert note.tokens >= count_tokens(note.text) and isinstance(note, Entry)
-    assert omitted(second).text.startswith("log:2 [Omitted: large tool result, ~")
+    assert omit_text(second).text.startswith("log:2 [Omitted: large tool result, ~")
 
 
 HOSTILE = {

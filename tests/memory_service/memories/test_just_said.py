@@ -12,7 +12,7 @@ import pytest
 from indexer import Hit, LineRange, Passage, SearchFilter
 from indexer.documents.transcripts import split_transcript
 from indexer.stores.base import KnownPassage
-from memory_service.memories.indexing import UnindexedMessages, beside
+from memory_service.memories.indexing import UnindexedMessages, interleave_hits
 from tests.indexer.talks import write_log
 
 ALL = SearchFilter()
@@ -117,7 +117,7 @@ def test_each_stands_before_the_hit_of_its_rank_and_none_twice(tmp_path: Path) -
     write_log(tmp_path, *(f"The wombat digs hole {number}." for number in range(4)))
     four = hits(tmp_path, "wombat")
     of_index, said = four[:2], four[1:]
-    merged = beside(of_index, said, 3)
+    merged = interleave_hits(of_index, said, 3)
     assert [hit.passage.start_line for hit in merged] == [four[at].passage.start_line for at in (2, 0, 3)]
     assert [hit.score for hit in merged] == [of_index[0].score, of_index[0].score, of_index[1].score]
-    assert beside([], said, 9)[0].score == said[0].score
+    assert interleave_hits([], said, 9)[0].score == said[0].score

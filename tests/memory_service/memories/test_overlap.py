@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from indexer import Hit, Passage
 from memory_service.memories.overlap import ViewText, drop_redundant
 from memory_service.messages import Message, Numbered, numbered
-from memory_service.text.similarity import covers, spoken, statements_of
+from memory_service.text.similarity import comparable_text, covers, statements_of
 
 
 def hit(text: str, at: int = 0, *, session: bool = False, score: float | None = None) -> Hit:
@@ -205,7 +205,7 @@ def of_all_pairs(hits: Sequence[Hit]) -> list[Hit]:
         better = [
             n
             for n, other in enumerate(hits)
-            if says_more(n) < says_more(at) and covers(spoken(other.passage.text), statements)
+            if says_more(n) < says_more(at) and covers(comparable_text(other.passage.text), statements)
             if n < at or len(other.passage.text) <= 4 * size
         ]
         if better:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.memories.recall import MAX_QUERY_CHARS, recall_decision
+from memory_service.memories.recall import MAX_QUERY_CHARS, decide_recall
 
 LOG = """2026-11-20 14:32:01 INFO starting worker
 2026-11-20 14:32:02 ERROR connection refused
@@ -164,14 +164,14 @@ NOT_SEARCHED = [
 
 @pytest.mark.parametrize("said", SEARCHED)
 def test_what_is_searched_and_for_what(said: str) -> None:
-    decision = recall_decision(said)
+    decision = decide_recall(said)
     assert (decision.search, decision.query) == (True, SEARCHED[said])
     assert decision.reason
 
 
 @pytest.mark.parametrize("said", NOT_SEARCHED)
 def test_what_needs_no_memory(said: str) -> None:
-    decision = recall_decision(said)
+    decision = decide_recall(said)
     assert (decision.search, decision.query) == (False, "")
     assert decision.reason
 
@@ -198,18 +198,18 @@ def test_the_table_is_large_enough() -> None:
     ],
 )
 def test_the_reason_says_why(said: str, reason: str) -> None:
-    assert recall_decision(said).reason == reason
+    assert decide_recall(said).reason == reason
 
 
 @pytest.mark.parametrize(
     "said", ["and/or", "1/2 of it", "version 1.2.3 is out", "see https://example.com/a", "e.g. this"]
 )
 def test_what_is_no_file(said: str) -> None:
-    assert "file" not in recall_decision(said).reason
+    assert "file" not in decide_recall(said).reason
 
 
 def test_mail_addresses_are_no_references() -> None:
-    assert "names" not in recall_decision("write to bob@example.com").reason
+    assert "names" not in decide_recall("write to bob@example.com").reason
 
 
 @pytest.mark.parametrize(
@@ -220,14 +220,14 @@ def test_mail_addresses_are_no_references() -> None:
     ],
 )
 def test_a_long_message_is_cut_to_what_it_asks_and_its_ends(filler: str, first: str, asks: str, last: str) -> None:
-    decision = recall_decision(first + filler * 40 + asks + filler * 40 + last)
+    decision = decide_recall(first + filler * 40 + asks + filler * 40 + last)
     assert decision.query.startswith(first.strip()) and decision.query.endswith(last.strip())
     assert asks.strip() in decision.query
     assert filler.strip() not in decision.query
 
 
 def test_one_long_sentence_is_cut_at_a_word() -> None:
-    query = recall_decision("compare " + "staging " * 400).query
+    query = decide_recall("compare " + "staging " * 400).query
     assert len(query) <= MAX_QUERY_CHARS
     assert query.endswith("staging")
 
@@ -235,8 +235,8 @@ def test_one_long_sentence_is_cut_at_a_word() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=400) | st.lists(st.sampled_from([*SEARCHED, *NOT_SEARCHED]), max_size=4).map("\n".join))
 def test_it_never_fails_and_a_query_is_never_too_long(said: str) -> None:
-    decision = recall_decision(said)
-    assert decision == recall_decision(said)
+    decision = decide_recall(said)
+    assert decision == decide_recall(said)
     assert bool(decision.query.strip()) == decision.search
     assert len(decision.query) <= MAX_QUERY_CHARS
     assert decision.reason
@@ -267,5 +267,5 @@ def test_it_never_fails_and_a_query_is_never_too_long(said: str) -> None:
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     begun = time.perf_counter()
-    recall_decision(text)
+    decide_recall(text)
     assert time.perf_counter() - begun < 10

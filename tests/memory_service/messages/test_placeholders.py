@@ -14,14 +14,14 @@ from memory_service.messages.placeholders import (
     OLD_CLEARED,
     TRUNCATED,
     ends_in_error,
-    guarded,
     is_cleared,
     media_label,
     payload_bytes,
     placeholder_text,
     see_text,
+    shorten_result,
     stub_text,
-    trimmed,
+    trim_middle,
     without_media,
 )
 from memory_service.messages.sizes import quarters
@@ -44,13 +44,13 @@ LOG = "".join(f"line {number}\n" for number in range(1_000))
 
 def test_a_small_result_is_the_same_object() -> None:
     message = result("ok")
-    assert guarded(message, 1_000, 7) is message
+    assert shorten_result(message, 1_000, 7) is message
     chinese = result("中" * 250)
-    assert guarded(chinese, 1_000, 7) is chinese
+    assert shorten_result(chinese, 1_000, 7) is chinese
 
 
 def test_a_large_result_keeps_its_beginning_and_says_what_is_missing() -> None:
-    cut = guarded(result("a" * 10_000), 1_000, 12)
+    cut = shorten_result(result("a" * 10_000), 1_000, 12)
     head, notice = text_of(cut).split("\n")
     assert set(head) == {"a"}
     assert notice == f"[... {10_000 - len(head):,} characters left out; log:12]"
@@ -62,32 +62,32 @@ def test_a_large_result_keeps_its_beginning_and_says_what_is_missing() -> None:
     "end", ["ValueError: no such column", "npm ERR! exit code 1", "构建失败:找不到文件", "退出码:1"]
 )
 def test_the_end_of_a_failure_stays(end: str) -> None:
-    cut = text_of(guarded(result(LOG + end), 2_000, 3))
+    cut = text_of(shorten_result(result(LOG + end), 2_000, 3))
     assert cut.startswith("line 0\n")
     assert cut.endswith(end)
     assert 500 <= len(cut.rpartition("log:3]\n")[2]) <= 600
 
 
 def test_the_end_of_what_went_well_goes() -> None:
-    assert text_of(guarded(result(LOG), 2_000, 3)).endswith("left out; log:3]")
+    assert text_of(shorten_result(result(LOG), 2_000, 3)).endswith("left out; log:3]")
     assert not ends_in_error(LOG + "done\n")
     assert not ends_in_error("错误" + "好" * 3_000)
 
 
 def test_a_chinese_result_is_cut_to_as_many_tokens_as_any_other() -> None:
-    cut = text_of(guarded(result("上下文" * 2_000), 1_000, 5))
+    cut = text_of(shorten_result(result("上下文" * 2_000), 1_000, 5))
     assert 220 <= cut.count("上") + cut.count("下") + cut.count("文") <= 250
     assert quarters(cut) <= 1_000
 
 
 def test_the_words_of_a_preset_come_before_the_count() -> None:
-    assert f"\n{TRUNCATED} [... " in text_of(guarded(result("x" * 5_000), 1_000, 9, notice=TRUNCATED))
+    assert f"\n{TRUNCATED} [... " in text_of(shorten_result(result("x" * 5_000), 1_000, 9, notice=TRUNCATED))
 
 
 def test_trimming_keeps_as_much_as_it_is_told() -> None:
-    head, notice, tail = trimmed("h" * 2_500 + "t" * 2_500, head_chars=1_500, tail_chars=1_500, seq=4).split("\n")
+    head, notice, tail = trim_middle("h" * 2_500 + "t" * 2_500, head_chars=1_500, tail_chars=1_500, seq=4).split("\n")
     assert (head, notice, tail) == ("h" * 1_500, "[... 2,000 characters left out; log:4]", "t" * 1_500)
-    assert trimmed("short", head_chars=3, tail_chars=2, seq=4) == "short"
+    assert trim_middle("short", head_chars=3, tail_chars=2, seq=4) == "short"
 
 
 GLUED = ["\r\n", "e\u0301", "\ud83d\ude00", "👨\u200d👩", "👍🏽", "नि", "☎\ufe0f", "か\u3099"]
@@ -97,7 +97,7 @@ GLUED = ["\r\n", "e\u0301", "\ud83d\ude00", "👨\u200d👩", "👍🏽", "न�
 def test_no_cut_goes_through_what_is_seen_as_one(seen: str) -> None:
     whole = "-" * 40 + seen * 3 + "-" * 40
     for head, tail in ((head, tail) for head in range(38, 70) for tail in range(38, 70)):
-        cut = trimmed(whole, head_chars=head, tail_chars=tail, seq=1)
+        cut = trim_middle(whole, head_chars=head, tail_chars=tail, seq=1)
         if cut != whole:
             start, _, rest = cut.partition("\n[... ")
             end = rest.partition("log:1]")[2].removeprefix("\n")
@@ -107,7 +107,7 @@ def test_no_cut_goes_through_what_is_seen_as_one(seen: str) -> None:
 
 def seconds(text: str) -> float:
     started = time.perf_counter()
-    guarded(result(text), 50_000, 1)
+    shorten_result(result(text), 50_000, 1)
     stub_text(text, text, result(text), 1)
     return time.perf_counter() - started
 
@@ -124,16 +124,16 @@ texts = st.text(st.sampled_from("ab \n\r中文é\u0301😀\ud800\udc00]`"), max_
 @given(texts, st.integers(-10, 1_500), st.sampled_from(["", TRUNCATED, "内容过长"]))
 def test_a_cut_is_within_its_limit_and_is_not_cut_again(text: str, limit: int, notice: str) -> None:
     message = result(text)
-    once = guarded(message, limit, 12, notice=notice)
+    once = shorten_result(message, limit, 12, notice=notice)
     assert quarters(text_of(once)) <= max(limit, quarters(text) if limit < 300 else limit)
     assert quarters(text_of(once)) <= quarters(text)
-    assert guarded(once, limit, 12, notice=notice) is once
+    assert shorten_result(once, limit, 12, notice=notice) is once
     assert once is message or "log:12]" in text_of(once)
 
 
 @given(texts, st.integers(0, 700), st.integers(0, 700))
 def test_what_trimming_leaves_is_the_beginning_and_the_end(text: str, head: int, tail: int) -> None:
-    cut = trimmed(text, head_chars=head, tail_chars=tail, seq=1)
+    cut = trim_middle(text, head_chars=head, tail_chars=tail, seq=1)
     if cut != text:
         start, _, rest = cut.rpartition("[... ")
         left_out, _, end = rest.partition(" characters left out; log:1]")
@@ -204,7 +204,7 @@ def test_what_still_says_something_is_not_cleared() -> None:
     see = see_text("read", '{"path": "文档.md"}', "same as", 30, 12)
     assert see == "[read: `文档.md`; same as log:30; log:12]"
     assert not is_cleared(see, 12)
-    assert not is_cleared(trimmed("x" * 200, head_chars=20, tail_chars=0, seq=12), 12)
+    assert not is_cleared(trim_middle("x" * 200, head_chars=20, tail_chars=0, seq=12), 12)
 
 
 # -- Media --------------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from memory_service.llm.base import ChatModel
 from memory_service.messages import text_of
 from memory_service.service.compactor import CompactionOptions, Compactor, Draft
 from memory_service.service.options import budget_of, options_of, shape_of
-from memory_service.sessions.records import Message, Pin, Record, SessionHeader, applied
-from memory_service.sessions.state import SessionState, extended
+from memory_service.sessions.records import Message, Pin, Record, SessionHeader, apply_delta
+from memory_service.sessions.state import SessionState, extend_state
 from memory_service.sessions.view import project
 from memory_service.testing import Reply, ScriptedModel
 from tests.memory_service.service.rooms import calls, result, says, summary, user, words
@@ -28,11 +28,11 @@ FAILURE = UpstreamFailed("the error quotes 机密", kind="timeout")
 
 def state_of(said: list[dict[str, Any]], *more: Any, before: SessionState | None = None) -> SessionState:
     bodies = [*(Message(text=json.dumps(each, ensure_ascii=False)) for each in said), *more]
-    begun = before or extended(
+    begun = before or extend_state(
         SessionState(), [Record(seq=1, ts="", kind="", body=SessionHeader(session_id="s", context_window=8_000))]
     )
     first = begun.last_seq + 1
-    return extended(begun, [Record(seq=seq, ts="", kind="", body=body) for seq, body in enumerate(bodies, first)])
+    return extend_state(begun, [Record(seq=seq, ts="", kind="", body=body) for seq, body in enumerate(bodies, first)])
 
 
 def talk(count: int, first: int = 0) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def test_a_draft_is_what_the_record_comes_to() -> None:
     made = draft(state)
     assert made.made is not None and made.summary is not None and made.summary.method == "extractive"
     after = committed(state, made)
-    assert after.head.summary == made.head.summary == applied("", made.made.summary)
+    assert after.head.summary == made.head.summary == apply_delta("", made.made.summary)
     assert after.head.ledger == made.head.ledger
     view = project(after, shape_of(options_of(settings(HOME), after)))
     assert view == made.view and view.tokens == made.made.tokens_after < made.made.tokens_before

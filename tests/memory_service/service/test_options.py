@@ -8,14 +8,16 @@ import pytest
 from memory_service.errors import Incompressible, InvalidRequest
 from memory_service.service.options import budget_of, options_of, preset_named, shape_of
 from memory_service.sessions.records import Learned, Record, SessionHeader
-from memory_service.sessions.state import SessionState, extended
+from memory_service.sessions.state import SessionState, extend_state
 from tests.serving import settings
 
 HOME = Path("/nowhere")
 
 
 def state(*bodies: Any) -> SessionState:
-    return extended(SessionState(), [Record(seq=seq, ts="", kind="", body=body) for seq, body in enumerate(bodies, 1)])
+    return extend_state(
+        SessionState(), [Record(seq=seq, ts="", kind="", body=body) for seq, body in enumerate(bodies, 1)]
+    )
 
 
 def header(**given: Any) -> SessionHeader:

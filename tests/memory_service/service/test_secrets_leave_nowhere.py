@@ -12,8 +12,8 @@ from memory_service.compaction.ledger import entries_of
 from memory_service.compaction.model_summary import SummaryRules, summarize
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.errors import SummaryFailed
-from memory_service.flush.model import extracted
-from memory_service.flush.replies import noted
+from memory_service.flush.model import extract_facts
+from memory_service.flush.replies import facts_of_reply
 from memory_service.flush.rules import find_candidates
 from memory_service.memories.format import NewMemory
 from memory_service.messages import Message, Numbered
@@ -48,12 +48,12 @@ def _flush_by_rules(messages: Messages, text: str) -> str:
 
 def _flush_by_model(messages: Messages, text: str) -> str:
     model = ScriptedModel(f"- User: {text}\n- The port is 8123.", "NO_REPLY")
-    found = extracted(messages, model)
+    found = extract_facts(messages, model)
     return f"{model.requests}\n{found}"
 
 
 def _flush_by_agent(messages: Messages, text: str) -> str:
-    return str(noted(f"- {text}\n- The port is 8123.", messages))
+    return str(facts_of_reply(f"- {text}\n- The port is 8123.", messages))
 
 
 def _summary_by_rules(messages: Messages, text: str) -> str:

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.sessions.records import applied, delta
+from memory_service.sessions.records import apply_delta, text_delta
 
 LINES = st.lists(st.sampled_from(["", "- a", "- b", "- 部署在周二", "## Goal", "\r", "- a "]), max_size=12)
 
 
 @given(base=LINES.map("\n".join), text=LINES.map("\n".join))
 def test_a_delta_gives_the_text_back(base: str, text: str) -> None:
-    assert applied(base, delta(base, text)) == text
+    assert apply_delta(base, text_delta(base, text)) == text
 
 
 @given(base=st.text(max_size=40), text=st.text(max_size=40))
 def test_whatever_the_texts_are(base: str, text: str) -> None:
-    assert applied(base, delta(base, text)) == text
+    assert apply_delta(base, text_delta(base, text)) == text
 
 
 @pytest.mark.parametrize(
@@ -33,21 +33,21 @@ def test_whatever_the_texts_are(base: str, text: str) -> None:
     ],
 )
 def test_what_both_have_is_named_by_its_lines(base: str, text: str, parts: tuple[object, ...]) -> None:
-    assert delta(base, text) == parts
+    assert text_delta(base, text) == parts
 
 
 def test_a_text_that_shares_its_lines_takes_little() -> None:
     base = "\n".join(f"- fact {number} 事实" for number in range(500))
-    parts = delta(base, base + "\n- one more")
+    parts = text_delta(base, base + "\n- one more")
     assert parts == ((0, 499), "- one more")
 
 
 def test_lines_that_the_base_does_not_have_are_left_out() -> None:
-    assert applied("a\nb", ((1, 9), "c")) == "b\nc"
+    assert apply_delta("a\nb", ((1, 9), "c")) == "b\nc"
 
 
 def test_a_megabyte_takes_no_time() -> None:
     base, text = "x\n" * 500_000, "y\nx\n" * 250_000
     started = time.perf_counter()
-    assert applied(base, delta(base, text)) == text
+    assert apply_delta(base, text_delta(base, text)) == text
     assert time.perf_counter() - started < 50

@@ -11,8 +11,8 @@ from memory_service.compaction.prune_steps import GuardRules
 from memory_service.messages import Message, message_tokens, text_of, to_openai
 from memory_service.sessions.records import Body, Compaction, Pin, Record
 from memory_service.sessions.records import Message as Logged
-from memory_service.sessions.state import Head, SessionState, extended
-from memory_service.sessions.view import ViewShape, checkpoint_of, grown, pinned, project, tail_of, with_head
+from memory_service.sessions.state import Head, SessionState, extend_state
+from memory_service.sessions.view import ViewShape, checkpoint_of, extend_view, pin_texts, project, tail_of, with_head
 from tests.memory_service.service.rooms import calls, image, result, says, system, user, words
 from tests.wire import problems
 
@@ -21,7 +21,7 @@ SHAPE = ViewShape(window_tokens=8_000)
 
 def session(*said: dict[str, Any], then: tuple[Body, ...] = ()) -> SessionState:
     bodies: list[Body] = [Logged(text=json.dumps(each, ensure_ascii=False)) for each in said]
-    return extended(
+    return extend_state(
         SessionState(), [Record(seq=seq, ts="", kind="", body=body) for seq, body in enumerate((*bodies, *then), 1)]
     )
 
@@ -87,7 +87,7 @@ def test_pins_stand_word_for_word_and_once() -> None:
         Pin(pin_id="c", target=77),
     )
     plain = session(user("Rule: ask first."), says("ok"), user("go"), then=pins)
-    assert pinned(plain) == [("绝不在周五部署", None), ("Rule: ask first.", 1)]
+    assert pin_texts(plain) == [("绝不在周五部署", None), ("Rule: ask first.", 1)]
     # The message still stands in the view itself.
     assert "绝不在周五部署" in shown(plain)[0] and "Rule" not in shown(plain)[0]
     after = session(user("Rule: ask first."), says("ok"), user("go"), then=(*pins, compacted(3)))
@@ -150,7 +150,7 @@ def test_a_gauge_grows_as_the_view_does() -> None:
     said = [user("a"), calls("x"), result("x", words(4_000)), says("好"), user("c"), says(words(40))]
     shape = ViewShape(window_tokens=8_000, guard=GuardRules(share=0.05))
     before, after = session(*said[:2]), session(*said)
-    assert grown(project(before, shape).view_sizes, after.messages[2:], shape) == project(after, shape).view_sizes
+    assert extend_view(project(before, shape).view_sizes, after.messages[2:], shape) == project(after, shape).view_sizes
 
 
 def test_originals_bring_media_back() -> None:

@@ -9,7 +9,14 @@ from indexer.corpus import Corpus, Floats, Ints
 from indexer.engine.bm25 import bm25, range_statistics
 from indexer.engine.segments import shortlist
 from indexer.engine.segments.postings import Found, Ranges, find
-from indexer.engine.segments.shortlist import Surroundings, bm25_of, candidate_rows, counts_at, covered, frequencies
+from indexer.engine.segments.shortlist import (
+    Surroundings,
+    bm25_of,
+    candidate_rows,
+    counts_at,
+    frequencies,
+    rows_in_ranges,
+)
 from tests.indexer.corpora import Row, corpus_of, postings_of, rows
 from tests.indexer.engine.segments.test_postings import LETTERS, built
 
@@ -46,7 +53,7 @@ def test_bm25_of_some_rows_is_that_of_all(made: list[Row], question: str, data: 
     corpus, around = corpus_of(made), surroundings(corpus_of(made))
     chosen = np.array(sorted(data.draw(st.sets(st.integers(0, len(made) - 1)))), np.int64)
     found = find(built(made), list(question))
-    every = covered(around.windows(chosen))
+    every = rows_in_ranges(around.windows(chosen))
     counts = counts_at(found, every)
     for ranges in (corpus.units, corpus.pairs, corpus.windows):
         known = range_statistics(postings_of(made, question), corpus, ranges)
@@ -75,7 +82,7 @@ def test_covered_against_loops(made: list[Row], data: st.DataObject) -> None:
     chosen = np.array(sorted(data.draw(st.sets(st.integers(0, len(made) - 1)))), np.int64)
     low, high = of(corpus.windows, chosen)
     expected = {row for first, last in zip(low, high, strict=True) for row in range(first, last + 1)}
-    assert covered((low, high)).tolist() == sorted(expected)
+    assert rows_in_ranges((low, high)).tolist() == sorted(expected)
 
 
 @settings(max_examples=40)
@@ -91,7 +98,7 @@ def test_with_room_for_all_each_row_with_a_word_is_there_and_those_around_it(
     assert (np.diff(got) > 0).all() and allowed[got].all()
     touched = np.array([allowed[i] and any(term in row.terms for term in question) for i, row in enumerate(made)])
     beside = np.r_[False, touched[:-1]]
-    wanted = np.r_[covered(of(corpus.windows, np.flatnonzero(touched))), np.flatnonzero(touched | beside)]
+    wanted = np.r_[rows_in_ranges(of(corpus.windows, np.flatnonzero(touched))), np.flatnonzero(touched | beside)]
     assert set(wanted[allowed[wanted]].tolist()) <= set(got.tolist())
 
 
