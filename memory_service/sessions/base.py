@@ -67,6 +67,9 @@ class SessionLog(Protocol):
         Args:
             since_seq: The last record that is not wanted.
             media: Whether messages come as they were given; if not, a short note stands for each of the media.
+
+        Raises:
+            StorageFailed: The log cannot be read.
         """
 
     def message(self, seq: int, *, media: bool = True) -> str:
@@ -111,6 +114,7 @@ class SessionLog(Protocol):
         Raises:
             InvalidRequest: `keep_last` is negative.
             NotFound: There is no log.
+            Conflict: The last record is another one, or the log is.
             StorageFailed: The disk did not take it; the log is as it was.
         """
 

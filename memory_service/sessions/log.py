@@ -81,13 +81,13 @@ class JsonlLog:
 
     @property
     def last_seq(self) -> int:
-        """The number of the last record; 0 if there is none."""
+        """See `SessionLog`."""
         with self._reading() as descriptor:
             return 0 if descriptor is None else self._offsets.last_seq
 
     @property
     def size_bytes(self) -> int:
-        """What the records take, without what is kept beside them."""
+        """See `SessionLog`."""
         with self._reading() as descriptor:
             return 0 if descriptor is None else self._offsets.end
 
@@ -105,7 +105,7 @@ class JsonlLog:
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """What was found wrong with the log since it was opened; for `degraded`."""
+        """See `SessionLog`."""
         with self._reading():
             return self._mending.repairs
 
@@ -117,18 +117,10 @@ class JsonlLog:
             return b"".join(disk.pieces(descriptor))
 
     def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None, edition: int = 0) -> Appended:
-        """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
-
-        Args:
-            bodies: The records, at least one.
-            expected_last_seq: The last record that the caller has seen, if that matters.
-            edition: That of the log that the records were made from, if that matters: no log is begun then.
+        """See `SessionLog`.
 
         Raises:
-            InvalidRequest: A record cannot be written.
             InvalidName: A link or something else than a file stands in the place of the log.
-            Conflict: The last record is another one, or the log is.
-            StorageFailed: The disk did not take them; the log is as it was.
         """
         if not bodies:
             raise InvalidRequest("There is nothing to append. Send at least one record.")
@@ -149,20 +141,12 @@ class JsonlLog:
             yield
 
     def read(self, since_seq: int = 0, *, media: bool = True) -> Iterator[Record]:
-        """The records after `since_seq`, in order, one at a time; what is damaged is skipped.
-
-        Args:
-            since_seq: The last record that is not wanted.
-            media: Whether messages come as they were given; if not, a short note stands for each of the media.
-
-        Raises:
-            StorageFailed: The log cannot be read.
-        """
+        """See `SessionLog`."""
         with ExitStack() as stack:
             yield from self._records(self._opened(stack, since_seq), media)
 
     def follow(self, edition: int = 0, since_seq: int = 0) -> Followed:
-        """The records after `since_seq`, as `read` gives them without media; all, if the log is another edition."""
+        """See `SessionLog`."""
         with ExitStack() as stack:
             found = self._opened(stack, since_seq, edition)
             return Followed(
@@ -194,12 +178,7 @@ class JsonlLog:
                     yield self._with_media(line, media)
 
     def message(self, seq: int, *, media: bool = True) -> str:
-        """The JSON text of one message, as it was given.
-
-        Raises:
-            NotFound: There is no message of that number.
-            StorageFailed: The log cannot be read, or what is kept beside it is damaged.
-        """
+        """See `SessionLog`."""
         message, parts = self._message(seq)
         if not media:
             return describe(message.text, media_of(parts, seq), parts)
@@ -211,12 +190,7 @@ class JsonlLog:
             ) from error
 
     def content(self, seq: int, number: int) -> bytes:
-        """One of the media of a message; the first has the number 1.
-
-        Raises:
-            NotFound: There is none of that number.
-            StorageFailed: It is damaged or cannot be read.
-        """
+        """See `SessionLog`."""
         _, parts = self._message(seq)
         if not 1 <= number <= len(parts):
             raise NotFound(
@@ -234,25 +208,7 @@ class JsonlLog:
         expected_last_seq: int | None = None,
         edition: int = 0,
     ) -> str:
-        """Shortens the log to its last lines; what the view is built on, such as pins and compactions, stays too.
-
-        Args:
-            keep_last: How many lines stay, whatever they are; of the older ones, messages and usage go.
-            also: Messages that stay, however old.
-            head: The compaction that counts; see `Trimmed`.
-            ledger: What it has gathered.
-            expected_last_seq: The last record that the caller has seen, if that matters.
-            edition: That of the log which the caller has read, if that matters.
-
-        Returns:
-            The name of the file beside it that has the log as it was.
-
-        Raises:
-            InvalidRequest: `keep_last` is negative.
-            NotFound: There is no log.
-            Conflict: The last record is another one, or the log is.
-            StorageFailed: The disk did not take it; the log is as it was.
-        """
+        """See `SessionLog`; the name is that of the file beside it."""
         if keep_last < 0:
             raise InvalidRequest(f"A log cannot keep {keep_last} lines. Use 0 or more.")
         with self._held(edition) if edition else self.writing(must_exist=True) as descriptor:
@@ -271,12 +227,7 @@ class JsonlLog:
         return backup.name
 
     def restore_trim(self) -> None:
-        """Takes the last trim back; what was appended since stays.
-
-        Raises:
-            NotFound: No trim is left to take back.
-            StorageFailed: The disk did not take it; the log is as it was.
-        """
+        """See `SessionLog`."""
         with self.writing(must_exist=True) as descriptor:
             names = recovery.backups(disk.whole_lines(descriptor), self._path.name)
             backup = next((file for name in names if (file := self._path.with_name(name)).is_file()), None)
