@@ -19,11 +19,11 @@ says what a person can do.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from indexer.lru import LRU
 from memory_service.compaction.presets import RecoveryRules
 from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE
 from memory_service.compaction.pruning import media_bytes, media_to_bytes, truncate_results
@@ -221,12 +221,17 @@ class Overflows:
         self._compactions = compactions
         self._contexts = contexts
         self._adapter = adapter
-        self._tried: LRU[str, RecoveryAttempts] = LRU(_KEPT_SESSIONS)
-        self._calls: LRU[str, ContextCall] = LRU(_KEPT_SESSIONS)
+        self._tried: dict[str, RecoveryAttempts] = {}
+        self._calls: dict[str, ContextCall] = {}
+        self._changing = threading.Lock()
 
     def note_call(self, session_id: str, call: ContextCall) -> None:
         """Remember how the last prompt of a session was made."""
-        self._calls[session_id] = call
+        with self._changing:
+            self._calls.pop(session_id, None)
+            self._calls[session_id] = call
+            while len(self._calls) > _KEPT_SESSIONS:
+                del self._calls[next(iter(self._calls))]
 
     def recover(
         self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = not_cancelled
@@ -278,7 +283,7 @@ class Overflows:
         tail = tail_of(snapshot.state, snapshot.shape)
         share = _OVERSIZED_SHARE * snapshot.options.window.tokens
         last = snapshot.state.messages[-1].seq if snapshot.state.messages else 0
-        tried = (self._tried.get(snapshot.session_id) or RecoveryAttempts()).at(last)
+        tried = self._tried.get(snapshot.session_id, RecoveryAttempts()).at(last)
         decision = decide(
             failure,
             failed_compaction=is_compaction_failure(call.error),
@@ -288,12 +293,17 @@ class Overflows:
             oversized=any(is_tool_result(each.message) and each.tokens > share for each in tail),
             has_media=any(media_parts_of(message) for message in view.messages),
         )
-        self._tried[snapshot.session_id] = decision.tried
+        with self._changing:
+            self._tried.pop(snapshot.session_id, None)
+            self._tried[snapshot.session_id] = decision.tried
+            while len(self._tried) > _KEPT_SESSIONS:
+                del self._tried[next(iter(self._tried))]
         return decision
 
     def _count_compacted(self, session_id: str) -> None:
-        tried = self._tried.get(session_id) or RecoveryAttempts()
-        self._tried[session_id] = replace(tried, compacted=tried.compacted + 1)
+        with self._changing:
+            tried = self._tried.get(session_id, RecoveryAttempts())
+            self._tried[session_id] = replace(tried, compacted=tried.compacted + 1)
 
     def _taken(
         self,
@@ -402,7 +412,8 @@ class Overflows:
         return True
 
     def _prompt(self, snapshot: SessionSnapshot, call: OverflowCall, note: str, decision: Decision) -> SessionContext:
-        asked = call.context or self._calls.get(snapshot.session_id) or ContextCall()
+        with self._changing:
+            asked = call.context or self._calls.get(snapshot.session_id, ContextCall())
         context = self._contexts.context(
             snapshot.session_id, replace(asked, auto=False), by_engine=_by_engine(decision)
         )
@@ -414,7 +425,8 @@ class Overflows:
         return replace(context, prompt=context.prompt.with_messages(messages))
 
     def _forget(self, session_id: str) -> None:
-        self._tried.pop(session_id)
+        with self._changing:
+            self._tried.pop(session_id, None)
 
     def _answer(
         self,

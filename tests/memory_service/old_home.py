@@ -124,7 +124,7 @@ def answers(http: httpx.Client, compaction_id: str, receipt_id: str) -> dict[str
 def reindexed(http: httpx.Client) -> dict[str, Any]:
     """What a reindex has done, once it is through."""
     operation = ask(http, "POST", f"{W}/reindex", json={})["operation_id"]
-    while (now := ask(http, "GET", f"{W}/operations/{operation}"))["state"] == "running":
+    while (now := ask(http, "GET", f"{W}/operations/{operation}"))["state"] in ("queued", "running"):
         time.sleep(0.05)
     report: dict[str, Any] = now["report"]
     return report

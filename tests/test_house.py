@@ -1,0 +1,279 @@
+"""The rules that keep the house small: sizes, names, values, tables of words, and what may only become fewer.
+
+`house.toml` has what stood against a rule when the rule was made. A list there may only become shorter and a figure
+only smaller: take out what is mended. To raise one, say why in the message of the same commit.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARIES = ("indexer", "memory_service")
+HOUSE: dict[str, Any] = tomllib.loads((ROOT / "tests" / "house.toml").read_text(encoding="utf-8"))
+
+MOST_LINES, LEAST_LINES = 600, 100
+MOST_SHORT_FILES = 15
+MOST_PROTOCOLS = 8
+TWIN_SHARE, TWIN_FIELDS = 0.75, 3
+# File names that say what a file is to its package; elsewhere a name stands once in a library.
+ROLES = {
+    "__init__": "every package has one",
+    "base": "the protocol or the shared values that a package is about",
+    "errors": "the errors of a package",
+}
+# The doors and the values name their files after the noun of their routes, commands and fields.
+NOUN_FOLDERS = ("memory_service/api/routes/", "memory_service/cli/", "memory_service/schemas/")
+DOORS = ("memory_service.api", "memory_service.cli")
+BEHIND_DOORS = ("memory_service.service", "memory_service.schemas", "memory_service.errors", "memory_service._version")
+FOR_TESTS = ("indexer/testing.py", "memory_service/testing.py")
+HAN = re.compile(r"[\u3400-\u9fff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A file of the source: its path from the root, its text in lines, its syntax."""
+
+    path: str
+    lines: int
+    tree: ast.Module
+    nodes: tuple[ast.AST, ...]
+
+    @property
+    def library(self) -> str:
+        return self.path.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2].removesuffix(".py")
+
+
+def _read(path: Path) -> SourceFile:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    return SourceFile(
+        path=path.relative_to(ROOT).as_posix(),
+        lines=text.count("\n"),
+        tree=tree,
+        nodes=tuple(ast.walk(tree)),
+    )
+
+
+FILES = tuple(_read(path) for library in LIBRARIES for path in sorted((ROOT / library).rglob("*.py")))
+
+
+def fewer(rule: str, found: Iterable[str], advice: str) -> None:
+    """Fail where more stands against a rule than `house.toml` has."""
+    found, known = sorted(found), HOUSE[rule]
+    most = len(known) if isinstance(known, list) else known
+    if len(found) <= most:
+        return
+    new = [each for each in found if each not in known] if isinstance(known, list) else found
+    pytest.fail(
+        f"{len(found)} stand against the rule {rule!r}, and tests/house.toml has {most}. {advice}\n"
+        + "\n".join(f"  {each}" for each in new),
+        pytrace=False,
+    )
+
+
+def test_no_file_is_long() -> None:
+    long = [f"{file.path}: {file.lines} lines" for file in FILES if file.lines > MOST_LINES]
+    assert not long, f"At most {MOST_LINES} lines: move a part with a name of its own to where it is looked for. {long}"
+
+
+def test_few_files_are_short() -> None:
+    short = {file.path for file in FILES if file.lines < LEAST_LINES and not file.name.startswith("__")}
+    short.discard("memory_service/_version.py")
+    excused = HOUSE["short_files"]
+    assert len(excused) <= MOST_SHORT_FILES, f"At most {MOST_SHORT_FILES} short files; merge some into their readers."
+    new = sorted(short - excused.keys())
+    assert not new, (
+        f"Under {LEAST_LINES} lines: {new}. Move what is in it to the file that uses it, or name it in "
+        "tests/house.toml with the reason why it stands alone."
+    )
+
+
+def test_no_file_name_stands_twice_in_a_library() -> None:
+    named = defaultdict[tuple[str, str], list[str]](list)
+    for file in FILES:
+        if file.name not in ROLES and not file.path.startswith(NOUN_FOLDERS):
+            named[file.library, file.name].append(file.path)
+    again = [" and ".join(paths) for paths in named.values() if len(paths) > 1]
+    fewer("same_file_names", again, "Name the new file after what only it has.")
+
+
+def test_there_are_few_protocols() -> None:
+    found = [
+        f"{file.path}: {node.name}"
+        for file in FILES
+        for node in file.nodes
+        if isinstance(node, ast.ClassDef) and "Protocol" in {ast.unparse(base).partition("[")[0] for base in node.bases}
+    ]
+    advice = (
+        f"{MOST_PROTOCOLS} is the goal: a protocol that one class implements is that class, of one method a Callable."
+    )
+    if len(found) > MOST_PROTOCOLS:
+        fewer("protocols", found, advice)
+
+
+def _top_level(file: SourceFile) -> Iterator[tuple[str, ast.stmt]]:
+    """Public names that a file defines, routes and commands aside: these have the name of what they do."""
+    for node in file.tree.body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if not node.decorator_list:
+                names = [node.name]
+            case ast.ClassDef():
+                names = [node.name]
+            case ast.Assign():
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case _:
+                names = []
+        yield from ((name, node) for name in names if not name.startswith("_"))
+
+
+def test_no_public_name_stands_twice_in_a_library() -> None:
+    named = defaultdict[tuple[str, str], set[str]](set)
+    for file in FILES:
+        for name, _ in _top_level(file):
+            named[file.library, name].add(file.path)
+    again = [f"{name}: {', '.join(sorted(paths))}" for (_, name), paths in named.items() if len(paths) > 1]
+    fewer("same_names", again, "One name has one meaning: import what is there, or say what the new one is of.")
+
+
+def _fields(node: ast.ClassDef) -> frozenset[str]:
+    names = (
+        each.target.id for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    )
+    return frozenset(name for name in names if not name.startswith("_"))
+
+
+def test_no_two_values_are_twins() -> None:
+    values = [
+        (file, node.name, _fields(node))
+        for file in FILES
+        for node in file.tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and len(_fields(node)) >= TWIN_FIELDS
+    ]
+    twins = [
+        f"{file.path}: {name} and {other.path}: {twin}"
+        for (file, name, fields), (other, twin, theirs) in combinations(values, 2)
+        # `indexer` is a library of its own: what leaves it is put into the values of the service.
+        if file.library == other.library and len(fields & theirs) >= TWIN_SHARE * max(len(fields), len(theirs))
+    ]
+    fewer("twin_values", twins, "Use the value that is there, of `schemas` where it crosses a door.")
+
+
+def _tables_with_han(file: SourceFile) -> bool:
+    """Whether a file has patterns or lists of Chinese words; texts that are shown or sent are none."""
+    for node in file.nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="re"))):
+                parts: list[ast.expr] = list(node.args)
+            case ast.Tuple(elts=elements) | ast.Set(elts=elements) | ast.List(elts=elements):
+                parts = [each for each in elements if isinstance(each, ast.Constant)]
+            case ast.Dict(keys=keys):
+                parts = [key for key in keys if isinstance(key, ast.Constant)]
+            case ast.Call(func=ast.Attribute(value=ast.Constant() as words, attr="split")):
+                parts = [words]
+            case _:
+                continue
+        if any(isinstance(each, str) and HAN.search(each) for part in parts for each in _constants(part)):
+            return True
+    return False
+
+
+def _constants(node: ast.expr) -> Iterator[object]:
+    return (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+
+
+def test_words_of_a_language_stand_in_text() -> None:
+    elsewhere = [file.path for file in FILES if "/text/" not in file.path and _tables_with_han(file)]
+    fewer("words_outside_text", elsewhere, "What is known of a language stands in a folder `text/`, once for all.")
+
+
+def _imported(file: SourceFile) -> Iterator[str]:
+    known = {each.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for each in FILES}
+    for node in file.nodes:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                full = f"{node.module}.{name.name}"
+                yield full if full in known else node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+def test_doors_know_the_service_alone() -> None:
+    around = {
+        f"{file.path} imports {name}"
+        for door in DOORS
+        for file in FILES
+        if file.path.startswith(door.replace(".", "/") + "/")
+        for name in _imported(file)
+        if name.partition(".")[0] in LIBRARIES and not _below(name, (door, *BEHIND_DOORS))
+    }
+    fewer(
+        "imports_around_the_service",
+        around,
+        "api and cli parse, call and render: they import the service, its schemas and errors, and their own package.",
+    )
+
+
+def _below(module: str, packages: Iterable[str]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def _mentioned(file: SourceFile) -> Counter[str]:
+    found = Counter[str]()
+    for node in file.nodes:
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                found[name] += 1
+    return found
+
+
+def test_public_functions_have_readers() -> None:
+    mentioned = {file.path: _mentioned(file) for file in FILES}
+    files = Counter(name for names in mentioned.values() for name in names)
+    alone = [
+        f"{file.path}: {name} {'has its own file alone: make it private' if own else 'has tests alone: delete it'}"
+        for file in FILES
+        if file.path not in FOR_TESTS
+        for name, node in _top_level(file)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for own in [name in mentioned[file.path]]
+        if files[name] == own
+    ]
+    fewer("functions_without_readers", alone, "A public function is one that another file of the source calls.")
+
+
+def test_docstrings_are_noun_phrases() -> None:
+    crooked = [
+        f"{file.path}: {text.partition(chr(10))[0]}"
+        for file in FILES
+        for node in file.nodes
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for text in [ast.get_docstring(node) or ""]
+        if text.startswith(("Owns", "What ", "Whether "))
+    ]
+    fewer("crooked_docstrings", crooked, "Name the thing first: a noun phrase that can be read without the code.")
+
+
+@pytest.mark.parametrize("what", ["files", "lines"])
+def test_the_house_does_not_grow(what: str) -> None:
+    sizes = {"files": sum(file.name != "__init__" for file in FILES), "lines": sum(file.lines for file in FILES)}
+    assert sizes[what] <= HOUSE["size"][what], (
+        f"The source has {sizes[what]} {what} now, and tests/house.toml allows {HOUSE['size'][what]}. Take out what is "
+        "not needed any more; if all is, raise the figure and say why in the message of the same commit."
+    )
