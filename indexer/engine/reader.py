@@ -10,7 +10,7 @@ Invariants: a term that occurs nowhere is left out; counts are of all parts of t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -20,6 +20,7 @@ from indexer.engine.bm25 import Posting, TextStatistics, text_statistics
 from indexer.engine.matrix import Matrix
 from indexer.engine.segments.postings import Found, find
 from indexer.engine.segments.segment import Recent, Segment
+from indexer.engine.terms import KnownTerms
 from indexer.stores.base import IndexStore
 from indexer.text import terms as analysis
 from indexer.text.names import NOBODY, Named, greeted_speakers, named_speakers
@@ -47,14 +48,14 @@ class IndexReader:
         corpus: The passages that are not packed, of a small index all.
         matrix: Their vectors, where they are in memory.
         packed: The others, where the index is large.
-        postings: Where terms that were asked for occur in the corpus; None where one does not.
+        terms: Where the terms of late questions occur, of a small index.
     """
 
     store: IndexStore
     corpus: Corpus
     matrix: Matrix | None
     packed: Packed | None = None
-    postings: dict[str, Posting | None] = field(default_factory=dict, compare=False, repr=False)
+    terms: KnownTerms = field(default_factory=KnownTerms, compare=False, repr=False)
 
     def __len__(self) -> int:
         """Number of passages; those that were replaced since the packing count too."""
@@ -78,8 +79,6 @@ class IndexReader:
 
 # A question longer than this is a pasted text; its first terms say what it is about.
 _MAX_TERMS = 64
-# Of a view so many are kept; another write makes another view.
-_KEPT_TERMS = 128
 _COMMON_SHARE = 0.3
 _COMMON_FROM = 50
 
@@ -121,21 +120,12 @@ def find_terms(view: IndexReader, question: str) -> QueryTerms:
         packed = tuple(find(view.packed.segment.postings, terms))
         known = view.packed.segment.statistics(packed).beside(text_statistics(postings, view.corpus))
         return QueryTerms(postings=postings, packed=packed, known=known)
-    return QueryTerms(postings=_unpacked(view, terms))
-
-
-def _unpacked(view: IndexReader, terms: Sequence[str]) -> list[Posting]:
-    """Where terms occur in the corpus; those of a view that were asked for before are known."""
-    known = {term: view.postings[term] for term in terms if term in view.postings}
-    missing = [term for term in terms if term not in known]
-    known |= dict.fromkeys(missing)
-    for posting in view.store.postings(missing) if missing else ():
+    found = []
+    for posting in view.terms.postings(view.store, terms):
         rows, known_rows = view.corpus.rows(posting.keys)
         if len(rows):
-            known[posting.term] = Posting(term=posting.term, rows=rows, counts=posting.counts[known_rows])
-    if len(view.postings) < _KEPT_TERMS:
-        view.postings.update(known)
-    return [found for term in terms if (found := known[term]) is not None]
+            found.append(Posting(term=posting.term, rows=rows, counts=posting.counts[known_rows]))
+    return QueryTerms(postings=found)
 
 
 def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:

@@ -24,6 +24,7 @@ from indexer.engine.reader import IndexReader, Packed
 from indexer.engine.segments.builder import open_segment, pack_store, scrub_pack
 from indexer.engine.segments.file import is_sound, open_pack
 from indexer.engine.segments.segment import Recent, Segment, load_recent
+from indexer.engine.terms import KnownTerms
 from indexer.errors import StoreCorrupt, StoreError
 from indexer.stores.base import Changes, IndexStore
 from indexer.throttle import THROTTLE
@@ -95,7 +96,16 @@ class IndexReaderManager:
         packed = self._packed(segment, corpus) if segment is not None else None
         if self._is_due(corpus, packed) and time.monotonic() > self._retry_at:
             self._pack_later()
-        return IndexReader(store=self._store, corpus=corpus, matrix=matrix, packed=packed)
+        return IndexReader(
+            store=self._store, corpus=corpus, matrix=matrix, packed=packed, terms=self._terms(corpus, packed)
+        )
+
+    def _terms(self, corpus: Corpus, packed: Packed | None) -> KnownTerms:
+        """What is known of late questions' terms; of a packed index its own words tell."""
+        before = self._view
+        if before is None or before.packed is not None or packed is not None:
+            return KnownTerms()
+        return before.terms.after(self._store, before.corpus, corpus)
 
     def _current_matrix(self, corpus: Corpus, dimensions: int | None, *, packed: bool, first: bool) -> Matrix | None:
         """The vectors of a corpus; None where none are searched, or sqlite-vec answers."""
