@@ -116,7 +116,7 @@ def _read(stretch: Sequence[Numbered]) -> Iterator[Numbered]:
 
 
 def _all_found(reader: _Reader, entries: Sequence[Entry]) -> Iterator[Candidate]:
-    """What is found in the chunks, one after the other; a chunk that does not fit is divided anew."""
+    """Facts of the chunks in turn; a chunk that does not fit is divided again."""
     groups = grouped(entries)
     start = 0
     while start < len(groups):
@@ -199,7 +199,7 @@ class _Reader:
 
 
 class _Source:
-    """What a chunk says, as far as it can be looked up."""
+    """Text of a chunk, for checking facts against it."""
 
     def __init__(self, messages: Sequence[Numbered]) -> None:
         texts = [text for each in messages for text in _texts(each)]
@@ -209,13 +209,13 @@ class _Source:
         self._request = SummaryRequest(messages=tuple(messages))
 
     def says(self, fact: str) -> bool:
-        """Whether all that can be looked up of a fact stands there: identifiers, numbers, days, quotes, consents."""
+        """True if the chunk supports a fact: its identifiers, numbers, days, quotes and consents."""
         held = all(self._text.holds(found) or self._resolves(found) for found in find_identifiers(fact))
         claims = claims_of(fact) if _USER.search(fact) else ()
         return held and all(is_granted(claim, self._request) for claim in claims)
 
     def _resolves(self, found: Identifier) -> bool:
-        """Whether a day or a year may be what "two weeks ago" or "last year" means, or when it was said."""
+        """True if a day or a year may be what "two weeks ago" or "last year" means, or when it was said."""
         if found.kind == "number" and _YEAR.fullmatch(found.text):
             near = _NEAR_YEARS if self._is_relative else 0
             return any(abs(int(found.text[:4]) - written.year) <= near for written in self._days)
@@ -237,7 +237,7 @@ def refused_answer(kind: str) -> SummaryFailed:
 
 
 def _fault(completion: Completion) -> tuple[str, str]:
-    """Why an answer is refused, as a kind and as a sentence for the model; empty if it is taken."""
+    """Reason to refuse an answer, as a kind and as a sentence for the model; empty if it is accepted."""
     verdict = validate_answer(completion)
     if verdict.kind:
         return verdict.kind, verdict.reason

@@ -72,7 +72,7 @@ _ASK = f"Write down what in <conversation> has to be remembered, or {SILENT}."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPrompt:
-    """What the agent is asked.
+    """Prompt for the agent.
 
     Attributes:
         prompt: A turn of the user's.
@@ -84,7 +84,7 @@ class AgentPrompt:
 
 
 def agent_prompt(day: dt.date, *, prompt: str = "", system_prompt: str = "") -> AgentPrompt:
-    """What the agent is asked before a compaction.
+    """Prompt for the agent before a compaction.
 
     Args:
         day: Today, where the workspace is: the file that the reply is stored in bears its name.
@@ -193,19 +193,19 @@ _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef]")
 
 
 def is_silent(reply: str) -> bool:
-    """Whether a reply says that there is nothing: `NO_REPLY` and nothing else, however it is written, or no word."""
+    """True if a reply says that there is nothing: `NO_REPLY` and nothing else, however it is written, or no word."""
     said = without_thoughts(reply).strip()
     return not said or _SILENT.fullmatch(_unwrapped(said)) is not None or not any(map(str.isalnum, said))
 
 
 def is_nothing(reply: str) -> bool:
-    """Whether a reply says in words of its own that there is nothing."""
+    """True if a reply says in words of its own that there is nothing."""
     said = without_thoughts(reply).strip()
     return is_silent(said) or (len(said) <= 200 and _NOTHING.fullmatch(said) is not None)
 
 
 def is_failure(reply: str) -> bool:
-    """Whether a reply is the report of an error, or a refusal, instead of facts."""
+    """True if a reply is the report of an error, or a refusal, instead of facts."""
     said = without_thoughts(reply).strip()
     if _JSON_ERROR.match(said):
         return True
@@ -257,7 +257,7 @@ class _Places:
 
 
 def _lines(reply: str) -> Iterator[str]:
-    """What may be facts: items of lists with what belongs to them, and plain lines."""
+    """Lines that may be facts: list items with their continuations, and plain lines."""
     said = redacted(_unwrapped(without_thoughts(reply[:_MAX_REPLY_CHARS]).strip()))
     if is_failure(said):
         return
@@ -411,7 +411,7 @@ class _Reader:
         self._fact = [f"{self._above[-1][1]}{colon}{text}" if self._above else text]
 
     def _goes_on(self, line: str) -> bool:
-        """Whether a line belongs to the fact before it."""
+        """True if a line belongs to the fact before it."""
         if not self._fact or _HEADING.match(line) or _SILENT_START.match(line):
             return False
         if line[0] in " \t\u3000":
@@ -421,7 +421,7 @@ class _Reader:
         return self._is_item and not self._is_gap and not ended and line[:1].islower()
 
     def _is_around(self, line: str) -> bool:
-        """Whether a plain line is no fact, but says something about the facts."""
+        """True if a plain line is no fact, but says something about the facts."""
         if _announces(line) or _ERROR.match(line) or is_pleasantry(line):
             return True
         return self._listed and is_narration(line)

@@ -73,7 +73,7 @@ def tool_names(messages: Sequence[Numbered]) -> dict[str, str]:
 
 
 def outcome_of(tool: str, text: str, *, failed: bool) -> str:
-    """What a result leaves behind, as one line; empty for most.
+    """Outcome of a tool result as one line; empty for most.
 
     Args:
         tool: The name of the tool; empty if its call is not known.
@@ -302,7 +302,7 @@ class _Reader:
         return _Statement(text=text, content=frozenset(content), marks=marks, worth=worth, binding=binding)
 
     def _is_passing(self, text: str, marks: Counter[Mark], size: int, item: Utterance) -> bool:
-        """Whether a statement of work is only about this step of it, or says nothing by itself."""
+        """True if a statement of work is only about this step of it, or says nothing by itself."""
         if size < _TOO_SMALL and not (marks["identifier"] or marks["time"]):
             # "8 trays." counts something that only who was there can name.
             return not marks["number"] or text[0].isdecimal()
@@ -313,7 +313,7 @@ class _Reader:
         return is_narration(text) or text.count('"') % 2 == 1 or text.count("“") > text.count("”") or text[-1] in ":："
 
     def _passed_on(self, text: str, raw: str, item: Utterance) -> _Statement | None:
-        """What the user passes on of somebody else, with who that is; a letter that only waits for an answer passes."""
+        """Statement that the user passes on from somebody else; letters that only await an answer are skipped."""
         intro = introduction(item.text, item.text.find(raw))
         statement = self._statement(text, item, "", answers=False) if intro and not asks(raw) else None
         return replace(statement, text=_joined((intro, text)), binding=False) if statement else None
@@ -387,7 +387,7 @@ def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
 
 
 def _head(item: Utterance, question: str, body: str) -> str:
-    """Who said it, on which day where that matters, and what was asked where the answer needs it."""
+    """Opening of a note: the speaker, the day where it matters, the question where the answer needs it."""
     chinese = _is_chinese(body) if item.name else _is_chinese(item.text[:_STATEMENT_CHARS])
     if item.role == "tool":
         name = ""
@@ -407,7 +407,7 @@ def _head(item: Utterance, question: str, body: str) -> str:
 
 
 def _is_chinese(text: str) -> bool:
-    """Whether most of a text is Chinese: a name in it does not make it so."""
+    """True if most of a text is Chinese: a name in it does not make it so."""
     return len(_HAN.findall(text)) > len(_LATIN.findall(text))
 
 
@@ -422,7 +422,7 @@ def _one_line(text: str) -> str:
 
 
 def _size(content: frozenset[str] | set[str]) -> int:
-    """How many words that is: two pairs of characters make about one."""
+    """Size of a text in words; two pairs of Chinese characters count as one."""
     pairs = sum(not word.isascii() for word in content)
     return len(content) - pairs + (pairs + 1) // 2
 
@@ -515,7 +515,7 @@ def find_candidates(messages: Sequence[Numbered], *, share: float = SHARE, zone:
 
 
 def _budget(count: int, size: int, share: float) -> float:
-    """How much may be kept of so many messages of that size, in quarters of a token.
+    """Budget for the notes of a stretch, in quarters of a token.
 
     A short stretch may be kept whole, with what each entry adds; the share holds for a long one.
     """
@@ -524,7 +524,7 @@ def _budget(count: int, size: int, share: float) -> float:
 
 
 def _between(value: float, low: float, high: float) -> float:
-    """Where a value stands between two others, from 0 to 1."""
+    """Relative position of a value between two others, from 0 to 1."""
     return min(1.0, max(0.0, (value - low) / (high - low)))
 
 

@@ -27,7 +27,7 @@ _HEADING = re.compile(r"[ \t]{0,3}(?:(#{1,6})[ \t]*+([^\n]*+)|\*\*([^*\n]{1,100}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerValidation:
-    """What an answer is worth.
+    """Validated text of an answer, or the reason to refuse it.
 
     Attributes:
         text: The summary; empty if the answer is refused.

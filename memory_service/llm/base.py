@@ -42,7 +42,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """One answer.
+    """A model's answer.
 
     Attributes:
         text: What the model wrote; may be empty.
@@ -59,7 +59,7 @@ class Completion:
 
 
 def not_cancelled() -> bool:
-    """The answer to "is it cancelled?" where nobody can cancel."""
+    """Cancellation check that is always false."""
     return False
 
 

@@ -28,7 +28,7 @@ _GRACE_SECONDS = 1.0
 
 @dataclass(slots=True, kw_only=True)
 class Spent:
-    """What calls to models came to, whatever became of them.
+    """Total usage of calls to models, failed ones included.
 
     Attributes:
         requests: How many were sent, further tries included.
@@ -89,12 +89,12 @@ class Calls:
 
     @property
     def model_name(self) -> str:
-        """Who is asked now."""
+        """Name of the model in use."""
         return self._models[0].name
 
     @property
     def left(self) -> int:
-        """How many calls may still be made."""
+        """Number of calls left."""
         return self._left
 
     def stop(self) -> None:

@@ -89,7 +89,7 @@ _BEGINNING_CHARS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFailure:
-    """What an error text says. What it does not say is None.
+    """Facts stated by an error text; None where it states nothing.
 
     Attributes:
         kind: What went wrong.
@@ -117,7 +117,7 @@ class ProviderFailure:
 
 
 def classify(error_text: str, *, status: int | None = None) -> ProviderFailure:
-    """What the text of a provider's error means.
+    """Classify the text of a provider's error.
 
     Args:
         error_text: As the provider, a client library or a proxy words it; English or Chinese.
@@ -143,7 +143,7 @@ def classify(error_text: str, *, status: int | None = None) -> ProviderFailure:
 
 
 def is_compaction_failure(error_text: str) -> bool:
-    """Whether the text reports that summarising a history failed, so that summarising it again is no remedy."""
+    """True if the text reports that summarising a history failed, so that summarising it again is no remedy."""
     return bool(COMPACTION_FAILURE.search(readable(error_text)))
 
 
@@ -220,7 +220,7 @@ class _Tokens:
 
     @property
     def answer_fills_window(self) -> bool:
-        """Whether the answer asked for leaves no room for any prompt."""
+        """True if the answer asked for leaves no room for any prompt."""
         return bool(self.output and self.window) and (self.output or 0) >= (self.window or 0)
 
 

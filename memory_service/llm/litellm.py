@@ -173,7 +173,7 @@ def _count(value: Any, name: str) -> int:
 
 
 def _failure(error: Exception) -> ProviderFailure:
-    """What an exception of litellm means."""
+    """Classify an exception of litellm."""
     told = provider_message(error)
     failure = classify(told.text, status=told.status)
     kind = _KIND_OF_CLASS.get(type(error).__name__)
@@ -223,7 +223,7 @@ def _litellm() -> Any:
 
 
 def _known(model: str) -> dict[str, Any]:
-    """What litellm's table has on a model: by its whole name, or by its name at the provider that it names."""
+    """Entry of a model in litellm's table, by its full name or its name at the provider."""
     table: dict[str, dict[str, Any]] = _litellm().model_cost
     if model in table:
         return table[model]
@@ -233,7 +233,7 @@ def _known(model: str) -> dict[str, Any]:
 
 
 class _Loop:
-    """One event loop for all calls, in a thread of its own.
+    """Event loop for all calls, running in its own thread.
 
     A request there can be broken off, which closes its connection, whereas one in a thread runs to its end.
     litellm keeps its clients by event loop and never closes them: the last call of several does.

@@ -57,7 +57,7 @@ class _Encoding(Protocol):
 
 
 def exact_counter(model: str) -> Callable[[str], int] | None:
-    """How to count the tokens of a text exactly.
+    """Exact token counter of a model.
 
     What a provider adds around messages is not in it, and neither are pictures. Texts of more than 50,000 characters
     come out up to two tokens too large for each 50,000.
@@ -153,7 +153,7 @@ _RELEASE = re.compile(r"[-@:](?:latest|\d{8}|\d{4}-\d{2}-\d{2})\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """What a provider counted.
+    """A provider's count of a prompt, for calibration.
 
     Attributes:
         tokens: The whole prompt and the answer to it.
@@ -166,7 +166,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a view takes, in tokens as the model counts them.
+    """Size of a view in the model's tokens.
 
     Attributes:
         source: What it rests on: the provider's count, a tokenizer, or characters.
@@ -179,7 +179,7 @@ class Reading:
 
 
 def measure_view(estimates: Sequence[int], *, anchor: Anchor | None = None, scale: float = 1.0) -> Reading:
-    """What a view takes.
+    """Measure a view in the model's tokens.
 
     Args:
         estimates: Size of each message of the view, in tokens.
@@ -227,7 +227,7 @@ def prompt_tokens(usage: Usage) -> int:
 
 
 def pairs_of(counted: Iterable[tuple[int, Usage]], model: str | None = None) -> list[tuple[int, int]]:
-    """What the prompts of a model were taken for, and what they were; calls where either is not known are left out."""
+    """Pairs of estimated and counted tokens of a model's prompts; calls where either is unknown are left out."""
     return [
         (usage.estimated_tokens, prompt_tokens(usage))
         for _, usage in counted
@@ -236,7 +236,7 @@ def pairs_of(counted: Iterable[tuple[int, Usage]], model: str | None = None) -> 
 
 
 def same_model(one: str | None, other: str | None) -> bool:
-    """Whether two names may be of one model: provider and date of release aside; no name may be any."""
+    """True if two names may be of one model: provider and date of release aside; no name may be any."""
     return not one or not other or _plain(one) == _plain(other)
 
 
@@ -248,7 +248,7 @@ def _plain(model: str) -> str:
 
 
 def learned_scale(pairs: Iterable[tuple[int, int]]) -> float:
-    """How many tokens a model counts for each one estimated.
+    """Calibration factor: tokens counted by a model per estimated token.
 
     A mean over calls, weighted by size, in which older ones fade.
 

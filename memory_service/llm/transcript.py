@@ -51,7 +51,7 @@ _FALSE_HEAD = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One message as the summariser reads it.
+    """A message as the summariser reads it.
 
     Attributes:
         seq: Its number in the log.
@@ -102,20 +102,20 @@ def transcript(entries: Sequence[Entry]) -> str:
 
 
 def omit_text(entry: Entry) -> Entry:
-    """The same entry with a note in the place of its text."""
+    """Copy of an entry with a note in place of its text."""
     text = omitted_note(entry)
     return replace(entry, text=f"{handle(entry.seq)} {text}", tokens=count_tokens(text) + 4)
 
 
 def omitted_note(entry: Entry) -> str:
-    """What says that a message was too large for a summary: `[Omitted: large tool result, ~38K tokens; log:12]`."""
+    """Note for a message too large for a summary: `[Omitted: large tool result, ~38K tokens; log:12]`."""
     what = "tool result" if is_tool_result(entry.message) else f"{entry.message['role']} message"
     size = f"{round(entry.tokens / 1_000)}K" if entry.tokens >= 1_000 else str(entry.tokens)
     return f"[Omitted: large {what}, ~{size} tokens; {handle(entry.seq)}]"
 
 
 def inserted_markers(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """What stands between brackets in the entries: all that this module writes into them, and what was said so."""
+    """Bracketed texts of the entries: markers written by this module, and any in the messages."""
     return tuple(dict.fromkeys(found[0] for entry in entries for found in _BRACKETS.finditer(entry.text)))
 
 
@@ -135,7 +135,7 @@ def _pieces(each: Numbered, names: Mapping[str, str], limit: int) -> Iterator[st
 
 
 def _said(each: Numbered) -> Iterator[str]:
-    """What the content of a message says, media by their labels."""
+    """Text of a message's content, media as labels."""
     message = each.message
     inline = 0
     for part in parts_of(message):
@@ -218,7 +218,7 @@ class Sized(Protocol):
 
     @property
     def tokens(self) -> int:
-        """Its size by estimate."""
+        """Estimated size in tokens."""
         ...
 
 
@@ -257,7 +257,7 @@ def chunk_tokens(window_tokens: int, ratio: float, *, overhead_tokens: int = OVE
 
 
 def is_oversized(message: Sized, window_tokens: int, *, safety: float = SAFETY) -> bool:
-    """Whether a message alone takes more than half the window, so that no chunk can hold it."""
+    """True if a message alone takes more than half the window, so that no chunk can hold it."""
     return message.tokens * safety > window_tokens * OVERSIZED_SHARE
 
 
@@ -268,12 +268,12 @@ def grouped(messages: Sequence[S]) -> list[tuple[S, ...]]:
 
 
 def group_tokens(group: Sequence[Sized]) -> int:
-    """What a unit takes."""
+    """Tokens of a unit."""
     return sum(each.tokens for each in group)
 
 
 def first_chunk(groups: Sequence[Sequence[Sized]], start: int, max_tokens: int, *, safety: float = SAFETY) -> int:
-    """Where the chunk that begins with the unit `start` ends; one unit at least, however large it is."""
+    """End of the chunk that begins with the unit `start`; at least one unit, however large."""
     end, used = start, 0.0
     while end < len(groups):
         used += group_tokens(groups[end]) * safety

@@ -99,7 +99,7 @@ _LOCAL: Mapping[str, int | None] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLimits:
-    """What a model takes and gives, in tokens.
+    """Limits of a model in tokens: context window and longest answer.
 
     Attributes:
         window_tokens: The longest prompt; None if only the answer is known.
@@ -113,7 +113,7 @@ class ModelLimits:
 
 
 def model_limits(model: str) -> ModelLimits | None:
-    """What is known of a model by its litellm name, such as "openai/gpt-4o"; None if nothing is."""
+    """Limits of a model by its litellm name, such as "openai/gpt-4o"; None if unknown."""
     known = _of_litellm(model) or _of_family(model)
     return known if known and (known.window_tokens or known.max_output_tokens) else None
 

@@ -85,7 +85,7 @@ def render_block(spans: Mapping[str, Sequence[Span]]) -> str:
 
 
 def is_block(text: str) -> bool:
-    """Whether a text is a block, and nothing that anybody said."""
+    """True if a text is a block, and nothing that anybody said."""
     return text.startswith(_OPEN) and text.endswith(_CLOSE)
 
 
@@ -157,7 +157,7 @@ class Packed:
 
 
 def candidates_for(budget_tokens: int) -> int:
-    """How many passages are worth offering for a budget.
+    """Number of passages worth offering for a budget.
 
     Source: on LoCoMo the evidence in the block is the same from 100 to 250 at 1,024 and 2,048 tokens.
     """
@@ -199,7 +199,7 @@ def _own_quarters(offer: Offer) -> int:
 
 
 def _worths(offers: Sequence[Offer]) -> Floats:
-    """What offers are worth, in standard deviations of their scores, the first of them most.
+    """Values of offers in standard deviations of their scores; the first is worth most.
 
     Rankings have scales of their own, and the order is not always that of the scores: a reranker, or variety, comes
     after them. So the scores say how far the places lie apart, and the order says whose they are.
@@ -325,7 +325,7 @@ class Receipt:
     degraded: tuple[str, ...]
 
     def record(self) -> dict[str, object]:
-        """Its fields by name, those of its items too: what is stored and sent."""
+        """The receipt as a JSON-ready dict."""
         items = {name: [_fields(item) for item in getattr(self, name)] for name in ("included", "omitted")}
         return {**_fields(self), **items}
 
@@ -338,7 +338,7 @@ class Context:
     receipt: Receipt
 
     def with_degraded(self, reason: str) -> Context:
-        """The same with one more part named as missing."""
+        """Copy of the context with one more degraded part named."""
         return replace(self, receipt=replace(self.receipt, degraded=(*self.receipt.degraded, reason)))
 
 

@@ -29,7 +29,7 @@ _KEPT_PAGES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendedMemory:
-    """Where a memory stands.
+    """The place of an appended memory.
 
     Attributes:
         start_line: First line of its text.
@@ -55,7 +55,7 @@ class _Asked:
     outcome: AppendedMemory | MemoryServiceError | None = None
 
     def result(self) -> AppendedMemory:
-        """What became of it, or the error in the thread that asked."""
+        """The outcome of the append; raises its error in the thread that asked."""
         if isinstance(self.outcome, MemoryServiceError):
             raise copy.copy(self.outcome) from self.outcome
         assert self.outcome is not None
@@ -110,7 +110,7 @@ class DailyNotes:
         return asked.result()
 
     def _next_round(self) -> list[_Asked]:
-        """Those who wait; of several with one text or one key the first, as the others are judged by what it wrote."""
+        """Requests for the next write: of several with one text or key the first, as the others need its outcome."""
         texts, keys = set[str](), set[str | None]()
         chosen, others = list[_Asked](), list[_Asked]()
         with self._turn:
@@ -144,7 +144,7 @@ class DailyNotes:
                 each.outcome = entry
 
     def _is_replayed(self, asked: _Asked, today: dt.date) -> bool:
-        """Whether an earlier request with its key is its answer, or forbids it."""
+        """True if an earlier request with its key is its answer, or forbids it."""
         # A retry may come after midnight.
         days = (asked.date or today, today, today - dt.timedelta(days=1)) if asked.draft.key else ()
         try:

@@ -42,7 +42,7 @@ _BLANKS = " \t\r\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry of a file.
+    """An entry of a memory file.
 
     Attributes:
         memory_id: From its comment; of an item without one, derived from day and text.
@@ -72,7 +72,7 @@ def fold(text: str) -> str:
 
 
 def hash_text(folded: str) -> bytes:
-    """What stands for a folded text where many are compared."""
+    """Hash of a folded text, for comparing many."""
     return hashlib.blake2b(folded.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
@@ -138,13 +138,13 @@ def blank_entry(text: str, memory_id: str, day: dt.date | None) -> tuple[str, st
 
 
 def is_derived(text: str, entry: Entry, days: Iterable[dt.date]) -> bool:
-    """Whether an entry of a text has the id that its own words give it, on one of some days."""
+    """True if an entry of a text has the id that its own words give it, on one of some days."""
     folded = _folded(split_lines(text)[entry.start_line - 1 : entry.end_line])
     return any(derive_id(day, folded, attempt) == entry.memory_id for day in days for attempt in range(_ATTEMPTS))
 
 
 def is_blank_page(text: str, day: dt.date | None) -> bool:
-    """Whether a dated file says no more than its date."""
+    """True if a dated file says no more than its date."""
     return day is not None and text.removeprefix("\ufeff").strip() in ("", f"# {day}")
 
 
@@ -229,7 +229,7 @@ class _Reader:
         return end
 
     def _item_end(self, at: int) -> int:
-        """Where the list item at a line ends: below its last line that is indented."""
+        """End of the list item at a line: below its last indented line."""
         lines = self.lines
         end = at + 1
         for index in range(at + 1, len(lines)):
@@ -242,7 +242,7 @@ class _Reader:
         return end
 
     def _fence_end(self, at: int) -> int:
-        """Where the code block ends that a line opens; `at` if it opens none, or one that is never closed."""
+        """End of the code block that a line opens; `at` if it opens none, or one that is never closed."""
         fence = _FENCE.match(self.lines[at])
         if fence is None:
             return at
@@ -286,7 +286,7 @@ def _starts(line: str) -> bool:
 
 
 def _begins_another(line: str) -> bool:
-    """Whether a line ends the paragraph above it."""
+    """True if a line ends the paragraph above it."""
     return _is_blank(line) or _HEADING.match(line) is not None or _starts(line)
 
 
@@ -303,7 +303,7 @@ def _cut(lines: list[str], start: int, end: int) -> None:
 
 
 def _head(lines: list[str], start: int, end: int) -> int:
-    """Where the time heading is that some lines leave without content; `start` if there is none."""
+    """Line of the time heading that a removal would leave empty; `start` if there is none."""
     head = start - 1
     while head >= 0 and _is_blank(lines[head]):
         head -= 1
@@ -318,14 +318,14 @@ def _spaces(line: str) -> str:
 
 
 def _ends_section(lines: list[str], at: int) -> bool:
-    """Whether a section of level 2 has nothing more from a line on."""
+    """True if a section of level 2 has nothing more from a line on."""
     rest = next((line for line in lines[at:] if not _is_blank(line)), "# ")
     heading = _HEADING.match(rest)
     return heading is not None and len(heading[1]) <= 2
 
 
 def _blanks(lines: list[str]) -> int:
-    """How many lines at the beginning are blank."""
+    """Number of blank lines at the beginning."""
     return next((index for index, line in enumerate(lines) if not _is_blank(line)), len(lines))
 
 
@@ -343,7 +343,7 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
-    """What a caller wants remembered.
+    """A request to remember a text.
 
     Attributes:
         date: The day it belongs to; today if not given.
@@ -380,7 +380,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
-    """What is to be appended to a page for a draft, and the entry that it will be."""
+    """Text to append to a page for a draft, and the resulting entry."""
 
     text: str
     entry: Entry
@@ -398,7 +398,7 @@ def draft(new: NewMemory) -> Draft:
 
 
 class Page:
-    """What the file of a day holds: its entries by text and by key, and how its next entry begins.
+    """The parsed file of a day: entries by text and by key, and how the next entry begins.
 
     Attributes:
         day: The day.
@@ -442,7 +442,7 @@ class Page:
         return entry
 
     def plan(self, draft: Draft, clock: str | None) -> Addition:
-        """What to append for a draft that is not on the page yet.
+        """Plan the text to append for a draft that is not on the page yet.
 
         Args:
             draft: The memory.
@@ -557,7 +557,7 @@ def _line_end(line: str) -> str:
 
 
 def _gap_after(last: str) -> int:
-    """How many line ends an entry needs before it to stand below one blank line."""
+    """Number of line ends needed before an entry for one blank line above it."""
     body = last.rstrip("\r\n")
     if body == last:
         return 2

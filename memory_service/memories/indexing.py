@@ -179,12 +179,12 @@ class DeferredRefresh:
 
     @property
     def rounds(self) -> int:
-        """How many times work has ended."""
+        """Number of finished rounds of work."""
         return self._ended
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was ended."""
+        """True if it was ended."""
         return self._closed
 
     def _run(self) -> None:
@@ -230,7 +230,7 @@ class _Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Log:
-    """What waits of a log, as long as neither it nor the index of it changes."""
+    """Unindexed messages of a log, valid until the log or its index changes."""
 
     seen: tuple[int, ...]
     said: tuple[_Said, ...]
@@ -259,7 +259,7 @@ class UnindexedMessages:
         self._live: SessionKeywordSearch | None = None
 
     def search(self, paths: Collection[str], query: str, *, limit: int, kept: SearchFilter, rounds: int) -> list[Hit]:
-        """Those that have words of a query, best first.
+        """Search unindexed messages by the words of a query, best first.
 
         Args:
             paths: The logs; those last written are looked at.
@@ -372,7 +372,7 @@ def _behind(raw: bytes, last: KnownPassage) -> list[Passage] | None:
 
 
 def _is_same(a: Passage, b: Passage) -> bool:
-    """Whether a passage is still what it was; its day may depend on lines before it that are not read again."""
+    """True if a passage is still what it was; its day may depend on lines before it that are not read again."""
     return (a.start_line, a.text, a.date) == (b.start_line, b.text, b.date)
 
 

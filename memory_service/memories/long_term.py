@@ -100,7 +100,7 @@ class _Waiting:
 
 
 class LongTermMemory:
-    """One workspace's files and index.
+    """Long-term memory of one workspace: files and index.
 
     Args:
         files: The Markdown files.
@@ -458,13 +458,13 @@ class LongTermMemory:
         return self._unhealed
 
     def _stands(self, hit: Hit) -> bool:
-        """Whether files still have what was found: what is erased may not be gone from the index yet."""
+        """True if files still have what was found: what is erased may not be gone from the index yet."""
         if hit.source == "sessions":
             return (self.index.root / hit.path).exists()
         return hit.source != "memory" or self.files.has_words(hit.path, hit.passage.text)
 
     def _held(self, paths: Collection[str]) -> tuple[KnownPassage, ...] | None:
-        """What the index holds of some files; None if it cannot be read."""
+        """Passages that the index holds of some files; None if it cannot be read."""
         try:
             return self.index.passages_of(paths)
         except IndexerError:
@@ -517,7 +517,7 @@ class LongTermMemory:
             return [f"index: {error}"]
 
     def _known(self, facts: Sequence[Fact]) -> tuple[set[int], list[str]]:
-        """Which of some facts a memory states, by place; and what kept others from being found."""
+        """Positions of the facts that a memory already states, and the reasons why others could not be looked up."""
         known = set[int]()
         missing = list(self._look())
         try:
@@ -556,7 +556,7 @@ class LongTermMemory:
         return self._behind
 
     def _catch_up(self) -> tuple[float, tuple[str, ...]]:
-        """How long the look took, and what has to wait."""
+        """Duration of the check for changes, and the files left for later."""
         started = time.monotonic()
         try:
             plan = self.index.plan()
@@ -569,7 +569,7 @@ class LongTermMemory:
         return looked_seconds, (*(self._refresh(found.paths) if found.paths else ()), *unread)
 
     def _waiting(self, plan: SyncPlan) -> _Waiting:
-        """What of a plan has to be indexed; session logs are left for later."""
+        """Part of a plan to index now; session logs are left for later."""
         for file in (*plan.added, *plan.suspects, *plan.unsure):
             if file.source == "sessions":
                 self._sessions.note(file.path)
@@ -586,5 +586,5 @@ def _unread_logs(failed: Sequence[FileFailure]) -> tuple[str, ...]:
 
 
 def session_path(session_id: str) -> str:
-    """Where the log of a session is, as the index names it."""
+    """Path of a session's log, as the index names it."""
     return f"sessions/{session_id}.jsonl"

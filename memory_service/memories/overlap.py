@@ -54,7 +54,7 @@ class _Texts:
 
 
 class ViewText:
-    """What the messages of a view say; it never changes.
+    """Text of a view's messages, for finding passages that repeat it; immutable.
 
     Make one with `of`.
     """
@@ -68,7 +68,7 @@ class ViewText:
 
     @classmethod
     def of(cls, messages: Sequence[Numbered], *, before: ViewText | None = None) -> ViewText:
-        """What messages say.
+        """Build the comparable text of messages.
 
         Args:
             messages: As the model sees them, in order.
@@ -84,7 +84,7 @@ class ViewText:
         return cls(listed, 0, texts)
 
     def says(self, text: str) -> bool:
-        """Whether one of the messages says what a text says."""
+        """True if one of the messages states the same as a text."""
         return next(self._texts.holders(statements_of(text), self._within), None) is not None
 
     def _known(self) -> dict[tuple[int, int], str]:
@@ -92,7 +92,7 @@ class ViewText:
         return {(each.seq, id(each.message)): text for each, text in zip(self._messages, said, strict=True)}
 
     def _grown(self, listed: tuple[Numbered, ...]) -> ViewText | None:
-        """The same with messages gone at the front and come at the end; None if it has to be made anew."""
+        """Copy with messages dropped at the front and added at the end; None if it must be rebuilt."""
         if not listed or not self._messages:
             return None
         at = _place(self._messages, listed[0].seq)
@@ -139,7 +139,7 @@ def _each_once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 def _repeats(hits: Sequence[Hit]) -> dict[int, int]:
-    """Which hits say what another one says, and which one that is; none goes in a circle."""
+    """Map each redundant hit to the hit that covers it (acyclic)."""
     sizes = [len(hit.passage.text) for hit in hits]
     # What says more comes first; so each is compared with those before it alone.
     order = sorted(range(len(hits)), key=lambda at: (-sizes[at], hits[at].source != "memory", at))
@@ -158,7 +158,7 @@ def _repeats(hits: Sequence[Hit]) -> dict[int, int]:
 
 @lru_cache(maxsize=4_096)
 def _spoken(passage: str) -> str:
-    """What a passage says; the same ones are found again and again."""
+    """Comparable text of a passage, cached since the same passages are found again and again."""
     return comparable_text(passage)
 
 

@@ -119,7 +119,7 @@ _BLANKS = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallDecision:
-    """Whether memories are searched.
+    """Decision to search memories or not, with the query and the reason.
 
     Attributes:
         query: What for, at most `MAX_QUERY_CHARS`; empty if they are not.
@@ -132,7 +132,7 @@ class RecallDecision:
 
 
 def decide_recall(text: str) -> RecallDecision:
-    """Whether what a user said needs memories.
+    """Decide if a user's message needs memories.
 
     The commands and triggers of other systems are honoured; beside them everything is searched for that does not
     clearly need nothing. `/remember` is searched for too: what is known of a matter tells whether the new says
@@ -177,7 +177,7 @@ def _named_reason(said: str) -> str:
 
 
 def _needless(said: str) -> str:
-    """Why a message needs no memories; empty if it may."""
+    """Reason why a message needs no memories; empty if it may need some."""
     if _PICK.fullmatch(said):
         return "it picks one of what was offered"
     if not any(map(str.isalnum, said[:_SMALL_TALK_CHARS])) and not any(map(str.isalnum, said)):
@@ -209,7 +209,7 @@ def _yes(said: str, reason: str) -> RecallDecision:
 
 
 def query_of(said: str) -> str:
-    """What to look for: a message without courtesies, a long one cut to what it asks, how it begins and ends."""
+    """Search query of a message: without courtesies, a long message cut to its questions, beginning and end."""
     text = _BLANKS.sub(" ", _without_courtesies(said if len(said) <= LONG_CHARS else _essence(said))).strip()
     return _cut(text)
 

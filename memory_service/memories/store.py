@@ -93,7 +93,7 @@ class FileRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgottenMemory:
-    """What was erased.
+    """Result of erasing a memory.
 
     Attributes:
         paths: The files that held it, at least one; a file that was left empty is gone.
@@ -236,7 +236,7 @@ class MemoryStore:
                 disk.remove_durably(target)
 
     def loses(self, path: str, text: str) -> bool:
-        """Whether a file has a line that a new text of it has not."""
+        """True if a file has a line that a new text of it has not."""
         try:
             with storage_errors(path), open_no_follow(resolve(self._folder, path)) as descriptor:
                 lines = set(disk.read_all(descriptor).splitlines())
@@ -246,7 +246,7 @@ class MemoryStore:
 
     @property
     def drafts(self) -> tuple[Path, ...]:
-        """What killed processes left of files that they were about to write."""
+        """Temporary files of crashed writers."""
         return tuple(draft for folder in self._folders() for draft in disk.draft_files(folder))
 
     def sweep(self) -> None:
@@ -274,7 +274,7 @@ class MemoryStore:
             yield Path(place)
 
     def _scan(self) -> Scan:
-        """What files there are; none if there is no workspace yet."""
+        """All memory files; none if there is no workspace yet."""
         with storage_errors("the workspace"):
             try:
                 scan = scan_memories(self._folder)
@@ -285,7 +285,7 @@ class MemoryStore:
             return scan
 
     def _measure(self, path: str) -> MemoryFile | None:
-        """What a listing tells of a file; None for one that vanished, or whose name no caller could give back."""
+        """Listing row of a file; None if it vanished, or has a name that no caller could give back."""
         try:
             with storage_errors(path), open_no_follow(self._folder / memory_path(path)) as descriptor:
                 modified_at = dt.datetime.fromtimestamp(os.fstat(descriptor).st_mtime, dt.UTC)
@@ -296,15 +296,15 @@ class MemoryStore:
         return MemoryFile(path=path, bytes=reader.size_bytes, lines=lines, modified_at=modified_at, etag=reader.etag)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file of this name, even one that cannot be read."""
+        """True if there is a file of this name, even one that cannot be read."""
         return os.path.lexists(resolve(self._folder, path))
 
     def has_entry(self, memory_id: str, paths: Iterable[str]) -> bool:
-        """Whether one of some files has the comment of an entry."""
+        """True if one of some files has the comment of an entry."""
         return any(self._holds(path, f"memory id={memory_id}".encode()) for path in paths)
 
     def has_words(self, path: str, text: str) -> bool:
-        """Whether a file has each word of a text, wherever."""
+        """True if a file has each word of a text, wherever."""
         try:
             with storage_errors(path):
                 raw, _ = _read_state(self._folder / path, path)
@@ -338,7 +338,7 @@ class MemoryStore:
         return found
 
     def _erase(self, path: str, memory_id: str) -> bool:
-        """Whether the file had the entry; has it no more."""
+        """Remove an entry from a file; True if it was there."""
         target, day = self._folder / path, day_of(path)
         with storage_errors(path):
             for _ in range(disk.ATTEMPTS):
@@ -497,7 +497,7 @@ class Erasures:
 
     @property
     def is_marked(self) -> bool:
-        """Whether something is being erased, or was and is not gone everywhere."""
+        """True if something is being erased, or was and is not gone everywhere."""
         return self._unmarked or self._mark.exists()
 
     @contextmanager

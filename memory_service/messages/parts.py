@@ -47,7 +47,7 @@ _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
 def is_known(kind: str) -> bool:
-    """Whether a part of this type belongs to either side; tools that run at the provider are known by their ending."""
+    """True if a part of this type belongs to either side; tools that run at the provider are known by their ending."""
     return kind in _KNOWN or kind.endswith(("_tool_use", "_tool_result"))
 
 
@@ -57,7 +57,7 @@ def text_part(text: str) -> Part:
 
 
 def text_of_part(part: Part) -> str:
-    """What a part says; empty for media."""
+    """Text of a part; empty for media."""
     match part["type"]:
         case "text":
             return part.get("text", "")
@@ -70,7 +70,7 @@ def text_of_part(part: Part) -> str:
 
 
 def is_blank(part: Part) -> bool:
-    """Whether a part is a text without text."""
+    """True if a part is a text without text."""
     return part["type"] in ("text", "refusal") and not text_of_part(part).strip()
 
 
@@ -175,5 +175,5 @@ def _text_of_content(content: object) -> str:
 
 
 def _label(part: Part) -> str:
-    """What stands for a part that an API does not take there: it says that something was, without its bytes."""
+    """Label for a part that an API does not accept there, without its bytes."""
     return f"[{part['type'].removesuffix('_url').removeprefix('input_')} not shown]"

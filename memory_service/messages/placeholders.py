@@ -50,7 +50,7 @@ _GLUE_STEPS = 64  # hostile text may be nothing but marks
 
 
 def handle(seq: int) -> str:
-    """What the log gives the message with this number back for."""
+    """Handle by which the log finds the message with this number."""
     return f"log:{seq}"
 
 
@@ -96,7 +96,7 @@ def trim_middle(text: str, *, head_chars: int, tail_chars: int, seq: int, notice
 
 
 def ends_in_error(text: str) -> bool:
-    """Whether the end of a text looks like a diagnosis: an error, a traceback, an exit code; English or Chinese."""
+    """True if the end of a text looks like a diagnosis: an error, a traceback, an exit code; English or Chinese."""
     end = text[-_LOOKED_AT:].lower()
     return any(sign in end for sign in _SIGNS)
 
@@ -130,7 +130,7 @@ def placeholder_text(placeholder: str, seq: int) -> str:
 
 
 def is_cleared(text: str, seq: int) -> bool:
-    """Whether a text stands for a whole result; one that was shortened or has a double still says something."""
+    """True if a text stands for a whole result; one that was shortened or has a double still says something."""
     end = handle(seq)
     if text.endswith(f"] {end}"):
         return text.startswith("[") and "\n" not in text
@@ -146,7 +146,7 @@ def call_line(name: str, arguments: Mapping[str, object]) -> str:
 
 
 def media_label(part: Part, seq: int, n: int) -> str:
-    """What stands for a medium: `[Attached image/png: plan.png; log:12#1]`.
+    """Label in place of a medium: `[Attached image/png: plan.png; log:12#1]`.
 
     Args:
         part: An image, audio, a document or a file, in either side's form.
@@ -159,7 +159,7 @@ def media_label(part: Part, seq: int, n: int) -> str:
 
 
 def without_media(message: Message, seq: int) -> Message:
-    """The same message with a label in the place of each medium; the message itself if it has none."""
+    """Copy of a message with a label in place of each medium; the message itself if it has none."""
     if not media_parts_of(message):
         return message
     content: list[Part] = []
@@ -173,12 +173,12 @@ def without_media(message: Message, seq: int) -> Message:
 
 
 def is_inline(part: Part) -> bool:
-    """Whether a medium holds its content; else it is only referred to."""
+    """True if a medium holds its content; else it is only referred to."""
     return _payload(part) is not None
 
 
 def payload_bytes(part: Part) -> int:
-    """What a medium adds to a request, in bytes of its base64 or text; 0 if it is only referred to."""
+    """Bytes that a medium adds to a request as base64 or text; 0 if it is only referred to."""
     payload = _payload(part)
     return 0 if payload is None else len(payload) if payload.isascii() else len(payload.encode("utf-8", "replace"))
 
@@ -208,7 +208,7 @@ def _tail_start(text: str, chars: int) -> int:
 
 
 def _fitting(text: str, chars: int) -> int:
-    """How many characters from the beginning count for at most `chars`; each is counted once."""
+    """Number of characters from the beginning whose size is at most `chars`."""
     if text.isascii():
         return min(len(text), max(chars, 0))
     at = 0
@@ -224,7 +224,7 @@ def _fitting(text: str, chars: int) -> int:
 
 
 def _is_glued(text: str, at: int) -> bool:
-    """Whether the characters on both sides of a place are seen as one."""
+    """True if the characters on both sides of a place are seen as one."""
     if not 0 < at < len(text):
         return False
     before, after = text[at - 1], text[at]
@@ -283,7 +283,7 @@ def _payload(part: Part) -> str | None:
 
 
 def _kind_and_name(part: Part) -> tuple[str, str]:
-    """What a medium is and what it is called; never an address with what may be secret in it."""
+    """Kind and name of a medium; never an address, which may hold secrets."""
     match part["type"]:
         case "image_url":
             url = str(part.get("image_url", {}).get("url", ""))

@@ -46,7 +46,7 @@ def read_messages(raw: Sequence[object]) -> list[Message]:
 
 
 def read_sent(raw: Sequence[object], *, most_chars: int | None = None) -> list[Message]:
-    """The same for what somebody sends now, which may not be so long that work on it takes all time.
+    """Read messages that a caller sends now, within size limits that keep the work bounded.
 
     Args:
         raw: See `read_messages`.
@@ -72,7 +72,7 @@ def read_sent(raw: Sequence[object], *, most_chars: int | None = None) -> list[M
 
 
 def _text_chars(message: Message) -> int:
-    """What there is to read in a message; media are not."""
+    """Number of text characters in a message; media do not count."""
     calls = tool_calls_of(message)
     return len(text_of(message)) + sum(len(call["function"]["arguments"]) for call in calls)
 

@@ -62,7 +62,7 @@ _SYSTEM = "[System message]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What differs between providers.
+    """Rules that differ between providers.
 
     Attributes:
         mid_system: Whether system messages behind the first others become the user's text. Only OpenAI takes them.
@@ -79,7 +79,7 @@ MISTRAL = Rules(after_result="assistant")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """One thing that was done.
+    """A repair that was made.
 
     Attributes:
         kind: See the table above.
@@ -282,7 +282,7 @@ def _answer_results(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
 
 
 def _as_user(label: str, message: Message) -> Message:
-    """What a message says as the user's text, below a label; its media stay."""
+    """A message as the user's text below a label; its media stay."""
     content = message.get("content")
     if isinstance(content, list):
         return {"role": "user", "content": [text_part(label), *parts_of(message)]}

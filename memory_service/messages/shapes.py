@@ -94,14 +94,14 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 
 class Function(TypedDict):
-    """What is called, with the arguments as the model wrote them, valid JSON or not."""
+    """A called function, with the arguments as the model wrote them, valid JSON or not."""
 
     name: str
     arguments: str
 
 
 class ToolCall(TypedDict):
-    """One call of an assistant message."""
+    """A tool call of an assistant message."""
 
     id: str
     type: Literal["function"]
@@ -109,7 +109,7 @@ class ToolCall(TypedDict):
 
 
 class Message(TypedDict, total=False):
-    """One message in the inner form; what else it holds, such as `audio` or `annotations`, rides along.
+    """A message in the internal form; other fields, such as `audio` or `annotations`, are carried along.
 
     Attributes:
         thinking_blocks: Anthropic's `thinking` and `redacted_thinking`, as they came.
@@ -148,7 +148,7 @@ def parts_of(message: Message) -> list[Part]:
 
 
 def text_of(message: Message) -> str:
-    """What a message says, its parts on lines of their own; a refusal counts, thinking and calls do not."""
+    """Text of a message, one part per line; a refusal counts, thinking and calls do not."""
     content = message.get("content")
     if isinstance(content, str) and content:
         return content
@@ -171,17 +171,17 @@ def media_parts_of(message: Message) -> list[Part]:
 
 
 def is_tool_result(message: Message) -> bool:
-    """Whether a message is the result of a tool call."""
+    """True if a message is the result of a tool call."""
     return message["role"] == "tool"
 
 
 def is_system(message: Message) -> bool:
-    """Whether a message instructs the model: a system or developer message."""
+    """True if a message instructs the model: a system or developer message."""
     return message["role"] in ("system", "developer")
 
 
 def is_empty(message: Message) -> bool:
-    """Whether a message says and does nothing; thinking alone is nothing."""
+    """True if a message says and does nothing; thinking alone is nothing."""
     return (
         not tool_calls_of(message)
         and not (message.get("refusal") or message.get("audio") or message.get("function_call"))
@@ -200,7 +200,7 @@ def tool_result(call_id: str, text: str) -> Message:
 
 
 def with_text(message: Message, text: str, *, keep_media: bool = True) -> Message:
-    """The same message saying something else; media stay behind the text unless they are to go."""
+    """Copy of a message with another text; media follow the text unless they are to go."""
     media = media_parts_of(message) if keep_media else []
     content: str | list[Part] = [*([text_part(text)] if text else []), *media] if media else text
     kept = {key: value for key, value in message.items() if key not in ("refusal", "block_order")}
@@ -208,7 +208,7 @@ def with_text(message: Message, text: str, *, keep_media: bool = True) -> Messag
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
-    """The same message with each of its texts, and of the arguments of its calls, changed; itself if none was."""
+    """Copy of a message with every text and call argument changed; the message itself if nothing changed."""
     changed = _changed(message, change)
     return message if changed == message else cast(Message, changed)
 
@@ -227,7 +227,7 @@ def _changed(value: object, change: Callable[[str], str]) -> object:
 
 
 def without_thinking(message: Message) -> Message:
-    """The same message without its thinking; the message itself if it has none."""
+    """Copy of a message without its thinking; the message itself if it has none."""
     dropped = {*REASONING, "block_order"}
     if dropped.isdisjoint(message):
         return message
@@ -241,7 +241,7 @@ _CUT = frozenset({"length", "max_tokens", "model_context_window_exceeded", "MAX_
 
 
 def compact_command(message: Message) -> str | None:
-    """What a summary should look at, if a message is the user's command `/compact`; None if it is none."""
+    """Instructions of a user's `/compact` command; None if the message is no such command."""
     if message["role"] != "user" or any(part["type"] != "text" for part in parts_of(message)):
         return None
     found = _COMPACT.fullmatch(text_of(message))
@@ -249,5 +249,5 @@ def compact_command(message: Message) -> str | None:
 
 
 def was_cut(finish_reason: object) -> bool:
-    """Whether a provider's word for why an answer ended says that it was cut at its end."""
+    """True if a provider's word for why an answer ended says that it was cut at its end."""
     return isinstance(finish_reason, str) and finish_reason in _CUT

@@ -30,7 +30,7 @@ _CJK = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a provider counted for one call, in tokens; `input_tokens` without those of its cache.
+    """Token usage of one call as the provider counted it; `input_tokens` excludes cached ones.
 
     Attributes:
         estimated_tokens: What the prompt was taken for before the call; None if that is not known.

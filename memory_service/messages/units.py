@@ -41,7 +41,7 @@ class Unit:
     open: bool = False
 
     def __len__(self) -> int:
-        """How many messages it has."""
+        """Number of messages in the unit."""
         return self.last - self.first + 1
 
 
@@ -135,13 +135,13 @@ def winner_of(replies: Sequence[Reply], *, runs: bool) -> Reply | None:
 
 
 def says_more(reply: Reply, winner: Reply) -> bool:
-    """Whether a result that does not count says something that has to be kept: it came later and is another one."""
+    """True if a result that does not count says something that has to be kept: it came later and is another one."""
     new = reply.late and reply.at > winner.at and reply.message.get("content") != winner.message.get("content")
     return new and not is_empty(reply.message) and not is_stand_in(reply.message)
 
 
 def is_stand_in(message: Message) -> bool:
-    """Whether a result was put in by us; views come back to us from callers that store them."""
+    """True if a result was put in by us; views come back to us from callers that store them."""
     return text_of(message) in (MISSING, RUNNING)
 
 

@@ -34,7 +34,7 @@ _BEYOND_OPENAI = frozenset({*REASONING, "cache_control"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dialect:
-    """What differs between those who take OpenAI's shape.
+    """Differences between the APIs that take OpenAI's shape.
 
     Attributes:
         id_of: The id that goes out for one of the log's.

@@ -68,7 +68,7 @@ def citation(path: str, start_line: int, end_line: int) -> str:
 def search_results(
     found: Found, *, fusion: str, min_score: float | None, explain: bool, took_ms: float
 ) -> schemas.SearchResults:
-    """What a search found."""
+    """Search results as the API answers them."""
     results = [_result(hit, shown_score(hit.score, fusion), explain) for hit in found.hits]
     return schemas.SearchResults(
         results=[result for result in results if min_score is None or result.score >= min_score],
@@ -118,7 +118,7 @@ def context(made: Context, *, system_prompt: str, fusion: str) -> schemas.Contex
 
 
 def erased(found: ErasedPassages | None) -> schemas.Erased | None:
-    """What a look for something erased shows."""
+    """Proof of an erasure: passages checked in the index."""
     if found is None:
         return None
     checked = [place for place in found.checked if place not in found.left]
@@ -126,7 +126,7 @@ def erased(found: ErasedPassages | None) -> schemas.Erased | None:
 
 
 def erased_line(found: ErasedPassages | None) -> str:
-    """The same for a person."""
+    """Proof of an erasure as one line of text."""
     proof = erased(found)
     if proof is None:
         return "the index could not be read, so nothing was looked for"
@@ -146,14 +146,14 @@ def forgotten(gone: ForgottenMemory, degraded: Iterable[str]) -> schemas.Forgott
 
 
 def reindex_report(report: SyncReport) -> schemas.ReindexReport:
-    """What a reindex did."""
+    """Report of a reindex."""
     return schemas.ReindexReport.model_validate(
         {**dataclasses.asdict(report), "seconds": round(report.seconds, 3), "degraded": list(report.degraded)}
     )
 
 
 def operation(running: Operation) -> schemas.Operation:
-    """How far an operation is."""
+    """Progress of an operation."""
     return schemas.Operation(
         operation_id=running.operation_id,
         state=running.state,
@@ -174,7 +174,7 @@ def status(
     degraded: Iterable[str] = (),
     watched: WatchState | None = None,
 ) -> schemas.Status:
-    """How a workspace stands, and what of it fails beside the index."""
+    """Status of a workspace, with failures beside those of the index."""
     counts = found.counts
     passages, embedded = (counts.passages, counts.embedded) if counts else (0, 0)
     return schemas.Status(
@@ -238,7 +238,7 @@ def _fingerprint(made: Fingerprint) -> schemas.ModelFingerprint:
 
 
 def stored_memory(entry: AppendedMemory, degraded: Iterable[str]) -> schemas.StoredMemory:
-    """Where a memory was written. The answer to a repeated request is that to the first one."""
+    """Place of a stored memory. A repeated request gets the answer of the first one."""
     return schemas.StoredMemory(
         memory_id=entry.memory_id,
         path=entry.path,
@@ -260,7 +260,7 @@ def memory_files(found: Iterable[MemoryFile]) -> schemas.MemoryFiles:
 
 
 def planned_report(plan: SyncPlan) -> schemas.ReindexReport:
-    """What a reindex would do, in the shape of what it did."""
+    """Planned reindex in the shape of a report."""
     return schemas.ReindexReport(
         added=len(plan.added),
         changed=len(plan.suspects),
@@ -318,7 +318,7 @@ def session_erased(made: told.ErasedSession) -> ErasedSession:
 
 
 def appended(made: told.AppendedMessages, missing: Sequence[str] = ()) -> AppendedMessages:
-    """Where messages stand in the log."""
+    """Log numbers of appended messages."""
     return AppendedMessages.model_validate(
         {**dataclasses.asdict(made), "degraded": [*made.degraded, *missing]},
     )
@@ -352,7 +352,7 @@ def pins(found: Iterable[told.PinnedItem]) -> Pins:
 
 
 def found_messages(found: SessionHits) -> FoundMessages:
-    """What was said about something."""
+    """Messages found in a session."""
     return FoundMessages(
         results=[
             FoundMessage(seq=hit.seq, role=hit.role, text=hit.text, score=round(hit.score, 6)) for hit in found.hits
@@ -379,7 +379,7 @@ def compaction_receipt(made: receipts.CompactionReceipt) -> CompactionReceipt:
 
 
 def flush(made: flushes.FlushReport) -> Flush:
-    """What a flush did, or what the agent is asked for."""
+    """Report of a flush, or the prompt for the agent."""
     asked: AgentPrompt | None = made.prompt
     return Flush(
         mode="agent" if asked else "service",
@@ -399,7 +399,7 @@ def flush(made: flushes.FlushReport) -> Flush:
 
 
 def prompt_tokens(sizes: Sizes) -> PromptTokens:
-    """What each part of a prompt takes."""
+    """Tokens of each part of a prompt."""
     return PromptTokens.model_validate(dataclasses.asdict(sizes))
 
 
@@ -419,7 +419,7 @@ def session_context(made: contexts.SessionContext, sent: told.Transcript, wire: 
 
 
 def recovery(made: overflows.Recovery, sent: told.Transcript, wire: str) -> Recovery:
-    """What to do after a provider has refused a prompt."""
+    """Next step after a provider refused a prompt."""
     return Recovery.model_validate(
         {
             "action": made.action,

@@ -43,7 +43,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """What was measured.
+    """Measured speeds and recall.
 
     Attributes:
         packed: Passages that are searched by compact codes first; 0 where all are looked at for every question.
@@ -136,7 +136,7 @@ def measure(
 
 
 def _passages(index: Index) -> int:
-    """How many there are to ask about."""
+    """Number of passages in the index."""
     status = index.status()
     if status.stored and status.counts is None:
         raise StoreOutdated(index.outdated)
@@ -224,7 +224,7 @@ def _indexed(another: Callable[[IndexStore], Index], embedder: Embedder | None, 
 
 
 def _beside(indexed: _Indexing, embedder: Embedder, texts: Sequence[str]) -> _Indexing:
-    """What was measured, with the speed of the model alone beside it."""
+    """Copy of the measurement with the speed of the model alone."""
     # Another text than was indexed: that one's vector is still at hand.
     others = [f"{text} ." for text in texts]
     started = time.perf_counter()

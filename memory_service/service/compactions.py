@@ -53,7 +53,7 @@ _NEWS = 0.05
 
 @dataclass(slots=True)
 class _Strikes:
-    """How often compacting failed or did not help, and what the view took then, as its model counts."""
+    """Count of compactions that failed or did not help, and the size of the view at that time in the model's tokens."""
 
     count: int = 0
     last_seq: int = 0
@@ -131,14 +131,14 @@ class Compactions:
         return receipt_of(_past(self._services.session(session_id).state(), compaction_id))
 
     def worth_trying(self, session_id: str, last_seq: int, tokens: int) -> bool:
-        """Whether an automatic compaction may help: the last ones did, or enough was said since."""
+        """True if an automatic compaction may help: the last ones did, or enough was said since."""
         strikes = self._strikes.get(session_id)
         if strikes is None or strikes.count < _STRIKES:
             return True
         return last_seq < strikes.last_seq or tokens > strikes.tokens * (1 + _NEWS)
 
     def _material(self, snapshot: SessionSnapshot, call: CompactionCall) -> Material:
-        """What a summary would have to stand for."""
+        """Messages that a summary would replace, for hooks."""
         plan = self._plan(snapshot, call)
         covered, prefix = original_messages(snapshot.state, plan)
         return Material(
@@ -317,7 +317,7 @@ MAX_CHARS = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatelessCall:
-    """What is to be compacted.
+    """A request to compact a list of messages.
 
     Attributes:
         messages: In OpenAI's or Anthropic's shape.

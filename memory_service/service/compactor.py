@@ -85,7 +85,7 @@ def snapshot_of(
 
 
 def _is_settled(state: SessionState) -> bool:
-    """Whether nothing was said since the last summary was made."""
+    """True if no message came since the last summary."""
     head = state.head
     past = next((each for each in reversed(state.compactions) if each.seq == head.seq), None)
     if past is None or past.compaction.stage == "prune":
@@ -101,7 +101,7 @@ _ANONYMOUS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOptions:
-    """What is asked of a compaction.
+    """Options of one compaction.
 
     Attributes:
         trigger: Why it is asked for.
@@ -146,7 +146,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Terms:
-    """How one summary is written.
+    """Terms for writing one summary.
 
     Attributes:
         window_tokens: Of a model of which nothing is known.
@@ -166,7 +166,7 @@ class _Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Content:
-    """What a compaction puts in the place of messages.
+    """Replacement for the covered messages: summary, ledger and audit.
 
     Attributes:
         plan: As it was, or with the tools of the last turns taken out.
@@ -208,7 +208,7 @@ class Compactor:
     def plan(
         self, snapshot: Snapshot, preset: Preset, budget: ContextBudget, compaction_options: CompactionOptions
     ) -> Plan:
-        """What a compaction would do; no model is called.
+        """Plan a compaction; no model is called.
 
         Raises:
             Incompressible: See `plan_compaction`.
@@ -336,7 +336,7 @@ class Compactor:
         return replace(written, calls=calls, input_tokens=read, output_tokens=wrote), audit
 
     def _instead(self, model: ChatModel, request: SummaryRequest, terms: _Terms, kind: str) -> tuple[Summary, Audit]:
-        """What stands in for a summary that the model failed to write, for a kind of failure."""
+        """Fallback for a summary that the model failed to write, by kind of failure."""
         if terms.fallback == "extractive":
             # Only the kind: an error's text may quote anything, and must not become context.
             return self._by_rules(request, terms, f"The model failed ({kind}); the summary was written by rules.")
@@ -377,7 +377,7 @@ class Compactor:
 
 
 def _rules(preset: Preset, compaction_options: CompactionOptions) -> SummaryRules:
-    """How the summary is written; a hook's own words may ask for other sections, or for none."""
+    """Summary rules of the preset; a hook's prompt may ask for other sections, or for none."""
     if compaction_options.provided.prompt:
         return replace(preset.summary, headings=())
     if preset.safeguard or compaction_options.trigger == "safeguard":
@@ -405,7 +405,7 @@ def _by_hook(text: str) -> Summary:
 
 
 def original_messages(state: SessionState, plan: Plan) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
-    """What a plan covers, as it was said: also where the view shows a stub, or leaves tools out."""
+    """Original messages that a plan covers, also where the view shows a placeholder or leaves tools out."""
     if not (plan.covered or plan.prefix):
         return (), ()
     said = state.between(state.head.tail_start, plan.tail_start - 1)
@@ -490,7 +490,7 @@ def _audit_record(audit: Audit | None) -> dict[str, Json]:
 
 
 def _refusal(made: Compaction, after: View, budget: ContextBudget) -> str:
-    """Why a compaction is not worth committing; empty if it is."""
+    """Reason why a compaction is not worth committing; empty if it is."""
     usable = int(budget.usable_tokens / budget.scale)
     if after.tokens > usable:
         raise Incompressible(

@@ -49,7 +49,7 @@ from memory_service.sessions.view import View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptTokens:
-    """What each part of a prompt takes, in tokens; the four parts add up to `total`.
+    """Tokens of each part of a prompt; the four parts add up to `total`.
 
     Attributes:
         system: The system prompt, and the system messages of the session.
@@ -83,7 +83,7 @@ class Prompt:
     scale: float = 1.0
 
     def with_messages(self, messages: Sequence[Message]) -> Prompt:
-        """The same prompt with other messages in its tail."""
+        """Copy of the prompt with other messages in its tail."""
         more = sum(map(message_tokens, messages)) - self.estimated.total
         estimated = replace(self.estimated, tail=self.estimated.tail + more, total=self.estimated.total + more)
         return replace(self, messages=tuple(messages), estimated=estimated, tokens=_as_counted(estimated, self.scale))
@@ -127,7 +127,7 @@ def _as_counted(estimated: PromptTokens, scale: float) -> PromptTokens:
 
 
 def _turn(view: View) -> int:
-    """Where the last turn begins: at the last message of the user, unless a result would be parted from its call."""
+    """Start of the last turn: the user's last message, unless that would part a result from its call."""
     messages = view.messages
     for at in range(len(messages) - 1, view.lead - 1, -1):
         if messages[at]["role"] == "user":
@@ -143,7 +143,7 @@ _EVERYTHING = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """What was found; no context if nothing was searched or could be."""
+    """Recalled memories; no context if nothing was searched or could be."""
 
     context: Context | None = None
     degraded: tuple[str, ...] = ()
@@ -178,7 +178,7 @@ class SessionRecall:
         wanted: Literal["auto", "always", "never"],
         budget_tokens: int,
     ) -> tuple[bool, str, str]:
-        """Whether to search, for what, and why."""
+        """Decide if memories are searched, for what, and why."""
         if budget_tokens == 0:
             return False, "", "the budget for memories is 0"
         if wanted == "never":
@@ -247,7 +247,7 @@ class SessionRecall:
         return Recalled(context=context, degraded=(*found.degraded, *degraded))
 
     def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> SessionHits:
-        """What was said in a session about something, in view or not, by words alone."""
+        """Search all messages of a session by words, in view or not."""
         edition, live = self._live.get(snapshot.session_id, (0, None))
         if live is None or (edition, live.upto) != (snapshot.state.edition, snapshot.state.last_seq):
             live = SessionKeywordSearch.of(snapshot.state.messages, upto=snapshot.state.last_seq, before=live)
@@ -257,7 +257,7 @@ class SessionRecall:
         return SessionHits(hits=live.search(query, limit=limit), degraded=unreadable(snapshot.session.log))
 
     def _shown_of(self, snapshot: SessionSnapshot) -> ViewText:
-        """What the view shows, as it is compared with what is found."""
+        """Text of the view, for dropping memories that repeat it."""
         before = self._shown.get(snapshot.session_id)
         shown = ViewText.of(snapshot.view().tail, before=before)
         self._shown[snapshot.session_id] = shown
@@ -276,7 +276,7 @@ _MOST_MEMORY_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextCall:
-    """What a caller wants of a context.
+    """A request for a session's context.
 
     Attributes:
         query: What to recall memories for; None leaves it to the last message of the user.
@@ -302,7 +302,7 @@ class ContextCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallDecision:
-    """Whether memories were searched, for what, and why."""
+    """Decision to search memories or not, with the query and the reason."""
 
     searched: bool
     query: str
@@ -354,7 +354,7 @@ class Contexts:
         cancelled: Callable[[], bool] = not_cancelled,
         by_engine: bool = True,
     ) -> SessionContext:
-        """What to send to the model.
+        """Build the messages to send to the model.
 
         Args:
             session_id: The session.
@@ -478,7 +478,7 @@ class Contexts:
 
 
 class _Work:
-    """One context while it is made."""
+    """State of one context while it is built."""
 
     def __init__(self, services: SessionServices, recalls: SessionRecall, session_id: str, call: ContextCall) -> None:
         self._services = services
@@ -497,7 +497,7 @@ class _Work:
         self._decide()
 
     def _decide(self) -> None:
-        """Whether to search, and what room is kept for what is found."""
+        """Decide if memories are searched, and reserve room for them."""
         call = self.call
         searched, query, reason = self._recalls.decide(
             self.snapshot, call.query, call.recall, call.memory_budget_tokens
@@ -538,11 +538,11 @@ class _Work:
         return None
 
     def tokens(self) -> int:
-        """What the view takes, as its model would count it."""
+        """Size of the view in the model's tokens."""
         return self.snapshot.reading().tokens
 
     def is_hard(self) -> bool:
-        """Whether it has to be compacted."""
+        """True if the view must be compacted."""
         return self.tokens() >= self.budget.hard_tokens
 
     def _measure(self) -> None:

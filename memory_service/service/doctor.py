@@ -41,7 +41,7 @@ _ENGINE_REMEDY = "Mend or reinstall its package, restart, or set context_engine 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One line of the doctor."""
+    """Result of one check of the doctor."""
 
     name: str
     ok: bool
@@ -138,7 +138,7 @@ def _workspace(folder: Path) -> str:
 
 
 def _left_over(settings: Settings, folder: Path) -> str:
-    """What a killed process left, which may hold what was to be erased."""
+    """Report temporary files of killed processes, which may hold erased text."""
     drafts = (*MemoryStore(folder, now=settings.now).drafts, *SessionLogs(folder / "sessions").drafts)
     if drafts:
         names = ", ".join(str(draft.relative_to(folder)) for draft in drafts[:_NAMED])
@@ -254,7 +254,7 @@ def _index(index: Index) -> str:
 
 
 def _rebuild(folder: Path, status: IndexStatus) -> None:
-    """One that runs is no fault; one that was interrupted takes room, and waits."""
+    """Report an interrupted rebuild; a running one is fine."""
     rebuild = status.rebuild
     if rebuild is None or rebuild.running:
         return
@@ -270,7 +270,7 @@ def _rebuild(folder: Path, status: IndexStatus) -> None:
 
 
 def _full_reindex(folder: Path, status: IndexStatus) -> str:
-    """What to do, and first of all what that takes."""
+    """Remedy by a full reindex, with the room and time it takes."""
     live = status.counts.size_bytes if status.counts else 0
     needed = needed_bytes(live, status.rebuild.size_bytes if status.rebuild else 0)
     free = shutil.disk_usage(folder).free

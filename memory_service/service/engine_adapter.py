@@ -36,11 +36,11 @@ class EngineAdapter:
         self._limits: OrderedDict[str, int] = OrderedDict()
 
     def failures(self, session_id: str) -> tuple[str, ...]:
-        """What the engine fails to do in a session, for `degraded`."""
+        """Failures of the engine in a session, for `degraded`."""
         return self._engine.failures(session_id) if self._engine else ()
 
     def owns_compaction(self, session_id: str) -> bool:
-        """Whether the engine keeps a session small by itself."""
+        """True if the engine keeps a session small by itself."""
         engine = self._engine
         return bool(engine and engine.usable(session_id) and engine.info and engine.info.owns_compaction)
 
@@ -59,11 +59,11 @@ class EngineAdapter:
         threading.Thread(target=self._tell, args=(session_id,), name="context-engine-hears", daemon=True).start()
 
     def limited(self, session_id: str) -> bool:
-        """Whether the engine has less room in a session than there is, since a provider refused what it gave."""
+        """True if the engine has less room in a session than there is, since a provider refused what it gave."""
         return session_id in self._limits and self._engine is not None and self._engine.usable(session_id)
 
     def view(self, snapshot: SessionSnapshot, *, tokens: int, query: str, system_prompt: str) -> View | None:
-        """What the engine lets the model see; None if it is the service's own view.
+        """View assembled by the engine; None if it is the service's own view.
 
         Args:
             snapshot: The session.
@@ -134,7 +134,7 @@ def _pins_of(state: SessionState) -> list[Message]:
 
 
 def _view_of(messages: tuple[Message, ...], pins: list[Message], state: SessionState, own: View) -> View:
-    """What an engine gave, as a view; pins that it left out are put behind its system messages."""
+    """View made from an engine's messages; pins that it left out follow its system messages."""
     lead = next((at for at, message in enumerate(messages) if not is_system(message)), len(messages))
     said = "\n".join(map(text_of, messages)) if pins else ""
     missing = pins if any(text not in said for text, _ in pin_texts(state)) else []

@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done(Generic[T]):
-    """What a use case gave, and what of it was missing.
+    """Result of a use case, with its degraded parts.
 
     Attributes:
         degraded: Parts that failed after the essential was done, each "part: why and what to do".
@@ -219,7 +219,7 @@ class MemoryService:
         return self._workspaces.sessions(workspace, make=make)
 
     def engine_problems(self, workspace: str) -> tuple[str, ...]:
-        """What a context engine of somebody else fails to do in a workspace; it is loaded for that."""
+        """Failures of a third-party context engine in a workspace; loads the engine."""
         self._workspaces.folders.existing(workspace)
         engine = self._workspaces.engine(workspace)
         return engine.problems() if engine else ()
@@ -233,7 +233,7 @@ class MemoryService:
     # The index
 
     def plan(self, workspace: str, paths: Collection[str] = ()) -> SyncPlan:
-        """What a reindex would do."""
+        """Plan a reindex without doing it."""
         memory = self._workspaces.memory(workspace)
         with _translated():
             return memory.index.plan(_checked_paths(paths))
@@ -253,7 +253,7 @@ class MemoryService:
             return memory.sync(_checked_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
 
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
-        """The same in the background."""
+        """Start a reindex in the background."""
         memory = self._workspaces.memory(workspace)
         checked = _checked_paths(paths)
         return self.operations.start(
@@ -264,7 +264,7 @@ class MemoryService:
         )
 
     def status(self, workspace: str) -> IndexStatus:
-        """How a workspace stands."""
+        """Status of a workspace."""
         memory = self._workspaces.memory(workspace)
         with _translated():
             return memory.index.status()
@@ -274,7 +274,7 @@ class MemoryService:
         self._workspaces.watching.start()
 
     def watch_state(self, workspace: str) -> WatchState:
-        """Whether that is done for a workspace, and why not."""
+        """State of the file watch of a workspace, with the reason if it is off."""
         return self._workspaces.watching.state(workspace)
 
     def follow(
@@ -312,7 +312,7 @@ class MemoryService:
             )
 
     def ready(self) -> tuple[str, ...]:
-        """What keeps the service from serving; empty when nothing does."""
+        """Problems that keep the service from serving; empty if there are none."""
         fault = write_fault(self.settings.home)
         return (f"home: {fault}. Mend that, or choose another --home.",) if fault else ()
 

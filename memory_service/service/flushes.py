@@ -42,7 +42,7 @@ class FlushedMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushReport:
-    """What a flush did.
+    """Report of a flush.
 
     Attributes:
         path: The file that the memories stand in; None if none was written.
@@ -75,7 +75,7 @@ class Flushes:
         self._services = services
 
     def due(self, snapshot: SessionSnapshot, tokens: int, budget: ContextBudget) -> str:
-        """Why a flush is due; empty if it is not: it is off, was done for this cycle, or there is room."""
+        """Reason why a flush is due; empty if it is off, was done for this cycle, or there is room."""
         table, state = snapshot.options.flush, snapshot.state
         fresh = state.since(state.flushed_to + 1)
         if table.mode == "off" or not fresh:
@@ -102,7 +102,7 @@ class Flushes:
             return FlushReport(reason="the flush failed", degraded=(f"flush: {error}",))
 
     def prompt(self, snapshot: SessionSnapshot) -> AgentPrompt:
-        """What the agent is asked."""
+        """Flush prompt for the agent."""
         table = snapshot.options.flush
         return agent_prompt(self._services.now().date(), prompt=table.prompt, system_prompt=table.system_prompt)
 
@@ -268,5 +268,5 @@ class _Found:
 
 
 def _stretch(state: SessionState) -> tuple[Numbered, ...]:
-    """What was said since the last flush."""
+    """Messages since the last flush."""
     return tuple(each for each in state.since(state.flushed_to + 1) if not is_system(each.message))

@@ -50,7 +50,7 @@ TABLES = ("compaction", "pruning", "flush")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
-    """How a session is treated.
+    """Effective options of a session.
 
     Attributes:
         preset: How it is compacted, what was overridden included.
@@ -90,7 +90,7 @@ def check_new(
 
 
 def pressure_of(options: SessionOptions, tokens: int, *, scale: float = 1.0) -> Pressure:
-    """How full a session is; one whose window is too small is full."""
+    """Pressure of a session; a window that is too small counts as full."""
     return "hard" if options.window.problem == "refuse" else budget_of(options, scale=scale).pressure(tokens)
 
 
@@ -101,7 +101,7 @@ def options_of(
     preset: str | None = None,
     overrides: Mapping[str, Json] | None = None,
 ) -> SessionOptions:
-    """How a session is treated.
+    """Effective options of a session.
 
     Args:
         settings: Those of the service.
@@ -161,7 +161,7 @@ def budget_of(
     tools_tokens: int = 0,
     most_tokens: int | None = None,
 ) -> ContextBudget:
-    """What a session may take.
+    """Token budget of a session.
 
     Args:
         options: How it is treated.
@@ -195,7 +195,7 @@ def budget_of(
 
 
 def shape_of(options: SessionOptions) -> ViewShape:
-    """What limits the parts of a session's view."""
+    """Size limits for the parts of a session's view."""
     preset, window = options.preset, options.window.tokens
     usable = int(window * 0.75)
     summary = min(preset.most_summary_tokens, max(preset.least_summary_tokens, int(usable * 0.1)))
@@ -285,7 +285,7 @@ def reading_of(
     *,
     anchored: bool = False,
 ) -> Reading:
-    """What a view takes.
+    """Size of a view in tokens, with its source.
 
     Args:
         state: The session.
@@ -308,7 +308,7 @@ def reading_of(
 
 
 def _exact(view: View, counter: Callable[[str], int]) -> float:
-    """How many tokens a tokenizer finds for each one estimated; frames and media are taken as estimated."""
+    """Tokens that a tokenizer counts per estimated token; frames and media are taken as estimated."""
     estimated = exact = 0
     for message in view.messages:
         texts = [text_of(message), *(call["function"]["arguments"] for call in tool_calls_of(message))]

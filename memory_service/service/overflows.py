@@ -50,7 +50,7 @@ _WAY_OUT = "Start a new session, send less, or use a model with a larger context
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryAttempts:
-    """What was done for one prompt so far; a new message of anybody's begins another.
+    """Recovery steps tried for one prompt so far; a new message begins another prompt.
 
     Attributes:
         last_message: The last message of the prompt.
@@ -67,7 +67,7 @@ class RecoveryAttempts:
     waits: int = 0
 
     def at(self, last_message: int) -> RecoveryAttempts:
-        """The same prompt's, or that of a new one."""
+        """Attempts for the prompt that ends with a message; fresh ones for a new prompt."""
         return self if last_message == self.last_message else RecoveryAttempts(last_message=last_message)
 
 
@@ -173,7 +173,7 @@ _KEPT_SESSIONS = 1_024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverflowCall:
-    """What a provider answered.
+    """A provider's refusal of a prompt.
 
     Attributes:
         error: The text of its error.
@@ -190,7 +190,7 @@ class OverflowCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What to do next.
+    """Next step of a recovery.
 
     Attributes:
         action: `retry` with these messages, or `give_up`.
@@ -453,7 +453,7 @@ class Overflows:
 
 
 def _by_engine(decision: Decision) -> bool:
-    """Whether an engine of somebody else may make the next prompt: once, in less room; then the service makes it."""
+    """True if an engine of somebody else may make the next prompt: once, in less room; then the service makes it."""
     return decision.remedy not in ("truncate", "strip_media") and decision.tried.compactions <= 1
 
 

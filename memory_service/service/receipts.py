@@ -83,7 +83,7 @@ class CompactionReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCall:
-    """What a caller wants of a compaction; what is None is as the session's settings have it.
+    """A request to compact a session; None takes the session's setting.
 
     Attributes:
         most_tokens: The longest prompt wanted, if that is less than the window allows.

@@ -48,7 +48,7 @@ class Models:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What the workspaces of one service share."""
+    """Services shared by all workspaces."""
 
     settings: Settings
     session_locks: SessionLocks
@@ -68,7 +68,7 @@ class SessionSnapshot:
     shape: ViewShape
 
     def view(self) -> View:
-        """What its model sees."""
+        """The view that the model sees."""
         return self.session.view(self.shape, self.state)
 
     def scale(self) -> float:
@@ -76,7 +76,7 @@ class SessionSnapshot:
         return self._scale()[0]
 
     def reading(self, *, anchored: bool = False) -> Reading:
-        """What its view takes; see `readings.reading_of`."""
+        """Size of the view in tokens; see `options.reading_of`."""
         view_sizes = self.session.view_sizes(self.shape, self.state)
         return reading_of(self.state, view_sizes, self._scale(), self.options.model_name, anchored=anchored)
 
@@ -86,7 +86,7 @@ class SessionSnapshot:
     def budget(
         self, *, overhead_tokens: int = 0, tools_tokens: int = 0, most_tokens: int | None = None
     ) -> ContextBudget:
-        """What it may take; see `budget_of`."""
+        """Token budget of the session; see `budget_of`."""
         return budget_of(
             self.options,
             scale=self.scale(),

@@ -90,7 +90,7 @@ class SessionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendedMessages:
-    """Where messages stand in the log, and what the view takes now.
+    """Log numbers of appended messages, and the size of the view.
 
     Attributes:
         tokens: Of the whole view, as its model would count them.
@@ -150,7 +150,7 @@ _KEYED_ATTEMPTS = 16
 
 
 class SessionStore:
-    """What is said in the sessions of one workspace."""
+    """Store of the sessions of one workspace: begin, append, read, pin, trim, delete."""
 
     def __init__(self, services: SessionServices, receipts: Receipts) -> None:
         self._services = services
@@ -298,7 +298,7 @@ class SessionStore:
         )
 
     def model_view(self, session_id: str, *, wire: Wire = "openai") -> Transcript:
-        """What the model sees."""
+        """The messages that the model sees."""
         snapshot = self._services.snapshot(session_id)
         made = on_wire(snapshot.view().messages, wire, snapshot.state)
         return replace(made, degraded=unreadable(snapshot.session.log))
@@ -316,7 +316,7 @@ class SessionStore:
     def said(
         self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
     ) -> tuple[Iterator[tuple[int, str]], tuple[str, ...]]:
-        """The same one by one, so that a long log takes no memory: number and JSON of each; and what is degraded."""
+        """All logged messages one by one, to keep memory flat: number and JSON of each; and the degraded parts."""
         log = self._services.session(session_id).log
         others = foreign_messages(log, since_seq, limit)
         if others is not None:
@@ -337,7 +337,7 @@ class SessionStore:
         return self._services.session(session_id).log.message(seq)
 
     def medium(self, session_id: str, seq: int, number: int) -> tuple[bytes, str]:
-        """One of the media of a message, the first with the number 1, and its MIME type.
+        """A medium of a message (counted from 1) and its MIME type.
 
         Raises:
             NotFound: There is none of that number.
@@ -422,7 +422,7 @@ def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> Tra
 
 
 def _is_ours(message: object) -> bool:
-    """Whether the service put a message into a prompt: a client may send back the whole list that it got."""
+    """True if the service put a message into a prompt: a client may send back the whole list that it got."""
     if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant"):
         return False
     content = message.get("content")
@@ -480,7 +480,7 @@ def _numbers(batch: Appended, messages: int) -> Appended:
 
 
 def _replayed(state: SessionState, key: str, texts: Sequence[str]) -> Appended | None:
-    """Where messages stand that came with the same key before.
+    """Log numbers of messages that came with the same key before.
 
     Raises:
         Conflict: They were others.

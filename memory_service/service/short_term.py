@@ -56,7 +56,7 @@ _REASON_CHARS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentEnd:
-    """What became of a subagent.
+    """Outcome of a subagent.
 
     Attributes:
         parent: The session that was told; None if there is none, or it had waited long enough.
@@ -159,7 +159,7 @@ def _opening(parent: str, summary: str) -> str:
 
 
 def _outcome(child: str, reason: str, state: SessionState) -> str:
-    """What a parent is told: how its subagent ended, and the last it said."""
+    """Message to the parent: how its subagent ended, and its last answer."""
     answer = next(
         (
             text
@@ -235,7 +235,7 @@ class ShortTermMemory:
     def context(
         self, session_id: str, call: ContextCall, *, cancelled: Callable[[], bool] = not_cancelled
     ) -> SessionContext:
-        """What to send to the model; see `Contexts.context`."""
+        """Build the messages to send to the model; see `Contexts.context`."""
         made = self.contexts.context(session_id, call, cancelled=cancelled)
         self.overflows.note_call(session_id, call)
         self._note_estimate(session_id, made, call.tools_tokens)
@@ -244,7 +244,7 @@ class ShortTermMemory:
     def recover(
         self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = not_cancelled
     ) -> Recovery:
-        """What to do when a provider has refused a prompt; see `Overflows.recover`."""
+        """Recover from a provider's refusal of a prompt; see `Overflows.recover`."""
         made = self.overflows.recover(session_id, call, cancelled=cancelled)
         if made.context is not None:
             self._note_estimate(session_id, made.context, call.context.tools_tokens if call.context else 0)
@@ -257,7 +257,7 @@ class ShortTermMemory:
         return on_wire(messages, wire, self._services.session(session_id).state())
 
     def flush_prompt(self, session_id: str) -> AgentPrompt:
-        """What an agent is asked that finds the memories itself."""
+        """Flush prompt for an agent that finds the memories itself."""
         return self.flushes.prompt(self._services.snapshot(session_id))
 
     def snapshot(self, session_id: str) -> SessionSnapshot:
@@ -269,11 +269,11 @@ class ShortTermMemory:
         return self._services.snapshot(session_id)
 
     def search(self, session_id: str, query: str, *, limit: int = 10) -> SessionHits:
-        """What was said in a session about something; see `SessionRecall.search`."""
+        """Search the messages of a session; see `SessionRecall.search`."""
         return self.recalls.search(self._services.snapshot(session_id), query, limit=limit)
 
     def events(self, session_id: str, *, after_id: int | None = None) -> Subscription:
-        """What happens to a session from now on, and after an event if one is named.
+        """Subscribe to the events of a session, from now on or after a given event.
 
         Raises:
             NotFound: There is no such session.
@@ -307,7 +307,7 @@ class DefaultEngine:
         self._sessions = sessions
 
     def bootstrap(self, session_id: str) -> int:
-        """How many messages of a session are in its log."""
+        """Number of messages in a session's log."""
         try:
             return self._sessions.store.summary(session_id).messages
         except NotFound:

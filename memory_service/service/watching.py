@@ -87,7 +87,7 @@ class WorkspaceWatcher:
             self._followed.pop(workspace, None)
 
     def state(self, workspace: str) -> WatchState:
-        """How a workspace is watched, and why not by events."""
+        """Watch state of a workspace, with the reason if not by events."""
         if self._failure:
             return WatchState(mode="off", reason=self._failure)
         if self._thread is None:
@@ -128,7 +128,7 @@ class WorkspaceWatcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncedChange:
-    """What was indexed at once, after one change or several.
+    """Sync of one or several changes.
 
     Attributes:
         paths: The files that looked changed.
@@ -207,7 +207,7 @@ Work = Callable[[Callable[[SyncProgress], None], Callable[[], bool]], SyncReport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """How far an operation is.
+    """Progress of an operation.
 
     Attributes:
         rate: Passages per second so far.
@@ -275,7 +275,7 @@ class Operations:
         del self._operations[oldest], self._stops[oldest]
 
     def get(self, workspace: str, operation_id: str) -> Operation:
-        """How far an operation is.
+        """Progress of an operation.
 
         Raises:
             NotFound: There is none of that id in that workspace.
@@ -296,7 +296,7 @@ class Operations:
         return operation
 
     def running(self) -> int:
-        """How many operations are queued or running."""
+        """Number of queued or running operations."""
         return sum(operation.state in ("queued", "running") for operation in list(self._operations.values()))
 
     def close(self) -> None:

@@ -146,7 +146,7 @@ class OpenWorkspaces:
             return self._engine(workspace)
 
     def known_problems(self, workspace: str) -> tuple[str, ...]:
-        """What an engine has failed to do, if it was used here already; it is not loaded for that."""
+        """Known failures of an engine that was used here already; does not load it."""
         engine = self._engines.get(workspace)
         return engine.problems() if engine else ()
 

@@ -11,7 +11,7 @@ from memory_service.sessions.records import Appended, Body, Followed, Record, Re
 
 
 class SessionLog(Protocol):
-    """Where the records of one session are kept."""
+    """Store of the records of one session."""
 
     @property
     def last_seq(self) -> int:
@@ -19,7 +19,7 @@ class SessionLog(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """What the records take, without what is kept beside them."""
+        """Size of the records in bytes, without the media beside them."""
 
     @property
     def header(self) -> SessionHeader | None:
@@ -27,7 +27,7 @@ class SessionLog(Protocol):
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """What was found wrong with the log since it was opened; for `degraded`."""
+        """Faults found in the log since it was opened; for `degraded`."""
 
     def foreign(self) -> bytes | None:
         """The whole file, if it holds lines and none is a record of ours; None for a log of ours."""
@@ -81,7 +81,7 @@ class SessionLog(Protocol):
         """
 
     def content(self, seq: int, number: int) -> bytes:
-        """One of the media of a message; the first has the number 1.
+        """A medium of a message, counted from 1.
 
         Raises:
             NotFound: There is none of that number.

@@ -142,7 +142,7 @@ def decode(line: bytes) -> Line:
 
 
 def is_object(line: bytes) -> bool:
-    """Whether a line is a JSON object, ours or not."""
+    """True if a line is a JSON object, ours or not."""
     try:
         return line.endswith(b"\n") and isinstance(parse(line.decode()), dict)
     except ValueError:
@@ -150,7 +150,7 @@ def is_object(line: bytes) -> bool:
 
 
 def parse(text: str) -> Json:
-    """What a JSON text means, but for numbers so long that only their text counts.
+    """Parse a JSON text; numbers too long to compute with stay text.
 
     Raises:
         ValueError: It is no JSON.
@@ -333,7 +333,7 @@ def _flush(fields: Fields) -> Flush:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How one kind of record is read back."""
+    """Reader of one kind of record."""
 
     made: type[Body]
     read: Callable[[Fields], Body]

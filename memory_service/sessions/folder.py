@@ -147,13 +147,13 @@ class SessionLogs:
             self._logs.pop(session_id, None)
 
     def has_files(self, session_id: str) -> bool:
-        """Whether the log of a session, or what a trim or a repair put beside it, is there."""
+        """True if the log of a session, or what a trim or a repair put beside it, is there."""
         name = f"{session_id}{SUFFIX}"
         return any(file == name or recovery.is_aside(file, name) for file in self._names())
 
     @property
     def drafts(self) -> tuple[Path, ...]:
-        """What killed processes left of files that they were about to write."""
+        """Temporary files of crashed writers."""
         return tuple(draft for folder in (self._folder, *self._blobs.folders()) for draft in disk.draft_files(folder))
 
     def sweep(self) -> None:
@@ -195,7 +195,7 @@ class SessionLogs:
                 return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
 
     def _measured(self, session_id: str) -> SessionFile | None:
-        """What the end of a log tells; None if it is gone."""
+        """Listing row read from the end of a log; None if it is gone."""
         name = f"{session_id}{SUFFIX}"
         try:
             with storage_errors(name), open_no_follow(self._folder / name) as descriptor:
@@ -282,7 +282,7 @@ def foreign_messages(
 
 
 def unreadable(log: SessionLog) -> tuple[str, ...]:
-    """What cannot be done with a log in another format, for `degraded`; empty for one of ours."""
+    """Limits of a log in a foreign format, for `degraded`; empty for our own format."""
     content = log.foreign()
     if content is None:
         return ()

@@ -117,7 +117,7 @@ def describe(text: str, media: Iterable[Media], parts: Iterable[Part]) -> str:
 
 
 def media_of(parts: Iterable[Part], seq: int) -> tuple[Media, ...]:
-    """What the message with this number tells about its parts."""
+    """Descriptions of a logged message's detached parts."""
     return tuple(
         Media(mime=part.mime, size_bytes=part.size_bytes, handle=f"log:{seq}#{number}")
         for number, part in enumerate(parts, start=1)
@@ -136,7 +136,7 @@ def _data_urls(text: str) -> Iterator[_Span]:
 
 
 def _sources(text: str, parsed: Json) -> Iterator[_Span]:
-    """Where the strings stand that are base64 and nothing else."""
+    """Spans of strings that are base64 and nothing else."""
     mimes: dict[str, str] = {}
     for value, mime in _payloads(parsed):
         mimes.setdefault(value, mime)
@@ -167,7 +167,7 @@ def _payloads(parsed: Json) -> Iterator[tuple[str, str]]:
 
 
 def _mime_beside(fields: dict[str, Json]) -> str:
-    """What the neighbours of `data` say about it; empty if it is no medium."""
+    """MIME type named by the neighbours of `data`; empty if it is no medium."""
     for name in ("media_type", "mime_type", "mimeType"):
         mime = fields.get(name)
         if isinstance(mime, str):
@@ -178,7 +178,7 @@ def _mime_beside(fields: dict[str, Json]) -> str:
 
 
 def _apart(spans: Iterable[_Span]) -> list[_Span]:
-    """Those that do not reach into one before them."""
+    """Drop spans that overlap an earlier span."""
     kept = list[_Span]()
     for span in spans:
         if not kept or span.start >= kept[-1].stop:
@@ -269,7 +269,7 @@ class Blobs:
             yield from sorted(file.name for file in folder.iterdir() if _SHA256.fullmatch(file.name))
 
     def folders(self) -> list[Path]:
-        """Where the contents are."""
+        """Folders of the contents."""
         return [folder for folder in sorted(self._folder.glob("[0-9a-f][0-9a-f]")) if not folder.is_symlink()]
 
     def _place(self, sha256: str) -> Path:

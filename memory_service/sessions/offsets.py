@@ -26,7 +26,7 @@ _EDITIONS = itertools.count(1)
 
 @dataclass(slots=True)
 class _Batch:
-    """What was written at once, as far as it was met.
+    """A batch of lines written at once, as far as it was read.
 
     Attributes:
         begin: Where the first of its lines begins that was met.
@@ -44,13 +44,13 @@ class _Batch:
     is_whole: bool = False
 
     def goes_on(self, place: Stamp) -> bool:
-        """Whether a line is the next one of it."""
+        """True if a line is the next one of it."""
         # The time ends a batch too: a damaged count must not take what was answered later for a part of it.
         return not place.batch and place.seq <= self.last and place.ts == self.ts
 
 
 class Offsets:
-    """Where each record of one file begins.
+    """Byte offsets of the records of one file.
 
     Attributes:
         edition: Another number, never given before, once what was known of the file does not hold any more: it was
@@ -91,11 +91,11 @@ class Offsets:
 
     @property
     def is_torn(self) -> bool:
-        """Whether there are bytes after the last whole batch."""
+        """True if there are bytes after the last whole batch."""
         return self.size_bytes > self.end
 
     def start_of(self, seq: int) -> int | None:
-        """Where a record begins; None if there is none of that number."""
+        """Byte offset of a record; None if there is no such record."""
         at = bisect_left(self._seqs, seq)
         if at == len(self._seqs) or self._seqs[at] != seq or seq in self._dropped:
             return None
@@ -146,7 +146,7 @@ class Offsets:
         self._signature = now
 
     def _is_same(self, descriptor: int, now: Signature) -> bool:
-        """Whether an open file is the one that is known, with more at its end or not."""
+        """True if an open file is the one that is known, with more at its end or not."""
         known = self._signature
         if known is None or now[2] != known[2] or now[0] < self.end:
             return False

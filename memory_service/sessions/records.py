@@ -31,7 +31,7 @@ LOG_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHeader:
-    """What a session is; the last header of a log counts.
+    """Header of a session; the last one of a log counts.
 
     Attributes:
         log_id: Of the header that a log begins with: tells it from a log that was deleted, under the same name.
@@ -145,7 +145,7 @@ class Undo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """What every view keeps word for word: a text, or the message with the number `target`."""
+    """A pin that every view keeps word for word: a text, or the message with the number `target`."""
 
     pin_id: str
     text: str | None = None
@@ -268,7 +268,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """What a log says beyond what was read of it.
+    """Records of a log after those already read.
 
     Attributes:
         edition: Of the log that this was read from; 0 if there is none.
@@ -361,11 +361,11 @@ class Fields:
         return value
 
     def has(self, name: str) -> bool:
-        """Whether it is there and not null."""
+        """True if it is there and not null."""
         return self._fields.get(name) is not None
 
     def truth(self, name: str) -> bool:
-        """Whether it is true."""
+        """True if it is true."""
         return self._fields.get(name) is True
 
 

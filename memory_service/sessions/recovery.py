@@ -27,7 +27,7 @@ from memory_service.sessions.records import Repair, RepairKind, Trimmed
 
 
 class LogRecovery:
-    """What is found wrong with one log. Who calls it keeps others from the offsets.
+    """Faults found in one log, and their repair. The caller holds the lock of the offsets.
 
     Args:
         path: The file of the log.
@@ -42,7 +42,7 @@ class LogRecovery:
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """What was found, and what was done about it."""
+        """Faults found, and what was done about each."""
         count, first = self._offsets.damaged
         message = f"{count} lines of {self._path.name} were skipped; the first begins at byte {first}."
         damaged = [Repair(kind="damaged", message=message)] if count else []
@@ -58,11 +58,11 @@ class LogRecovery:
         self.note("damaged", f"Record {seq} of {self._path.name} cannot be read and was skipped.")
 
     def is_sound(self, descriptor: int) -> bool:
-        """Whether there is nothing to mend."""
+        """True if there is nothing to mend."""
         return not self._offsets.is_torn and not self.is_foreign and self.has_header(descriptor)
 
     def has_header(self, descriptor: int) -> bool:
-        """Whether the log has a header that can be read, or needs none."""
+        """True if the log has a header that can be read, or needs none."""
         while (seq := self._offsets.header_seq) is not None and seq != self._read_header:
             if self._offsets.line(descriptor, seq) is None:
                 self.drop(seq)
@@ -93,7 +93,7 @@ class LogRecovery:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether there are whole lines, and none is ours."""
+        """True if there are whole lines, and none is ours."""
         return not self._offsets.last_seq and self._offsets.end > 0
 
 
@@ -167,5 +167,5 @@ def backups(lines: Iterable[bytes], name: str) -> list[str]:
 
 
 def is_aside(file: str, name: str) -> bool:
-    """Whether a file was put beside the log `name` by a trim or a repair."""
+    """True if a file was put beside the log `name` by a trim or a repair."""
     return file.startswith(name) and _ASIDE.fullmatch(file, len(name)) is not None

@@ -58,7 +58,7 @@ class _Read:
 
 
 class _Ranker(Protocol):
-    """What of the package's classes is used."""
+    """The used interface of the BM25 package's classes."""
 
     idf: Mapping[str, float]
 
@@ -196,7 +196,7 @@ def _excerpt(text: str, window: _Window, weights: Mapping[str, float]) -> str:
 def _best_span(
     marks: Sequence[tuple[int, int, str]], weights: Mapping[str, float], room: int
 ) -> tuple[int, int] | None:
-    """Where the terms between two marks that lie within so many characters weigh most, each counted once."""
+    """Best span of a given length: where the distinct terms in it weigh most."""
     low, counts, weight = 0, dict.fromkeys(weights, 0), 0.0
     best, span = 0.0, None
     for _, end, term in marks:
@@ -213,7 +213,7 @@ def _best_span(
 
 
 def _marks(text: str, window: _Window, weights: Mapping[str, float]) -> Iterator[tuple[int, int, str]]:
-    """Where terms stand in a window of a text, in order."""
+    """Positions of terms in a window of a text, in order."""
     for run in _RUN.finditer(text, window.start, window.end):
         start, end = run.span()
         if has_unspaced(run[0]):

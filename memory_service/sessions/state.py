@@ -71,7 +71,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedCompaction:
-    """A compaction as the log has it, and whether it counts: its own, or through one that was built on it.
+    """A logged compaction; `active` if it or a descendant shapes the view.
 
     Attributes:
         head: What it made: summary and ledger as the view shows them.
@@ -86,7 +86,7 @@ class LoggedCompaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What a provider counted, and the last record before that."""
+    """A provider's token count, and the last record before it."""
 
     seq: int
     usage: Usage
@@ -147,7 +147,7 @@ class SessionState:
 
     @property
     def is_commanded(self) -> bool:
-        """Whether the last thing said is a command to the service, so that no model need answer."""
+        """True if the last thing said is a command to the service, so that no model need answer."""
         return self.command is not None and (not self.messages or self.messages[-1].seq < self.command.seq)
 
     @property
@@ -161,7 +161,7 @@ class SessionState:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the last answer was cut at its end, and nothing was compacted since."""
+        """True if the last answer was cut at its end, and nothing was compacted since."""
         return self.cut_seq > self.changed_seq
 
     def message(self, seq: int) -> Numbered | None:
@@ -366,7 +366,7 @@ def chain_of(heads: Mapping[int, Head], head: Head) -> list[int]:
 
 
 def _place(messages: tuple[Numbered, ...], seq: int) -> int:
-    """Where the first message with this number or a later one stands."""
+    """Index of the first message with this number or a later one."""
     low, high = 0, len(messages)
     while low < high:
         middle = (low + high) // 2

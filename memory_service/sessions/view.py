@@ -42,7 +42,7 @@ Originals: TypeAlias = Mapping[int, Sequence[Message]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewShape:
-    """What limits the parts of a view, for one window.
+    """Size limits of the parts of a view, for one window.
 
     Attributes:
         window_tokens: Size of the window that the guard's shares are of.
@@ -60,7 +60,7 @@ class ViewShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a model sees, and what it takes, in tokens by estimate.
+    """The messages that a model sees, with their sizes in estimated tokens.
 
     Attributes:
         messages: A list that every provider takes.
@@ -95,13 +95,13 @@ class View:
 
     @property
     def view_sizes(self) -> ViewSizes:
-        """What it takes."""
+        """Sizes of the view."""
         return ViewSizes(lead_tokens=self.system_tokens + self.summary_tokens, seqs=self.seqs, sizes=self.sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSizes:
-    """What a view takes, in tokens by estimate, without its messages.
+    """Sizes of a view in estimated tokens, without its messages.
 
     Attributes:
         lead_tokens: Of system messages and checkpoint.
@@ -120,7 +120,7 @@ class ViewSizes:
 
 
 def extend_view(view_sizes: ViewSizes, said: Sequence[Numbered], shape: ViewShape) -> ViewSizes:
-    """The same with more messages at its end."""
+    """Copy of a view with more messages at its end."""
     shown = guarded_view(said, shape.guard, shape.window_tokens)
     return ViewSizes(
         lead_tokens=view_sizes.lead_tokens,
@@ -182,7 +182,7 @@ def tail_of(state: SessionState, shape: ViewShape, *, originals: Originals | Non
 
 
 def checkpoint_of(state: SessionState, shape: ViewShape) -> Checkpoint:
-    """What the checkpoint of a view says."""
+    """Checkpoint of a view."""
     head = state.head
     request = _request(state)
     asked = escaped(redacted(text_of(request.message))) if request else ""
@@ -210,12 +210,12 @@ def pin_texts(state: SessionState) -> list[tuple[str, int | None]]:
 
 
 def with_head(state: SessionState, head: Head) -> SessionState:
-    """The same session as if another compaction counted: what a plan would come to."""
+    """Session state as if another compaction were active, to size a plan."""
     return replace(state, head=head)
 
 
 def _leads(each: Numbered, state: SessionState, opening: int) -> bool:
-    """Whether a system message stands at the beginning: it came there, or what it stood among is compacted."""
+    """True if a system message stands at the beginning: it came there, or what it stood among is compacted."""
     return each.seq < state.head.tail_start or each.seq <= opening
 
 
@@ -314,7 +314,7 @@ class Session:
             return self._state
 
     def view(self, shape: ViewShape, state: SessionState | None = None) -> View:
-        """What a model sees, with its media."""
+        """Build the view that a model sees, with its media."""
         state = state or self.state()
         known = self._view
         if known is not None and known[0] is state and known[1] == shape:
@@ -329,7 +329,7 @@ class Session:
         return self._view[2] if self._view is not None else self.view(shape, state)
 
     def view_sizes(self, shape: ViewShape, state: SessionState) -> ViewSizes:
-        """What the view takes; where only messages came since the last look, no view is made for it."""
+        """Sizes of the view; updated without building it where only messages were added."""
         known = self._view_sizes
         if known is None or known[1] != shape or not _only_grown(known[0], state):
             return self.view(shape, state).view_sizes
@@ -418,7 +418,7 @@ class Session:
         return kept
 
     def _original(self, seq: int) -> tuple[Message, ...]:
-        """What a message was read as, with its media; nothing if they are gone, so that a label takes their place."""
+        """Original of a message with its media; nothing if they are gone, so that a label takes their place."""
         try:
             return tuple(read_messages([json.loads(self.log.message(seq))]))
         except (NotFound, StorageFailed, InvalidRequest):
@@ -433,7 +433,7 @@ def _there(on: SessionState) -> int:
 
 
 def _only_grown(before: SessionState, now: SessionState) -> bool:
-    """Whether nothing but messages of the conversation came between two states."""
+    """True if nothing but messages of the conversation came between two states."""
     if before is now:
         return True
     count = len(before.messages)

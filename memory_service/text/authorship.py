@@ -83,7 +83,7 @@ def authorship_of(message: str) -> Authorship:
 
 
 def _kinds(lines: list[str]) -> list[str]:
-    """What each line is: `typed`, `quoted` or `pasted`."""
+    """Kind of each line: `typed`, `quoted` or `pasted`."""
     kinds, fenced, below = list[str](), False, False
     for line in lines:
         head = line[:300].rstrip()
@@ -164,7 +164,7 @@ _INSERTED_HEAD = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utterance:
-    """What one message says.
+    """An utterance: the text of one message with its speaker and day.
 
     Attributes:
         seq: The message.
@@ -184,7 +184,7 @@ class Utterance:
 
 
 def read_speech(messages: Sequence[Numbered], zone: dt.tzinfo = dt.UTC) -> list[Utterance]:
-    """What was said, in order; messages that say nothing are left out.
+    """Utterances in order; messages without text are left out.
 
     Args:
         messages: A stretch of a session.

@@ -57,7 +57,7 @@ class SourceText:
         self._answers: dict[tuple[str, str], bool] = {}
 
     def holds(self, identifier: Identifier | str) -> bool:
-        """Whether the texts hold an identifier; a string may be of any kind."""
+        """True if the texts hold an identifier; a string may be of any kind."""
         if isinstance(identifier, str):
             return self._holds_text(identifier)
         key = (identifier.kind, identifier.text)
@@ -189,7 +189,7 @@ class SourceText:
 
 
 def occurs(identifier_text: str, source_text: str) -> bool:
-    """Whether an identifier stands in a text; for many look-ups in one text, ask a `SourceText`."""
+    """True if an identifier stands in a text; for many look-ups in one text, ask a `SourceText`."""
     return SourceText(source_text).holds(identifier_text)
 
 
@@ -205,7 +205,7 @@ def _spoken(text: str) -> str:
 
 
 def _bordered(text: str, words: str, atoms: frozenset[str], *, not_after: str = "", strict: bool = True) -> bool:
-    """Whether words stand in a text with borders on both sides; none if the words end in a sign.
+    """True if words stand in a text with borders on both sides; none if the words end in a sign.
 
     Args:
         text: The text.

@@ -106,7 +106,7 @@ _HAN = re.compile("[零〇一二两三四五六七八九十百千万亿半]{1,12
 
 
 def found_values(text: str) -> Iterator[tuple[ValueKind, int, int]]:
-    """Where a text has days, times of day and numbers, with the end; those may overlap.
+    """Spans of days, times of day and numbers in a text; they may overlap.
 
     Numbers of few digits without a unit are left out: they say little by themselves.
     """
@@ -401,7 +401,7 @@ def _trimmed(run: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _is_path_start(run: str, at: int) -> bool:
-    """Whether a dot belongs to a path: `./a`, `../a`, `.env`."""
+    """True if a dot belongs to a path: `./a`, `../a`, `.env`."""
     return (run[at] == "." and run[at + 1 : at + 2] not in ("", ".")) or run[at : at + 3] in ("../", "..\\")
 
 
@@ -426,7 +426,7 @@ def _is_no_id(word: str) -> bool:
 
 
 def _is_path(word: str) -> bool:
-    """Whether a word with slashes is a path; "and/or", "24/7", "T-318/T-319" and "./" are none."""
+    """True if a word with slashes is a path; "and/or", "24/7", "T-318/T-319" and "./" are none."""
     if re.match(r"(?:[A-Za-z]:[/\\]|\\\\(?=[A-Za-z0-9])|~[/\\]|\.{1,2}[/\\]).*\w", word):
         return True
     if ":" in word or "#" in word:

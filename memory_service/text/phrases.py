@@ -64,12 +64,12 @@ _PICTURE_CHARS = 160
 
 
 def is_relative(text: str) -> bool:
-    """Whether a text has words of time that mean another day tomorrow: "yesterday", "next week", "昨天"."""
+    """True if a text has words of time that mean another day tomorrow: "yesterday", "next week", "昨天"."""
     return _RELATIVE.search(text) is not None
 
 
 def points_back(text: str) -> bool:
-    """Whether a sentence begins with a word whose meaning stands before it: "It was …", "那个…"."""
+    """True if a sentence begins with a word whose meaning stands before it: "It was …", "那个…"."""
     return _POINTING.match(text) is not None
 
 
@@ -81,22 +81,22 @@ def without_joint(text: str) -> str:
 
 
 def is_narration(text: str) -> bool:
-    """Whether an assistant only says what it is about to do, or offers."""
+    """True if an assistant only says what it is about to do, or offers."""
     return _NARRATION.match(text) is not None
 
 
 def is_pleasantry(text: str) -> bool:
-    """Whether a sentence greets, thanks, wishes or takes leave; one with a number says more."""
+    """True if a sentence greets, thanks, wishes or takes leave; one with a number says more."""
     return _PLEASANTRY.match(text) is not None
 
 
 def is_request(text: str) -> bool:
-    """Whether a question asks to do something, and so may state what is wanted."""
+    """True if a question asks to do something, and so may state what is wanted."""
     return _REQUEST.match(text) is not None
 
 
 def picture_of(aside: str) -> str:
-    """What an aside says that a shared picture shows, in short form; empty for other asides."""
+    """Short description of a shared picture from an aside; empty for other asides."""
     match = _PICTURE.match(aside)
     return f"image: {(match[1] or match[2]).strip()[:_PICTURE_CHARS]}" if match else ""
 
@@ -161,7 +161,7 @@ def _pieces(line: str) -> Iterator[str]:
 
 
 def is_aside(statement: str) -> bool:
-    """Whether a statement is an aside in brackets, such as what a shared picture shows."""
+    """True if a statement is an aside in brackets, such as what a shared picture shows."""
     return statement.startswith("[") and statement.endswith("]")
 
 
@@ -202,6 +202,6 @@ def _without_opening(text: str, names: tuple[str, ...]) -> str:
 
 
 def _is_called(word: str, names: tuple[str, ...]) -> bool:
-    """Whether a word is a speaker's name or its short form."""
+    """True if a word is a speaker's name or its short form."""
     folded = word.lower()
     return any(folded == name.lower() or (len(word) > 2 and name.lower().startswith(folded)) for name in names)

@@ -77,12 +77,12 @@ _ONLY_LISTED = re.compile(r"[\s,;，、|/`'\"()\[\]{}:*•-]+")
 
 
 def particulars(text: str) -> dict[str, int]:
-    """How many links, paths, codes, ids, numbers, counts and names a text has, by kind."""
+    """Counts of links, paths, codes, ids, numbers, counts and names in a text, by kind."""
     return _searched(text)[0]
 
 
 def _searched(text: str) -> tuple[dict[str, int], str]:
-    """What is particular in a text, and the text without its codes, links, paths and ids."""
+    """Specifics of a text by kind, and the text without its codes, links, paths and ids."""
     found: dict[str, int] = {}
     digits = _DIGIT.search(text) is not None
     for kind, hint, pattern in _PARTICULARS:
@@ -102,7 +102,7 @@ def _searched(text: str) -> tuple[dict[str, int], str]:
 
 
 def worth(text: str) -> float:
-    """How much a sentence says that no other one would, from 0.4 to about 8."""
+    """Specificity of a sentence, from 0.4 to about 8."""
     total = _LEAST
     for kind, count in particulars(text).items():
         total += _WEIGHTS[kind] * (1 + _DECAY * (min(count, 3) - 1))
@@ -128,12 +128,12 @@ def _may_introduce(lower: str) -> bool:
 
 
 def has_identifiers(text: str) -> bool:
-    """Whether a text names a link, an address, a path or an id."""
+    """True if a text names a link, an address, a path or an id."""
     return not set(_IDENTIFIERS).isdisjoint(particulars(text))
 
 
 def is_bare_list(text: str) -> bool:
-    """Whether a text is nothing but paths, links or ids, which are kept elsewhere."""
+    """True if a text is nothing but paths, links or ids, which are kept elsewhere."""
     if any(map(str.isalpha, text.split())):
         return False
     found, rest = _searched(text)
@@ -297,7 +297,7 @@ def content_of(words: Iterable[str]) -> set[str]:
 
 
 def marks_of(text: str, words: list[str], names: tuple[str, ...]) -> Counter[Mark]:
-    """How often each mark occurs in a text.
+    """Counts of each mark in a text.
 
     Args:
         text: One or more statements.

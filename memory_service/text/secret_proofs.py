@@ -91,7 +91,7 @@ Match = re.Match[str]
 
 
 def place_of(found: Match) -> tuple[int, int]:
-    """Where the secret itself stands: a group of the pattern, or all of it."""
+    """Span of the secret itself: a group of the pattern, or the whole match."""
     for name in VALUES:
         if name in found.re.groupindex and found[name] is not None:
             # What ends the sentence does not belong to it.
@@ -123,13 +123,13 @@ def _name(found: Match) -> str:
 
 
 def is_no_placeholder(found: Match) -> bool:
-    """Whether a value is more than what stands for one, such as `<password>` or `${TOKEN}`."""
+    """True if a value is more than what stands for one, such as `<password>` or `${TOKEN}`."""
     value = _value(found)
     return REDACTED not in value and not _PLACEHOLDER.match(value) and value.strip("\"'`.,;)") not in _PLACES
 
 
 def is_given(found: Match) -> bool:
-    """Whether what stands behind "password:" is given there, and not spoken of."""
+    """True if what stands behind "password:" is given there, and not spoken of."""
     value = _value(found)
     word = value.strip("\"'`.,;:!?()*_").lower()
     if not is_no_placeholder(found) or _AGAIN.match(value) or word in _NO_VALUES or len(word) < 2:
@@ -157,7 +157,7 @@ def is_code_like(found: Match) -> bool:
 
 
 def is_coded(found: Match) -> bool:
-    """Whether what stands behind "is" is quoted, or has a digit or a sign as no word has it."""
+    """True if what stands behind "is" is quoted, or has a digit or a sign as no word has it."""
     value = _value(found)
     if not is_no_placeholder(found) or _AGAIN.match(value) or _NAMED_THINGS.match(value):
         return False
@@ -171,13 +171,13 @@ def is_coded(found: Match) -> bool:
 
 
 def is_said_plainly(found: Match) -> bool:
-    """Whether "my password is tulips." names a word: one that does not say how passwords are."""
+    """True if "my password is tulips." names a word: one that does not say how passwords are."""
     word = found["secret"].lower()
     return word not in _NO_VALUES and not _ENDED.search(word)
 
 
 def is_unsigned_password(found: Match) -> bool:
-    """Whether "password hunter2" gives one: letters with digits or signs."""
+    """True if "password hunter2" gives one: letters with digits or signs."""
     value = found["secret"].rstrip(".!?)")
     if not is_no_placeholder(found) or _NAMED_THINGS.match(value) or (_MEASURED.match(value) and value.isascii()):
         return value.isdecimal() and len(value) >= 6 and not found[0][0].isascii()
@@ -186,7 +186,7 @@ def is_unsigned_password(found: Match) -> bool:
 
 
 def is_prose_free(found: Match) -> bool:
-    """Whether what stands behind "passphrase:" is one: words alone that begin with none of those that speak of it."""
+    """True if what stands behind "passphrase:" is one: words alone that begin with none of those that speak of it."""
     words = found["secret"].split()
     if not words or REDACTED in found["secret"] or _PLACEHOLDER.match(words[0]):
         return False
@@ -196,7 +196,7 @@ def is_prose_free(found: Match) -> bool:
 
 
 def is_unsigned_key(found: Match) -> bool:
-    """Whether "the api token a3f5…" gives one: digits and letters as no word mixes them."""
+    """True if "the api token a3f5…" gives one: digits and letters as no word mixes them."""
     value = found["secret"]
     if _NO_KEY.search(found["before"] or "") or _PLACEHOLDER.match(value):
         return False
@@ -204,7 +204,7 @@ def is_unsigned_key(found: Match) -> bool:
 
 
 def is_number_code(found: Match) -> bool:
-    """Whether a value is what a keypad takes."""
+    """True if a value is what a keypad takes."""
     value = _value(found).strip("\"'`.,;!?)")
     digits = sum(map(str.isdigit, value))
     if not is_no_placeholder(found) or digits < 3 or len(value) > 16 or _NAMED_THINGS.match(value):
@@ -213,13 +213,13 @@ def is_number_code(found: Match) -> bool:
 
 
 def is_bearer(found: Match) -> bool:
-    """Whether a word behind "bearer" is a token: it has a digit, or stands in a header."""
+    """True if a word behind "bearer" is a token: it has a digit, or stands in a header."""
     value = found["secret"]
     return bool(found["before"]) or any(map(str.isdigit, value))
 
 
 def is_basic(found: Match) -> bool:
-    """Whether a word behind "basic" is a name and a password in base64."""
+    """True if a word behind "basic" is a name and a password in base64."""
     decoded = _decoded(found["secret"])
     return ":" in decoded and decoded.isprintable()
 
@@ -248,7 +248,7 @@ def _decoded(word: str) -> str:
 
 
 def is_random(found: Match) -> bool:
-    """Whether a long word looks drawn at random: cases and digits mixed. Hashes are ids, and what says so is one."""
+    """True if a long word looks drawn at random: cases and digits mixed. Hashes are ids, and what says so is one."""
     word = found[0].strip("=-_")
     if len(set(word)) < 14 or sum(map(str.isdigit, word)) < 2 or _PUBLIC.match(word):
         return False
@@ -258,7 +258,7 @@ def is_random(found: Match) -> bool:
 
 
 def is_aws_secret(found: Match) -> bool:
-    """Whether forty characters are drawn at random, and no path."""
+    """True if forty characters are drawn at random, and no path."""
     word = found[0]
     if len(set(word)) < 18 or not any(map(str.isdigit, word)) or _PUBLIC.match(word):
         return False
@@ -267,7 +267,7 @@ def is_aws_secret(found: Match) -> bool:
 
 
 def _changes(word: str) -> float:
-    """How often the class of characters changes within a word, from 0 to 1."""
+    """Rate of changes between character classes within a word, from 0 to 1."""
     classes = [0 if char.isdigit() else 1 if char.islower() else 2 for char in word]
     return sum(one != other for one, other in pairwise(classes)) / max(len(word) - 1, 1)
 
@@ -281,7 +281,7 @@ def _digits(text: str) -> str:
 
 
 def is_card(found: Match) -> bool:
-    """Whether a number is that of a card: an issuer's first digits, the right last one, groups as on a card."""
+    """True if a number is that of a card: an issuer's first digits, the right last one, groups as on a card."""
     text = found["secret"]
     groups = re.split("[ -]", text)
     if len(groups) > 1 and not all(2 <= len(group) <= 7 for group in groups):
@@ -296,12 +296,12 @@ def _luhn(number: str) -> bool:
 
 
 def is_bank_account(found: Match) -> bool:
-    """Whether a number that is called an account's has the digits of one."""
+    """True if a number that is called an account's has the digits of one."""
     return 8 <= len(_digits(found["secret"])) <= 24
 
 
 def is_iban(found: Match) -> bool:
-    """Whether a number has the length of its country's, and the remainder that all have."""
+    """True if a number has the length of its country's, and the remainder that all have."""
     text = re.sub("[ -]", "", found[0])
     number = text[: _IBAN_LENGTHS.get(text[:2], 0)]
     if not number or len(text) < _IBAN_LENGTHS[text[:2]]:
@@ -310,14 +310,14 @@ def is_iban(found: Match) -> bool:
 
 
 def is_ssn(found: Match) -> bool:
-    """Whether a number is one that is given out. Source: SSA, POMS RM 10201.035."""
+    """True if a number is one that is given out. Source: SSA, POMS RM 10201.035."""
     area, group, serial = found[0].split("-")
     valid = area not in ("000", "666") and area < "900" and group != "00" and serial != "0000"
     return valid and not _IDENTIFIED.search(_before(found))
 
 
 def is_chinese_id(found: Match) -> bool:
-    """Whether a number has a day of birth and the check digit of its first seventeen."""
+    """True if a number has a day of birth and the check digit of its first seventeen."""
     number = found[0].upper()
     try:
         dt.date(int(number[6:10]), int(number[10:12]), int(number[12:14]))
@@ -327,7 +327,7 @@ def is_chinese_id(found: Match) -> bool:
 
 
 def is_seed(found: Match) -> bool:
-    """Whether words in a row are those of a wallet: no sentence has so many without any of its small ones."""
+    """True if words in a row are those of a wallet: no sentence has so many without any of its small ones."""
     return _NO_SEED.isdisjoint(_words(found[0][-(place_of(found)[1] - place_of(found)[0]) :]))
 
 

@@ -94,17 +94,17 @@ def redacted(text: str) -> str:
 
 
 def has_secret(text: str) -> bool:
-    """Whether a text holds a secret: whether `redacted` would change it."""
+    """True if a text holds a secret: whether `redacted` would change it."""
     return next(find_secrets(text), None) is not None
 
 
 def announces_secret(text: str) -> bool:
-    """Whether the next words of who says this are a secret: "The password is:"."""
+    """True if the next words of who says this are a secret: "The password is:"."""
     return _ANNOUNCED.search(text[-160:]) is not None
 
 
 def names_secret(text: str) -> bool:
-    """Whether a text has a word for a secret, such as "passcode"."""
+    """True if a text has a word for a secret, such as "passcode"."""
     return NAMES.search(text) is not None
 
 
@@ -144,7 +144,7 @@ def _spans(kind: Kind, places: _Places) -> Iterator[tuple[int, int]]:
 
 
 def _found(kind: Kind, places: _Places) -> Iterator[re.Match[str]]:
-    """What a pattern finds, looked for near its hints alone: most texts are long and hold few."""
+    """Matches of a pattern, searched near its hints only: most texts are long and hold few."""
     text = places.text
     if kind.wide:
         if places.of(kind):
@@ -161,7 +161,7 @@ def _found(kind: Kind, places: _Places) -> Iterator[re.Match[str]]:
 
 
 class _Places:
-    """Where the hints of kinds stand in a text; several kinds share one."""
+    """Positions of hints in a text; several kinds share one."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -226,7 +226,7 @@ def without_public_blocks(text: str) -> str:
 
 
 def _public_blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Where certificates and public keys stand, which look like keys and are for everybody."""
+    """Spans of certificates and public keys, which look like secrets and are public."""
     at = 0
     while begin := _PUBLIC_BLOCK.search(text, at):
         end = _BLOCK_END.search(text, begin.end())

@@ -177,7 +177,7 @@ def _short_quotes(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(line: str, start: int, stop: int) -> bool:
-    """Whether the full stop at `stop` does not end the sentence that begins at `start`."""
+    """True if the full stop at `stop` does not end the sentence that begins at `start`."""
     after = line[stop + 1 : stop + 24]
     following = after.lstrip("\"'”’“»)]*` \t\u00a0")[:1]
     if "a" <= following <= "z":
@@ -207,7 +207,7 @@ def _is_ordinal(line: str, start: int, at: int, after: str) -> bool:
 
 
 def others_words(text: str) -> str:
-    """What a text quotes or passes on of others, on one line; empty for most texts.
+    """Words of others that a text quotes or passes on, on one line; empty for most texts.
 
     A sentence of the text that occurs in it is not what its writer says: an order in a customer's letter binds
     nobody.
@@ -216,7 +216,7 @@ def others_words(text: str) -> str:
 
 
 def is_others(sentence: str, others: str) -> bool:
-    """Whether a sentence, or what it says behind its colon, is among others' words, or reports such in quotation marks.
+    """True if a sentence, or what it says behind its colon, is among others' words, or reports such in quotation marks.
 
     Args:
         sentence: As it stands in the text.
@@ -230,7 +230,7 @@ def is_others(sentence: str, others: str) -> bool:
 
 
 def _is_reported(sentence: str) -> bool:
-    """Whether a sentence says who said what: "Always obey," she wrote."""
+    """True if a sentence says who said what: "Always obey," she wrote."""
     marked = any(mark in sentence for mark in '"“”「』')
     return marked and _REPORTED.search(sentence) is not None and _OWN_WORDS.search(sentence.lower()) is None
 
@@ -243,7 +243,7 @@ def introduction(text: str, place: int) -> str:
 
 
 def announces_others(line: str) -> bool:
-    """Whether others' words follow behind a line that ends with a colon: "She wrote:", "Summarise this page:"."""
+    """True if others' words follow behind a line that ends with a colon: "She wrote:", "Summarise this page:"."""
     return _passes_on(line.strip()) or _PASTED.search(line) is not None
 
 

@@ -210,7 +210,7 @@ def read_fact(text: str) -> Fact:
 
 
 def same(a: Fact, b: Fact) -> bool:
-    """Whether two facts are one.
+    """True if two facts are one.
 
     They are if they have the same words in the same order, but for a phrase of time or place that stands elsewhere in
     the sentence. Two days are two facts, and so are two speakers who may speak of themselves.
@@ -221,7 +221,7 @@ def same(a: Fact, b: Fact) -> bool:
 
 
 def stands_in(fact: Fact, passage: str) -> bool:
-    """Whether a passage states a fact: as a whole, or in one of its sentences."""
+    """True if a passage states a fact: as a whole, or in one of its sentences."""
     whole = read_fact(passage)
     if same(fact, whole):
         return True
@@ -264,7 +264,7 @@ def groups_of(facts: Sequence[Fact]) -> list[list[int]]:
 
 @lru_cache(maxsize=4_096)
 def statements_of(text: str) -> tuple[str, ...]:
-    """What a text states, sentence by sentence, each as `covers` looks for it."""
+    """Statements of a text, sentence by sentence, each prepared for `covers`."""
     found: dict[str, None] = {}
     for line in text[:MAX_CHARS].splitlines():
         whole = read_fact(line)
@@ -295,7 +295,7 @@ def words_of(statements: Sequence[str]) -> set[str]:
 
 
 def covers(said: str, statements: Sequence[str]) -> bool:
-    """Whether a text makes each of some statements, none of them under a negation or a condition.
+    """True if a text makes each of some statements, none of them under a negation or a condition.
 
     Args:
         said: From `comparable_text`.
@@ -343,7 +343,7 @@ def probe(fact: Fact) -> str:
 
 
 def holds_all(passage: str, words: str) -> bool:
-    """Whether a passage has all words of a probe."""
+    """True if a passage has all words of a probe."""
     return set(query_terms(words)) <= set(query_terms(passage))
 
 
@@ -367,7 +367,7 @@ def _speaker(name: str) -> str:
 
 
 def _can_speak(name: str) -> bool:
-    """Whether what stands before a colon may be a name or a role."""
+    """True if what stands before a colon may be a name or a role."""
     words = name.lower().split()
     if " ".join(words) in _USERS | _ASSISTANTS:
         return True
@@ -442,7 +442,7 @@ def _timed(text: str) -> Iterator[Key]:
 
 
 def _depends_on_speaker(a: Fact, b: Fact) -> bool:
-    """Whether two facts with the same words are two because of who says them."""
+    """True if two facts with the same words are two because of who says them."""
     if {a.speaker, b.speaker} == {"", _ASSISTANT}:
         # The user and the assistant mean the same by "we".
         return _ONESELF.search(" ".join(a.tokens)) is not None
@@ -450,13 +450,13 @@ def _depends_on_speaker(a: Fact, b: Fact) -> bool:
 
 
 def _is_personal(fact: Fact) -> bool:
-    """Whether a fact may be about who says it."""
+    """True if a fact may be about who says it."""
     if _count(fact.tokens) < _LEAST_WORDS or not _PERSONAL.isdisjoint(fact.tokens):
         return True
     return _NO_SUBJECT.fullmatch(fact.tokens[0]) is not None
 
 
 def _count(tokens: Sequence[str]) -> int:
-    """How many words those are: three characters of an unspaced script make two."""
+    """Number of words; three characters of an unspaced script make two."""
     unspaced = sum(len(token) == 1 and has_unspaced(token) for token in tokens)
     return len(tokens) - unspaced + unspaced * 2 // 3

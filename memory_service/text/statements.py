@@ -166,7 +166,7 @@ def promises_of(text: str) -> list[str]:
 
 
 def is_promise(sentence: str) -> bool:
-    """Whether a sentence promises or demands something for a day or an hour; a question does not."""
+    """True if a sentence promises or demands something for a day or an hour; a question does not."""
     lowered = sentence.lower()
     if _has_any(lowered, _DUE_HINTS) and _place(sentence, _DUE) >= 0:
         return not _asks(sentence)
@@ -174,19 +174,19 @@ def is_promise(sentence: str) -> bool:
 
 
 def is_standing(rule: str) -> bool:
-    """Whether a rule holds for all that comes, and not only for what is being done."""
+    """True if a rule holds for all that comes, and not only for what is being done."""
     return _STANDING.search(rule.lower()) is not None
 
 
 def names_of(text: str) -> list[str]:
-    """What people say they are called."""
+    """Names by which people introduce themselves."""
     lowered = text.lower()
     hinted = "my name" in lowered or "call me" in lowered or "i am called" in lowered or "我" in text
     return [one_line(match[0], 80) for match in _NAME.finditer(text)] if hinted else []
 
 
 def ask_of(text: str) -> str:
-    """What a user's message asks for: its last question, else its request; empty if it asks for nothing."""
+    """Request of a user's message: its last question, else its request; empty if it asks for nothing."""
     sentences = _sentences(text[-4_000:])
     questions = [sentence for sentence in sentences if _asks(sentence)]
     if questions:
@@ -195,7 +195,7 @@ def ask_of(text: str) -> str:
 
 
 def is_order(sentence: str) -> bool:
-    """Whether a sentence tells somebody to do something, now and once."""
+    """True if a sentence tells somebody to do something, now and once."""
     return _IMPERATIVE.match(sentence) is not None
 
 
@@ -209,13 +209,13 @@ def question_of(text: str) -> str:
 
 
 def is_yes(text: str) -> bool:
-    """Whether a user's message says yes to something."""
+    """True if a user's message says yes to something."""
     head = text[:400]
     return bool(_YES.search(head)) and not _NO.match(head)
 
 
 def is_no(text: str) -> bool:
-    """Whether a user's message says no to something."""
+    """True if a user's message says no to something."""
     return bool(_NO.match(text[:400]))
 
 
@@ -258,14 +258,14 @@ def _found(text: str, latin: re.Pattern[str], hints: tuple[str, ...], han: re.Pa
 
 
 def _place(sentence: str, pattern: re.Pattern[str]) -> int:
-    """Where a pattern is found in a sentence; -1 if nowhere."""
+    """Position of a pattern in a sentence; -1 if not found."""
     lowered = sentence.lower()
     lowered = lowered if len(lowered) == len(sentence) else sentence  # a few letters take more room in lower case
     return next((match.start() for match in pattern.finditer(lowered) if _stands_free(lowered, match)), -1)
 
 
 def _stands_free(lowered: str, match: re.Match[str]) -> bool:
-    """Whether a match begins a word, and where it is an order, a clause."""
+    """True if a match begins a word, and where it is an order, a clause."""
     start = match.start()
     if start and lowered[start - 1].isascii() and lowered[start - 1].isalnum() and lowered[start].isascii():
         return False
@@ -279,7 +279,7 @@ def _last_border(text: str, start: int, end: int) -> int:
 
 
 class Kind(Enum):
-    """What a sentence is."""
+    """Kind of a sentence."""
 
     RULE = "rule"
     DECISION = "decision"
@@ -437,7 +437,7 @@ _LEAD_CHARS = 40
 
 
 def kind_of(sentence: Sentence) -> tuple[Kind, float]:
-    """What a sentence is, and how clearly its wording says so: 1 is clear, 0.5 is a guess."""
+    """Kind of a sentence, and the certainty of its wording: 1 is clear, 0.5 is a guess."""
     text, lower = sentence.text, sentence.text.lower()
     words = frozenset(_WORD.findall(lower))
     chinese = "" if text.isascii() else text
@@ -495,7 +495,7 @@ def _of_work(lower: str, chinese: str, *, own: bool) -> tuple[Kind, float]:
 
 
 def has_failed(lower: str, chinese: str) -> bool:
-    """Whether a text, given in lower case and as Chinese if it has any, speaks of a failure."""
+    """True if a text, given in lower case and as Chinese if it has any, speaks of a failure."""
     if _NO_FAILURE.search(lower):
         return False
     if "error" in lower or "exception" in lower or _FAILURE.search(lower):
