@@ -3,6 +3,8 @@
 Invariants: arguments win over `MEMORY_SERVICE_*`, that over `<home>/memory-service.toml`, that over the
 defaults; a name that nobody knows is an error, wherever it stands; nothing here is read twice.
 
+The variables are read here, not by `pydantic-settings`: that passes over a misspelt one without a word.
+
 The notation of the setting `extra_paths`: which folders are indexed with a workspace, and what of them.
 
 Invariants: pure; what cannot be read is refused with what to write instead, never guessed.

@@ -43,6 +43,9 @@ class Watched(indexer.MiniLM):
     def embed_documents(self, texts):
         during.add(sys.getswitchinterval())
         return super().embed_documents(texts)
+from indexer.throttle import THROTTLE
+with THROTTLE.behind():
+    during.add(sys.getswitchinterval())
 (home / "default" / "memory").mkdir(parents=True)
 note = "# Day\\n\\nThe port of the staging server is 8443.\\n预发布端口是 8443。\\n"
 (home / "default" / "memory" / "2026-11-20.md").write_text(note)

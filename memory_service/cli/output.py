@@ -2,6 +2,8 @@
 
 How text stands in a terminal: its width in cells, cuts that fit, tables, bars.
 
+`rich.cells` counts nothing for a letter behind a joiner, so that hostile text would leave its column.
+
 Invariants: pure; a character that a terminal shows over two cells counts for two; what comes from a conversation can
 neither move the cursor nor change colours.
 """
