@@ -1,4 +1,4 @@
-"""The memories that a model finds in a stretch of messages: what it reads, and what of its answer is believed.
+"""Memory extraction by a model: what it reads, and which of its answers are accepted.
 
 ```
 stretch -> entries -> chunks -> one call each -> judged -> facts -> grounded in the chunk -> each once

@@ -1,14 +1,12 @@
-"""Reading what an agent or a model answered when it was asked for memories: silence, or facts. Pure.
+"""Flush prompts, and parsing of the replies: silence, or facts. Pure.
 
-Invariants: linear in the reply; a fact is one line of at most `MAX_CHARS` characters without the opening of a comment,
-and at most `MAX_LINES` are taken; never taken are code, comments, what the service itself put into the conversation,
-secrets, and what reports an error; each fact names messages of the stretch alone.
+Invariants: linear in the reply; a fact is one line of at most `MAX_CHARS` characters without the opening of a
+comment, and at most `MAX_LINES` are taken; never taken are code, comments, what the service itself put into the
+conversation, secrets, and what reports an error; each fact names messages of the stretch alone.
 
-What is asked for in a flush, word for word: of the agent itself, and of the model that reads for it.
-
-Invariants: pure; whatever a text of the user says, the agent is told that it shall write no file and how to say that
-there is nothing; what was said in the conversation stands between tags and is called material. A change of the texts
-for the model is a change of `PROMPT_VERSION`.
+Invariants of the prompts: pure; whatever a text of the user says, the agent is told that it shall write no file and
+how to say that there is nothing; what was said in the conversation stands between tags and is called material. A
+change of the texts for the model is a change of `PROMPT_VERSION`.
 """
 
 from __future__ import annotations

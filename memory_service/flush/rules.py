@@ -1,20 +1,17 @@
-"""The way from what was said to notes: one line for each fact, with who said it and on which day. Pure.
+"""Memory extraction by rules: messages to notes, notes to the candidates worth keeping. Pure.
 
 Invariants: linear in the number of messages; a note is one line of less than 400 characters that holds no secret and
 opens no comment; a day stands in it where its words would come to mean another one later.
 
-The extraction of memories without a model: from a stretch of messages to the facts worth keeping. Pure.
-
 ```
 speech, statements, wording, secrets, outcomes  ->  worth  ->  notes (every fact)  ->  candidates (the best of them)
 ```
-Invariants: the same messages give the same candidates; a candidate is one line of less than 400 characters without
-the opening of a comment; no two say the same thing; together they stay within a share of what was said, except in a
-short stretch, and always within `MAX_ENTRIES` and `MAX_TOKENS`.
+Invariants of candidates: the same messages give the same candidates; a candidate is one line of less than 400
+characters without the opening of a comment; no two say the same thing; together they stay within a share of what was
+said, except in a short stretch, and always within `MAX_ENTRIES` and `MAX_TOKENS`.
 
-What is worth keeping of tool results: an error's message, the id or address of what a call made. Pure.
-
-Invariants: never bulk; one line of at most a few hundred characters for a result; a result without either gives none.
+Invariants of tool results (an error's message, the id or address of what a call made): never bulk; one line of at
+most a few hundred characters for a result; a result without either gives none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The verdict on a model's answer: whether it is a summary, and in what form it is taken.
+"""Answer validation: whether a model's answer is a summary, and in what form it is taken.
 
 Invariants: pure; linear. Only the text of an answer that ended by itself is ever taken; an accepted text has every
 heading that was asked for, once, in order, and something under each; it is never longer than its cap.

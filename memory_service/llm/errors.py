@@ -1,4 +1,4 @@
-"""What a model provider's error text means: too long, and by how much; wait; pay; or hopeless.
+"""Classifier of providers' error texts: overflow (by how much), wait, pay, or hopeless.
 
 Invariants: pure, and never raises. Acting on a false overflow throws history away, so a failed compaction, a
 rate limit that counts tokens and talk about context windows are never taken for one. Numbers are the

@@ -1,10 +1,8 @@
-"""The chat models of litellm; imported at the first call.
+"""Chat models of litellm, imported at the first call; and the messages for their failures.
 
 Invariants: the only requests are the ones to `api_base`, or to the model's provider where none is set; tools
 are never sent; nothing is printed; every exception of litellm ends here, and no text of a message or a key is
 in the errors that leave. One call is one request: litellm retries nothing, and neither does this module.
-
-What people are told when a model fails: what happened, and what to do. Plain values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exact counts of tokens for OpenAI's models, by tiktoken and the vocabularies that litellm brings along.
+"""Token counter: exact counts by tiktoken where possible, and estimates calibrated by the provider.
 
 Invariants: nothing is fetched: a vocabulary that is not on the disk, or not the one it should be, is as good as none;
 nothing is loaded before the first count is asked for; texts are remembered by their digest, not themselves.
@@ -8,10 +8,8 @@ points tiktoken at them for that it need not fetch them; so does this file, with
 takes. Other makers' tokenizers are fetched at the first use, if they are public at all: for their models there is no
 exact count here, and the estimate is corrected by what the provider counts.
 
-How many tokens a view takes: what the provider counted last, and a corrected estimate of what came after.
-
-Invariants: pure; what was counted before the view changed, or of another model, is not used; the same pairs always
-give the same scale, read at once or again; a scale is within 0.6 to 2.5.
+Invariants of estimates: pure; what was counted before the view changed, or of another model, is not used; the same
+pairs always give the same scale, read at once or again; a scale is within 0.6 to 2.5.
 """
 
 from __future__ import annotations

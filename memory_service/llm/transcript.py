@@ -1,13 +1,11 @@
-"""The conversation as a summariser reads it: one text, every message under its role and its handle.
+"""Transcript for a summariser: one text with roles and handles, divided where a model cannot read it at once.
 
-Invariants: pure; linear. Never in it: thinking, the bytes of media, secrets, and whatever a tool's result holds beside
-its content. No message can pretend to be another one: a line in it that looks like the head of a message is marked.
-Every message has its handle, such as `log:12`, by which the log gives the original back.
+Invariants: pure; linear. Never in it: thinking, the bytes of media, secrets, and whatever a tool's result holds
+beside its content. No message can pretend to be another one: a line in it that looks like the head of a message is
+marked. Every message has its handle, such as `log:12`, by which the log gives the original back.
 
-How a history is divided for a model that cannot read it at once.
-
-Invariants: pure; linear; every message is in one piece, in order; a call and its results are never parted; no piece is
-empty.
+Invariants of chunks: pure; linear; every message is in one piece, in order; a call and its results are never parted;
+no piece is empty.
 """
 
 from __future__ import annotations

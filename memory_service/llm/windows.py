@@ -1,4 +1,4 @@
-"""What is known of a model by its name: its context window and its longest answer.
+"""Limits of a model by its name: context window and longest answer.
 
 Invariants: nothing is fetched and litellm is not imported, which takes seconds: where it is installed, only the
 table in its package is read, once; a model that nobody knows is None, never a guess.

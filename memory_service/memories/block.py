@@ -1,21 +1,17 @@
-"""A context: what was found, packed into a block of an exact token budget, with its receipt. Pure.
+"""Memory block of a prompt: passages chosen for a token budget, rendered, with a receipt. Pure.
 
 Invariants: `tokens` is the block's size with its wrapper and never over the budget; a receipt names every
 passage that went in, with its lines, and the best of those that did not, with the reason.
 
-The choice of passages for a budget: what gives most for what it costs. Pure, numpy.
-
-Invariants: the rendered block, wrapper included, is never over the budget; the same passages and budget
+Invariants of the choice: the rendered block, wrapper included, is never over the budget; the same passages and budget
 give the same choice; every passage that was offered is either chosen or has a reason; the scale of the scores
 changes nothing, and passages come in the order that they are offered in, whatever their scores.
 
-Source: worth - .5 ln(cost) over cost-blind rank order gained .014 of LoCoMo's evidence at 1,024 tokens. With worths in
-standard deviations .4 finds most: .894 at 1,024 tokens, .933 at 2,048, and .885 with five conversations in one
+Source: worth - .5 ln(cost) over cost-blind rank order gained .014 of LoCoMo's evidence at 1,024 tokens. With worths
+in standard deviations .4 finds most: .894 at 1,024 tokens, .933 at 2,048, and .885 with five conversations in one
 workspace, where .5 finds .893, .931 and .882.
 
-The text that goes into a prompt: the frame, one wrapper per file, what escaping is needed. Pure.
-
-Invariants: nothing that stands in a memory can close the frame, open a tag or look like another file;
+Invariants of the text: nothing that stands in a memory can close the frame, open a tag or look like another file;
 the same spans give the same text, files in the order of their paths with evergreen ones first.
 """
 

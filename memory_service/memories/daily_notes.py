@@ -1,4 +1,4 @@
-"""Appending to the dated files: one text once a day, on the disk when it is answered.
+"""Daily notes: entries appended to dated files, each text once a day, durable when answered.
 
 Those who wait at the same time are written together, with one wait for the disk.
 

@@ -1,4 +1,4 @@
-"""The form of an entry in a memory file: how it is found there and how it is taken out again.
+"""Memory file format: entries parsed, rendered, added to a page and removed.
 
 An entry is a top-level list item, alone or right below the comment with its machine fields:
 ```
@@ -10,10 +10,8 @@ Invariants: pure; linear in the length of the text; lines count from 1 and end w
 whatever was not asked for stays, byte for byte, but for blank lines around what was taken out; an item that
 a person wrote is known by the same id that it would have got from the service.
 
-What a new memory becomes: its checked form, and its place on the page of its day.
-
-Invariants: pure; no text can be taken for a heading, a comment or a second entry of the page, for it is one
-list item whose further lines are indented; one text stands once on a page; messages never hold the text.
+Invariants of new entries: pure; no text can be taken for a heading, a comment or a second entry of the page, for it
+is one list item whose further lines are indented; one text stands once on a page; messages never hold the text.
 """
 
 from __future__ import annotations

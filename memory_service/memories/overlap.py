@@ -1,4 +1,4 @@
-"""The filter of echoes: passages that were found and say nothing new, since the model sees it or it was found twice.
+"""Redundancy filter: drops passages that repeat the view or another passage.
 
 Invariants: pure for its callers; a passage is an echo only if every statement of it is made, word for word, in one
 text (see `text.similarity.covers`); what is known of messages that were shown before is used again, so a longer view

@@ -1,7 +1,7 @@
-"""The decision whether memories are searched for what a user said, for what query, and why.
+"""Recall decision: whether a message needs a memory search, with which query, and why.
 
-Invariants: pure; linear; in doubt the answer is yes, since a search takes milliseconds and a memory that is missed may
-cost a wrong answer. What needs nothing shows it: greetings, thanks, a yes, a go-on, code or logs alone.
+Invariants: pure; linear; in doubt the answer is yes, since a search takes milliseconds and a memory that is missed
+may cost a wrong answer. What needs nothing shows it: greetings, thanks, a yes, a go-on, code or logs alone.
 """
 
 from __future__ import annotations

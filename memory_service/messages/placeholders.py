@@ -1,4 +1,4 @@
-"""What stands in a view for what was taken out of it: the shortened result, the stub, the label of a medium.
+"""Placeholders for content taken out of a view: shortened results, stubs, labels of media.
 
 Invariants: pure; every text names the handle by which the log gives the original back; a result stays the result of
 its call; no cut goes through a character as people see it, nor through the end of a line. Characters are counted as

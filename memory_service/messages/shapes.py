@@ -1,18 +1,15 @@
-"""The inner form of a message: its type, what is asked of it, and what is made from it.
+"""Internal form of a message: its type, queries, changes, tool calls and commands.
 
 The inner form is OpenAI's chat message, plus keys for what that cannot say: `thinking_blocks` and
 `reasoning_content` (the names that litellm has for them), `block_order`, `is_error` and `interim`.
 
 Invariants: pure; no message is changed in place; every function takes any message, valid on a wire or not.
 
-What a tool call is made of on the wire: its id, its name, its arguments.
+Invariants of tool calls on the wire: pure; what an API takes passes through unchanged; what it refuses is always
+replaced by the same valid value, so that a call and its result stay a pair.
 
-Invariants: pure; what an API takes passes through unchanged; what it refuses is always replaced by the same valid
-value, so that a call and its result stay a pair.
-
-What a message tells the service itself: the command `/compact`, and that an answer was cut at its end. Pure.
-
-Invariants: a command is the whole message, with nothing but text in it; what merely quotes or names one is none.
+Invariants of commands (`/compact`): a command is the whole message, with nothing but text in it; what merely quotes
+or names one is none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The estimate of what a message takes of a context window, in tokens. Pure.
+"""Estimated size of messages and texts, in tokens. Pure.
 
 Invariants: never below characters / 4; the same for every provider, since the real count corrects it where a
 provider reports one.
@@ -6,9 +6,8 @@ provider reports one.
 Source: providers frame a message in 3 to 4 tokens and a tool call in about 50 with its schema's names; an image is
 1,105 tokens at OpenAI (1024 x 1024, high detail) and up to 1,600 at Anthropic, whose number stands here.
 
-The estimate of tokens where no tokenizer is at hand: characters / 4, CJK characters one token each.
-
-Invariants: pure; quarters add up exactly over pieces of a text, tokens only round them up at the end.
+Invariants of texts (characters / 4, CJK characters one token each): pure; quarters add up exactly over pieces of a
+text, tokens only round them up at the end.
 """
 
 from __future__ import annotations

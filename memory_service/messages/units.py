@@ -1,10 +1,8 @@
-"""What must not be torn apart: an assistant message with tool calls and the results that follow it.
+"""Units that must stay together: an assistant message with tool calls, and the results of each.
 
 Invariants: pure; linear; units cover every position once, in order; any sequence is taken, valid on a wire or not.
 A chain of calls and results with thinking in between is a unit for each of its rounds, not one as a whole: an
 agent's work is often a single such chain, and a tail that begins with a round keeps that round's thinking.
-
-Which result belongs to which tool call, in any sequence of messages.
 
 A result belongs to the latest call before it that has its id; of several such calls in one message, the first that
 has none yet. Of several results of one call, the first real one counts; of a tool that said it still runs, the last.

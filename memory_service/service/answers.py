@@ -1,7 +1,4 @@
-"""The way from the service's values to the shapes on the wire, for the HTTP API and for `--json`. Pure.
-
-The way from the service's values about sessions to the shapes on the wire. Pure.
-"""
+"""Wire shapes of the service's values, for the HTTP API and for `--json`. Pure."""
 
 from __future__ import annotations
 

@@ -1,12 +1,10 @@
-"""The compactions of the sessions of one workspace: plan, preview, apply, undo, and the receipt of each.
+"""Compactions of sessions (plan, preview, apply, undo, with receipts), and of plain message lists.
 
 Invariants: one session is compacted by one caller at a time, and few at once in all, while appends go on; who waited
 and finds nothing left to do changes nothing; a try that fails leaves the session as it was, says so in its event, and
 after some strikes waits for new messages before it tries again by itself.
 
-Compaction without a session: a list of messages in, a shorter one out, and nothing is kept.
-
-Invariants: the same planner, summaries and audits as for sessions; nothing touches the disk.
+Invariants of plain lists: the same planner, summaries and audits as for sessions; nothing touches the disk.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The making of a compaction: plan, summary, audit, and the record that is committed if all of that went well.
+"""Compactor: plan, summary, audit and record of one compaction, from a snapshot of the session.
 
-Invariants: nothing is written unless the view really shrinks and fits; what a model wrote is checked against its source
-first; a failure leaves log and view as they were, and its text is never part of a summary; rules write the summary only
-where that was asked for, and the record says so.
-
-The step from a session to the snapshot that a compaction is planned on. Pure.
+Invariants: nothing is written unless the view really shrinks and fits; what a model wrote is checked against its
+source first; a failure leaves log and view as they were, and its text is never part of a summary; rules write the
+summary only where that was asked for, and the record says so.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
-"""What an agent sends to its model: session and memories within the window, compacted first if need be.
+"""Contexts: the messages an agent sends to its model, with recalled memories, within the window.
 
 Invariants: the prompt is valid on the wire and fits the window, or an error names the part that does not; memories
 take no more than their budget, wrapper included, and the last of the room; nothing that the view shows is recalled
 again; what was decided, and why, is in the answer.
 
-The prompt that an agent sends: system prompt, checkpoint, tail and memories in one list of messages. Pure.
+Invariants of the prompt: the parts of `PromptTokens` add up to its total, whatever the counts rest on, and none is
+negative; the list is valid on the wire; what changes least stands first, so that a provider's cache holds: system
+prompt, checkpoint, older messages, then the memories, then the turn that they are for; nothing of the view is
+changed.
 
-Invariants: the parts of `PromptTokens` add up to its total, whatever the counts rest on, and none is negative; the list
-is valid on the wire; what changes least stands first, so that a provider's cache holds: system
-prompt, checkpoint, older messages, then the memories, then the turn that they are for; nothing of the view is changed.
-
-What a session is reminded of: whether to search, where, and what of it is news to the model.
-
-Invariants: what the view shows is left out before anything is ranked, and what says the same is left out after; the
-covered messages of this session are found as well as all other sources, whether or not the index has them yet.
+Invariants of recall: what the view shows is left out before anything is ranked, and what says the same is left out
+after; the covered messages of this session are found as well as all other sources, whether or not the index has them
+yet.
 """
 
 from __future__ import annotations

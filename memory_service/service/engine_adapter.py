@@ -1,4 +1,4 @@
-"""What the sessions of one workspace and a context engine of somebody else tell each other.
+"""Adapter between the sessions of one workspace and a third-party context engine.
 
 Invariants: without such an engine nothing is done and nothing costs anything; an engine hears what the log has, and
 nothing before the log has it; an append waits for no engine; pins stand in every prompt, whatever an engine gives.

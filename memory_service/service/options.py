@@ -1,12 +1,11 @@
-"""How one session is treated: the settings of the service, what the session sets for itself, and its preset.
+"""Effective options of a session (settings, own tables, preset), and its size in the model's tokens.
 
 Invariants: pure; a session sets only what the tables `compaction`, `pruning` and `flush` have, and an unknown name is
 an error when it is set, not when it is used.
 
-How large a session is for its model: what the provider counted, else a tokenizer, else a corrected estimate.
-
-Invariants: pure but for what a tokenizer remembers; a count of the provider that was made before the view changed, or
-of another model, is not used; plans work with estimates and one factor, so that all parts agree on what fits.
+Invariants of sizes: pure but for what a tokenizer remembers; a count of the provider that was made before the view
+changed, or of another model, is not used; plans work with estimates and one factor, so that all parts agree on what
+fits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The recovery when a provider refuses the prompt of a session: the next step is taken, and the prompt made anew.
+"""Overflow recovery: the next step after a provider refuses a prompt, decided and taken.
 
 Invariants: recovery ends, whatever the provider says; a failed compaction is never taken for an overflow; the window
 that the error tells is learned; the request of the user stands in the prompt that is tried again.
-
-What to do when a provider refuses a prompt: the next step, from what the error says and what was tried. Pure.
 
 ```
 a failed compaction                      -> give up: compacting again is no remedy
@@ -13,8 +11,8 @@ refused order     -> send without thinking, once                        -> give 
 a rate limit, a broken connection        -> the same again, after a while
 anything else                            -> give up
 ```
-Invariants: every step is taken a bounded number of times for one prompt, so that recovery ends; what is given up on
-says what a person can do.
+Invariants of the decision, which is pure: every step is taken a bounded number of times for one prompt, so that
+recovery ends; what is given up on says what a person can do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is asked of a compaction, and the record of it: made, planned, or found to be of no use. Plain values."""
+"""Requests and receipts of compactions: made, planned, or found to be of no use. Plain values."""
 
 from __future__ import annotations
 

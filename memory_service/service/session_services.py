@@ -1,4 +1,4 @@
-"""What all work on the sessions of one workspace shares: their logs, the memory beside them, order and news.
+"""Shared services of a workspace's sessions: logs, long-term memory, locks, events.
 
 Invariants: a session is opened once, so that its state is folded once; its log is looked at for every use.
 """

@@ -1,10 +1,8 @@
-"""What is said in the sessions of one workspace: begin, append, read, pin, trim, delete.
+"""Session store of one workspace: begin, append, read, pin, trim, delete; with the values it answers.
 
 Invariants: an append is on the disk when it is answered, waits for no model and for no compaction, and is refused as
 a whole or written as a whole; what a caller sends is kept byte for byte; what the service itself put into a prompt is
 recognised when it comes back, and never taken for something that somebody said.
-
-What a caller is told of sessions and what is said in them. Plain values.
 """
 
 from __future__ import annotations

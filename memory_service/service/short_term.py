@@ -1,18 +1,15 @@
-"""`ShortTermMemory`: the sessions of one workspace, with all that can be done to them.
+"""Short-term memory: `ShortTermMemory` for a workspace's sessions, subagents, and the default context engine.
 
 It holds parts and computes nothing: `store` for what is said, `contexts` for prompts, `compactions`, `flushes`,
 `recalls` and `overflows` for what their names say. Of a prompt it remembers what it was taken for, until the provider
 tells what it was; a restart loses that, and with it one step of precision.
 
-The default context engine: this service, as the protocol has it.
+Invariants of the default engine: it computes nothing itself: what it gives is what `ShortTermMemory` gives to
+everybody. Only programs that run the service in process need it, to hold one engine like the other.
 
-Invariants: it computes nothing itself: what it gives is what `ShortTermMemory` gives to everybody. Only programs that
-run the service in process need it, to hold one engine like the other.
-
-What the session of a subagent gets from its parent's, and what comes back when it ends.
-
-Invariants: what stands in the parent stays there; a child ends once; what a child found is in the memory of the
-workspace before its parent is told; who the parent is stands in the child's log, so that a restart loses nothing.
+Invariants of subagents: what stands in the parent stays there; a child ends once; what a child found is in the memory
+of the workspace before its parent is told; who the parent is stands in the child's log, so that a restart loses
+nothing.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""The following of changes that others make to the files of workspaces, in the background and in front.
+"""Background work: following file changes of workspaces, and reindex operations with progress.
 
 Invariants: one thread for all workspaces, and at most 32 of them at a time; it indexes what it finds the way a
 search would, so a change that the service made itself costs a look and no more; it ends between two files.
 
-What runs in the background: reindexing, with its progress, its result and a way to stop it.
-
-Invariants: an operation goes queued → running → done, failed or cancelled, and never back; a stopped one
-leaves the index usable and the next one goes on from there. Operations live as long as the process.
+Invariants of operations: an operation goes queued → running → done, failed or cancelled, and never back; a stopped
+one leaves the index usable and the next one goes on from there. Operations live as long as the process.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The workspaces that are open: the memory, the sessions and the engine of each, made at its first use.
+"""Open workspaces (memory, sessions, engine), and the models that the settings ask for.
 
 Invariants: all share one embedding model and one compactor; 256 are open at most, and the one that was used longest
 ago gives way; looking a workspace up creates nothing, unless it is said to.
-
-What the settings ask for: the embedding model and the language models, made but not loaded.
 """
 
 from __future__ import annotations

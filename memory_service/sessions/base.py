@@ -1,4 +1,4 @@
-"""What every log of a session can do, wherever it keeps its records."""
+"""Interface of a session log, wherever it keeps its records."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""The logs of one workspace: their names, their list, and that nothing is left of one that is deleted.
+"""Session logs of one workspace: names, listing, deletion; and logs that another program wrote.
 
 Invariants: a name that a caller gives is refused, never repaired; nothing leaves the folder; a list reads the
 beginning and the end of each log and not what is between; a content that another log names stays.
 
-Session logs that another program wrote: what can be shown of them, and what cannot be done with them.
-
-Invariants: such a log is read, never written to.
+Invariants of foreign logs: such a log is read, never written to.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""What in a message is kept beside the log: base64 in data URLs, in sources, in audio, or on its own. Pure.
+"""Media of messages: base64 detached from the log's text, and the content store beside the logs.
 
 Invariants: a part is named by its place in the text, never by a mark inside it, so no message can pretend to
 hold one; what is put back is the original, character for character.
 
-The contents that are kept beside the logs, each under the hash of its bytes, each once.
-
-Invariants: a content is on the disk before anything names it; what is read is what was written, or an error;
-nothing outside the folder is touched, and no symbolic link is followed.
+Invariants of the content store, by hash: a content is on the disk before anything names it; what is read is what was
+written, or an error; nothing outside the folder is touched, and no symbolic link is followed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where each record begins in the file of a log, in 16 bytes a record.
+"""Byte offsets of the records in a log file, in 16 bytes a record.
 
 Invariants: only records of whole batches are known, in the order of their numbers; what was known is looked
 at again when the file is another one, is shorter, or begins or ends differently, and that gives it another

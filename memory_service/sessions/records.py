@@ -1,16 +1,13 @@
-"""What a session log holds, as values: one class for each kind of record. Knows nothing of files.
+"""Records of a session log as values, their typed fields, and text deltas. Knows nothing of files.
 
 Invariants: a record never changes; a message is kept as the JSON text it came as; a compaction names the
 messages it stands for by number and never holds them.
 
-The fields of a stored record, each read as the type that it should have. Pure.
+Invariants of fields: a field of another type is a `ValueError`.
 
-Invariants: a field of another type is a `ValueError`.
-
-How a text is kept as what it changes of another: whole lines of that one by their numbers, the rest as text.
-
-Invariants: pure; `apply_delta(base, delta(base, text)) == text`, always. Summaries of one session share most of their
-lines: kept whole, twenty of them would take as much as a fifth of the messages that they stand for.
+Invariants of deltas (line numbers of the base text, and new text): pure; `apply_delta(base, text_delta(base, text)) ==
+text`, always. Summaries of one session share most of their lines: kept whole, twenty of them would take as much as a
+fifth of the messages that they stand for.
 """
 
 from __future__ import annotations

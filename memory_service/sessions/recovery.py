@@ -1,12 +1,10 @@
-"""What is found wrong with the log of a session, and how it is put right.
+"""Log recovery: repair of damaged logs, trimming, and restoring a trim.
 
 Invariants: nothing is thrown away: what is cut off stays beside the log; a file that has lines, and none of them
 ours, is left alone; each finding is told once.
 
-What a trim leaves of a log, and what is needed to take it back: lines in, lines out. Pure.
-
-Invariants: a line that stays is the same, byte for byte, and keeps its number; taking a trim back loses nothing
-that was appended since.
+Invariants of trims, which are lines in, lines out: a line that stays is the same, byte for byte, and keeps its
+number; taking a trim back loses nothing that was appended since.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The search of a live session by words: what was said, by whom, whether the index has it yet or not.
+"""Keyword search of a live session, whether the index has its messages yet or not.
 
 Invariants: never changes once made; a message is cut into windows that overlap, so that a few words in a long tool
 result are found and shown; only what has a word of the question is found; terms are those of `indexer.text.terms`, so

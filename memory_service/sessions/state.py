@@ -1,4 +1,4 @@
-"""What the records of a session come to: messages, pins, the compaction that counts, what was flushed. Pure.
+"""State of a session, folded from its records: messages, pins, active compaction, flushes. Pure.
 
 Invariants: a fold: the same records give the same state, read at once or one by one; no record is needed again; a
 state never changes; what it cannot read it leaves out and counts.

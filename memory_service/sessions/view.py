@@ -1,13 +1,12 @@
-"""The view: the messages that a model sees, as a pure function of a session's state.
+"""View of a session: the messages that a model sees, a pure function of the state; and the open session.
 
 Invariants: every message that is no system message is shown word for word, shown as a stub with its handle, or
 covered by the summary; system messages, pins and the last request of the user always stand there; what comes out is
 valid on the wire; a state and a shape always give the same bytes.
 
-One session as a process works with it: its log, the state that comes to, and the view of that.
-
-Invariants: what is read is as new as the log, whoever wrote to it; a compaction is committed only on the head that it
-was planned on, and takes nothing away that was said meanwhile; nothing is computed twice for the same log.
+Invariants of the open session (log, state, view): what is read is as new as the log, whoever wrote to it; a
+compaction is committed only on the head that it was planned on, and takes nothing away that was said meanwhile;
+nothing is computed twice for the same log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Whether an identifier stands in a source text, read generously where two ways of writing mean the same.
+"""Grounding of identifiers in a source text, tolerant where two spellings mean the same.
 
 Invariants: pure; a source is read once; what it does not hold is mostly told by a look-up, the rest by one search.
-Generous means: thousands separators, blanks before units, ways of writing a day, case of hosts and hex digits, kinds of
-quotes. Never generous about digits: 12 is not in 112.
+Generous means: thousands separators, blanks before units, ways of writing a day, case of hosts and hex digits, kinds
+of quotes. Never generous about digits: 12 is not in 112.
 """
 
 from __future__ import annotations

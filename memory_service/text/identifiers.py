@@ -1,9 +1,7 @@
-"""What an identifier in a text looks like: what has to be carried over exactly, or it is worth nothing.
+"""Identifiers and values in a text: paths, ids, commands; amounts, days and times in comparable form.
 
 Invariants: pure; linear in the text, whatever it holds; words are told apart by ASCII alone, so that Chinese text
 may stand right beside an identifier; only quotes and commands hold other identifiers.
-
-What numbers, days and times of day in a text mean, so that two ways of writing one compare equal.
 
 "30s", "30 s" and "30 seconds" are one amount; "Nov 20", "2026-11-20" and "11月20日" are one day; "10 pm" is "22:00".
 Invariants: pure; linear in the text.

@@ -1,10 +1,9 @@
-"""The set phrases that decide what becomes of a sentence: pleasantries, narration, pointers. Pure.
+"""Set phrases (pleasantries, narration, pointers), and the statements of a message's text. Pure.
 
 Invariants: linear in the length of the text; English and Chinese.
 
-The way from a message's text to its statements: sentences without code, markup, greetings and fillers. Pure.
-
-Invariants: linear in the length of the text; a statement is one line; its words stand in the text in this order.
+Invariants of statements (sentences without code, markup, greetings and fillers): linear in the length of the text; a
+statement is one line; its words stand in the text in this order.
 """
 
 from __future__ import annotations

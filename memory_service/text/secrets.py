@@ -1,12 +1,10 @@
-"""Secrets in a text: finding them, and taking them out of what leaves for a file or a model.
+"""Secrets in texts and messages: finding and redacting them before a file or a model gets them.
 
 Invariants: pure; linear in the length of the text; what is no secret stays byte for byte; doing it twice changes
 nothing more. The table of kinds is in `secret_kinds`; there is no other.
 
-Messages on their way to a file, a summary or a model that reads for the service: without their secrets.
-
-Invariants: pure; the log and the view of recent messages keep what was said; a text is judged as a whole, before it is
-cut into lines; redacting twice changes nothing more.
+Invariants of messages: pure; the log and the view of recent messages keep what was said; a text is judged as a whole,
+before it is cut into lines; redacting twice changes nothing more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where sentences end, and which words of a text are somebody else's: quoted, or passed on. Pure.
+"""Sentence splitting, and the words of a text that are somebody else's: quoted or passed on. Pure.
 
 Invariants: linear in the length of the text; the sentences of a line stand in it as they are, in their order, and
 nothing but blanks between them is left out; English, German and Chinese have the same care.

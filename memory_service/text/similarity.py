@@ -1,4 +1,4 @@
-"""The judgement whether two texts state the same fact, or one text states what another one does. Pure.
+"""Text similarity: whether two texts state the same fact, or one covers the other. Pure.
 
 Invariants: symmetric where two facts are compared; linear in the texts; when in doubt two texts are two facts, for a
 fact that is lost costs more than one that stands there twice. Case, punctuation, white space, full-width and

@@ -1,12 +1,10 @@
-"""Which sentences of a message must not be lost: rules, decisions, promises, questions.
+"""Sentence classifier: rules, decisions, promises, questions, outcomes, failures.
 
 Invariants: pure; linear; what is found is quoted, never reworded; Chinese has the same rules as English.
 
-What the wording of a sentence gives away: a rule, a decision, an outcome, a failure, a plan, an ask.
-
-Invariants: pure; linear; a cue decides only where a sentence stands and how much it is worth, never what it says;
-what a tool prints is never a rule, a decision or an ask. English and Chinese; in other languages a sentence is a
-fact.
+Invariants of the cues: pure; linear; a cue decides only where a sentence stands and how much it is worth, never what
+it says; what a tool prints is never a rule, a decision or an ask. English and Chinese; in other languages a sentence
+is a fact.
 """
 
 from __future__ import annotations
