@@ -20,6 +20,7 @@ PACKAGES = ("indexer", "memory_service")
 LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "indexer.errors",
+        "indexer.lru",
         "indexer.throttle",
         "indexer.types",
         "memory_service._version",

@@ -18,14 +18,13 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from indexer.documents.formats import split_file
 from indexer.documents.markdown import SpokenPassages, keep_shared_labels, read_section, read_speakers
 from indexer.documents.transcripts import Carried, grown_transcript, whole_transcript
+from indexer.lru import LRU
 from indexer.types import EXTRA_MARK, Passage
 
 _LOGS = 64
@@ -61,8 +60,7 @@ class Logs:
     """Reads session logs, remembering those read lately. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _KnownLog] = OrderedDict()
-        self._changing = threading.Lock()
+        self._known: LRU[str, _KnownLog] = LRU(_LOGS)
 
     def read(self, raw: bytes, path: str, *, content_hash: str, stored_hash: str = "") -> Growth:
         """The passages of a log that an index does not have yet.
@@ -73,8 +71,7 @@ class Logs:
             content_hash: What it is recognised by.
             stored_hash: The content hash of the log that the index holds in full; empty if it holds none.
         """
-        with self._changing:
-            known = self._known.get(path)
+        known = self._known.get(path)
         usable = known if known and stored_hash == known.content_hash else None
         carried = usable.carried if usable else Carried()
         hashed = hashlib.sha256(memoryview(raw)[: carried.size_bytes])
@@ -85,15 +82,8 @@ class Logs:
             carried, hashed = Carried(), hashlib.sha256()
             read = whole_transcript(raw)
         hashed.update(memoryview(raw)[carried.size_bytes : read.carried.size_bytes])
-        self._remember(path, _KnownLog(content_hash=content_hash, read_hash=hashed.digest(), carried=read.carried))
+        self._known[path] = _KnownLog(content_hash=content_hash, read_hash=hashed.digest(), carried=read.carried)
         return Growth(first=carried.passages, passages=read.passages)
-
-    def _remember(self, path: str, known: _KnownLog) -> None:
-        with self._changing:
-            self._known.pop(path, None)
-            self._known[path] = known
-            while len(self._known) > _LOGS:
-                self._known.popitem(last=False)
 
 
 _FILES = 32
@@ -134,9 +124,8 @@ class Splitter:
     """Splits Markdown files, remembering those split lately. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._splits: OrderedDict[str, _Split] = OrderedDict()
-        self._changing = threading.Lock()
+        self._known: LRU[str, _Known] = LRU(_FILES)
+        self._splits: LRU[str, _Split] = LRU(_FILES)
 
     def read(self, text: str, path: str, *, content_hash: str, stored_hash: str = "") -> Growth:
         """Passages of a file from the first one on that an index holds otherwise, or not at all.
@@ -147,10 +136,9 @@ class Splitter:
             content_hash: Hash of the file's content.
             stored_hash: Content hash of the file that the index holds in full; empty if it holds none.
         """
-        with self._changing:
-            before = self._splits.get(path)
+        before = self._splits.get(path)
         passages = self.split(text, path)
-        self._remember_split(path, _Split(content_hash=content_hash, passages=passages))
+        self._splits[path] = _Split(content_hash=content_hash, passages=passages)
         first = 0
         if before is not None and stored_hash == before.content_hash:
             first = _common(before.passages, passages)
@@ -160,26 +148,14 @@ class Splitter:
         """The passages of a file; see `split_markdown`, or for one of an extra folder `split_file`."""
         if path.startswith(EXTRA_MARK):
             return split_file(text, path)
-        with self._changing:
-            known = self._known.get(path)
+        known = self._known.get(path)
         spoken = (known and _grown(known, text, path)) or read_speakers(text, path=path)
-        self._remember(path, _last_section(text, spoken))
+        last = _last_section(text, spoken)
+        if last is None:
+            self._known.pop(path)
+        else:
+            self._known[path] = last
         return keep_shared_labels(spoken)
-
-    def _remember(self, path: str, known: _Known | None) -> None:
-        with self._changing:
-            self._known.pop(path, None)
-            if known is not None:
-                self._known[path] = known
-                while len(self._known) > _FILES:
-                    self._known.popitem(last=False)
-
-    def _remember_split(self, path: str, split: _Split) -> None:
-        with self._changing:
-            self._splits.pop(path, None)
-            self._splits[path] = split
-            while len(self._splits) > _FILES:
-                self._splits.popitem(last=False)
 
 
 def _common(before: Sequence[Passage], now: Sequence[Passage]) -> int:

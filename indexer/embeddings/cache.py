@@ -13,8 +13,6 @@ not there now is taken for the one that made the index, so that nothing is made 
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +20,7 @@ import numpy as np
 
 from indexer.embeddings.base import Embedder
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.lru import LRU
 from indexer.types import Fingerprint, Vectors
 
 _Key = tuple[str, bytes, bool]
@@ -37,9 +36,7 @@ class CachedEmbedder:
 
     def __init__(self, embedder: Embedder, *, capacity: int = 4096) -> None:
         self._embedder = embedder
-        self._capacity = capacity
-        self._kept: OrderedDict[_Key, Vectors] = OrderedDict()
-        self._changing = threading.Lock()
+        self._kept: LRU[_Key, Vectors] = LRU(capacity)
 
     @property
     def name(self) -> str:
@@ -66,7 +63,7 @@ class CachedEmbedder:
         if not model:
             return self._embedder.embed_query(text)
         key = _key(model, text, query=True)
-        vector = self._get(key)
+        vector = self._kept.get(key)
         if vector is None:
             vector = self._embedder.embed_query(text)
             self._put(key, vector)
@@ -78,7 +75,7 @@ class CachedEmbedder:
         if not model:
             return self._embedder.embed_documents(texts)
         keys = [_key(model, text, query=False) for text in texts]
-        found = {key: vector for key in keys if (vector := self._get(key)) is not None}
+        found = {key: vector for key in keys if (vector := self._kept.get(key)) is not None}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
             try:
@@ -108,22 +105,10 @@ class CachedEmbedder:
             found[key] = vector
             self._put(key, vector)
 
-    def _get(self, key: _Key) -> Vectors | None:
-        with self._changing:
-            vector = self._kept.get(key)
-            if vector is not None:
-                self._kept.move_to_end(key)
-            return vector
-
     def _put(self, key: _Key, vector: Vectors) -> None:
         # What is no vector is not remembered: asked again, the model may give one.
-        if not (np.isfinite(vector).all() and vector.any()):
-            return
-        with self._changing:
+        if np.isfinite(vector).all() and vector.any():
             self._kept[key] = vector
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._capacity:
-                self._kept.popitem(last=False)
 
 
 def _key(model: str, text: str, *, query: bool) -> _Key:

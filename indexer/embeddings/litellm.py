@@ -28,6 +28,7 @@ import numpy as np
 from indexer.embeddings.base import empty_rows, unit_rows
 from indexer.embeddings.model_folder import Prompts, prompts_of, reads_more_than_latin
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.lru import LRU
 from indexer.providers.errors import HOPELESS, SIZES, EmbeddingFailure, Kind
 from indexer.providers.litellm import ProviderFailed, Target, embed, require_litellm
 from indexer.text.terms import is_spaced
@@ -221,7 +222,7 @@ class LiteLLMEmbedder:
         self._prompts = Prompts() if purpose else prompts_of(model)
         self._fingerprint = _fingerprint(self._target, purpose, self._prompts)
         self._limits = Limits()
-        self._refused: dict[bytes, None] = {}
+        self._refused: LRU[bytes, bool] = LRU(_REFUSED_TEXTS)
         self._dimensions = 0
         self._resting: tuple[float, str] = (0.0, "")
 
@@ -355,9 +356,7 @@ class LiteLLMEmbedder:
                 self._answered([self._prompted("hello", call)], call)
             except _Refused:
                 raise self._unavailable("refused", 1, None) from cause
-        while len(self._refused) >= _REFUSED_TEXTS:
-            self._refused.pop(next(iter(self._refused)), None)
-        self._refused[_name_of(text)] = None
+        self._refused[_name_of(text)] = True
 
     def _answered(self, texts: list[str], call: _Call) -> list[Vectors | None]:
         """Ask until it answers, or asking on is no use.

@@ -19,15 +19,14 @@ import importlib.util
 import math
 import os
 import re
-import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol
 
+from indexer.lru import LRU
 from memory_service.messages.sizes import Usage
 
 # tiktoken names a file by the SHA-1 of its address, and holds it against a SHA-256 of its own: a file that fails that
@@ -119,21 +118,15 @@ class _Remembered:
 
     def __init__(self, encoding: _Encoding) -> None:
         self._encoding = encoding
-        self._counts = OrderedDict[bytes, int]()
-        self._turn = threading.Lock()
+        self._counts: LRU[bytes, int] = LRU(_REMEMBERED)
 
     def count(self, text: str) -> int:
         key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        with self._turn:
-            if key in self._counts:
-                self._counts.move_to_end(key)
-                return self._counts[key]
+        if (known := self._counts.get(key)) is not None:
+            return known
         pieces = (text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS))
         count = sum(len(self._encoding.encode_ordinary(piece)) for piece in pieces)
-        with self._turn:
-            self._counts[key] = count
-            if len(self._counts) > _REMEMBERED:
-                self._counts.popitem(last=False)
+        self._counts[key] = count
         return count
 
 

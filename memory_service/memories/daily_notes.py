@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from indexer.lru import LRU
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import MemoryServiceError, NotFound, StorageFailed
@@ -75,7 +76,7 @@ class DailyNotes:
         self._folder = folder
         self._lock = lock
         self._now = now
-        self._pages: dict[dt.date, tuple[disk.Signature, Page]] = {}
+        self._pages: LRU[dt.date, tuple[disk.Signature, Page]] = LRU(_KEPT_PAGES)
         self._turn = threading.Condition()
         self._asked: list[_Asked] = []
         self._is_writing = False
@@ -227,7 +228,7 @@ class DailyNotes:
                 disk.sync_folder(target.parent)
         except BaseException:
             # What was remembered of the page is more than what is on the disk.
-            self._pages.pop(day, None)
+            self._pages.pop(day)
             if is_new:
                 with suppress(OSError):
                     os.ftruncate(descriptor, 0)
@@ -250,7 +251,7 @@ class DailyNotes:
 
     def _page(self, descriptor: int, day: dt.date) -> Page:
         """The page of a day: the one that is remembered, if the file has not changed since."""
-        signature, page = self._pages.get(day, (None, None))
+        signature, page = self._pages.get(day) or (None, None)
         if page is None or signature != disk.signature(os.fstat(descriptor)):
             disk.check_size(descriptor, _path_of(day))
             page = Page(day, disk.read_all(descriptor).decode("utf-8", "surrogateescape"))
@@ -258,10 +259,7 @@ class DailyNotes:
         return page
 
     def _keep(self, descriptor: int, page: Page) -> None:
-        self._pages.pop(page.day, None)
         self._pages[page.day] = disk.signature(os.fstat(descriptor)), page
-        while len(self._pages) > _KEPT_PAGES:
-            del self._pages[next(iter(self._pages))]
 
 
 def _path_of(day: dt.date) -> str:

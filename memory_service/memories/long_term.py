@@ -28,6 +28,7 @@ from indexer import (
     SyncProgress,
     SyncReport,
 )
+from indexer.lru import LRU
 from indexer.sources.scan import is_session_path
 from indexer.stores.base import KnownPassage
 from indexer.types import ErasedPassages
@@ -127,7 +128,7 @@ class LongTermMemory:
         self._healing = threading.Lock()
         self._heal_again = 0.0
         self._unhealed: tuple[str, ...] = ()
-        self._ready: dict[str, tuple[int, int]] = {}
+        self._ready: LRU[str, tuple[int, int]] = LRU(_KEPT_SESSIONS)
 
     def remember(self, new: NewMemory) -> tuple[AppendedMemory, list[str]]:
         """Append an entry and index it. Returns the entry, and what of that failed after it was on disk."""
@@ -221,7 +222,7 @@ class LongTermMemory:
             Why they are not; None if it takes longer than a search waits, which goes on in the background.
         """
         path = session_path(session_id)
-        known, ready = self._ready.get(path, (0, 0))
+        known, ready = self._ready.get(path) or (0, 0)
         if known == edition and ready >= upto_seq:
             return []
         # A memory that is written beside it has rounds of its own, and does not wait until this is embedded.
@@ -231,8 +232,6 @@ class LongTermMemory:
             return None
         if not outcome:
             self._ready[path] = edition, upto_seq
-            while len(self._ready) > _KEPT_SESSIONS:
-                del self._ready[next(iter(self._ready))]
         return [outcome] if outcome else []
 
     def forget_session(
@@ -252,7 +251,7 @@ class LongTermMemory:
         with self._erasing() as left:
             before = self._held([path])
             delete()
-            self._ready.pop(path, None)
+            self._ready.pop(path)
             erased, missing = self._erased([path], before, in_files)
             left += missing
         return erased, left

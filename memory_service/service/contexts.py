@@ -23,6 +23,7 @@ from itertools import accumulate, pairwise
 from typing import Literal
 
 from indexer import LineRange, SearchFilter, Source
+from indexer.lru import LRU
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.plan import CompactionTrigger
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
@@ -137,6 +138,7 @@ def _turn(view: View) -> int:
 
 
 _EVERYTHING = 1 << 62
+_KEPT_SESSIONS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +168,8 @@ class SessionRecall:
     def __init__(self, services: SessionServices, receipts: Receipts) -> None:
         self._services = services
         self._receipts = receipts
-        self._live: dict[str, tuple[int, SessionKeywordSearch]] = {}
-        self._shown: dict[str, ViewText] = {}
+        self._live: LRU[str, tuple[int, SessionKeywordSearch]] = LRU(_KEPT_SESSIONS)
+        self._shown: LRU[str, ViewText] = LRU(_KEPT_SESSIONS)
 
     def decide(
         self,
@@ -246,12 +248,10 @@ class SessionRecall:
 
     def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> SessionHits:
         """Search all messages of a session by words, in view or not."""
-        edition, live = self._live.get(snapshot.session_id, (0, None))
+        edition, live = self._live.get(snapshot.session_id) or (0, None)
         if live is None or (edition, live.upto) != (snapshot.state.edition, snapshot.state.last_seq):
             live = SessionKeywordSearch.of(snapshot.state.messages, upto=snapshot.state.last_seq, before=live)
             self._live[snapshot.session_id] = snapshot.state.edition, live
-            while len(self._live) > 32:
-                del self._live[next(iter(self._live))]
         return SessionHits(hits=live.search(query, limit=limit), degraded=unreadable(snapshot.session.log))
 
     def _shown_of(self, snapshot: SessionSnapshot) -> ViewText:
@@ -259,8 +259,6 @@ class SessionRecall:
         before = self._shown.get(snapshot.session_id)
         shown = ViewText.of(snapshot.view().tail, before=before)
         self._shown[snapshot.session_id] = shown
-        while len(self._shown) > 32:
-            del self._shown[next(iter(self._shown))]
         return shown
 
 

@@ -7,9 +7,9 @@ nothing before the log has it; an append waits for no engine; pins stand in ever
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from dataclasses import replace
 
+from indexer.lru import LRU
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts
 from memory_service.engines import AssembleCall, CompactCall, Compacted
 from memory_service.errors import MemoryServiceError
@@ -33,7 +33,7 @@ class EngineAdapter:
         self._engine = services.engine
         self._changing = threading.Lock()
         self._telling: set[str] = set()
-        self._limits: OrderedDict[str, int] = OrderedDict()
+        self._limits: LRU[str, int] = LRU(_KEPT_SESSIONS)
 
     def failures(self, session_id: str) -> tuple[str, ...]:
         """Failures of the engine in a session, for `degraded`."""
@@ -76,7 +76,7 @@ class EngineAdapter:
             return None
         own = snapshot.view()
         pins = _pins_of(snapshot.state)
-        limit = min(tokens, self._limits.get(snapshot.session_id, tokens))
+        limit = min(tokens, self._limits.get(snapshot.session_id) or tokens)
         call = AssembleCall(
             messages=own.messages,
             query=query,
@@ -98,11 +98,7 @@ class EngineAdapter:
         if self._engine is None or not self._engine.usable(snapshot.session_id):
             return None
         if call.trigger == "overflow":
-            with self._changing:
-                self._limits[snapshot.session_id] = max(target_tokens, 1)
-                self._limits.move_to_end(snapshot.session_id)
-                while len(self._limits) > _KEPT_SESSIONS:
-                    self._limits.popitem(last=False)
+            self._limits[snapshot.session_id] = max(target_tokens, 1)
         self._engine.hear(snapshot.session_id, snapshot.state.messages)
         return self._engine.compact(snapshot.session_id, token_budget=target_tokens, call=call)
 

@@ -17,11 +17,11 @@ recovery ends; what is given up on says what a person can do.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from indexer.lru import LRU
 from memory_service.compaction.presets import RecoveryRules
 from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE
 from memory_service.compaction.pruning import media_bytes, media_to_bytes, truncate_results
@@ -219,17 +219,12 @@ class Overflows:
         self._compactions = compactions
         self._contexts = contexts
         self._adapter = adapter
-        self._tried: dict[str, RecoveryAttempts] = {}
-        self._calls: dict[str, ContextCall] = {}
-        self._changing = threading.Lock()
+        self._tried: LRU[str, RecoveryAttempts] = LRU(_KEPT_SESSIONS)
+        self._calls: LRU[str, ContextCall] = LRU(_KEPT_SESSIONS)
 
     def note_call(self, session_id: str, call: ContextCall) -> None:
         """Remember how the last prompt of a session was made."""
-        with self._changing:
-            self._calls.pop(session_id, None)
-            self._calls[session_id] = call
-            while len(self._calls) > _KEPT_SESSIONS:
-                del self._calls[next(iter(self._calls))]
+        self._calls[session_id] = call
 
     def recover(
         self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = not_cancelled
@@ -281,7 +276,7 @@ class Overflows:
         tail = tail_of(snapshot.state, snapshot.shape)
         share = _OVERSIZED_SHARE * snapshot.options.window.tokens
         last = snapshot.state.messages[-1].seq if snapshot.state.messages else 0
-        tried = self._tried.get(snapshot.session_id, RecoveryAttempts()).at(last)
+        tried = (self._tried.get(snapshot.session_id) or RecoveryAttempts()).at(last)
         decision = decide(
             failure,
             failed_compaction=is_compaction_failure(call.error),
@@ -291,17 +286,12 @@ class Overflows:
             oversized=any(is_tool_result(each.message) and each.tokens > share for each in tail),
             has_media=any(media_parts_of(message) for message in view.messages),
         )
-        with self._changing:
-            self._tried.pop(snapshot.session_id, None)
-            self._tried[snapshot.session_id] = decision.tried
-            while len(self._tried) > _KEPT_SESSIONS:
-                del self._tried[next(iter(self._tried))]
+        self._tried[snapshot.session_id] = decision.tried
         return decision
 
     def _count_compacted(self, session_id: str) -> None:
-        with self._changing:
-            tried = self._tried.get(session_id, RecoveryAttempts())
-            self._tried[session_id] = replace(tried, compacted=tried.compacted + 1)
+        tried = self._tried.get(session_id) or RecoveryAttempts()
+        self._tried[session_id] = replace(tried, compacted=tried.compacted + 1)
 
     def _taken(
         self,
@@ -410,8 +400,7 @@ class Overflows:
         return True
 
     def _prompt(self, snapshot: SessionSnapshot, call: OverflowCall, note: str, decision: Decision) -> SessionContext:
-        with self._changing:
-            asked = call.context or self._calls.get(snapshot.session_id, ContextCall())
+        asked = call.context or self._calls.get(snapshot.session_id) or ContextCall()
         context = self._contexts.context(
             snapshot.session_id, replace(asked, auto=False), by_engine=_by_engine(decision)
         )
@@ -423,8 +412,7 @@ class Overflows:
         return replace(context, prompt=context.prompt.with_messages(messages))
 
     def _forget(self, session_id: str) -> None:
-        with self._changing:
-            self._tried.pop(session_id, None)
+        self._tried.pop(session_id)
 
     def _answer(
         self,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from indexer.lru import LRU
 from memory_service.compaction.budget import ContextBudget
 from memory_service.config import Settings
 from memory_service.engines import GuardedEngine
@@ -120,7 +120,7 @@ class SessionServices:
         self.longterm = longterm
         self.shared = shared
         self.engine = engine
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._sessions: LRU[str, Session] = LRU(_OPEN_SESSIONS)
         self._opening = threading.Lock()
 
     def session(self, session_id: str) -> Session:
@@ -132,12 +132,9 @@ class SessionServices:
         """
         log = self.logs.get(session_id)
         with self._opening:
-            session = self._sessions.pop(session_id, None)
+            session = self._sessions.get(session_id)
             if session is None or session.log is not log:
-                session = Session(log)
-            self._sessions[session_id] = session
-            while len(self._sessions) > _OPEN_SESSIONS:
-                self._sessions.popitem(last=False)
+                session = self._sessions[session_id] = Session(log)
             return session
 
     def ensured(self, session_id: str, *, model: str | None = None) -> Session:
@@ -164,8 +161,7 @@ class SessionServices:
     def deleted(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
         """A session is no more, nor what is beside its log, which goes first."""
         self.logs.delete(session_id, first=first)
-        with self._opening:
-            self._sessions.pop(session_id, None)
+        self._sessions.pop(session_id)
 
     def snapshot(
         self,

@@ -14,12 +14,12 @@ nothing.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from indexer.lru import LRU
 from memory_service._version import __version__
 from memory_service.compaction.checkpoint import shortened
 from memory_service.compaction.plan import CompactionTrigger
@@ -208,8 +208,7 @@ class ShortTermMemory:
         self.contexts = Contexts(self._services, self.compactions, self.flushes, self.recalls, self._adapter)
         self.overflows = Overflows(self._services, self.compactions, self.contexts, self._adapter)
         self.subagents = Subagents(self._services, self.store, self.flushes, self._adapter)
-        self._estimates: dict[str, int] = {}
-        self._estimating = threading.Lock()
+        self._estimates: LRU[str, int] = LRU(_KEPT_ESTIMATES)
 
     def append(
         self,
@@ -222,8 +221,7 @@ class ShortTermMemory:
     ) -> AppendedMessages:
         """Append messages; see `SessionStore.append`. A provider's count is noted beside the estimate of its prompt."""
         if usage is not None and usage.estimated_tokens is None:
-            with self._estimating:
-                usage = replace(usage, estimated_tokens=self._estimates.pop(session_id, None))
+            usage = replace(usage, estimated_tokens=self._estimates.pop(session_id))
         made = self.store.append(session_id, messages, usage=usage, model=model, key=key)
         self._services.settle(session_id)
         self._adapter.appended(session_id)
@@ -283,12 +281,8 @@ class ShortTermMemory:
         return self._services.shared.events.wait_idle(self._services.workspace, session_id, timeout_seconds)
 
     def _note_estimate(self, session_id: str, made: SessionContext, tools_tokens: int) -> None:
-        with self._estimating:
-            self._estimates.pop(session_id, None)
-            # Not the total, which is corrected already: what is learned from is what was estimated.
-            self._estimates[session_id] = made.prompt.estimated.total + tools_tokens
-            while len(self._estimates) > _KEPT_ESTIMATES:
-                del self._estimates[next(iter(self._estimates))]
+        # Not the total, which is corrected already: what is learned from is what was estimated.
+        self._estimates[session_id] = made.prompt.estimated.total + tools_tokens
 
 
 class DefaultEngine:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.documents.transcripts import is_openclaw, openclaw_messages
+from indexer.lru import LRU
 from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, NotFound
@@ -66,7 +67,7 @@ class SessionLogs:
         self._now = now
         self._blobs = Blobs(folder / BLOBS)
         self._blobs_lock = WriteLock(folder / LOCKS / BLOBS_LOCK)
-        self._logs: dict[str, JsonlLog] = {}
+        self._logs: LRU[str, JsonlLog] = LRU(_KEPT_LOGS)
         self._guard = threading.Lock()
 
     def create(
@@ -141,8 +142,7 @@ class SessionLogs:
             self._sweep_blobs()
             for file in reversed(own):
                 disk.remove_durably(self._folder / file)
-        with self._guard:
-            self._logs.pop(session_id, None)
+        self._logs.pop(session_id)
 
     def has_files(self, session_id: str) -> bool:
         """True if the log of a session, or what a trim or a repair put beside it, is there."""
@@ -176,11 +176,10 @@ class SessionLogs:
     def _log(self, session_id: str) -> JsonlLog:
         check_session_id(session_id)
         with self._guard:
-            log = self._logs.pop(session_id, None) or JsonlLog(self._folder / f"{session_id}{SUFFIX}", now=self._now)
-            self._logs[session_id] = log
-            while len(self._logs) > _KEPT_LOGS:
-                del self._logs[next(iter(self._logs))]
-        return log
+            log = self._logs.get(session_id)
+            if log is None:
+                log = self._logs[session_id] = JsonlLog(self._folder / f"{session_id}{SUFFIX}", now=self._now)
+            return log
 
     def _names(self) -> Iterable[str]:
         """The names of all regular files in the folder, sorted."""

@@ -229,7 +229,7 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "what the disk refused is remembered": _mutant(
             daily_notes,
-            "            self._pages.pop(day, None)\n",
+            "            self._pages.pop(day)\n",
             "            pass\n",
             durable.check_a_failed_append_is_no_duplicate,
         ),
