@@ -10,23 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from indexer.providers.wordings import (
-    AUTH,
-    ITEM_SIZES,
-    ITEM_WORDS,
-    NO_SUCH_MODEL,
-    QUOTA,
-    RATE_LIMIT,
-    REQUEST_SIZES,
-    REQUEST_WORDS,
-    TEXT_SIZES,
-    TEXT_WORDS,
-    any_of,
-    over_allowance,
-    readable,
-    whole,
-)
-from indexer.providers.wordings import wait_seconds as told_wait
+from indexer.providers import wordings
 
 Kind = Literal[
     "items",  # too many texts in one request
@@ -43,12 +27,12 @@ SIZES: frozenset[Kind] = frozenset({"items", "request", "text"})
 HOPELESS: frozenset[Kind] = frozenset({"quota", "auth", "unusable"})
 
 _SIZES: tuple[tuple[Kind, tuple[re.Pattern[str], ...], re.Pattern[str]], ...] = (
-    ("request", REQUEST_SIZES, REQUEST_WORDS),
-    ("text", TEXT_SIZES, TEXT_WORDS),
-    ("items", ITEM_SIZES, ITEM_WORDS),
+    ("request", wordings.REQUEST_SIZES, wordings.REQUEST_WORDS),
+    ("text", wordings.TEXT_SIZES, wordings.TEXT_WORDS),
+    ("items", wordings.ITEM_SIZES, wordings.ITEM_WORDS),
 )
 # Said about a request for vectors, these words mean nothing else.
-_QUOTA = any_of(QUOTA.pattern, r"(?:exceeded|current)[\w ]{0,20}quota|billing|more credits")
+_QUOTA = wordings.any_of(wordings.QUOTA.pattern, r"(?:exceeded|current)[\w ]{0,20}quota|billing|more credits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +61,14 @@ def read_failure(text: str, *, status: int | None = None, wait_seconds: float | 
         wait_seconds: What a `Retry-After` header asks for.
     """
     # litellm calls other failures so, too.
-    text = readable(text).replace("RateLimitError", "Error")
-    if over := over_allowance(text):
+    text = wordings.readable(text).replace("RateLimitError", "Error")
+    if over := wordings.over_allowance(text):
         return EmbeddingFailure(kind="request", limit=over[0] or None, given=over[1])
-    wait = wait_seconds if wait_seconds is not None else told_wait(text)
+    wait = wait_seconds if wait_seconds is not None else wordings.wait_seconds(text)
     # Gemini and DashScope call a rate a quota, but tell when to come back, or that they throttle.
-    if status == 402 or (_QUOTA.search(text) and wait is None and not RATE_LIMIT.search(text)):
+    if status == 402 or (_QUOTA.search(text) and wait is None and not wordings.RATE_LIMIT.search(text)):
         return EmbeddingFailure(kind="quota")
-    if status == 429 or (status is None and RATE_LIMIT.search(text)):
+    if status == 429 or (status is None and wordings.RATE_LIMIT.search(text)):
         return EmbeddingFailure(kind="wait", wait_seconds=wait)
     for kind, patterns, words in _SIZES:
         found = _sizes(patterns, text)
@@ -97,9 +81,9 @@ def read_failure(text: str, *, status: int | None = None, wait_seconds: float | 
 
 
 def _plain_kind(text: str, status: int | None) -> Kind:
-    if status in (401, 403, 407) or AUTH.search(text):
+    if status in (401, 403, 407) or wordings.AUTH.search(text):
         return "auth"
-    if status in (404, 405) or NO_SUCH_MODEL.search(text):
+    if status in (404, 405) or wordings.NO_SUCH_MODEL.search(text):
         return "unusable"
     if status is None or status in (408, 409, 425) or status >= 500:
         return "passing"
@@ -111,6 +95,6 @@ def _sizes(patterns: tuple[re.Pattern[str], ...], text: str) -> tuple[int | None
     for pattern in patterns:
         if found := pattern.search(text):
             groups = found.groupdict()
-            limit, given = (whole(groups.get(name) or "0") or None for name in ("limit", "given"))
+            limit, given = (wordings.whole(groups.get(name) or "0") or None for name in ("limit", "given"))
             return limit, given
     return None

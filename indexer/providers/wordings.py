@@ -146,7 +146,7 @@ ERROR_SHAPE = any_of(
     r"\b\w+(?:Error|Exception)\b ?[:()-]",
 )
 
-# --- other failures, in the order in which they are looked for ---------------------------------------------------
+# --- other failures --------------------------------------------------------------------------------------------
 
 RATE_LIMIT = any_of(
     r"rate[ _-]?limit|rate exceeded|too many (?:concurrent )?requests",

@@ -12,42 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from indexer.providers.wordings import (
-    AUTH,
-    COMPACTION_FAILURE,
-    CONTENT_FILTER,
-    ERROR_SHAPE,
-    INPUT_TOKENS,
-    LIMIT_BYTES,
-    MALFORMED,
-    MAX_OUTPUT_TOKENS,
-    MISLEADING,
-    NO_OVERFLOW,
-    NO_SUCH_MODEL,
-    OUTPUT_OVERFLOW,
-    OUTPUT_TOKENS,
-    PART_TOO_LARGE,
-    PROVIDERS,
-    QUOTA,
-    RATE_LIMIT,
-    REQUEST_TOO_LARGE,
-    REQUESTED_BYTES,
-    STATUS,
-    TALK,
-    TIMEOUT,
-    TOKEN_OVERFLOW,
-    TOTAL_TOKENS,
-    UNAVAILABLE,
-    UNSUPPORTED,
-    VAGUE_TOKEN_OVERFLOW,
-    WINDOW,
-    WINDOW_TOKENS,
-    any_of,
-    over_allowance,
-    readable,
-    wait_seconds,
-    whole,
-)
+from indexer.providers import wordings
 
 FailureKind = Literal[
     "token_overflow",  # the prompt, or prompt and answer, do not fit the window
@@ -68,21 +33,24 @@ PASSING: frozenset[FailureKind] = frozenset({"rate_limit", "timeout", "unavailab
 
 # In the order in which they are looked for.
 _KINDS: dict[FailureKind, re.Pattern[str]] = {
-    "quota": QUOTA,
-    "rate_limit": RATE_LIMIT,
-    "byte_overflow": any_of(REQUEST_TOO_LARGE.pattern, PART_TOO_LARGE.pattern),
-    "malformed_history": MALFORMED,
-    "content_filter": CONTENT_FILTER,
-    "unsupported": any_of(NO_SUCH_MODEL.pattern, UNSUPPORTED.pattern),
-    "auth": AUTH,
-    "timeout": TIMEOUT,
+    "quota": wordings.QUOTA,
+    "rate_limit": wordings.RATE_LIMIT,
+    "byte_overflow": wordings.any_of(wordings.REQUEST_TOO_LARGE.pattern, wordings.PART_TOO_LARGE.pattern),
+    "malformed_history": wordings.MALFORMED,
+    "content_filter": wordings.CONTENT_FILTER,
+    "unsupported": wordings.any_of(wordings.NO_SUCH_MODEL.pattern, wordings.UNSUPPORTED.pattern),
+    "auth": wordings.AUTH,
+    "timeout": wordings.TIMEOUT,
 }
 # Where the text says nothing else, the status does; after it, what any failing server says.
 _KIND_OF_STATUS: dict[int | None, FailureKind] = {
     401: "auth", 402: "quota", 403: "auth", 404: "unsupported", 407: "auth", 408: "timeout", 409: "unavailable",
     413: "byte_overflow", 429: "rate_limit", 504: "timeout", 524: "timeout",
 }  # fmt: skip
-_LAST_KINDS: dict[FailureKind, re.Pattern[str]] = {"unavailable": UNAVAILABLE, "rate_limit": any_of("RateLimitError")}
+_LAST_KINDS: dict[FailureKind, re.Pattern[str]] = {
+    "unavailable": wordings.UNAVAILABLE,
+    "rate_limit": wordings.any_of("RateLimitError"),
+}
 # So near its beginning, a short error names what is wrong; a sentence about errors takes longer.
 _BEGINNING_CHARS = 30
 
@@ -123,33 +91,33 @@ def classify(error_text: str, *, status: int | None = None) -> ProviderFailure:
         error_text: As the provider, a client library or a proxy words it; English or Chinese.
         status: The HTTP status; without it, one that the text names is used.
     """
-    text = readable(error_text)
-    wait = wait_seconds(text)
+    text = wordings.readable(error_text)
+    wait = wordings.wait_seconds(text)
     kind = _kind(text, status, wait)
     tokens = _Tokens.of(text) if kind in ("token_overflow", "output_overflow") else _Tokens()
     in_bytes = kind == "byte_overflow"
     return ProviderFailure(
         kind=kind,
-        transient=kind in PASSING and not over_allowance(text),
-        provider=next((name for name, pattern in PROVIDERS if pattern.search(text)), None),
+        transient=kind in PASSING and not wordings.over_allowance(text),
+        provider=next((name for name, pattern in wordings.PROVIDERS if pattern.search(text)), None),
         window_tokens=tokens.window,
         requested_tokens=tokens.total,
         input_tokens=tokens.input,
-        max_output_tokens=_first(MAX_OUTPUT_TOKENS, text) if kind == "output_overflow" else None,
-        limit_bytes=_bytes(LIMIT_BYTES, text) if in_bytes else None,
-        requested_bytes=_bytes(REQUESTED_BYTES, text) if in_bytes else None,
+        max_output_tokens=_first(wordings.MAX_OUTPUT_TOKENS, text) if kind == "output_overflow" else None,
+        limit_bytes=_bytes(wordings.LIMIT_BYTES, text) if in_bytes else None,
+        requested_bytes=_bytes(wordings.REQUESTED_BYTES, text) if in_bytes else None,
         retry_after_seconds=wait,
     )
 
 
 def is_compaction_failure(error_text: str) -> bool:
     """True if the text reports that summarising a history failed, so that summarising it again is no remedy."""
-    return bool(COMPACTION_FAILURE.search(readable(error_text)))
+    return bool(wordings.COMPACTION_FAILURE.search(wordings.readable(error_text)))
 
 
 def _kind(text: str, status: int | None, wait: float | None) -> FailureKind:
     kind = _stated_kind(text, status)
-    if kind in OVERFLOWS and (COMPACTION_FAILURE.search(text) or _is_talk(text, status)):
+    if kind in OVERFLOWS and (wordings.COMPACTION_FAILURE.search(text) or _is_talk(text, status)):
         return "other"
     # Gemini and DashScope call a rate limit a quota, but tell when to come back, or that they throttle.
     return "rate_limit" if kind == "quota" and (wait or "throttl" in text.lower()) else kind
@@ -160,7 +128,7 @@ def _stated_kind(text: str, status: int | None) -> FailureKind:
     if overflow:
         return overflow
     status = status or _status(text)
-    plain = MISLEADING.sub(" ", text)
+    plain = wordings.MISLEADING.sub(" ", text)
     kinds = [kind for kind, pattern in _KINDS.items() if pattern.search(plain)]
     if not kinds and status in _KIND_OF_STATUS:
         kinds = [_KIND_OF_STATUS[status]]
@@ -169,17 +137,17 @@ def _stated_kind(text: str, status: int | None) -> FailureKind:
     if not kinds and status and status >= 500:
         return "unavailable"
     kind: FailureKind = kinds[0] if kinds else "other"
-    return "other" if kind in OVERFLOWS and NO_OVERFLOW.search(text) else kind
+    return "other" if kind in OVERFLOWS and wordings.NO_OVERFLOW.search(text) else kind
 
 
 def _token_or_output_overflow(text: str, status: int | None) -> FailureKind | None:
-    window_named = bool(WINDOW.search(text))
-    counts_a_rate = not window_named and RATE_LIMIT.search(MISLEADING.sub(" ", text))
-    if counts_a_rate or NO_OVERFLOW.search(text):
+    window_named = bool(wordings.WINDOW.search(text))
+    counts_a_rate = not window_named and wordings.RATE_LIMIT.search(wordings.MISLEADING.sub(" ", text))
+    if counts_a_rate or wordings.NO_OVERFLOW.search(text):
         return None
-    if OUTPUT_OVERFLOW.search(text) and not window_named:
+    if wordings.OUTPUT_OVERFLOW.search(text) and not window_named:
         return "output_overflow"
-    if TOKEN_OVERFLOW.search(text) or _is_vague_overflow(text, status):
+    if wordings.TOKEN_OVERFLOW.search(text) or _is_vague_overflow(text, status):
         return "output_overflow" if _Tokens.of(text).answer_fills_window else "token_overflow"
     return None
 
@@ -188,18 +156,18 @@ def _is_vague_overflow(text: str, status: int | None) -> bool:
     # Cerebras says nothing else. Source: github.com/badlogic/pi-mono, packages/ai/src/utils/overflow.ts
     if "(no body)" in text and "cerebras" in text.lower():
         return True
-    found = VAGUE_TOKEN_OVERFLOW.search(text)
+    found = wordings.VAGUE_TOKEN_OVERFLOW.search(text)
     if not found or status in (401, 402, 403, 404, 429):
         return False
-    return bool(status or ERROR_SHAPE.search(text) or found.start() < _BEGINNING_CHARS)
+    return bool(status or wordings.ERROR_SHAPE.search(text) or found.start() < _BEGINNING_CHARS)
 
 
 def _is_talk(text: str, status: int | None) -> bool:
-    return not status and bool(TALK.search(text)) and not ERROR_SHAPE.search(text)
+    return not status and bool(wordings.TALK.search(text)) and not wordings.ERROR_SHAPE.search(text)
 
 
 def _status(text: str) -> int | None:
-    found = STATUS.search(text)
+    found = wordings.STATUS.search(text)
     return int(next(filter(None, found.groups()))) if found else None
 
 
@@ -213,10 +181,10 @@ class _Tokens:
     @classmethod
     def of(cls, text: str) -> _Tokens:
         """The numbers in a text; a total that is not told is the sum of its parts."""
-        prompt, output = _first(INPUT_TOKENS, text), _first(OUTPUT_TOKENS, text)
+        prompt, output = _first(wordings.INPUT_TOKENS, text), _first(wordings.OUTPUT_TOKENS, text)
         parts = prompt + (output or 0) if prompt else None
-        total = _first(TOTAL_TOKENS, text) or parts
-        return cls(window=_first(WINDOW_TOKENS, text), total=total, input=prompt, output=output)
+        total = _first(wordings.TOTAL_TOKENS, text) or parts
+        return cls(window=_first(wordings.WINDOW_TOKENS, text), total=total, input=prompt, output=output)
 
     @property
     def answer_fills_window(self) -> bool:
@@ -227,7 +195,7 @@ class _Tokens:
 def _first(patterns: Iterable[re.Pattern[str]], text: str) -> int | None:
     for pattern in patterns:
         if found := pattern.search(text):
-            return whole(next(filter(None, found.groups()))) or None
+            return wordings.whole(next(filter(None, found.groups()))) or None
     return None
 
 
