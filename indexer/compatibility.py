@@ -16,7 +16,6 @@ from indexer.embeddings.cache import Identity, identify, learn
 from indexer.errors import EmbeddingError, StoreOutdated
 from indexer.rebuild import RebuildState
 from indexer.stores.base import IndexStore, StoreCounts
-from indexer.stores.sqlite_rows import SCHEMA
 from indexer.text import terms
 from indexer.types import FileFailure, Fingerprint, Mode, Vectors
 
@@ -99,7 +98,7 @@ class IndexCompatibility:
             model=model.model,
             dimensions=model.dimensions,
             rules=f"{markdown.RULES}/{transcripts.RULES}/{formats.RULES}/{terms.RULES}",
-            schema=SCHEMA,
+            schema=self._store.schema,
         )
 
     @property
@@ -110,8 +109,8 @@ class IndexCompatibility:
     @property
     def is_filled(self) -> bool:
         """Whether there is anything that a rebuild would keep alive."""
-        stored = self._store.fingerprint()
-        return stored is not None and (stored.schema != SCHEMA or not self._store.is_empty())
+        stored = self._store.head().fingerprint
+        return stored is not None and (stored.schema != self._store.schema or bool(self._store.file_stats(1)))
 
     def embedder(self, made: Fingerprint | None) -> Embedder | None:
         """The embedder if vectors of an index are, or would be, its own."""
@@ -121,7 +120,7 @@ class IndexCompatibility:
 
     def dimensions(self) -> int | None:
         """Length of the stored vectors if a search can use them."""
-        return self.current.dimensions if self.embedder(self._store.fingerprint()) else None
+        return self.current.dimensions if self.embedder(self._store.head().fingerprint) else None
 
     def for_search(self, mode: Mode, degraded: list[str]) -> tuple[Embedder | None, Fingerprint | None]:
         """The embedder if the stored vectors are its own, and what the index was made with.
@@ -131,7 +130,7 @@ class IndexCompatibility:
         Raises:
             StoreOutdated: Another version made the index.
         """
-        stored, current = self._store.fingerprint(), self.current
+        stored, current = self._store.head().fingerprint, self.current
         if stored and stored.schema != current.schema:
             raise StoreOutdated(outdated(stored, current))
         if stored and stored.rules != current.rules:
@@ -181,14 +180,13 @@ class IndexCompatibility:
             StoreOutdated: Another version made it, and `full` is not set.
             EmbeddingError: The model does not tell what it is, and there is an index that would lose its vectors.
         """
-        stored, current = self._store.fingerprint(), self.current
+        stored, current = self._store.head().fingerprint, self.current
         problem = ""
         if stored is None or full or (stored != current and not self.is_filled):
             problem = self._learned()
             # Without its size there is no room for vectors: the index goes by words until the model answers.
             current = replace(self.current, model="", dimensions=0) if problem else self.current
-            self._store.reset(current, only_missing=stored is None and not full)
-            stored = self._store.fingerprint() or current
+            stored = self._store.begin(current, only_missing=stored is None and not full)
         if stored.schema != current.schema:
             raise StoreOutdated(outdated(stored, current))
         if not stored.model and self._embedder is not None and not problem:
@@ -211,7 +209,7 @@ class IndexCompatibility:
         if not model.model or not model.dimensions:
             return stored, model.problem or self._waiting()
         wanted = replace(stored, model=model.model, dimensions=model.dimensions)
-        return self._store.begin_vectors(stored, wanted), ""
+        return self._store.begin(wanted, keeping=stored), ""
 
     def answers(self) -> str:
         """Why the model gives no vectors now, asked for one as briefly as can be; empty where it does."""
@@ -234,4 +232,4 @@ class IndexCompatibility:
         return ""
 
     def _identity(self) -> Identity:
-        return identify(self._embedder, self._store.fingerprint)
+        return identify(self._embedder, lambda: self._store.head().fingerprint)

@@ -32,14 +32,13 @@ from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
 from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
 from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced, SyncCancelled
-from indexer.rebuild import Rebuild, is_rebuilding, partial_state, scrub_others
+from indexer.rebuild import Rebuild, partial_state, scrub_others
 from indexer.reranking import RERANKED_HITS, Reranker, Reranking
 from indexer.search import nearest
 from indexer.sources.folders import Folders
 from indexer.sources.scan import require_folder
-from indexer.stores.base import IndexStore, KnownPassage
+from indexer.stores.base import IndexStore, StoredPassage, Unembedded, passages_of
 from indexer.stores.sqlite import SqliteStore
-from indexer.stores.sqlite_rows import SCHEMA
 from indexer.sync.plan import Planned, SyncPlan, SyncPlanner, failures
 from indexer.sync.run import Progress, Sync, SyncControl, SyncRun, SyncRunner, not_cancelled
 from indexer.sync.vectors import TextVectors, fill_in
@@ -79,7 +78,7 @@ def neighbours(view: IndexReader, samples: int) -> tuple[int, int]:
     return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)
 
 
-def find_erased(view: IndexReader, before: Sequence[KnownPassage], after: Collection[int]) -> ErasedPassages:
+def find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Collection[int]) -> ErasedPassages:
     """Look for passages that were erased.
 
     Args:
@@ -92,9 +91,9 @@ def find_erased(view: IndexReader, before: Sequence[KnownPassage], after: Collec
     terms = sorted({term for known in gone for term in passage_terms(known.passage)})
     found = {
         "rows": bool(view.store.passages(keys.tolist())),
-        "full text": view.store.found_by_terms(keys.tolist(), terms),
+        "full text": bool(view.store.postings(terms, among=set(keys.tolist()))),
     }
-    made = view.store.fingerprint()
+    made = view.store.head().fingerprint
     if made is not None and made.dimensions:
         found["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
     if view.packed:
@@ -206,18 +205,18 @@ class Index:
     @property
     def is_missing(self) -> bool:
         """Whether there is no index: none was made yet, or it was deleted."""
-        return self._store.fingerprint() is None
+        return self._store.head().fingerprint is None
 
     @property
     def outdated(self) -> str:
         """Why the index should be made anew, and how; empty where it need not."""
-        stored = self._store.fingerprint()
+        stored = self._store.head().fingerprint
         return outdated(stored, self.fingerprint) if stored else ""
 
     def plan(self, paths: Collection[str] = (), *, missing_ok: bool = False) -> SyncPlan:
         """What a sync would do; see `sync`."""
-        made = self._store.fingerprint()
-        if made and made.schema != SCHEMA:
+        made = self._store.head().fingerprint
+        if made and made.schema != self._store.schema:
             raise StoreOutdated(outdated(made, self.fingerprint))
         plan, _ = self._survey.plan(self._store, paths, missing_ok=missing_ok)
         return plan
@@ -254,8 +253,8 @@ class Index:
         """
         require_folder(self.root)
         following = SyncControl(on_progress=on_progress, cancelled=cancelled)
-        if full and isinstance(self._store, SqliteStore) and self._fitting.is_filled:
-            return self._rebuilt(self._store, following)
+        if full and self._fitting.is_filled:
+            return self._rebuilt(following)
         for _ in range(_ROUNDS):
             with suppress(StoreReplaced):
                 return self._synced(paths, full=full, missing_ok=missing_ok, following=following)
@@ -347,7 +346,7 @@ class Index:
         asked = replace(asked, mode=done, named=named)
         watch.lap("embed")
         with self._store.reading():
-            if self._store.generation() != view.corpus.generation:
+            if self._store.head().generation != view.corpus.generation:
                 raise StoreReplaced(
                     f"The index of {self.root.name} is replaced again and again. Try again in a moment."
                 )
@@ -366,7 +365,7 @@ class Index:
 
     def status(self) -> IndexStatus:
         """How the index stands; reads no file's content."""
-        stored, current = self._store.fingerprint(), self.fingerprint
+        stored, current = self._store.head().fingerprint, self.fingerprint
         readable = stored is not None and stored.schema == current.schema
         plan, states = self._survey.plan(self._store, (), missing_ok=True)
         files = len(plan.added) + len(plan.suspects) + len(plan.unsure) + plan.unchanged
@@ -380,7 +379,7 @@ class Index:
             stored=stored,
             current=current,
             pending=len(plan.added) + len(plan.suspects) + len(plan.removed),
-            rebuild=partial_state(self.root / INDEX_NAME, current, files),
+            rebuild=partial_state(self._store, current, files),
             failed=failures(plan, states),
             problem=self._fitting.problem,
             packed=packed,
@@ -442,7 +441,7 @@ class Index:
     @property
     def is_rebuilding(self) -> bool:
         """Whether another process, or this one, makes the index anew."""
-        return is_rebuilding(self.root / INDEX_NAME)
+        return self._store.beside.state().running
 
     def scrub(self) -> bool:
         """Leave no trace of removed passages in the index's files; False if a rebuild keeps it from being seen to."""
@@ -450,16 +449,16 @@ class Index:
             views = self._shelf.views()
         views.scrub()
         self._store.scrub()
-        return scrub_others(self.root / INDEX_NAME, self._beside(SyncControl()), self.fingerprint)
+        return scrub_others(self._store, self._beside(SyncControl()), self.fingerprint)
 
-    def passages_of(self, paths: Collection[str]) -> tuple[KnownPassage, ...]:
+    def passages_of(self, paths: Collection[str]) -> tuple[StoredPassage, ...]:
         """What the index holds of some files."""
         if self.is_missing:
             return ()
         with self._store.reading():
-            return tuple(known for path in paths for known in self._store.known_passages(path))
+            return tuple(known for path in paths for known in passages_of(self._store, path))
 
-    def last_passage(self, path: str) -> KnownPassage | None:
+    def last_passage(self, path: str) -> StoredPassage | None:
         """The last passage that the index holds of a file; None if it holds none.
 
         Raises:
@@ -468,16 +467,16 @@ class Index:
         if self.is_missing:
             return None
         with self._store.reading():
-            return self._store.last_passage(path)
+            return next(iter(passages_of(self._store, path, first=-1)), None)
 
-    def erased(self, before: Collection[KnownPassage], paths: Collection[str]) -> ErasedPassages:
+    def erased(self, before: Collection[StoredPassage], paths: Collection[str]) -> ErasedPassages:
         """Look everywhere in the index for passages that some files held before, and hold no more.
 
         Raises:
             StoreError: The index cannot be read.
         """
         with self._store.reading():
-            after = {known.key for path in paths for known in self._store.known_passages(path)}
+            after = {known.key for path in paths for known in passages_of(self._store, path)}
             return find_erased(self._seen(), tuple(before), after)
 
     def close(self) -> None:
@@ -494,8 +493,8 @@ class Index:
         return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self.pack())))
 
     def _filled(self, most: int | None, cancelled: Callable[[], bool]) -> MissingVectors:
-        made = self._store.fingerprint()
-        if made is None or self._embedder is None or not self._store.unembedded(1):
+        made = self._store.head().fingerprint
+        if made is None or self._embedder is None or not self._store.passages(Unembedded(1)):
             return MissingVectors()
         problem = self._fitting.answers()
         if problem:
@@ -512,16 +511,18 @@ class Index:
         with THROTTLE.passing() if most else THROTTLE.behind(), suppress(SyncCancelled):
             fill_in(self._store, made, vectors, most=most, before_batch=before_batch)
         problems = tuple(dict.fromkeys(vectors.problems))
-        return MissingVectors(embedded=vectors.embedded, problems=problems, left=bool(self._store.unembedded(1)))
+        return MissingVectors(
+            embedded=vectors.embedded, problems=problems, left=bool(self._store.passages(Unembedded(1)))
+        )
 
-    def _rebuilt(self, live: SqliteStore, following: SyncControl) -> SyncReport:
+    def _rebuilt(self, following: SyncControl) -> SyncReport:
         """Make the index anew beside the one in use, and take it into use."""
         self._fitting.learn()
 
-        def adopt(store: SqliteStore) -> None:
+        def adopt(store: IndexStore) -> None:
             self._shelf.make_ready(store, self.fingerprint.dimensions or None)
 
-        rebuild = Rebuild(live, self.fingerprint, self._beside(following.giving_way()), adopt=adopt)
+        rebuild = Rebuild(self._store, self.fingerprint, self._beside(following.giving_way()), adopt=adopt)
         report, unembedded = rebuild.run()
         if unembedded:
             self._synced(unembedded, full=False, missing_ok=True, following=SyncControl())

@@ -8,16 +8,14 @@ which happens while nobody can write; no text is embedded while a lock is held t
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 from indexer.errors import EmbeddingError, StoreBusy, StoreCorrupt, StoreError, StoreFull, SyncCancelled
-from indexer.stores.base import Changes, FileWrite, Written
-from indexer.stores.sqlite import SqliteStore
-from indexer.stores.sqlite_generations import Generations
+from indexer.stores.base import Beside, FileWrite, Head, IndexStore, Room, Written
 from indexer.sync.run import SyncRunner
 from indexer.throttle import THROTTLE
 from indexer.types import Fingerprint, SyncReport
@@ -28,8 +26,6 @@ _ROOM_FACTOR = 1.2
 _LAST_FILES = 16
 _LAST_BYTES = 256 * 1024
 _ROUNDS = 20
-# Reads of the former generation that began before the switch are over by then.
-_LAST_READS_SECONDS = 0.1
 # A few texts that no model takes are no reason to stay with the old generation.
 _COVERAGE_LOSS = 0.01
 
@@ -61,25 +57,33 @@ class RebuildState:
         return min(1.0, self.files / self.total_files) if self.total_files else 0.0
 
 
-class NextStore(SqliteStore):
-    """The next generation: it takes vectors from the one in use, and gives way to searches.
+class _Next:
+    """The store of the next making while it is filled: it takes vectors from the one in use, and gives way to searches.
 
     Args:
-        path: Its file.
+        store: The store itself, which does all else.
         older: The index in use, if its vectors are those of the same model.
     """
 
-    def __init__(self, path: Path, older: SqliteStore | None) -> None:
-        super().__init__(path)
+    def __init__(self, store: IndexStore, older: IndexStore | None) -> None:
+        self._store = store
         self._older = older
         # Set while writers wait for this one: to give way to them would be to wait for each other.
         self.hurried = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    @property
+    def store(self) -> IndexStore:
+        """This one, as what it stands for."""
+        return cast("IndexStore", self)
 
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """See `IndexStore`."""
         self._give_way()
         wanted = list(text_hashes)
-        found = super().vectors_of_texts(wanted)
+        found = self._store.vectors_of_texts(wanted)
         missing = [each for each in wanted if each not in found]
         if self._older is not None and missing:
             # What cannot be read is embedded anew.
@@ -87,10 +91,16 @@ class NextStore(SqliteStore):
                 found |= self._older.vectors_of_texts(missing)
         return found
 
-    def write(self, writes: Sequence[FileWrite], *, made_with: Fingerprint | None = None) -> Written:
+    def write(
+        self,
+        writes: Sequence[FileWrite],
+        *,
+        vectors: Sequence[tuple[int, bytes]] = (),
+        made_with: Fingerprint | None = None,
+    ) -> Written:
         """See `IndexStore`."""
         self._give_way()
-        return super().write(writes, made_with=made_with)
+        return self._store.write(writes, vectors=vectors, made_with=made_with)
 
     def _give_way(self) -> None:
         if not self.hurried:
@@ -111,20 +121,20 @@ class Rebuild:
 
     Args:
         live: The index in use.
-        fingerprint: What the next generation is made with.
+        fingerprint: What the next one is made with.
         upkeep: Brings a store up to date with the files.
-        adopt: Told when the next generation is all but complete, to make ready for searching it.
+        adopt: Told when the next one is all but complete, to make ready for searching it.
         reached: Told the name of every step; for tests, which end the process there.
         free_bytes: Room on the disk of a folder.
     """
 
     def __init__(
         self,
-        live: SqliteStore,
+        live: IndexStore,
         fingerprint: Fingerprint,
         upkeep: SyncRunner,
         *,
-        adopt: Callable[[SqliteStore], None] = lambda store: None,
+        adopt: Callable[[IndexStore], None] = lambda store: None,
         reached: Callable[[str], None] = lambda step: None,
         free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     ) -> None:
@@ -134,8 +144,8 @@ class Rebuild:
         self._adopt = adopt
         self._reached = reached
         self._free_bytes = free_bytes
-        self._generations = Generations(live.path)
-        made = live.fingerprint()
+        self._beside = live.beside
+        made = live.head().fingerprint
         self._readable = made is not None and made.schema == fingerprint.schema
 
     def run(self) -> tuple[SyncReport, tuple[str, ...]]:
@@ -151,50 +161,26 @@ class Rebuild:
             EmbeddingError: The model gives no vectors where the index in use has them; what was made is kept.
             StoreError: The index cannot be written.
         """
-        with self._generations.locked(), THROTTLE.behind():
-            self._generations.tidy()
-            place = self._place()
-            self._check_room(place)
-            store = NextStore(place, self._older())
+        with self._beside.locked(), THROTTLE.behind():
+            store = self._beside.next(self._fingerprint)
+            self._check_room(self._beside.room())
             try:
-                done = self._made(store)
+                done = self._made(_Next(store, self._older()))
             except StoreFull as error:
                 store.close()
-                self._generations.remove(place)
+                self._beside.remove()
                 raise StoreFull(
                     "The disk is full, and the rebuild was given up; the index in use goes on answering. "
                     "Free some space and run `memory-service reindex --full`."
                 ) from error
             finally:
                 store.close()
-            self._live.drop_stale()
-            self._reached("switched")
-            self._generations.tidy(let_go=False)
-            time.sleep(_LAST_READS_SECONDS)
-            self._live.drop_stale()
-            self._generations.let_go()
+            self._beside.retire(self._reached)
         return done
 
-    def _place(self) -> Path:
-        partial = self._generations.partial()
-        if partial is None:
-            return self._generations.following()
-        if not self._can_go_on(partial):
-            self._generations.remove(partial)
-        return partial
-
-    def _can_go_on(self, partial: Path) -> bool:
-        store = SqliteStore(partial)
-        try:
-            return store.fingerprint() == self._fingerprint
-        except StoreCorrupt:
-            return False
-        finally:
-            store.close()
-
-    def _older(self) -> SqliteStore | None:
+    def _older(self) -> IndexStore | None:
         """The index in use, if its vectors are good for the next one."""
-        made = self._live.fingerprint()
+        made = self._live.head().fingerprint
         fits = made is not None and (made.model, made.dimensions, made.schema) == (
             self._fingerprint.model,
             self._fingerprint.dimensions,
@@ -202,18 +188,20 @@ class Rebuild:
         )
         return self._live if fits and self._fingerprint.dimensions else None
 
-    def _check_room(self, place: Path) -> None:
-        needed = needed_bytes(self._live.size_bytes(), place.stat().st_size if place.exists() else 0)
-        free = self._free_bytes(place.parent)
+    def _check_room(self, room: Room | None) -> None:
+        if room is None:
+            return
+        needed, free = needed_bytes(room.live_bytes, room.made_bytes), self._free_bytes(room.folder)
         if needed > free:
             raise StoreFull(
                 f"The rebuild needs {_megabytes(needed)} beside the index in use, and its disk has "
                 f"{_megabytes(free)} free. Free some space and run `memory-service reindex --full`."
             )
 
-    def _made(self, store: NextStore) -> tuple[SyncReport, tuple[str, ...]]:
-        if store.fingerprint() is None:
-            store.reset(self._fingerprint, after=self._live)
+    def _made(self, filled: _Next) -> tuple[SyncReport, tuple[str, ...]]:
+        store = filled.store
+        if store.head().fingerprint is None:
+            store.begin(self._fingerprint)
         self._reached("begun")
         try:
             report = self._upkeep.fill(store, shown=True)
@@ -225,14 +213,14 @@ class Rebuild:
             with suppress(StoreError):
                 self._adopt(store)
             self._reached("adopted")
-            return report, self._switched(store)
+            return report, self._switched(filled)
         except SyncCancelled:
-            store.hurried = True
+            filled.hurried = True
             self._upkeep.forget_changed(store)
             store.scrub()
             raise
 
-    def _check_worth(self, store: SqliteStore, report: SyncReport) -> None:
+    def _check_worth(self, store: IndexStore, report: SyncReport) -> None:
         """A model that fails is no reason to lose vectors that are there."""
         if self._older() is None or not report.degraded:
             return
@@ -243,37 +231,33 @@ class Rebuild:
                 "Mend that and run `memory-service reindex --full`, which goes on from there."
             )
 
-    def _switched(self, store: NextStore) -> tuple[str, ...]:
+    def _switched(self, filled: _Next) -> tuple[str, ...]:
         """Catch up with the files until little is left, bring that over while writers wait, and switch."""
         stale: tuple[str, ...] | None = None
         for attempt in range(_ROUNDS):
             seen = self._seen()
             if attempt == 0 or stale is None or stale:
-                self._upkeep.fill(store, stale or ())
+                self._upkeep.fill(filled.store, stale or ())
             self._reached("caught up")
-            with self._live.writing():
+            with self._beside.switching() as put_in_use:
                 stale = self._changed(seen)
                 last = attempt == _ROUNDS - 1
                 if last or (stale is not None and self._is_little(stale)):
-                    self._put_in_use(store, stale)
+                    self._bring_over(filled, stale)
+                    put_in_use(self._reached)
                     break
         return stale or ()
 
-    def _put_in_use(self, store: NextStore, stale: Collection[str] | None) -> None:
-        """Bring the last files over, all of them if it cannot be told which, and switch."""
+    def _bring_over(self, filled: _Next, stale: Collection[str] | None) -> None:
+        """Bring the last files over, all of them if it cannot be told which."""
         self._reached("locked")
-        store.hurried = True
+        filled.hurried = True
         if stale is None or stale:
-            self._upkeep.fill_texts(store, stale or ())
-        self._generations.put_in_use(store.path, reached=self._reached)
+            self._upkeep.fill_texts(filled.store, stale or ())
 
     def _seen(self) -> _Seen:
         with self._live.reading():
-            now = (
-                self._live.changed_since(0)
-                if self._readable
-                else Changes(revision=self._live.revision(), generation="")
-            )
+            now = self._live.head(0) if self._readable else Head(revision=self._live.head().revision, generation="")
         return _Seen(
             generation=now.generation, revision=now.revision, paths={file: path for file, path, _ in now.files}
         )
@@ -281,8 +265,8 @@ class Rebuild:
     def _changed(self, seen: _Seen) -> tuple[str, ...] | None:
         """Paths that the index in use wrote since; None where that cannot be told."""
         if not self._readable:
-            return () if self._live.revision() == seen.revision else None
-        now = self._live.changed_since(seen.revision)
+            return () if self._live.head().revision == seen.revision else None
+        now = self._live.head(seen.revision)
         if now.generation != seen.generation or any(file not in seen.paths for file in now.gone):
             return None
         return (*(path for _, path, _ in now.files), *(seen.paths[file] for file in now.gone))
@@ -298,23 +282,21 @@ def needed_bytes(live_bytes: int, made_bytes: int) -> int:
     return max(0, round(live_bytes * _ROOM_FACTOR) - made_bytes)
 
 
-def partial_state(path: Path, fingerprint: Fingerprint, total_files: int) -> RebuildState | None:
+def partial_state(store: IndexStore, fingerprint: Fingerprint, total_files: int) -> RebuildState | None:
     """How far the rebuild of an index is; None where there is none."""
-    generations = Generations(path)
-    partial = generations.partial()
-    if partial is None:
+    unfinished = store.beside.unfinished()
+    if unfinished is None:
         return None
-    store = SqliteStore(partial)
     try:
-        made = store.fingerprint()
-        counts = store.counts() if made else None
+        made = unfinished.store.head().fingerprint
+        counts = unfinished.store.counts() if made else None
     except StoreError:
         made = counts = None
     finally:
-        store.close()
+        unfinished.store.close()
     return RebuildState(
-        name=partial.name,
-        running=generations.is_locked(),
+        name=unfinished.name,
+        running=store.beside.state().running,
         current=made == fingerprint,
         files=counts.files if counts else 0,
         total_files=total_files,
@@ -324,36 +306,30 @@ def partial_state(path: Path, fingerprint: Fingerprint, total_files: int) -> Reb
     )
 
 
-def is_rebuilding(path: Path) -> bool:
-    """Whether a rebuild of an index is running, in whatever process."""
-    return Generations(path).is_locked()
-
-
-def scrub_others(path: Path, upkeep: SyncRunner, fingerprint: Fingerprint) -> bool:
-    """Leave no trace of removed passages in other generations than the one in use.
+def scrub_others(store: IndexStore, upkeep: SyncRunner, fingerprint: Fingerprint) -> bool:
+    """Leave no trace of removed passages in other makings of an index than the one in use.
 
     Returns:
         Whether that was done: not while a rebuild runs, which sees to it itself unless it is killed.
     """
-    generations = Generations(path)
-    if not generations.has_others():
+    beside = store.beside
+    if not beside.state().others:
         return True
     try:
-        with generations.locked():
-            generations.tidy()
-            _scrub_partial(generations, upkeep, fingerprint)
+        with beside.locked():
+            _scrub_unfinished(beside, upkeep, fingerprint)
     except StoreBusy:
         return False
     return True
 
 
-def _scrub_partial(generations: Generations, upkeep: SyncRunner, fingerprint: Fingerprint) -> None:
-    partial = generations.partial()
-    if partial is None:
+def _scrub_unfinished(beside: Beside, upkeep: SyncRunner, fingerprint: Fingerprint) -> None:
+    unfinished = beside.unfinished()
+    if unfinished is None:
         return
-    store = SqliteStore(partial)
+    store = unfinished.store
     try:
-        usable = store.fingerprint() == fingerprint
+        usable = store.head().fingerprint == fingerprint
         if usable:
             upkeep.forget_changed(store)
             store.scrub()
@@ -363,7 +339,7 @@ def _scrub_partial(generations: Generations, upkeep: SyncRunner, fingerprint: Fi
         store.close()
     if not usable:
         # No rebuild will go on from it.
-        generations.remove(partial)
+        beside.remove()
 
 
 def _reason(report: SyncReport) -> str:

@@ -26,7 +26,7 @@ from indexer.engine.segments.file import is_sound, open_pack
 from indexer.engine.segments.segment import Recent, Segment, load_recent
 from indexer.engine.terms import KnownTerms
 from indexer.errors import StoreCorrupt, StoreError
-from indexer.stores.base import Changes, IndexStore
+from indexer.stores.base import Head, IndexStore
 from indexer.throttle import THROTTLE
 
 # Up to here all passages are looked at for every question: as fast as by codes, and exact.
@@ -78,7 +78,7 @@ class IndexReaderManager:
             dimensions: Length of the vectors; None where none are searched.
             loaded: Have the vectors in memory for the first question too.
         """
-        now = self._store.changed_since(self._view.corpus.revision if self._view else 0)
+        now = self._store.head(self._view.corpus.revision if self._view else 0)
         path = self._path(now.generation)
         seen = (now.generation, now.revision, _place(path), dimensions)
         if self._view is None or seen != self._shown:
@@ -89,7 +89,7 @@ class IndexReaderManager:
             self._asked = self._asked or dimensions is not None
         return self._view
 
-    def _made(self, now: Changes, path: Path | None, dimensions: int | None, *, first: bool) -> IndexReader:
+    def _made(self, now: Head, path: Path | None, dimensions: int | None, *, first: bool) -> IndexReader:
         segment = self._current_segment(now, path)
         corpus = self._corpus = self._store.corpus(self._corpus, since=segment.revision if segment is not None else 0)
         matrix = self._current_matrix(corpus, dimensions, packed=segment is not None, first=first)
@@ -122,7 +122,7 @@ class IndexReaderManager:
 
     def is_due(self) -> bool:
         """Whether the index should be packed; to be called as `view` is."""
-        now = self._store.changed_since(self._store.revision())
+        now = self._store.head()
         path = self._path(now.generation)
         segment = self._current_segment(now, path)
         if segment is None:
@@ -139,7 +139,7 @@ class IndexReaderManager:
         Raises:
             StoreError: It cannot be read, or the packed part not be written.
         """
-        path = self._store.pack_path()
+        path = self._store.segments.path()
         if path is None or self._closed:
             return
         if not self._packing.acquire(blocking=False):
@@ -158,7 +158,7 @@ class IndexReaderManager:
 
     def packed_passages(self) -> int:
         """Passages in the packed part; to be called as `view` is."""
-        now = self._store.changed_since(self._store.revision())
+        now = self._store.head()
         segment = self._current_segment(now, self._path(now.generation))
         return 0 if segment is None else len(segment)
 
@@ -167,7 +167,7 @@ class IndexReaderManager:
 
         Empty where it is, or need not be.
         """
-        packed, path = self.packed_passages(), self._store.pack_path()
+        packed, path = self.packed_passages(), self._store.segments.path()
         if self.trouble or packed or path is None or passages <= self._pack_passages:
             return self.trouble
         how = f"index: none of its {passages:,} passages is packed, so searches are slower"
@@ -178,7 +178,7 @@ class IndexReaderManager:
 
     def distrust(self) -> bool:
         """Do without the packed part if it is damaged, or was replaced; whether it is. It is packed anew then."""
-        path, place = self._store.pack_path(), self._mapped
+        path, place = self._store.segments.path(), self._mapped
         if self._segment is None or path is None:
             return False
         sound = is_sound(path)
@@ -196,7 +196,7 @@ class IndexReaderManager:
         Raises:
             StoreCorrupt: It is damaged.
         """
-        path = self._store.pack_path()
+        path = self._store.segments.path()
         if path is not None and open_pack(path) is not None and not is_sound(path):
             raise StoreCorrupt(f"The packed part {path} of the index is damaged. {_MENDED_BY}")
 
@@ -206,7 +206,7 @@ class IndexReaderManager:
         Raises:
             StoreError: It cannot be done now; the message says why.
         """
-        path = self._store.pack_path()
+        path = self._store.segments.path()
         if path is not None:
             with THROTTLE.behind():
                 scrub_pack(self._store, path)
@@ -230,7 +230,7 @@ class IndexReaderManager:
 
     def _packed(self, segment: Segment, corpus: Corpus) -> Packed:
         if self._standing[0] != corpus.revision:
-            changes = self._store.changed_since(segment.revision)
+            changes = self._store.head(segment.revision)
             replaced = [*(number for number, _, _ in changes.files), *changes.gone]
             self._standing = corpus.revision, segment.standing(replaced)
         if self._recent is None or self._recent.corpus is not corpus:
@@ -240,10 +240,10 @@ class IndexReaderManager:
     def _path(self, generation: str) -> Path | None:
         """Where the packed part of a generation is; resolving links for every search would cost a tenth of it."""
         if self._place_of[0] != generation:
-            self._place_of = generation, self._store.pack_path()
+            self._place_of = generation, self._store.segments.path()
         return self._place_of[1]
 
-    def _current_segment(self, now: Changes, path: Path | None) -> Segment | None:
+    def _current_segment(self, now: Head, path: Path | None) -> Segment | None:
         """The newest packed part that is not newer than what this read sees."""
         if self._segment is not None and self._segment.generation != now.generation:
             self._segment, self._seen, self._mapped = None, (), ()
@@ -319,7 +319,7 @@ class ReaderManagers:
         """Those for the read at hand; to be called within it, by one thread at a time."""
         if self._next is None and self._former is None:
             return self._views
-        generation = self._store.generation()
+        generation = self._store.head().generation
         if self._next is not None and generation == self._next.generation:
             self._former_until = time.monotonic() + _KEPT_SECONDS
             self._former, self._views = _Spare(self._views.generation, self._views), self._next.views
@@ -339,7 +339,7 @@ class ReaderManagers:
             loaded.pack()
         with store.reading():
             loaded.view(dimensions, loaded=True)
-            generation = store.generation()
+            generation = store.head().generation
         views = IndexReaderManager(self._store, pack_passages=self._pack_passages)
         views.take_over(loaded)
         self._next = _Spare(generation, views)

@@ -7,7 +7,7 @@ terms and no vectors, it is handed both.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,13 +76,45 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPassage:
-    """A passage with the key that the store gave it and its place among those of its file, from 0."""
+    """A passage as it is stored.
+
+    Attributes:
+        key: What the store knows it by; never given twice.
+        ordinal: Its place among those of its file, from 0.
+        text_hash: What its text is recognised by when the file is read again.
+    """
 
     key: int
     path: str
     source: Source
     ordinal: int
     passage: Passage
+    text_hash: bytes = b""
+
+
+class OfFile(NamedTuple):
+    """The passages of a file, in reading order.
+
+    Attributes:
+        first: The place that they begin at; -1 means the last one alone.
+    """
+
+    path: str
+    first: int = 0
+
+
+class Unembedded(NamedTuple):
+    """Passages that lack a vector, the newest first.
+
+    Attributes:
+        limit: The most of them.
+        below: Only those with a smaller key.
+        paths: Only those of these files, or of files in these folders.
+    """
+
+    limit: int
+    below: int | None = None
+    paths: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,25 +127,6 @@ class NewPassage:
     terms: tuple[str, ...]
     vector: bytes | None
     greeted: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownPassage:
-    """What a file's stored passage is recognised by when the file is read again."""
-
-    key: int
-    ordinal: int
-    passage: Passage
-    text_hash: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnembeddedPassage:
-    """A stored passage that lacks a vector."""
-
-    key: int
-    text_hash: bytes
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,18 +169,21 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What happened to an index after some revision.
+class Head:
+    """Where an index stands, and what happened to it after some revision.
 
     Attributes:
-        revision: The revision that the index has now.
-        generation: Which making of the index this is; of another one, nothing that was known holds.
+        revision: A number that grows with every write, by any process; 0 before the first.
+        generation: A random name for this making of the index, another one after every `begin`; of another one,
+            nothing that was known holds. Empty before the first.
+        fingerprint: What the index was made with; None for one that was never begun.
         files: Number, path and source of each file that was written since, and is there now.
         gone: Numbers of the files that were forgotten since.
     """
 
     revision: int
     generation: str
+    fingerprint: Fingerprint | None = None
     files: tuple[tuple[int, str, Source], ...] = ()
     gone: tuple[int, ...] = ()
 
@@ -210,95 +226,28 @@ class StoreCounts:
     updated_at: dt.datetime | None
 
 
-class IndexStore(Protocol):
-    """A durable home for passages, their terms and their vectors."""
+class StoreReads(Protocol):
+    """What a store tells."""
 
-    def fingerprint(self) -> Fingerprint | None:
-        """What the index was made with; None for an empty one."""
-        ...
+    def head(self, since: int | None = None) -> Head:
+        """Where the index stands; with a revision of this generation also what was written and forgotten after it.
 
-    def reset(self, fingerprint: Fingerprint, *, only_missing: bool = False) -> None:
-        """Drop everything and begin anew for a fingerprint, in one transaction.
-
-        Args:
-            fingerprint: What it is made with from now on.
-            only_missing: Leave an index be that another process has begun meanwhile.
+        It costs as much as it tells.
         """
-        ...
-
-    def reading(self) -> AbstractContextManager[None]:
-        """One consistent view for all reads of this thread within the block."""
-        ...
-
-    def revision(self) -> int:
-        """A number that grows with every write, by any process."""
-        ...
-
-    def generation(self) -> str:
-        """A random name for this making of the index, another one after every `reset`; empty before the first."""
-        ...
-
-    def changed_since(self, revision: int) -> Changes:
-        """What was written and forgotten after a revision of this generation; costs as much as it tells."""
         ...
 
     def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState]:
         """The states of the given files, or of every one, by path."""
         ...
 
-    def file_stats(self) -> dict[str, bytes]:
-        """What every file is known again by, by path; see `FileState.stat`."""
+    def file_stats(self, limit: int | None = None) -> dict[str, bytes]:
+        """What files are known again by, by path: every one, or at most so many; see `FileState.stat`."""
         ...
 
-    def unembedded(
-        self, limit: int, *, below: int | None = None, paths: Collection[str] | None = None
-    ) -> list[UnembeddedPassage]:
-        """Passages that lack a vector, the newest first.
+    def passages(self, which: Sequence[int] | OfFile | Unembedded) -> dict[int, StoredPassage]:
+        """Passages by key: those of some keys, of a file, or that lack a vector, in the order told there.
 
-        Args:
-            limit: The most of them.
-            below: Only those with a smaller key.
-            paths: Only those of these files, or of files in these folders.
-        """
-        ...
-
-    def begin_vectors(self, made: Fingerprint, fingerprint: Fingerprint) -> Fingerprint:
-        """Let an index of words take vectors from now on; its passages stay as they are.
-
-        Args:
-            made: What it was made with; it is left alone if that is not so any more.
-            fingerprint: The same with a model and its dimensions.
-
-        Returns:
-            What it is made with now.
-        """
-        ...
-
-    def add_vectors(self, vectors: Sequence[tuple[int, bytes]], *, made_with: Fingerprint) -> None:
-        """Give passages that lack one their vector, by key, in one transaction; passages that are gone are passed over.
-
-        Raises:
-            StoreReplaced: `made_with` is not what the index was made with.
-        """
-        ...
-
-    def known_passages(self, path: str, *, first: int = 0) -> list[KnownPassage]:
-        """The stored passages of a file from a place on, in reading order; places count from 0."""
-        ...
-
-    def last_passage(self, path: str) -> KnownPassage | None:
-        """The last of the stored passages of a file, in reading order; None if there is none."""
-        ...
-
-    def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Vectors (float32, little-endian) already stored for these texts, in whatever file."""
-        ...
-
-    def write(self, writes: Sequence[FileWrite], *, made_with: Fingerprint | None = None) -> Written:
-        """Apply all in one transaction, but for files whose expected revision no longer holds.
-
-        Raises:
-            StoreReplaced: `made_with` is given and is not what the index was made with.
+        Unknown keys and files are left out.
         """
         ...
 
@@ -309,12 +258,8 @@ class IndexStore(Protocol):
         """
         ...
 
-    def postings(self, terms: Sequence[str]) -> list[TermPosting]:
-        """The passages of each term; terms without any are left out."""
-        ...
-
-    def found_by_terms(self, keys: Collection[int], terms: Collection[str]) -> bool:
-        """Whether the full text still has one of some terms under one of some keys."""
+    def postings(self, terms: Collection[str], *, among: Collection[int] | None = None) -> list[TermPosting]:
+        """The passages of each term, or those of some keys alone; terms without any are left out."""
         ...
 
     def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
@@ -325,28 +270,59 @@ class IndexStore(Protocol):
         """Stored vectors by key, or all of them: keys of shape (m,), vectors of shape (m, dimensions)."""
         ...
 
-    def passages(self, keys: Sequence[int]) -> dict[int, StoredPassage]:
-        """Passages by key; unknown keys are left out."""
-        ...
-
-    def is_empty(self) -> bool:
-        """Whether it knows no file; costs no more in a large index than in a small one."""
-        ...
-
     def counts(self) -> StoreCounts:
         """How much the index holds."""
         ...
 
-    def term_entries(self) -> Iterator[TermEntries]:
-        """Every term and the passages that it occurs in, in chunks."""
+
+class StoreWrites(Protocol):
+    """What changes a store, each method in one transaction."""
+
+    def begin(
+        self, fingerprint: Fingerprint, *, only_missing: bool = False, keeping: Fingerprint | None = None
+    ) -> Fingerprint:
+        """Drop everything and begin anew for a fingerprint.
+
+        Args:
+            fingerprint: What it is made with from now on.
+            only_missing: Leave an index be that another process has begun meanwhile.
+            keeping: Drop nothing: an index of words that was made so takes vectors from now on. One that was made
+                with anything else is left alone.
+
+        Returns:
+            What it is made with now.
+        """
         ...
 
-    def all_vectors(self) -> Iterator[tuple[Ints, Vectors]]:
-        """Every stored vector: keys of shape (m,), float32 of shape (m, dimensions), in chunks."""
+    def write(
+        self,
+        writes: Sequence[FileWrite],
+        *,
+        vectors: Sequence[tuple[int, bytes]] = (),
+        made_with: Fingerprint | None = None,
+    ) -> Written:
+        """Apply all, but for files whose expected revision no longer holds.
+
+        Args:
+            writes: What changes, file by file.
+            vectors: Vectors of passages that lack one, by key; passages that are gone are passed over.
+            made_with: What the index has to be made with.
+
+        Raises:
+            StoreReplaced: It is made with something else.
+        """
         ...
 
-    def pack_path(self) -> Path | None:
-        """Where a file may be that is made from this index and goes with it; None where there is no such place."""
+    def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Vectors (float32, little-endian) already stored for these texts, in whatever file."""
+        ...
+
+
+class StoreLife(Protocol):
+    """What a store does with its files and connections."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """One consistent view for all reads of this thread within the block."""
         ...
 
     def check(self) -> None:
@@ -364,3 +340,109 @@ class IndexStore(Protocol):
     def close(self) -> None:
         """Give back every connection."""
         ...
+
+
+class SegmentSource(Protocol):
+    """What a packed segment of an index is built from, within one `reading` of its store, and where it lies."""
+
+    def path(self) -> Path | None:
+        """The file of it, which goes with the index; None where there is no such place, and nothing is packed."""
+        ...
+
+    def terms(self) -> Iterator[TermEntries]:
+        """Every term and the passages that it occurs in, in chunks."""
+        ...
+
+    def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
+        """Every stored vector: keys of shape (m,), float32 of shape (m, dimensions), in chunks."""
+        ...
+
+
+class Unfinished(NamedTuple):
+    """A next making that is not in use yet: its name for people, and its store, which whoever asked closes."""
+
+    name: str
+    store: IndexStore
+
+
+class Room(NamedTuple):
+    """What the making in use and the next one take on the disk of a folder."""
+
+    live_bytes: int
+    made_bytes: int
+    folder: Path
+
+
+class BesideState(NamedTuple):
+    """Whether a next making is at work, in whatever process, and whether there is any other than the one in use."""
+
+    running: bool
+    others: bool
+
+
+class Beside(Protocol):
+    """The next making of an index, beside the one in use, which goes on answering until the switch."""
+
+    def state(self) -> BesideState:
+        """How it stands; changes nothing."""
+        ...
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Nobody else makes or removes a next making within the block; what is left of former ones is deleted.
+
+        Raises:
+            StoreBusy: Somebody does.
+            StoreReadOnly: None can be made here.
+        """
+        ...
+
+    def unfinished(self) -> Unfinished | None:
+        """The next making that is at work, or was interrupted; None where there is none."""
+        ...
+
+    def next(self, fingerprint: Fingerprint) -> IndexStore:
+        """The store to fill, within `locked`: the unfinished one if it is made so, or one that is still to be begun."""
+        ...
+
+    def room(self) -> Room | None:
+        """What the store of the last `next` has to find room for; None where no disk is needed."""
+        ...
+
+    def switching(self) -> AbstractContextManager[Callable[[Callable[[str], None]], None]]:
+        """Writers of the one in use wait within the block; calling what it gives puts the next one in use.
+
+        That is told the name of every step; for tests, which end the process there.
+        """
+        ...
+
+    def remove(self) -> None:
+        """Delete the unfinished one."""
+        ...
+
+    def retire(self, reached: Callable[[str], None]) -> None:
+        """Give back what was in use before the switch, once nobody reads it any more."""
+        ...
+
+
+class IndexStore(StoreReads, StoreWrites, StoreLife, Protocol):
+    """A home for passages, their terms and their vectors."""
+
+    @property
+    def schema(self) -> int:
+        """Version of what it keeps; an index of another one is made anew."""
+        ...
+
+    @property
+    def segments(self) -> SegmentSource:
+        """What is packed beside it."""
+        ...
+
+    @property
+    def beside(self) -> Beside:
+        """What takes its place one day."""
+        ...
+
+
+def passages_of(store: IndexStore, path: str, *, first: int = 0) -> list[StoredPassage]:
+    """The stored passages of a file from a place on, in reading order; from -1, the last one alone."""
+    return list(store.passages(OfFile(path, first)).values())

@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,19 +26,21 @@ from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced
 from indexer.stores import sqlite_rows
 from indexer.stores.base import (
     NEAREST_LIMIT,
-    Changes,
     FileState,
     FileWrite,
-    KnownPassage,
+    Head,
+    OfFile,
     StoreCounts,
     StoredPassage,
     TermEntries,
     TermPosting,
-    UnembeddedPassage,
+    Unembedded,
     Written,
 )
+from indexer.stores.sqlite_generations import SqliteBeside
 from indexer.stores.sqlite_rows import (
     PASSAGE_COLUMNS,
+    SCHEMA,
     STATE_COLUMNS,
     TABLES,
     VECTORS,
@@ -51,12 +54,13 @@ from indexer.stores.sqlite_rows import (
 from indexer.types import Fingerprint, LineRange, SearchFilter, Vectors, short_path
 
 if TYPE_CHECKING:
-    from indexer.stores.sqlite_database import Row
+    from indexer.stores.sqlite_database import Database, Row
 
 
 # While a generation is made, the one in use takes fewer revisions and keys than this.
 _AHEAD = 1 << 32
 _BATCH = 500
+_STORED = f"p.key, f.path, f.source, p.ordinal, p.text_hash, {PASSAGE_COLUMNS}"
 _NO_KEY = (1 << 63) - 1
 _AMONG_PATHS = """ AND EXISTS (SELECT 1 FROM files f, json_each(?) j WHERE f.file = passages.file
     AND (f.path = j.value OR substr(f.path, 1, length(j.value) + 1) = j.value || '/'))"""
@@ -73,83 +77,72 @@ class SqliteStore:
     Args:
         path: The file; made at the first write.
         busy_seconds: How long a writer waits for another process.
+        after: The store that this one is to take the place of: its numbers stay below those given here.
     """
 
-    def __init__(self, path: Path, *, busy_seconds: float = 30.0) -> None:
+    schema = SCHEMA
+
+    def __init__(self, path: Path, *, busy_seconds: float = 30.0, after: SqliteStore | None = None) -> None:
         # Here, so that `import indexer` loads no engine.
         from indexer.stores.sqlite_database import Database
 
         self.path = path
         self._database = Database(path, busy_seconds=busy_seconds)
         self._seen = False
+        self._after = after
+        self.beside = SqliteBeside(path, self._database, lambda place: SqliteStore(place, after=self))
+        self.segments = SqliteSegments(path, self._database)
 
-    def fingerprint(self) -> Fingerprint | None:
+    def begin(
+        self, fingerprint: Fingerprint, *, only_missing: bool = False, keeping: Fingerprint | None = None
+    ) -> Fingerprint:
         """See `IndexStore`."""
-        stored = self._meta_rows("SELECT value FROM meta WHERE name = 'fingerprint'")
-        return Fingerprint(**json.loads(stored[0][0])) if stored else None
-
-    def reset(self, fingerprint: Fingerprint, *, after: SqliteStore | None = None, only_missing: bool = False) -> None:
-        """See `IndexStore`.
-
-        Args:
-            fingerprint: What it begins anew for.
-            after: The store that this one takes the place of: its numbers stay below those given here.
-            only_missing: Leave an index be that somebody else has begun meanwhile.
-        """
         with self._database.writing():
             self._refuse_foreign()
-            # Other processes hold older revisions and keys in memory, maybe of a file that was deleted:
-            # both go on from where they were, and from the clock (µs) where nothing tells where that was.
-            if only_missing and self.fingerprint() is not None:
-                return
-            now = time.time_ns() // 1000
-            revision = max(now, self.revision() + 1, after.revision() + _AHEAD if after else 0)
-            highest = max(now, self._highest_key(), after._highest_key() + _AHEAD if after else 0)
-            drop_tables(self._database)
-            self._database.run(TABLES)
-            if fingerprint.dimensions:
-                self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
-            self._database.run_many(
-                "INSERT INTO meta VALUES (?, ?)",
-                [
-                    ("fingerprint", _fingerprint_json(fingerprint)),
-                    ("revision", revision),
-                    ("generation", secrets.token_hex(8)),
-                ],
-            )
-            self._database.run("INSERT INTO sqlite_sequence VALUES ('passages', ?)", (highest,))
+            stored = self._now().fingerprint
+            if keeping is not None:
+                return self._take_vectors(fingerprint) if stored == keeping else stored or keeping
+            if only_missing and stored is not None:
+                return stored
+            self._begin(fingerprint)
+        return fingerprint
 
-    def writing(self) -> AbstractContextManager[None]:
-        """Nobody else writes within the block; what this thread writes in it is one transaction."""
-        return self._database.writing()
+    def _begin(self, fingerprint: Fingerprint) -> None:
+        # Other processes hold older revisions and keys in memory, maybe of a file that was deleted:
+        # both go on from where they were, and from the clock (µs) where nothing tells where that was.
+        now, after = time.time_ns() // 1000, self._after
+        revision = max(now, self._now().revision + 1, after._now().revision + _AHEAD if after else 0)
+        highest = max(now, self._highest_key(), after._highest_key() + _AHEAD if after else 0)
+        drop_tables(self._database)
+        self._database.run(TABLES)
+        if fingerprint.dimensions:
+            self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
+        self._database.run_many(
+            "INSERT INTO meta VALUES (?, ?)",
+            [
+                ("fingerprint", _fingerprint_json(fingerprint)),
+                ("revision", revision),
+                ("generation", secrets.token_hex(8)),
+            ],
+        )
+        self._database.run("INSERT INTO sqlite_sequence VALUES ('passages', ?)", (highest,))
 
-    def size_bytes(self) -> int:
-        """What the file and its log take."""
-        return self._database.size_bytes()
-
-    def drop_stale(self) -> None:
-        """Close connections to a file that another one has taken the place of."""
-        self._database.drop_stale()
+    def _take_vectors(self, fingerprint: Fingerprint) -> Fingerprint:
+        self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
+        self._database.run("UPDATE meta SET value = ? WHERE name = 'fingerprint'", (_fingerprint_json(fingerprint),))
+        return fingerprint
 
     def reading(self) -> AbstractContextManager[None]:
         """See `IndexStore`."""
         return self._database.reading() if self._database.exists() else nullcontext()
 
-    def revision(self) -> int:
+    def head(self, since: int | None = None) -> Head:
         """See `IndexStore`."""
-        return self._now()[0]
-
-    def generation(self) -> str:
-        """See `IndexStore`."""
-        return self._now()[1]
-
-    def changed_since(self, revision: int) -> Changes:
-        """See `IndexStore`."""
-        now, generation = self._now()
-        if now == revision:
-            return Changes(revision=now, generation=generation)
+        now = self._now()
+        if since is None or now.revision == since:
+            return now
         with self.reading():
-            return self._changes(revision)
+            return self._changes(since)
 
     def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState]:
         """See `IndexStore`."""
@@ -163,67 +156,64 @@ class SqliteStore:
             rows = self._database.rows(query + among, (json.dumps(list(paths)),))
         return {row[0]: FileState(*row) for row in rows}
 
-    def file_stats(self) -> dict[str, bytes]:
+    def file_stats(self, limit: int | None = None) -> dict[str, bytes]:
         """See `IndexStore`."""
         if not self._has_tables():
             return {}
         # An index of an earlier version has none, and its status is told all the same.
         column = self._database.value("SELECT name FROM pragma_table_info('files') WHERE name = 'stat'") or "x''"
-        return dict(self._database.rows(f"SELECT path, {column} FROM files"))
+        most = -1 if limit is None else limit
+        return dict(self._database.rows(f"SELECT path, {column} FROM files LIMIT ?", (most,)))
 
-    def unembedded(
-        self, limit: int, *, below: int | None = None, paths: Collection[str] | None = None
-    ) -> list[UnembeddedPassage]:
+    def passages(self, which: Sequence[int] | OfFile | Unembedded) -> dict[int, StoredPassage]:
         """See `IndexStore`."""
+        match which:
+            case OfFile():
+                rows: Iterable[Row] = self._of_file(which)
+            case Unembedded():
+                rows = self._unembedded(which)
+            case _:
+                rows = self._by_keys(which)
+        return {
+            key: StoredPassage(
+                key=key, path=path, source=source, ordinal=ordinal, passage=passage_of(rest), text_hash=text_hash
+            )
+            for key, path, source, ordinal, text_hash, *rest in rows
+        }
+
+    def _by_keys(self, keys: Sequence[int]) -> Iterator[Row]:
+        for start in range(0, len(keys), _BATCH):
+            part = [int(key) for key in keys[start : start + _BATCH]]
+            yield from self._database.rows(
+                f"""SELECT {_STORED} FROM passages p JOIN files f USING (file) LEFT JOIN labels l USING (label)
+                    WHERE p.key IN ({",".join("?" * len(part))})""",
+                part,
+            )
+
+    def _of_file(self, which: OfFile) -> list[Row]:
+        some = "AND p.ordinal >= ? ORDER BY p.ordinal" if which.first >= 0 else "ORDER BY p.ordinal DESC LIMIT -?"
+        return self._database.rows(
+            f"""SELECT {_STORED} FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
+                WHERE f.path = ? {some}""",
+            (which.path, which.first),
+        )
+
+    def _unembedded(self, which: Unembedded) -> list[Row]:
         if not self._has_tables():
             return []
+        paths, below = which.paths, which.below
         among, bound = (
             ("", ()) if paths is None else (_AMONG_PATHS, (json.dumps([path.rstrip("/") for path in paths]),))
         )
         # By that index, which is empty as a rule; by their keys, all passages would be looked at for a few.
-        rows = self._database.rows(
-            f"""SELECT key, text_hash, text FROM passages INDEXED BY passages_unembedded
-                WHERE NOT embedded AND key < ?{among} ORDER BY key DESC LIMIT ?""",
-            (_NO_KEY if below is None else below, *bound, limit),
+        return self._database.rows(
+            f"""SELECT {_STORED} FROM (
+                    SELECT key FROM passages INDEXED BY passages_unembedded
+                    WHERE NOT embedded AND key < ?{among} ORDER BY key DESC LIMIT ?) w
+                CROSS JOIN passages p ON p.key = w.key JOIN files f USING (file) LEFT JOIN labels l USING (label)
+                ORDER BY p.key DESC""",
+            (_NO_KEY if below is None else below, *bound, which.limit),
         )
-        return [UnembeddedPassage(key=key, text_hash=text_hash, text=text) for key, text_hash, text in rows]
-
-    def begin_vectors(self, made: Fingerprint, fingerprint: Fingerprint) -> Fingerprint:
-        """See `IndexStore`."""
-        with self._database.writing():
-            stored = self.fingerprint()
-            if stored != made:
-                return stored or made
-            self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
-            self._database.run(
-                "UPDATE meta SET value = ? WHERE name = 'fingerprint'", (_fingerprint_json(fingerprint),)
-            )
-        return fingerprint
-
-    def add_vectors(self, vectors: Sequence[tuple[int, bytes]], *, made_with: Fingerprint) -> None:
-        """See `IndexStore`."""
-        with self._database.writing():
-            self._require(made_with)
-            fill(self._database, vectors, self._next_revision())
-
-    def known_passages(self, path: str, *, first: int = 0) -> list[KnownPassage]:
-        """See `IndexStore`."""
-        return self._known("f.path = ? AND p.ordinal >= ? ORDER BY p.ordinal", (path, first))
-
-    def last_passage(self, path: str) -> KnownPassage | None:
-        """See `IndexStore`."""
-        return next(iter(self._known("f.path = ? ORDER BY p.ordinal DESC LIMIT 1", (path,))), None)
-
-    def _known(self, which: str, bindings: tuple[str | int, ...]) -> list[KnownPassage]:
-        rows = self._database.rows(
-            f"""SELECT p.key, p.ordinal, p.text_hash, {PASSAGE_COLUMNS}
-                FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label) WHERE {which}""",
-            bindings,
-        )
-        return [
-            KnownPassage(key=key, ordinal=ordinal, text_hash=text_hash, passage=passage_of(rest))
-            for key, ordinal, text_hash, *rest in rows
-        ]
 
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """See `IndexStore`."""
@@ -235,19 +225,28 @@ class SqliteStore:
         )
         return dict(rows)
 
-    def write(self, writes: Sequence[FileWrite], *, made_with: Fingerprint | None = None) -> Written:
+    def write(
+        self,
+        writes: Sequence[FileWrite],
+        *,
+        vectors: Sequence[tuple[int, bytes]] = (),
+        made_with: Fingerprint | None = None,
+    ) -> Written:
         """See `IndexStore`."""
         with self._database.writing():
             if made_with is not None:
                 self._require(made_with)
             revision = self._next_revision()
-            refused = apply(self._database, writes, revision)
+            refused = apply(self._database, writes, revision) if writes else []
+            if vectors:
+                fill(self._database, vectors, revision)
         return Written(revision=revision, refused=tuple(refused))
 
     def corpus(self, previous: Corpus | None, *, since: int = 0) -> Corpus:
         """See `IndexStore`."""
         with self.reading():
-            revision, generation = self._now()
+            now = self._now()
+            revision, generation = now.revision, now.generation
             if previous is not None and (previous.generation, previous.since) != (generation, since):
                 previous = None
             if previous is not None and previous.revision == revision:
@@ -266,32 +265,30 @@ class SqliteStore:
         files.sort(key=attrgetter("path"))
         return Corpus(revision=revision, files=tuple(files), label_names=names, generation=generation, since=since)
 
-    def postings(self, terms: Sequence[str]) -> list[TermPosting]:
+    def postings(self, terms: Collection[str], *, among: Collection[int] | None = None) -> list[TermPosting]:
         """See `IndexStore`."""
         if not self._has_tables():
             return []
-        # One row for each term: between two rows, SQLite gives every other thread its turn.
-        rows = self._database.rows(_POSTINGS, (json.dumps(list(terms)),))
+        wanted = list(terms if among is None else self._occurring(terms, among))
         found = list[TermPosting]()
-        for place, keys, counts in rows:
+        # One row for each term: between two rows, SQLite gives every other thread its turn.
+        for place, keys, counts in self._database.rows(_POSTINGS, (json.dumps(wanted),)):
             table = np.array([np.fromstring(keys, np.int64, sep=","), np.fromstring(counts, np.int64, sep=",")])
             table = table[:, np.argsort(table[0], kind="stable")]
-            found.append(TermPosting(term=terms[place], keys=table[0], counts=table[1]))
+            if among is not None:
+                table = table[:, np.isin(table[0], list(among))]
+            found.append(TermPosting(term=wanted[place], keys=table[0], counts=table[1]))
         return found
 
-    def found_by_terms(self, keys: Collection[int], terms: Collection[str]) -> bool:
-        """See `IndexStore`."""
-        if not keys or not self._has_tables():
-            return False
+    def _occurring(self, terms: Collection[str], keys: Collection[int]) -> Iterator[str]:
+        """Those of some terms that the full text has under one of some keys."""
         query = "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid BETWEEN ? AND ?"
-        low, high, wanted = min(keys), max(keys), set(keys)
+        low, high = min(keys, default=0), max(keys, default=0)
         # By FTS5 itself, which skips what lies outside: all postings of a common word would be most of the index.
-        rows = (
-            row
-            for term in terms
-            for row in self._database.rows(query, ('"{}"'.format(term.replace('"', '""')), low, high))
-        )
-        return any(row[0] in wanted for row in rows)
+        for term in terms if keys else ():
+            rows = self._database.rows(query, ('"{}"'.format(term.replace('"', '""')), low, high))
+            if any(row[0] in keys for row in rows):
+                yield term
 
     def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
         """See `IndexStore`."""
@@ -322,26 +319,6 @@ class SqliteStore:
         flat = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
         return np.array([row[0] for row in rows], np.int64), flat.reshape(len(rows), -1) if rows else flat.reshape(0, 0)
 
-    def passages(self, keys: Sequence[int]) -> dict[int, StoredPassage]:
-        """See `IndexStore`."""
-        found: dict[int, StoredPassage] = {}
-        for start in range(0, len(keys), _BATCH):
-            part = [int(key) for key in keys[start : start + _BATCH]]
-            rows = self._database.rows(
-                f"""SELECT p.key, f.path, f.source, p.ordinal, {PASSAGE_COLUMNS}
-                    FROM passages p JOIN files f USING (file) LEFT JOIN labels l USING (label)
-                    WHERE p.key IN ({",".join("?" * len(part))})""",
-                part,
-            )
-            for key, path, source, ordinal, *rest in rows:
-                passage = passage_of(rest)
-                found[key] = StoredPassage(key=key, path=path, source=source, ordinal=ordinal, passage=passage)
-        return found
-
-    def is_empty(self) -> bool:
-        """See `IndexStore`."""
-        return not self._has_tables() or not self._database.rows("SELECT 1 FROM files LIMIT 1")
-
     def counts(self) -> StoreCounts:
         """See `IndexStore`."""
         rows = self._database.rows(
@@ -358,20 +335,6 @@ class SqliteStore:
             size_bytes=self._database.size_bytes(),
             updated_at=dt.datetime.fromisoformat(updated) if updated else None,
         )
-
-    def term_entries(self) -> Iterator[TermEntries]:
-        """See `IndexStore`."""
-        return sqlite_rows.term_entries(self._database)
-
-    def all_vectors(self) -> Iterator[tuple[Ints, Vectors]]:
-        """See `IndexStore`."""
-        fingerprint = self.fingerprint()
-        return sqlite_rows.vectors(self._database) if fingerprint and fingerprint.dimensions else iter(())
-
-    def pack_path(self) -> Path | None:
-        """See `IndexStore`."""
-        # Beside the file itself, not beside a link to it: another generation has another one.
-        return Path(f"{os.path.realpath(self.path)}.pack")
 
     def check(self) -> None:
         """See `IndexStore`."""
@@ -412,7 +375,7 @@ class SqliteStore:
         return self._database.exists() and bool(self._database.value("SELECT 1 FROM sqlite_schema WHERE name = 'meta'"))
 
     def _require(self, made_with: Fingerprint) -> None:
-        if self.fingerprint() != made_with:
+        if self._now().fingerprint != made_with:
             raise StoreReplaced(
                 f"The index {short_path(self.path)} was made anew by another process. "
                 "Run `memory-service reindex` again."
@@ -420,7 +383,7 @@ class SqliteStore:
 
     def _next_revision(self) -> int:
         """The revision of the write at hand."""
-        revision = self.revision() + 1
+        revision = self._now().revision + 1
         self._database.run("UPDATE meta SET value = ? WHERE name = 'revision'", (revision,))
         now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self._database.run("INSERT OR REPLACE INTO meta VALUES ('updated_at', ?)", (now,))
@@ -434,13 +397,16 @@ class SqliteStore:
                 "Move it away and run `memory-service reindex`."
             )
 
-    def _now(self) -> tuple[int, str]:
-        """The revision and the generation."""
-        # One statement: a reset between two would give a pair that never was.
+    def _now(self) -> Head:
+        # One statement: a `begin` between two would give a head that never was.
         noted: dict[str, Any] = dict(
-            self._meta_rows("SELECT name, value FROM meta WHERE name IN ('generation', 'revision')")
+            self._meta_rows("SELECT name, value FROM meta WHERE name IN ('fingerprint', 'generation', 'revision')")
         )
-        return int(noted.get("revision", 0)), str(noted.get("generation", ""))
+        return Head(
+            revision=int(noted.get("revision", 0)),
+            generation=str(noted.get("generation", "")),
+            fingerprint=_fingerprint(noted["fingerprint"]) if "fingerprint" in noted else None,
+        )
 
     def _meta_rows(self, query: str) -> list[Row]:
         """What a query of `meta` gives; nothing where nothing is stored."""
@@ -457,18 +423,44 @@ class SqliteStore:
         self._seen = True
         return rows
 
-    def _changes(self, revision: int) -> Changes:
-        now, generation = self._now()
-        if not now:
-            return Changes(revision=0, generation="")
+    def _changes(self, revision: int) -> Head:
+        now = self._now()
+        if not now.revision:
+            return now
         files = self._database.rows("SELECT file, path, source FROM files WHERE revision > ?", (revision,))
         gone = self._database.rows("SELECT file FROM gone WHERE revision > ?", (revision,))
-        return Changes(revision=now, generation=generation, files=tuple(files), gone=tuple(row[0] for row in gone))
+        return replace(now, files=tuple(files), gone=tuple(row[0] for row in gone))
 
     def _highest_key(self) -> int:
         if not self._has_tables():
             return 0
         return int(self._database.value("SELECT seq FROM sqlite_sequence WHERE name = 'passages'") or 0)
+
+
+class SqliteSegments:
+    """What a packed segment of an index file is built from; see `SegmentSource`."""
+
+    def __init__(self, path: Path, database: Database) -> None:
+        self._path = path
+        self._database = database
+
+    def path(self) -> Path | None:
+        """See `SegmentSource`."""
+        # Beside the file itself, not beside a link to it: another generation has another one.
+        return Path(f"{os.path.realpath(self._path)}.pack")
+
+    def terms(self) -> Iterator[TermEntries]:
+        """See `SegmentSource`."""
+        return sqlite_rows.term_entries(self._database)
+
+    def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
+        """See `SegmentSource`."""
+        return sqlite_rows.vectors(self._database)
+
+
+@lru_cache(maxsize=64)
+def _fingerprint(stored: str) -> Fingerprint:
+    return Fingerprint(**json.loads(stored))
 
 
 def _fingerprint_json(fingerprint: Fingerprint) -> str:

@@ -10,17 +10,25 @@ from __future__ import annotations
 import errno
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from indexer.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
-from indexer.types import short_path
+from indexer.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+from indexer.stores.base import BesideState, IndexStore, Room, Unfinished
+from indexer.types import Fingerprint, short_path
+
+if TYPE_CHECKING:
+    from indexer.stores.sqlite_database import Database
 
 _LOCK_NAME = ".rebuild.lock"
 # Whoever asks whether a rebuild runs holds the lock for a moment.
 _LOCK_SECONDS = 1.0
 _POLL_SECONDS = 0.02
+# Reads of the former generation that began before the switch are over by then.
+_LAST_READS_SECONDS = 0.1
 # What SQLite and the pack put beside a file.
 _BESIDE = ("", "-wal", "-shm", "-journal", ".pack")
 
@@ -193,6 +201,81 @@ class Generations:
                 f"The files of the index {short_path(self.path)} cannot be changed ({error.strerror}). "
                 "Run `memory-service doctor`."
             ) from error
+
+
+class SqliteBeside:
+    """The next generation of an index file; see `Beside`.
+
+    Args:
+        path: The index.
+        database: The one in use.
+        opened: Opens the store of another generation.
+    """
+
+    def __init__(self, path: Path, database: Database, opened: Callable[[Path], IndexStore]) -> None:
+        self._generations = Generations(path)
+        self._database = database
+        self._opened = opened
+        self._place = path
+
+    def state(self) -> BesideState:
+        """See `Beside`."""
+        return BesideState(running=self._generations.is_locked(), others=self._generations.has_others())
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """See `Beside`."""
+        with self._generations.locked():
+            self._generations.tidy()
+            yield
+
+    def unfinished(self) -> Unfinished | None:
+        """See `Beside`."""
+        partial = self._generations.partial()
+        return Unfinished(partial.name, self._opened(partial)) if partial else None
+
+    def next(self, fingerprint: Fingerprint) -> IndexStore:
+        """See `Beside`."""
+        partial = self._generations.partial()
+        if partial is not None and not self._is_made_with(partial, fingerprint):
+            self._generations.remove(partial)
+        self._place = partial or self._generations.following()
+        return self._opened(self._place)
+
+    def _is_made_with(self, partial: Path, fingerprint: Fingerprint) -> bool:
+        store = self._opened(partial)
+        try:
+            return store.head().fingerprint == fingerprint
+        except StoreCorrupt:
+            return False
+        finally:
+            store.close()
+
+    def room(self) -> Room:
+        """See `Beside`."""
+        made = self._place.stat().st_size if self._place.exists() else 0
+        return Room(live_bytes=self._database.size_bytes(), made_bytes=made, folder=self._place.parent)
+
+    @contextmanager
+    def switching(self) -> Iterator[Callable[[Callable[[str], None]], None]]:
+        """See `Beside`."""
+        with self._database.writing():
+            yield lambda reached: self._generations.put_in_use(self._place, reached=reached)
+
+    def remove(self) -> None:
+        """See `Beside`."""
+        partial = self._generations.partial()
+        if partial is not None:
+            self._generations.remove(partial)
+
+    def retire(self, reached: Callable[[str], None]) -> None:
+        """See `Beside`."""
+        self._database.drop_stale()
+        reached("switched")
+        self._generations.tidy(let_go=False)
+        time.sleep(_LAST_READS_SECONDS)
+        self._database.drop_stale()
+        self._generations.let_go()
 
 
 def real_path(path: Path) -> str:

@@ -28,7 +28,7 @@ from indexer.sources.scan import (
     scan_workspace,
     with_folders,
 )
-from indexer.stores.base import FileState, IndexStore, KnownPassage
+from indexer.stores.base import FileState, IndexStore, StoredPassage
 from indexer.types import EXTRA_MARK, FileFailure, Passage
 
 
@@ -56,7 +56,7 @@ class PassageDiff:
 
     inserted: tuple[tuple[int, Passage], ...]
     moved: tuple[tuple[int, int, Passage], ...]
-    removed: tuple[KnownPassage, ...]
+    removed: tuple[StoredPassage, ...]
 
 
 def plan_sync(
@@ -98,7 +98,7 @@ def plan_sync(
     )
 
 
-def compare(passages: Sequence[Passage], known: Sequence[KnownPassage], *, first: int = 0) -> PassageDiff:
+def compare(passages: Sequence[Passage], known: Sequence[StoredPassage], *, first: int = 0) -> PassageDiff:
     """Match the passages of a file with those that the index knows, by what they say, in order.
 
     Args:
@@ -108,7 +108,7 @@ def compare(passages: Sequence[Passage], known: Sequence[KnownPassage], *, first
     """
     if not known:
         return PassageDiff(inserted=tuple(enumerate(passages, first)), moved=(), removed=())
-    waiting: dict[object, list[KnownPassage]] = defaultdict(list)
+    waiting: dict[object, list[StoredPassage]] = defaultdict(list)
     for stored in reversed(known):
         waiting[_identity(stored.passage, stored.text_hash)].append(stored)
     inserted, moved, kept = [], [], set()

@@ -25,7 +25,7 @@ from indexer.documents.transcripts import is_known_log
 from indexer.embeddings.base import Embedder
 from indexer.errors import StoreLocked, SyncCancelled
 from indexer.sources.scan import Content, SourceFile, read, source_file
-from indexer.stores.base import FileState, FileWrite, IndexStore, KnownPassage, NewPassage, Written
+from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written, passages_of
 from indexer.sync.plan import PassageDiff, Planned, SyncPlan, compare, text_hash
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
 from indexer.text.names import greeted_name
@@ -186,7 +186,7 @@ class Sync:
     def _removals(self, paths: Iterable[str], states: dict[str, FileState]) -> Iterator[list[FileWrite]]:
         batch, passages = list[FileWrite](), 0
         for path in paths:
-            removed = _keys_and_terms(self._store.known_passages(path))
+            removed = _keys_and_terms(passages_of(self._store, path))
             batch.append(FileWrite(path=path, state=None, expected_revision=states[path].revision, removed=removed))
             passages += len(removed)
             if passages >= BATCH_TEXTS or len(batch) >= _BATCH_PORTIONS:
@@ -233,7 +233,7 @@ class Sync:
         return PassageDiff(inserted=tuple(enumerate(grown.passages, grown.first)), moved=(), removed=())
 
     def _compared(self, grown: Growth, path: str, before: FileState | None) -> PassageDiff:
-        known = self._store.known_passages(path, first=grown.first) if before else []
+        known = passages_of(self._store, path, first=grown.first) if before else []
         return compare(grown.passages, known, first=grown.first)
 
     def _note(self, state: FileState) -> None:
@@ -377,7 +377,7 @@ def _state(content: Content, before: FileState | None) -> FileState:
     )
 
 
-def _keys_and_terms(known: Sequence[KnownPassage]) -> tuple[tuple[int, tuple[str, ...]], ...]:
+def _keys_and_terms(known: Sequence[StoredPassage]) -> tuple[tuple[int, tuple[str, ...]], ...]:
     return tuple((stored.key, passage_terms(stored.passage)) for stored in known)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 from indexer.embeddings.base import Embedder, empty_rows, unit_rows
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.stores.base import IndexStore
+from indexer.stores.base import IndexStore, Unembedded
 from indexer.types import Fingerprint, Vectors
 
 # Texts embedded between two transactions: enough to sort by length, few enough to lose little.
@@ -121,11 +121,12 @@ def fill_in(
     below, left = None, most
     while vectors.can_embed and (left is None or left > 0):
         before_batch()
-        lacking = store.unembedded(BATCH_TEXTS if left is None else min(left, BATCH_TEXTS), below=below, paths=paths)
+        limit = BATCH_TEXTS if left is None else min(left, BATCH_TEXTS)
+        lacking = list(store.passages(Unembedded(limit, below, paths)).values())
         if not lacking:
             return
-        found = vectors.of({each.text_hash: each.text for each in lacking})
+        found = vectors.of({each.text_hash: each.passage.text for each in lacking})
         rows = [(each.key, found[each.text_hash]) for each in lacking if each.text_hash in found]
         if rows:
-            store.add_vectors(rows, made_with=made)
+            store.write((), vectors=rows, made_with=made)
         below, left = lacking[-1].key, None if left is None else left - len(lacking)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from indexer import Hit, Index, IndexerError, Passage, SearchFilter
 from indexer.documents.transcripts import is_openclaw, split_transcript
-from indexer.stores.base import KnownPassage
+from indexer.stores.base import StoredPassage
 from memory_service.disk import open_no_follow
 from memory_service.messages import Numbered, numbered
 from memory_service.sessions.search import MessageHit, SessionKeywordSearch
@@ -246,8 +246,8 @@ class UnindexedMessages:
     def __init__(
         self,
         root: Path,
-        last: Callable[[str], KnownPassage | None],
-        known: Callable[[str], Collection[KnownPassage]],
+        last: Callable[[str], StoredPassage | None],
+        known: Callable[[str], Collection[StoredPassage]],
     ) -> None:
         self._root = root
         self._last = last
@@ -358,7 +358,7 @@ def _end(log: Path) -> tuple[bytes, bool]:
     return b"", True
 
 
-def _behind(raw: bytes, last: KnownPassage) -> list[Passage] | None:
+def _behind(raw: bytes, last: StoredPassage) -> list[Passage] | None:
     """The passages behind one, which is read once more: None if it is not there, or says something else now."""
     line = b'{"seq":%d,' % last.passage.start_line
     at = 0 if raw.startswith(line) else raw.rfind(b"\n" + line) + 1

@@ -30,7 +30,7 @@ from indexer import (
 )
 from indexer.lru import LRU
 from indexer.sources.scan import is_session_path
-from indexer.stores.base import KnownPassage
+from indexer.stores.base import StoredPassage
 from indexer.types import ErasedPassages
 from memory_service.errors import InvalidRequest
 from memory_service.memories.indexing import (
@@ -428,7 +428,7 @@ class LongTermMemory:
             return (_BEING_SAID,)
         return (outcome,) if outcome else ()
 
-    def _last_held(self, path: str) -> KnownPassage | None:
+    def _last_held(self, path: str) -> StoredPassage | None:
         try:
             return self.index.last_passage(path)
         except IndexerError:
@@ -462,7 +462,7 @@ class LongTermMemory:
             return (self.index.root / hit.path).exists()
         return hit.source != "memory" or self.files.has_words(hit.path, hit.passage.text)
 
-    def _held(self, paths: Collection[str]) -> tuple[KnownPassage, ...] | None:
+    def _held(self, paths: Collection[str]) -> tuple[StoredPassage, ...] | None:
         """Passages that the index holds of some files; None if it cannot be read."""
         try:
             return self.index.passages_of(paths)
@@ -471,7 +471,7 @@ class LongTermMemory:
             return None
 
     def _erased(
-        self, paths: Collection[str], before: Collection[KnownPassage] | None, in_files: Callable[[], bool]
+        self, paths: Collection[str], before: Collection[StoredPassage] | None, in_files: Callable[[], bool]
     ) -> tuple[ErasedPassages | None, list[str]]:
         """Take what is gone from files out of the index, and look for it; what a look shows, and what failed."""
         missing, scrubbed = self._refresh(paths), self._scrub()

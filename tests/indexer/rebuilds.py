@@ -8,7 +8,6 @@ from pathlib import Path
 
 from indexer import Index
 from indexer.rebuild import Rebuild
-from indexer.stores.sqlite import SqliteStore
 from indexer.sync.run import SyncControl
 from indexer.testing import HashEmbedder
 from tests.indexer.workspace import Workspace
@@ -20,9 +19,7 @@ def rebuild(
     *,
     free_bytes: Callable[[Path], int] = lambda folder: 1 << 40,
 ) -> None:
-    store = index._store
-    assert isinstance(store, SqliteStore)
-    Rebuild(store, index.fingerprint, index._beside(SyncControl()), reached=reached, free_bytes=free_bytes).run()
+    Rebuild(index._store, index.fingerprint, index._beside(SyncControl()), reached=reached, free_bytes=free_bytes).run()
 
 
 def files_of(workspace: Workspace) -> list[str]:

@@ -18,11 +18,11 @@ from tests.indexer.workspace import Workspace
 def outdated_by(workspace: Workspace, **changed: object) -> Index:
     """An index whose fingerprint says that another version made it."""
     store = SqliteStore(workspace.root / "index.sqlite")
-    made = store.fingerprint()
+    made = store.head().fingerprint
     assert made is not None
     other = replace(made, **changed)  # type: ignore[arg-type]
     values = {name: getattr(other, name) for name in ("model", "dimensions", "rules", "schema")}
-    with store.writing():
+    with store._database.writing():
         store._database.run("UPDATE meta SET value = ? WHERE name = 'fingerprint'", (json.dumps(values),))
     store.close()
     return workspace.index(HashEmbedder())
@@ -61,7 +61,7 @@ def test_other_rules_are_searched_and_written_and_named(filled: Workspace) -> No
 
 def test_terms_that_other_rules_stored_do_no_harm(filled: Workspace) -> None:
     store = SqliteStore(filled.root / "index.sqlite")
-    with store.writing():
+    with store._database.writing():
         # As rules would have it that know fewer terms: more is taken away than was put in.
         store._database.run("INSERT INTO terms (terms) VALUES ('delete-all')")
         store._database.run("INSERT INTO terms (rowid, body) SELECT key, 'quokka' FROM passages")
@@ -78,7 +78,7 @@ def test_terms_that_other_rules_stored_do_no_harm(filled: Workspace) -> None:
 def test_the_status_of_an_index_that_an_earlier_version_made(filled: Workspace) -> None:
     index = outdated_by(filled, schema=2)
     store = SqliteStore(filled.root / "index.sqlite")
-    with store.writing():
+    with store._database.writing():
         store._database.run("ALTER TABLE files DROP COLUMN stat")
     (filled.root / "memory/1.md").unlink()
     status = index.status()

@@ -170,8 +170,8 @@ def test_generation_after_generation(filled: Workspace) -> None:
         index = filled.index(HashEmbedder(seed=number % 2))
         index.sync(full=True)
         store = index._store
-        assert store.revision() > revision, "it only grows"
-        revision = store.revision()
+        assert store.head().revision > revision, "it only grows"
+        revision = store.head().revision
         found = set(store.corpus(None).keys.tolist())
         assert not found & keys, "no key is used twice"
         keys |= found
@@ -183,7 +183,7 @@ def test_generation_after_generation(filled: Workspace) -> None:
 def test_a_clock_that_goes_back_gives_no_number_twice(filled: Workspace) -> None:
     store = SqliteStore(filled.root / "index.sqlite")
     ahead = 1 << 60
-    with store.writing():
+    with store._database.writing():
         store._database.run("UPDATE meta SET value = ? WHERE name = 'revision'", (ahead,))
         store._database.run("UPDATE sqlite_sequence SET seq = ? WHERE name = 'passages'", (ahead,))
     future = time.time() + 10 * 365 * 86400
@@ -347,9 +347,9 @@ def test_a_disk_that_runs_full(tmp_path: Path) -> None:
 
 def test_a_model_that_fails_takes_no_vectors_away(filled: Workspace) -> None:
     store = SqliteStore(filled.root / "index.sqlite")
-    made = store.fingerprint()
+    made = store.head().fingerprint
     assert made is not None
-    with store.writing():
+    with store._database.writing():
         store._database.run("UPDATE passages SET text_hash = zeroblob(16)")
     store.close()
     broken = filled.index(FailingEmbedder(EmbedderUnavailable("The model is gone. Bring it back.")))

@@ -292,7 +292,7 @@ def check_no_vector_of_another_model_is_used_again(home: Path) -> None:
 def check_a_vector_is_found_wherever_it_stands(home: Path) -> None:
     """A text has its vector if any file has it."""
     store = SqliteStore(home / "index.sqlite")
-    store.reset(stores.MADE)
+    store.begin(stores.MADE)
     stores.check_a_vector_is_found_wherever_it_stands(store)
     store.close()
 
@@ -316,7 +316,7 @@ def check_a_scrubbed_pack_is_as_one_made_anew(home: Path) -> None:
         index.scrub()
         index.close()
         store = SqliteStore(place / "index.sqlite")
-        scrubbed = open_segment(place / "index.sqlite.pack", store.generation())
+        scrubbed = open_segment(place / "index.sqlite.pack", store.head().generation)
         anew = pack_store(store, place / "anew.pack")
         store.close()
         assert scrubbed is not None and anew is not None

@@ -64,7 +64,7 @@ def pack_store(store: IndexStore, path: Path) -> Segment | None:
     try:
         with _alone(path):
             sweep(path)
-            generation = store.generation()
+            generation = store.head().generation
             if not generation:
                 return None
             arrays, notes = _built(store)
@@ -86,12 +86,12 @@ def scrub_pack(store: IndexStore, path: Path) -> None:
     try:
         with _alone(path, seconds=_SCRUB_SECONDS):
             sweep(path)
-            pack, generation = open_pack(path), store.generation()
+            pack, generation = open_pack(path), store.head().generation
             if pack is None or not _is_of(pack, generation):
                 _remove(path)
                 return
             segment = _segment(pack)
-            changes = store.changed_since(segment.revision)
+            changes = store.head(segment.revision)
             standing = segment.standing([*(number for number, _, _ in changes.files), *changes.gone])
             if standing is not None:
                 write_pack(path, *_standing(pack, segment, standing))
@@ -248,14 +248,14 @@ def _codebook(codes: Codes, corpus: Corpus) -> dict[str, Array]:
 
 
 def _entries(store: IndexStore, corpus: Corpus) -> Iterator[Entries]:
-    for chunk in THROTTLE.paced(store.term_entries()):
+    for chunk in THROTTLE.paced(store.segments.terms()):
         rows, _ = corpus.rows(chunk.keys)
         yield Entries(terms=chunk.terms, sizes=chunk.sizes, rows=rows, counts=chunk.counts)
 
 
 def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
     """The codes of all vectors, made chunk by chunk."""
-    chunks = THROTTLE.paced(store.all_vectors())
+    chunks = THROTTLE.paced(store.segments.vectors())
     first = list(islice(chunks, _FITTED_CHUNKS))
     if not first:
         return None

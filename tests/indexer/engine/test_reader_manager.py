@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from indexer.engine.segments.builder import open_segment
 from indexer.index import recall
 from indexer.search import Query, Ranked, rank
 from indexer.stores.base import TermEntries
-from indexer.stores.sqlite import SqliteStore
+from indexer.stores.sqlite import SqliteSegments, SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.text.terms import term_hashes
 from indexer.throttle import THROTTLE
@@ -171,7 +172,7 @@ def test_without_a_sound_packed_part_all_is_looked_at(workspace: Workspace, dama
     fill(workspace, files=4, items=10)
     store = store_of(workspace)
     packed(store)
-    path = store.pack_path()
+    path = store.segments.path()
     assert path is not None
     whole = path.read_bytes()
     if damage == "torn":
@@ -181,7 +182,7 @@ def test_without_a_sound_packed_part_all_is_looked_at(workspace: Workspace, dama
     elif damage == "gone":
         path.unlink()
     else:
-        store.reset(Index(workspace.root, EMBEDDER).fingerprint)
+        store.begin(Index(workspace.root, EMBEDDER).fingerprint)
         workspace.synced(EMBEDDER).close()
     view = seen(store, IndexReaderManager(store))
     assert view.packed is None
@@ -195,14 +196,14 @@ def test_what_is_removed_leaves_the_packed_file(workspace: Workspace) -> None:
     workspace.synced(EMBEDDER).close()
     store = store_of(workspace)
     views = packed(store)
-    path, mark = store.pack_path(), term_hashes(["quokkasecret"]).astype("<u8").tobytes()
+    path, mark = store.segments.path(), term_hashes(["quokkasecret"]).astype("<u8").tobytes()
     assert path is not None
     assert mark in path.read_bytes()
     workspace.write_items("memory/2026-09-09.md", ["word1"])
     workspace.synced(EMBEDDER).close()
     views.scrub()
     assert mark not in path.read_bytes()
-    segment = open_segment(path, store.generation())
+    segment = open_segment(path, store.head().generation)
     assert segment is not None
     assert "memory/2026-09-09.md" not in segment.paths
     view, plain = seen(store, views), unpacked(store)
@@ -225,17 +226,15 @@ def test_passages_without_vectors_are_found_by_words(workspace: Workspace) -> No
     store.close()
 
 
-class SlowStore(SqliteStore):
+class SlowSegments(SqliteSegments):
     """Reading words takes long; noted are whether work is known to run behind, and when the next words are read."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.told = [False]
-        self.during = set[bool]()
-        self.rests = list[float]()
+    told: ClassVar[list[bool]] = [False]
+    during: ClassVar[set[bool]] = set()
+    rests: ClassVar[list[float]] = []
 
-    def term_entries(self) -> Iterator[TermEntries]:
-        for chunk in super().term_entries():
+    def terms(self) -> Iterator[TermEntries]:
+        for chunk in super().terms():
             self.during.add(self.told[-1])
             time.sleep(0.06)
             given = time.monotonic()
@@ -245,17 +244,18 @@ class SlowStore(SqliteStore):
 
 def test_a_packing_gives_way_and_is_known_as_work_behind(workspace: Workspace) -> None:
     fill(workspace, files=3, items=10)
-    store = SlowStore(workspace.root / "index.sqlite")
-    THROTTLE.on_work_behind(store.told.append)
+    store = SqliteStore(workspace.root / "index.sqlite")
+    store.segments = slow = SlowSegments(store.path, store._database)
+    THROTTLE.on_work_behind(slow.told.append)
     try:
         with THROTTLE.passing():
             packed(store)
     finally:
         THROTTLE.on_work_behind(lambda busy: None)
-    assert store.rests
-    assert min(store.rests) >= 0.04
-    assert store.during == {True}
-    assert store.told[-1] is False
+    assert slow.rests
+    assert min(slow.rests) >= 0.04
+    assert slow.during == {True}
+    assert slow.told[-1] is False
     store.close()
 
 

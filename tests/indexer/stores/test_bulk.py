@@ -23,7 +23,7 @@ TEXTS = ["deploy on tuesdays", "部署在星期二", "deploy deploy deploy on fr
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
     made = SqliteStore(tmp_path / "index.sqlite")
-    made.reset(MADE)
+    made.begin(MADE)
     yield made
     made.close()
 
@@ -120,7 +120,7 @@ def test_an_empty_index_has_nothing(store: SqliteStore, database: Database) -> N
     assert entries(database) == {}
     assert not list(vectors(database))
     assert passage_table(database, []).shape == passage_table(database, [1]).shape == (0, 1 + len(COLUMNS))
-    store.reset(Fingerprint(model="", dimensions=0, rules="r", schema=1))
+    store.begin(Fingerprint(model="", dimensions=0, rules="r", schema=1))
     assert not list(vectors(database))
 
 

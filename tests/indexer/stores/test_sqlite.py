@@ -17,6 +17,7 @@ import pytest
 import sqlite_vec
 
 from indexer.errors import StoreCorrupt, StoreError, StoreLocked
+from indexer.stores.base import passages_of
 from indexer.stores.sqlite import SqliteStore
 from indexer.stores.sqlite_database import Database
 from indexer.types import SearchFilter
@@ -33,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(path: Path) -> Iterator[SqliteStore]:
     made = SqliteStore(path, busy_seconds=5)
-    made.reset(MADE)
+    made.begin(MADE)
     yield made
     made.close()
 
@@ -100,7 +101,7 @@ def test_every_connection_has_its_settings(path: Path) -> None:
 def test_looking_makes_no_file(path: Path) -> None:
     store = SqliteStore(path)
     with pytest.raises(StoreError):
-        store.known_passages("memory/a.md")
+        passages_of(store, "memory/a.md")
     assert beside(path) == []
 
 
@@ -122,7 +123,7 @@ def test_after_a_scrub_no_file_has_a_removed_word(store: SqliteStore, path: Path
     put(store, "memory/a.md", kept)
     secret = passage("Zyxomatic passwords: hunter2secretly", label="Wombatina")
     put(store, "memory/b.md", [secret, *kept[:5]])
-    (vector,) = [row.tobytes() for row in store.vectors([store.known_passages("memory/b.md")[0].key])[1]]
+    (vector,) = [row.tobytes() for row in store.vectors([passages_of(store, "memory/b.md")[0].key])[1]]
     store.write([removal(store, "memory/b.md")])
     store.scrub()
     for file in beside(path):
@@ -135,7 +136,7 @@ def test_after_a_scrub_no_file_has_a_removed_word(store: SqliteStore, path: Path
 
 def test_a_scrub_says_when_a_reader_keeps_the_log(path: Path) -> None:
     store = SqliteStore(path, busy_seconds=0.2)
-    store.reset(MADE)
+    store.begin(MADE)
     put(store, "memory/a.md", ["secret"])
     with holding(path, "BEGIN"):
         store.write([removal(store, "memory/a.md")])
@@ -148,7 +149,7 @@ def test_a_scrub_says_when_a_reader_keeps_the_log(path: Path) -> None:
 
 def test_a_writer_waits_and_then_says_so(path: Path) -> None:
     store = SqliteStore(path, busy_seconds=0.2)
-    store.reset(MADE)
+    store.begin(MADE)
     with holding(path, "BEGIN IMMEDIATE"):
         assert store.file_states() == {}, "readers do not wait"
         with pytest.raises(StoreLocked) as raised:
@@ -165,10 +166,10 @@ def test_an_index_that_is_deleted_in_use_is_made_anew(store: SqliteStore, path: 
     for file in beside(path):
         if not file.name.endswith(leave or "none"):
             file.unlink()
-    assert store.fingerprint() is None
+    assert store.head().fingerprint is None
     assert store.file_states() == {}
     assert len(store.corpus(before)) == 0
-    store.reset(MADE)
+    store.begin(MADE)
     put(store, "memory/b.md", ["two"])
     other = SqliteStore(path)
     assert set(other.file_states()) == set(store.file_states()) == {"memory/b.md"}
@@ -184,7 +185,7 @@ def test_an_index_that_is_replaced_in_use_is_opened_anew(store: SqliteStore, pat
     other_path = tmp_path / "other" / "index.sqlite"
     other_path.parent.mkdir()
     other = SqliteStore(other_path)
-    other.reset(MADE)
+    other.begin(MADE)
     put(other, "memory/other.md", ["two"])
     other.close()
     for file in beside(path):
@@ -197,7 +198,7 @@ def test_an_index_that_is_replaced_in_use_is_opened_anew(store: SqliteStore, pat
 def test_a_file_that_is_no_index(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     store = SqliteStore(path)
-    for act in (store.fingerprint, lambda: store.reset(MADE), store.check, lambda: store.corpus(None)):
+    for act in (store.head, lambda: store.begin(MADE), store.check, lambda: store.corpus(None)):
         with pytest.raises(StoreCorrupt) as raised:
             act()
         assert "Delete it and run" in str(raised.value)
@@ -219,16 +220,16 @@ def test_damage_inside_is_found(store: SqliteStore, path: Path) -> None:
 def test_an_empty_file_is_an_empty_index(path: Path) -> None:
     path.touch()
     store = SqliteStore(path)
-    assert store.fingerprint() is None and store.file_states() == {}
-    store.reset(MADE)
-    assert store.fingerprint() == MADE
+    assert store.head().fingerprint is None and store.file_states() == {}
+    store.begin(MADE)
+    assert store.head().fingerprint == MADE
     store.close()
 
 
 def test_a_folder_in_its_place(path: Path) -> None:
     path.mkdir()
     store = SqliteStore(path)
-    for act in (store.fingerprint, lambda: store.reset(MADE)):
+    for act in (store.head, lambda: store.begin(MADE)):
         with pytest.raises(StoreError) as raised:
             act()
         assert two_sentences(raised.value)
@@ -246,7 +247,7 @@ try:
     print(len(store.file_states()), store.counts().passages, len(store.postings(["on"])))
 except StoreError as error:
     print(type(error).__name__)
-for act in (lambda: put(store, "memory/c.md", ["x"]), lambda: store.reset(MADE)):
+for act in (lambda: put(store, "memory/c.md", ["x"]), lambda: store.begin(MADE)):
     try:
         act()
     except StoreError as error:
@@ -259,7 +260,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, log: str) -> None:
     folder = tmp_path / "made"
     folder.mkdir()
     store = SqliteStore(folder / "index.sqlite")
-    store.reset(MADE)
+    store.begin(MADE)
     store.scrub()
     put(store, "memory/a.md", ["one"])
     closed = tmp_path / "closed"
@@ -300,7 +301,7 @@ from indexer.errors import StoreFull
 from indexer.stores.sqlite import SqliteStore
 from tests.indexer.stores.test_store_contract import MADE, put
 store = SqliteStore(Path(sys.argv[1]) / "index.sqlite")
-store.reset(MADE)
+store.begin(MADE)
 written = 0
 try:
     for number in range(1000):
@@ -327,7 +328,7 @@ from pathlib import Path
 from indexer.stores.sqlite import SqliteStore
 from tests.indexer.stores.test_store_contract import MADE, put
 store = SqliteStore(Path(sys.argv[1]))
-store.reset(MADE)
+store.begin(MADE)
 for number in range(100000):
     put(store, f"memory/{number}.md", ["one", "two", "three"])
     print(number, flush=True)

@@ -13,7 +13,17 @@ import numpy as np
 import pytest
 
 from indexer.errors import StoreReplaced
-from indexer.stores.base import Changes, FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written
+from indexer.stores.base import (
+    FileState,
+    FileWrite,
+    Head,
+    IndexStore,
+    NewPassage,
+    StoredPassage,
+    Unembedded,
+    Written,
+    passages_of,
+)
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync.plan import text_hash
 from indexer.testing import HashEmbedder
@@ -47,7 +57,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]
 @pytest.fixture
 def store(open_store: Open) -> IndexStore:
     made = open_store()
-    made.reset(MADE)
+    made.begin(MADE)
     return made
 
 
@@ -97,12 +107,12 @@ def put(
 
 
 def removal(store: IndexStore, path: str) -> FileWrite:
-    removed = tuple((known.key, passage_terms(known.passage)) for known in store.known_passages(path))
+    removed = tuple((known.key, passage_terms(known.passage)) for known in passages_of(store, path))
     return FileWrite(path=path, state=None, expected_revision=store.file_states()[path].revision, removed=removed)
 
 
 def keys_of(store: IndexStore, path: str) -> list[int]:
-    return [known.key for known in store.known_passages(path)]
+    return [known.key for known in passages_of(store, path)]
 
 
 def found(store: IndexStore, text: str, *, limit: int = 10, kept: SearchFilter | None = None) -> list[str]:
@@ -113,17 +123,17 @@ def found(store: IndexStore, text: str, *, limit: int = 10, kept: SearchFilter |
 
 def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Path) -> None:
     store = open_store()
-    assert store.fingerprint() is None
-    assert store.revision() == 0
-    assert store.is_empty()
+    assert store.head().fingerprint is None
+    assert store.head().revision == 0
+    assert store.file_stats(1) == {}
     assert store.file_states() == {}
     assert store.file_stats() == {}
-    assert store.unembedded(9) == []
+    assert store.passages(Unembedded(9)) == {}
     assert store.postings(["x"]) == []
     store.check()
     store.scrub()
-    assert store.generation() == ""
-    assert store.changed_since(0) == Changes(revision=0, generation="")
+    assert store.head().generation == ""
+    assert store.head(0) == Head(revision=0, generation="")
     with store.reading():
         assert len(store.corpus(None)) == 0
         assert len(store.corpus(None, since=5)) == 0
@@ -131,7 +141,7 @@ def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Pat
 
 
 def test_a_fingerprint_stays(store: IndexStore, open_store: Open) -> None:
-    assert store.fingerprint() == open_store().fingerprint() == MADE
+    assert store.head().fingerprint == open_store().head().fingerprint == MADE
 
 
 def test_what_is_written_is_read_back(store: IndexStore, open_store: Open) -> None:
@@ -147,13 +157,13 @@ def test_what_is_written_is_read_back(store: IndexStore, open_store: Open) -> No
     )
     written = put(store, "memory/ü 'x'.md", [made])
     other = open_store()
-    (known,) = other.known_passages("memory/ü 'x'.md")
+    (known,) = passages_of(other, "memory/ü 'x'.md")
     assert (known.passage, known.ordinal, known.text_hash) == (made, 0, text_hash(made.text))
     (stored,) = other.passages([known.key, 10**12]).values()
     assert (stored.passage, stored.path, stored.source, stored.ordinal) == (made, "memory/ü 'x'.md", "memory", 0)
     states = other.file_states()
     assert written.refused == ()
-    assert states["memory/ü 'x'.md"].revision == written.revision == other.revision()
+    assert states["memory/ü 'x'.md"].revision == written.revision == other.head().revision
     assert states["memory/ü 'x'.md"].inode == 2**63 - 1
     assert states["memory/ü 'x'.md"]._replace(revision=0) == state("memory/ü 'x'.md")
 
@@ -180,15 +190,15 @@ def test_stats_are_those_of_the_states(store: IndexStore) -> None:
 
 
 def test_revisions_and_keys_only_grow(store: IndexStore) -> None:
-    revisions, keys = [store.revision()], list[int]()
+    revisions, keys = [store.head().revision], list[int]()
     for number in range(4):
         put(store, f"memory/{number}.md", ["a", "b"])
         keys += keys_of(store, f"memory/{number}.md")
-        revisions.append(store.revision())
+        revisions.append(store.head().revision)
     store.write([removal(store, "memory/3.md")])
-    revisions.append(store.revision())
-    store.reset(MADE)
-    revisions.append(store.revision())
+    revisions.append(store.head().revision)
+    store.begin(MADE)
+    revisions.append(store.head().revision)
     put(store, "memory/5.md", ["c"])
     keys += keys_of(store, "memory/5.md")
     assert revisions == sorted(set(revisions))
@@ -198,8 +208,8 @@ def test_revisions_and_keys_only_grow(store: IndexStore) -> None:
 def test_a_reset_forgets_everything(store: IndexStore) -> None:
     put(store, "memory/a.md", ["one", "two"])
     other = Fingerprint(model="", dimensions=0, rules="r2", schema=1)
-    store.reset(other)
-    assert store.fingerprint() == other
+    store.begin(other)
+    assert store.head().fingerprint == other
     assert store.file_states() == {}
     assert store.counts().passages == store.counts().files == 0
     assert store.postings(["on"]) == []
@@ -208,39 +218,39 @@ def test_a_reset_forgets_everything(store: IndexStore) -> None:
 
 
 def test_every_making_has_a_name_of_its_own(store: IndexStore, open_store: Open) -> None:
-    first = store.generation()
+    first = store.head().generation
     put(store, "memory/a.md", ["one"])
     assert first
-    assert store.generation() == open_store().generation() == first
-    store.reset(MADE)
-    assert store.generation() == open_store().generation() != first
+    assert store.head().generation == open_store().head().generation == first
+    store.begin(MADE)
+    assert store.head().generation == open_store().head().generation != first
 
 
 def test_changes_are_what_was_written_and_what_went(store: IndexStore, open_store: Open) -> None:
-    made = open_store().revision()
+    made = open_store().head().revision
     put(store, "memory/a.md", ["one"])
     first = put(store, "memory/b.md", ["two"]).revision
     put(store, "sessions/c.jsonl", ["three"], source="sessions")
-    before = open_store().changed_since(made)
+    before = open_store().head(made)
     numbers = {path: file for file, path, _ in before.files}
     assert sorted(before.files) == sorted(
         (numbers[path], path, "sessions" if path.startswith("s") else "memory") for path in store.file_states()
     )
     assert before.gone == ()
-    assert store.changed_since(before.revision) == Changes(revision=before.revision, generation=store.generation())
+    assert store.head(before.revision) == replace(before, files=())
     store.write([removal(store, "memory/a.md")])
     put(store, "memory/b.md", ["four"], expected=first)
     # The same path anew is another file.
     put(store, "memory/a.md", ["five"])
-    after = store.changed_since(before.revision)
-    assert after.revision == store.revision()
+    after = store.head(before.revision)
+    assert after.revision == store.head().revision
     assert {path for _, path, _ in after.files} == {"memory/a.md", "memory/b.md"}
     assert {file for file, _, _ in after.files} & set(numbers.values()) == {numbers["memory/b.md"]}
     assert after.gone == (numbers["memory/a.md"],)
-    assert store.changed_since(made).gone == after.gone
-    store.reset(MADE)
-    assert store.changed_since(made).gone == ()
-    assert store.changed_since(made).generation != after.generation
+    assert store.head(made).gone == after.gone
+    store.begin(MADE)
+    assert store.head(made).gone == ()
+    assert store.head(made).generation != after.generation
 
 
 def test_a_corpus_can_begin_at_a_revision(store: IndexStore, open_store: Open) -> None:
@@ -267,7 +277,7 @@ def test_a_corpus_brought_up_to_date_is_the_one_made_anew(store: IndexStore) -> 
         path = f"memory/{chance.randrange(6)}.md"
         known = store.file_states().get(path)
         if step % 25 == 24:
-            store.reset(MADE)
+            store.begin(MADE)
         elif known and chance.random() < 0.4:
             store.write([removal(store, path)])
         else:
@@ -283,9 +293,9 @@ def test_the_passages_of_a_file_can_be_had_from_a_place_on(store: IndexStore) ->
     put(store, "memory/a.md", ["one", "two", "three"])
     put(store, "memory/b.md", ["four"])
     for first, texts in ((0, ["one", "two", "three"]), (2, ["three"]), (3, [])):
-        assert [known.passage.text for known in store.known_passages("memory/a.md", first=first)] == texts
-    assert store.last_passage("memory/a.md") == store.known_passages("memory/a.md")[-1]
-    assert store.last_passage("memory/c.md") is None
+        assert [known.passage.text for known in passages_of(store, "memory/a.md", first=first)] == texts
+    assert passages_of(store, "memory/a.md", first=-1) == passages_of(store, "memory/a.md")[-1:]
+    assert passages_of(store, "memory/c.md", first=-1) == []
 
 
 def test_a_write_is_refused_when_the_file_changed_meanwhile(store: IndexStore, open_store: Open) -> None:
@@ -294,7 +304,7 @@ def test_a_write_is_refused_when_the_file_changed_meanwhile(store: IndexStore, o
     second = put(open_store(), "memory/a.md", ["two"], expected=first).revision
     refused = put(store, "memory/a.md", ["three"], expected=first)
     assert refused.refused == ("memory/a.md",)
-    assert [known.passage.text for known in store.known_passages("memory/a.md")] == ["one", "two"]
+    assert [known.passage.text for known in passages_of(store, "memory/a.md")] == ["one", "two"]
     assert store.file_states()["memory/a.md"].revision == second
     gone = FileWrite(path="memory/a.md", state=None, expected_revision=first)
     assert store.write([gone]).refused == ("memory/a.md",)
@@ -306,7 +316,7 @@ def test_two_writes_of_one_file_count_in_their_order(store: IndexStore) -> None:
         path="memory/a.md", state=state("memory/a.md"), expected_revision=0, inserted=(new(0, passage("two")),)
     )
     assert store.write([removal(store, "memory/a.md"), anew]).refused == ()
-    assert [known.passage.text for known in store.known_passages("memory/a.md")] == ["two"]
+    assert [known.passage.text for known in passages_of(store, "memory/a.md")] == ["two"]
     assert store.write([anew, anew]).refused == ("memory/a.md", "memory/a.md")
     store.check()
 
@@ -323,7 +333,7 @@ def test_one_refused_file_does_not_stop_the_others(store: IndexStore) -> None:
 
 def test_a_write_that_fails_leaves_nothing(store: IndexStore) -> None:
     put(store, "memory/a.md", ["one"])
-    before = (store.revision(), store.counts().passages, keys_of(store, "memory/a.md"))
+    before = (store.head().revision, store.counts().passages, keys_of(store, "memory/a.md"))
     bad = NewPassage(ordinal=1, passage=passage("bad"), text_hash=b"", terms=("bad",), vector=b"\x00" * 7)
     writes = [
         FileWrite(
@@ -333,7 +343,7 @@ def test_a_write_that_fails_leaves_nothing(store: IndexStore) -> None:
     ]
     with pytest.raises(Exception):  # noqa: B017  (each engine's own)
         store.write(writes)
-    assert (store.revision(), store.counts().passages, keys_of(store, "memory/a.md")) == before
+    assert (store.head().revision, store.counts().passages, keys_of(store, "memory/a.md")) == before
     assert store.postings(["good"]) == store.postings(["bad"]) == []
     assert set(store.file_states()) == {"memory/a.md"}
     put(store, "memory/b.md", ["good"])
@@ -352,7 +362,7 @@ def test_a_moved_passage_keeps_its_key_and_its_vector(store: IndexStore) -> None
         removed=((one, ("on",)),),
     )
     store.write([write])
-    (known,) = store.known_passages("memory/a.md")
+    (known,) = passages_of(store, "memory/a.md")
     assert (known.key, known.ordinal, known.passage) == (two, 0, moved)
     assert found(store, "two") == ["two"]
     assert store.postings(["on"]) == []
@@ -364,7 +374,7 @@ def test_a_removed_file_is_gone(store: IndexStore) -> None:
     assert sorted(store.corpus(None).label_names.values()) == ["Ann", "kate"]
     store.write([removal(store, "memory/a.md")])
     assert set(store.file_states()) == {"memory/b.md"}
-    assert store.known_passages("memory/a.md") == []
+    assert passages_of(store, "memory/a.md") == []
     assert store.postings(["speak", "ann"]) == []
     assert found(store, "Ann speaks") == ["other"]
     assert store.vectors_of_texts([text_hash("Ann speaks")]) == {}
@@ -415,7 +425,7 @@ def test_a_vector_is_found_wherever_it_stands(store: IndexStore) -> None:
 def lacking(
     store: IndexStore, limit: int = 9, *, below: int | None = None, paths: Sequence[str] | None = None
 ) -> list[str]:
-    return [each.text for each in store.unembedded(limit, below=below, paths=paths)]
+    return [each.passage.text for each in store.passages(Unembedded(limit, below, paths)).values()]
 
 
 def test_passages_without_a_vector_are_told_newest_first(store: IndexStore) -> None:
@@ -424,7 +434,7 @@ def test_passages_without_a_vector_are_told_newest_first(store: IndexStore) -> N
     put(store, "memory/b/c.md", ["five"], embedded=False)
     assert lacking(store) == ["five", "four", "三", "two"]
     assert lacking(store, 2) == ["five", "four"]
-    assert lacking(store, below=store.unembedded(2)[-1].key) == ["三", "two"]
+    assert lacking(store, below=min(store.passages(Unembedded(2)))) == ["三", "two"]
     assert lacking(store, paths=["memory/b/"]) == ["five"]
     assert lacking(store, paths=["memory/b.md", "memory/a.md"]) == ["four", "三", "two"]
     assert len(lacking(store, paths=["memory"])) == 4
@@ -434,32 +444,31 @@ def test_a_vector_that_comes_later_leaves_the_passage_as_it_is(store: IndexStore
     put(store, "memory/a.md", ["one", "two"])
     put(store, "memory/b.md", ["三", "four"], embedded=False)
     three, four = keys_of(store, "memory/b.md")
-    before = store.revision()
+    before = store.head().revision
     vectors = [
         (key, EMBEDDER.embed_query(text).astype("<f4").tobytes()) for key, text in ((three, "三"), (four, "four"))
     ]
-    store.add_vectors([*vectors, (10**12, vectors[0][1])], made_with=MADE)
+    store.write((), vectors=[*vectors, (10**12, vectors[0][1])], made_with=MADE)
     assert lacking(store) == [] and keys_of(store, "memory/b.md") == [three, four]
     assert found(store, "三")[:1] == ["三"] and len(found(store, "x")) == 4
     assert found(store, "x", kept=SearchFilter(sources=("sessions",))) == []
-    assert [path for _, path, _ in store.changed_since(before).files] == ["memory/b.md"]
-    store.add_vectors(vectors, made_with=MADE)
+    assert [path for _, path, _ in store.head(before).files] == ["memory/b.md"]
+    store.write((), vectors=vectors, made_with=MADE)
     assert len(found(store, "x")) == 4, "a vector that is there stays"
     with pytest.raises(StoreReplaced):
-        store.add_vectors(vectors, made_with=replace(MADE, model="other"))
+        store.write((), vectors=vectors, made_with=replace(MADE, model="other"))
 
 
 def test_an_index_of_words_takes_vectors_once(open_store: Open) -> None:
     store, other = open_store(), open_store()
     words = Fingerprint(model="", dimensions=0, rules="r", schema=1)
-    store.reset(words)
+    store.begin(words)
     put(store, "memory/a.md", ["one"], embedded=False)
     wanted = replace(words, model="m", dimensions=DIMENSIONS)
-    assert store.begin_vectors(words, wanted) == wanted == other.fingerprint()
-    assert other.begin_vectors(words, replace(wanted, model="late")) == wanted, "another process was first"
-    other.add_vectors(
-        [(keys_of(store, "memory/a.md")[0], EMBEDDER.embed_query("one").astype("<f4").tobytes())], made_with=wanted
-    )
+    assert store.begin(wanted, keeping=words) == wanted == other.head().fingerprint
+    assert other.begin(replace(wanted, model="late"), keeping=words) == wanted, "another process was first"
+    vector = EMBEDDER.embed_query("one").astype("<f4").tobytes()
+    other.write((), vectors=[(keys_of(store, "memory/a.md")[0], vector)], made_with=wanted)
     assert found(store, "one") == ["one"]
 
 
@@ -580,7 +589,7 @@ def test_a_corpus_is_in_reading_order(store: IndexStore) -> None:
 def test_a_corpus_of_another_store_is_not_taken_over(store: IndexStore) -> None:
     put(store, "memory/a.md", ["one"])
     before = store.corpus(None)
-    store.reset(MADE)
+    store.begin(MADE)
     put(store, "memory/a.md", ["two"])
     after = store.corpus(before)
     assert after.keys.tolist() == keys_of(store, "memory/a.md")
@@ -591,9 +600,9 @@ def test_reading_shows_one_state(store: IndexStore, open_store: Open) -> None:
     put(store, "memory/a.md", ["one"])
     other = open_store()
     with store.reading():
-        before = store.revision()
+        before = store.head().revision
         put(other, "memory/b.md", ["two"])
-        assert store.revision() == before
+        assert store.head().revision == before
         assert set(store.file_states()) == {"memory/a.md"}
         with store.reading():
             assert len(store.corpus(None)) == 1
@@ -604,7 +613,7 @@ def test_reading_shows_one_state(store: IndexStore, open_store: Open) -> None:
 def test_an_error_inside_a_reading_does_not_hold_it_open(store: IndexStore, open_store: Open) -> None:
     put(store, "memory/a.md", ["one"])
     with pytest.raises(ZeroDivisionError), store.reading():
-        store.revision()
+        store.head()
         raise ZeroDivisionError
     put(open_store(), "memory/b.md", ["two"])
     assert len(store.file_states()) == 2

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from indexer.documents.markdown import split_markdown
 from indexer.sources.scan import Scan, SourceFile
-from indexer.stores.base import FileState, KnownPassage
+from indexer.stores.base import FileState, StoredPassage
 from indexer.sync.plan import PassageDiff, compare, plan_sync, text_hash
 from indexer.text.terms import passage_terms
 from indexer.types import FileFailure, Passage
@@ -33,9 +33,16 @@ def state(path: str, *, failure: str = "", checked_ns: int = 10**12) -> FileStat
     )
 
 
-def known_of(passages: list[Passage]) -> list[KnownPassage]:
+def known_of(passages: list[Passage]) -> list[StoredPassage]:
     return [
-        KnownPassage(key=100 + at, ordinal=at, passage=passage, text_hash=text_hash(passage.text))
+        StoredPassage(
+            key=100 + at,
+            path="memory/a.md",
+            source="memory",
+            ordinal=at,
+            passage=passage,
+            text_hash=text_hash(passage.text),
+        )
         for at, passage in enumerate(passages)
     ]
 
@@ -64,7 +71,7 @@ def test_plan_looks_at_what_is_wanted_alone() -> None:
     assert ([file.path for file in plan.added], plan.removed) == (["b"], ("d",))
 
 
-def applied(known: list[KnownPassage], diff: PassageDiff) -> list[Passage]:
+def applied(known: list[StoredPassage], diff: PassageDiff) -> list[Passage]:
     """What an index holds after a diff, in order."""
     gone = {stored.key for stored in diff.removed}
     held = {stored.key: (stored.ordinal, stored.passage) for stored in known if stored.key not in gone}

@@ -17,6 +17,7 @@ import pytest
 
 from indexer import EmbedderUnavailable, EmbeddingError, Index, SourceMissing, SyncCancelled, SyncProgress, SyncReport
 from indexer.documents.transcripts import split_transcript
+from indexer.stores.base import Unembedded, passages_of
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync.vectors import BATCH_TEXTS
 from indexer.testing import HashEmbedder
@@ -70,7 +71,7 @@ def dump(index: Index) -> list[tuple[object, ...]]:
     held: list[tuple[object, ...]] = []
     for path, state in sorted(store.file_states().items()):
         held.append((path, state.size_bytes, state.content_hash, state.failure))
-        held += [(path, known.ordinal, known.passage) for known in store.known_passages(path)]
+        held += [(path, known.ordinal, known.passage) for known in passages_of(store, path)]
     counts = row_counts(store.path)
     counts_kept = counts["passages"], counts["vectors"], counts["terms_docsize"]
     assert counts_kept == (counts["passages"],) * 3
@@ -272,7 +273,7 @@ def test_a_huge_file_is_stored_in_slices(workspace: Workspace, stop: int) -> Non
     report = index.sync()
     assert sum(counted(report)) == 1 and report.unchanged == 0
     assert len(embedder.documents) == len(set(embedder.documents)) == 5 * BATCH_TEXTS + 9
-    held = SqliteStore(workspace.root / "index.sqlite").known_passages("memory/huge.md")
+    held = passages_of(SqliteStore(workspace.root / "index.sqlite"), "memory/huge.md")
     assert [known.passage.start_line for known in held] == list(range(1, len(held) + 1))
     assert counted(index.sync()) == (0, 0, 0, 1)
     huge.unlink()
@@ -536,15 +537,15 @@ def test_many_files_are_noted_and_forgotten_together(workspace: Workspace) -> No
     store = SqliteStore(workspace.root / "index.sqlite")
     for file in files:
         make_old(file)
-    before = store.revision()
+    before = store.head().revision
     assert counted(index.sync()) == (0, 0, 0, 450)
-    assert store.revision() - before == 1
+    assert store.head().revision - before == 1
     assert {state.mtime_ns for state in store.file_states().values()} == {LONG_AGO_NS}
     for file in files[1:]:
         file.unlink()
-    before = store.revision()
+    before = store.head().revision
     assert counted(index.sync()) == (0, 0, 449, 1)
-    assert store.revision() - before <= 5
+    assert store.head().revision - before <= 5
     assert sorted(texts(index, "number alike")) == ["alike", "number 0"]
     store.check()
     store.close()
@@ -639,7 +640,7 @@ LOG = "sessions/talk.jsonl"
 
 def held_texts(index: Index, path: str = LOG) -> list[str]:
     store = SqliteStore(index.root / "index.sqlite")
-    held = [known.passage.text for known in store.known_passages(path)]
+    held = [known.passage.text for known in passages_of(store, path)]
     store.close()
     return held
 
@@ -784,7 +785,7 @@ def test_vectors_that_a_grown_session_lacks_are_made_up_for(workspace: Workspace
     log.append([message("five")])
     index.sync([LOG])
     store = SqliteStore(workspace.root / "index.sqlite")
-    assert store.unembedded(1) == []
+    assert store.passages(Unembedded(1)) == {}
     store.close()
     assert held_texts(index) == ["one", "二", "three", "四", "five"]
     dump(index)

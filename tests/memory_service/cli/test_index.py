@@ -106,10 +106,10 @@ def test_status_tells_an_index_of_another_version_from_none(cli: CommandLine) ->
     assert "index      none yet; run `memory-service reindex`" in cli.ok("status").splitlines()
     cli.ok("reindex")
     store = SqliteStore(cli.workspace / "index.sqlite")
-    made = store.fingerprint()
+    made = store.head().fingerprint
     assert made is not None
     other = json.dumps({"model": made.model, "dimensions": made.dimensions, "rules": made.rules, "schema": 99})
-    with store.writing():
+    with store._database.writing():
         store._database.run("UPDATE meta SET value = ? WHERE name = 'fingerprint'", (other,))
     store.close()
     run = cli.run("status")

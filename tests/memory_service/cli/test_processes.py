@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 
+from indexer.stores.base import passages_of
 from indexer.stores.sqlite import SqliteStore
 from memory_service import schemas
 from memory_service.api.server import listening
@@ -154,7 +155,7 @@ def passages(root: Path) -> dict[str, list[object]]:
     """All that an index holds, but for its keys."""
     store = SqliteStore(root / "index.sqlite")
     try:
-        known = {path: store.known_passages(path) for path in store.file_states()}
+        known = {path: passages_of(store, path) for path in store.file_states()}
     finally:
         store.close()
     return {path: [(one.ordinal, one.passage) for one in known[path]] for path in sorted(known)}

@@ -11,14 +11,14 @@ import pytest
 
 from indexer import Hit, LineRange, Passage, SearchFilter
 from indexer.documents.transcripts import split_transcript
-from indexer.stores.base import KnownPassage
+from indexer.stores.base import StoredPassage
 from memory_service.memories.indexing import UnindexedMessages, interleave_hits
 from tests.indexer.talks import write_log
 
 ALL = SearchFilter()
 
 
-def just_said(root: Path, *known: KnownPassage) -> UnindexedMessages:
+def just_said(root: Path, *known: StoredPassage) -> UnindexedMessages:
     """What an index has not heard of that has these passages of every log."""
     return UnindexedMessages(root, lambda _: known[-1] if known else None, lambda _: known)
 
@@ -27,16 +27,19 @@ def logs_in(root: Path) -> list[str]:
     return [f"sessions/{path.name}" for path in (root / "sessions").glob("*.jsonl")]
 
 
-def hits(root: Path, query: str, kept: SearchFilter = ALL, *known: KnownPassage) -> list[Hit]:
+def hits(root: Path, query: str, kept: SearchFilter = ALL, *known: StoredPassage) -> list[Hit]:
     return just_said(root, *known).search(logs_in(root), query, limit=10, kept=kept, rounds=0)
 
 
-def found(root: Path, query: str, kept: SearchFilter = ALL, *known: KnownPassage) -> list[tuple[str, int]]:
+def found(root: Path, query: str, kept: SearchFilter = ALL, *known: StoredPassage) -> list[tuple[str, int]]:
     return [(hit.path, hit.passage.start_line) for hit in hits(root, query, kept, *known)]
 
 
-def known_of(passages: Sequence[Passage]) -> list[KnownPassage]:
-    return [KnownPassage(key=at, ordinal=at, passage=each, text_hash=b"") for at, each in enumerate(passages)]
+def known_of(passages: Sequence[Passage]) -> list[StoredPassage]:
+    return [
+        StoredPassage(key=at, path="memory/a.md", source="memory", ordinal=at, passage=each)
+        for at, each in enumerate(passages)
+    ]
 
 
 def test_only_the_end_of_a_long_log_is_read_and_its_numbers_stand(tmp_path: Path) -> None:

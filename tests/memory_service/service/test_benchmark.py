@@ -145,7 +145,7 @@ def test_an_index_of_another_version_is_refused_with_the_remedy(tmp_path: Path) 
     root = notes(tmp_path, 1, 2)
     indexed(root, None)
     store = SqliteStore(root / "index.sqlite")
-    with store.writing():
+    with store._database.writing():
         store._database.run("UPDATE meta SET value = json_set(value, '$.schema', 1) WHERE name = 'fingerprint'")
     store.close()
     with pytest.raises(StoreOutdated, match="reindex --full"):

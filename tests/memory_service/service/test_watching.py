@@ -107,7 +107,7 @@ def test_an_index_of_another_schema_is_made_anew_in_the_background(tmp_path: Pat
     with opened(tmp_path) as service:
         service.remember("one", NewMemory(text="备用钥匙 the spare key"))
     store = SqliteStore(tmp_path / "one" / "index.sqlite")
-    with store.writing():
+    with store._database.writing():
         store._database.run("UPDATE meta SET value = json_set(value, '$.schema', 99) WHERE name = 'fingerprint'")
     store.close()
     with opened(tmp_path) as service:

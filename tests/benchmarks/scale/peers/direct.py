@@ -28,7 +28,7 @@ class Direct(Ours):
         """Write every file's passages."""
         made_with: Fingerprint = Index(folder, Given(material)).fingerprint
         store = SqliteStore(folder / INDEX_NAME)
-        store.reset(made_with)
+        store.begin(made_with)
         writes: list[FileWrite] = []
         for start, lines, vectors in material.batches(FILE_PASSAGES):
             writes.append(_write(start // FILE_PASSAGES, lines, vectors))

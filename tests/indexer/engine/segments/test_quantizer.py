@@ -340,7 +340,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SqliteSto
     """Vectors in a store, row i under the i-th key, in files of three sources; some were removed again."""
     vectors = clustered(12_000, 24, clusters=100, seed=8)
     store = SqliteStore(tmp_path_factory.mktemp("codes") / "index.sqlite")
-    store.reset(Fingerprint(model="m", dimensions=24, rules="r", schema=1))
+    store.begin(Fingerprint(model="m", dimensions=24, rules="r", schema=1))
     for number, rows in enumerate(np.array_split(np.arange(12_000), 3)):
         store.write([filled(f"{number}.md", SOURCES[number], vectors, rows)])
     yield store, vectors
