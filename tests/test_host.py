@@ -64,6 +64,29 @@ def test_importing_and_searching_leave_the_process_as_it_was(tmp_path: Path) -> 
     assert json.loads(run_python(_PROGRAM, tmp_path)) == [[], [], True]
 
 
+_SERVER = """
+import os, sys, threading, time
+from indexer.throttle import THROTTLE
+from memory_service.api.server import serve
+from memory_service.config import load_settings
+
+usual, deadline = sys.getswitchinterval(), time.monotonic() + 30
+settings = load_settings(home=sys.argv[1], port=0, embedding_model="none")
+threading.Thread(target=serve, args=(settings,), daemon=True).start()
+during = usual
+while during == usual and time.monotonic() < deadline:
+    time.sleep(0.05)
+    with THROTTLE.behind():
+        during = sys.getswitchinterval()
+print(during < usual / 2, sys.getswitchinterval() == usual, flush=True)
+os._exit(0)
+"""
+
+
+def test_serving_is_what_shortens_the_turns(tmp_path: Path) -> None:
+    assert run_python(_SERVER, tmp_path) == "True True"
+
+
 def test_a_server_takes_short_turns_while_there_is_work_behind_and_no_longer() -> None:
     usual = sys.getswitchinterval()
     shorten_turns()
