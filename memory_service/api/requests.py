@@ -17,7 +17,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import unquote_to_bytes
@@ -31,18 +31,16 @@ from memory_service.api.metrics import Metrics
 from memory_service.api.pools import IdempotencyCache, Pools, WorkerPool
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError, NotFound
 from memory_service.memories.store import NewMemory
-from memory_service.messages.sizes import MESSAGE_TOKENS, Usage, count_tokens
+from memory_service.messages.sizes import Usage, tools_tokens
 from memory_service.schemas.compaction import (
     CompactRequest,
     OverflowRequest,
     PromptOptions,
     SessionContextRequest,
-    StatelessRequest,
 )
 from memory_service.schemas.memories import SESSION_ID, Answer
 from memory_service.schemas.sessions import NewPin, UsageReport
 from memory_service.service import MemoryService
-from memory_service.service.compactions import StatelessCall
 from memory_service.service.contexts import ContextCall
 from memory_service.service.overflows import OverflowCall
 from memory_service.service.receipts import CompactionCall
@@ -284,11 +282,6 @@ def usage_of(report: UsageReport | None, model: str | None = None, finish_reason
     )
 
 
-def tools_tokens(tools: Sequence[object]) -> int:
-    """What the schemas of tools take, as they go over the wire."""
-    return sum(count_tokens(json.dumps(tool, ensure_ascii=False)) for tool in tools)
-
-
 def context_call(body: PromptOptions) -> ContextCall:
     """What is wanted of a context."""
     return ContextCall(
@@ -326,25 +319,6 @@ def compaction_call(body: CompactRequest) -> CompactionCall:
         identifier_policy=body.identifier_policy,
         target_tokens=body.target_tokens,
         force=body.force,
-    )
-
-
-def stateless_call(body: StatelessRequest) -> StatelessCall:
-    """What is to be compacted."""
-    system = count_tokens(body.system_prompt) + MESSAGE_TOKENS if body.system_prompt else 0
-    return StatelessCall(
-        messages=body.messages,
-        context_window=body.context_window,
-        model=body.model,
-        preset=body.preset,
-        overrides=body.overrides,
-        trigger=body.trigger,
-        target_tokens=body.target_tokens,
-        force=body.force,
-        instructions=body.instructions or "",
-        identifier_policy=body.identifier_policy,
-        pins=tuple(body.pins),
-        overhead_tokens=system + tools_tokens(body.tools),
     )
 
 

@@ -12,10 +12,10 @@ import click
 from memory_service.cli.output import bar, columns, fit_to_cells, indented, one_line, printable, size, table
 
 if TYPE_CHECKING:
+    from memory_service.compaction.receipt import CompactionReceipt
     from memory_service.config import Settings
     from memory_service.service.contexts import SessionContext
     from memory_service.service.flushes import FlushReport
-    from memory_service.service.receipts import CompactionReceipt
     from memory_service.service.session_services import SessionSnapshot
     from memory_service.service.sessions import ListedSession, PinnedItem, SessionSummary
     from memory_service.service.short_term import ShortTermMemory

@@ -12,10 +12,10 @@ from memory_service.cli.options import Place, examples, with_place
 from memory_service.cli.output import announce_work, emit_json, emit_value, warn
 
 if TYPE_CHECKING:
+    from memory_service.compaction.receipt import CompactionMode, CompactionReceipt
     from memory_service.messages.shapes import Json
     from memory_service.service import MemoryService
     from memory_service.service.flushes import FlushReport
-    from memory_service.service.receipts import CompactionMode, CompactionReceipt
     from memory_service.service.short_term import ShortTermMemory
 
 

@@ -394,9 +394,9 @@ def create(
 
     Appending to a session begins it as well; this is for one that has its own model, window or preset.
     """
+    from memory_service.compaction.options import preset_named
     from memory_service.messages.shapes import Json
     from memory_service.service import answers as session_answers
-    from memory_service.service.options import preset_named
 
     settings: dict[str, Json] = {"compaction": {"preset": preset_named(preset).name}} if preset else {}
     with place.sessions(make=True) as sessions:

@@ -48,8 +48,8 @@ class Spoken:
 def spoken_in_view(snapshot: SessionSnapshot) -> list[Spoken]:
     """What the model sees, with the numbers that the log has for it."""
     from memory_service.compaction.checkpoint import is_checkpoint
+    from memory_service.compaction.view import tail_of
     from memory_service.messages import text_of
-    from memory_service.sessions.view import tail_of
 
     numbers = _numbers(snapshot, tail_of(snapshot.state, snapshot.shape))
     spoken = list[Spoken]()

@@ -42,6 +42,8 @@ _OPENAI_TAKES: dict[Role, frozenset[str]] = {
     "assistant": frozenset({"text", "refusal"}),
 }
 _ANTHROPIC_MEDIA = frozenset({"image", "document", "search_result", "container_upload"})
+# Parts that tell whose shape a message came in.
+ANTHROPIC_ALONE = THINKING | _ANTHROPIC_MEDIA | {"tool_use", "tool_result"}
 _TEXT_ONLY = frozenset({"text"})
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 

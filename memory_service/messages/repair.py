@@ -27,11 +27,15 @@ from typing import Literal, cast
 
 from memory_service.messages import (
     Message,
+    Part,
     is_empty,
     is_system,
     is_tool_result,
     parts_of,
     text_part,
+    to_anthropic,
+    to_mistral,
+    to_openai,
     tool_calls_of,
     tool_result,
     user_message,
@@ -287,3 +291,15 @@ def _as_user(label: str, message: Message) -> Message:
     if isinstance(content, list):
         return {"role": "user", "content": [text_part(label), *parts_of(message)]}
     return user_message(f"{label}\n{content or ''}")
+
+
+def to_wire(
+    messages: Sequence[Message], wire: Literal["openai", "anthropic", "mistral"], *, pending: Collection[str] = ()
+) -> tuple[list[dict[str, object]], str | list[Part] | None]:
+    """Messages of a view in the shape of a provider, and the system prompt that stands beside them at Anthropic."""
+    if wire == "anthropic":
+        system, turns = to_anthropic(messages)
+        return turns, system
+    if wire == "mistral":
+        return to_mistral(repaired(messages, pending=pending, rules=MISTRAL).messages), None
+    return to_openai(messages), None

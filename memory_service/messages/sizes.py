@@ -12,7 +12,9 @@ text, tokens only round them up at the end.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from memory_service.messages.parts import MEDIA
@@ -97,3 +99,8 @@ def message_tokens(message: Message) -> int:
         size += quarters(message["reasoning_content"] or "")
     media = 0 if isinstance(message.get("content"), str) else sum(part["type"] in MEDIA for part in parts_of(message))
     return -(-size // 4) + MESSAGE_TOKENS + CALL_TOKENS * len(calls) + MEDIA_TOKENS * media
+
+
+def tools_tokens(tools: Sequence[object]) -> int:
+    """What the schemas of tools take, as they go over the wire."""
+    return sum(count_tokens(json.dumps(tool, ensure_ascii=False)) for tool in tools)

@@ -13,18 +13,14 @@ from indexer import SearchResults as Found
 from indexer.sources.watch import WatchState
 from indexer.types import ErasedPassages
 from memory_service import schemas
+from memory_service.compaction.receipt import as_answer
 from memory_service.config import Settings
 from memory_service.flush.replies import AgentPrompt
 from memory_service.memories.block import Context, Receipt, ReceiptItem
 from memory_service.memories.store import AppendedMemory, FileRange, ForgottenMemory, MemoryFile
-from memory_service.messages import to_openai
 from memory_service.schemas.compaction import (
-    CompactedMessages,
-    CompactionReceipt,
-    CompactionStep,
     Flush,
     FlushedMemory,
-    LedgerEntry,
     PromptTokens,
     Recall,
     Recovery,
@@ -43,11 +39,13 @@ from memory_service.schemas.sessions import (
     Session,
     Sessions,
 )
-from memory_service.service import contexts, flushes, overflows, receipts
+from memory_service.service import contexts, flushes, overflows
 from memory_service.service import sessions as told
 from memory_service.service.contexts import PromptTokens as Sizes
 from memory_service.service.contexts import SessionHits
 from memory_service.service.watching import Operation
+
+compaction_receipt = as_answer
 
 
 def shown_score(raw: float, fusion: str) -> float:
@@ -358,23 +356,6 @@ def found_messages(found: SessionHits) -> FoundMessages:
     )
 
 
-def compaction_receipt(made: receipts.CompactionReceipt) -> CompactionReceipt:
-    """The record of a compaction."""
-    fields = {
-        field.name: getattr(made, field.name)
-        for field in dataclasses.fields(made)
-        if field.name not in ("steps", "ledger", "messages", "audit", "continue_note")
-    }
-    return CompactionReceipt(
-        **fields,
-        ratio=made.ratio,
-        steps=[CompactionStep.model_validate(dataclasses.asdict(step)) for step in made.steps],
-        ledger=[LedgerEntry.model_validate(entry) for entry in made.ledger],
-        audit=dict(made.audit) if made.audit is not None else None,
-        messages=to_openai(made.messages) if made.messages is not None else None,
-    )
-
-
 def flush(made: flushes.FlushReport) -> Flush:
     """Report of a flush, or the prompt for the agent."""
     asked: AgentPrompt | None = made.prompt
@@ -431,16 +412,6 @@ def recovery(made: overflows.Recovery, sent: told.Transcript, wire: str) -> Reco
             "compaction": compaction_receipt(made.compaction) if made.compaction else None,
             "degraded": list(made.degraded),
         }
-    )
-
-
-def compacted(made: receipts.CompactionReceipt, sent: told.Transcript, wire: str) -> CompactedMessages:
-    """Messages that fit, and how that came about."""
-    return CompactedMessages(
-        messages=_plain(sent.messages),
-        system=system_of(sent, wire),
-        receipt=compaction_receipt(made),
-        degraded=list(made.degraded),
     )
 
 

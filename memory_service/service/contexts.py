@@ -26,6 +26,8 @@ from indexer import LineRange, SearchFilter, Source
 from indexer.lru import LRU
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.plan import CompactionTrigger
+from memory_service.compaction.receipt import CompactionReceipt
+from memory_service.compaction.view import View
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.token_counter import scale_tokens
@@ -39,11 +41,10 @@ from memory_service.schemas.memories import Order
 from memory_service.service.compactions import Compactions
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes, FlushReport
-from memory_service.service.receipts import CompactionCall, CompactionReceipt
+from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.folder import unreadable
 from memory_service.sessions.search import MessageHit, SessionKeywordSearch
-from memory_service.sessions.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

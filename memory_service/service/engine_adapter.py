@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from indexer.lru import LRU
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts
+from memory_service.compaction.view import View, pin_texts
 from memory_service.engines import AssembleCall, CompactCall, Compacted
 from memory_service.errors import MemoryServiceError
 from memory_service.messages import Message, is_system, message_tokens, text_of
 from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.state import SessionState
-from memory_service.sessions.view import View, pin_texts
 
 _KEPT_SESSIONS = 1_024
 

@@ -29,6 +29,7 @@ from indexer import (
 from indexer.sources.scan import is_session_path
 from indexer.sources.watch import WatchState
 from indexer.types import EXTRA_MARK, ErasedPassages
+from memory_service.compaction.stateless import compact_messages
 from memory_service.config import Settings, load_settings
 from memory_service.disk import write_fault
 from memory_service.engines import check_engine
@@ -41,14 +42,17 @@ from memory_service.memories.block import Context, Receipt, build_context, candi
 from memory_service.memories.format import draft
 from memory_service.memories.receipts import new_receipt_id
 from memory_service.memories.store import AppendedMemory, FileRange, ForgottenMemory, MemoryFile, NewMemory, read_range
+from memory_service.schemas.compaction import CompactedMessages, StatelessRequest
 from memory_service.schemas.memories import Order
 from memory_service.service.benchmark import Benchmark, measure
-from memory_service.service.compactions import Stateless, StatelessCall, compact_messages
 from memory_service.service.doctor import Finding, examine
+from memory_service.service.options import options_of
 from memory_service.service.session_services import Models, Shared
 from memory_service.service.short_term import ShortTermMemory
 from memory_service.service.watching import Operation, Operations, SyncedChange, follow
 from memory_service.service.workspace import OpenWorkspaces, make_embedder, make_models, make_reranker
+from memory_service.sessions.records import SessionHeader
+from memory_service.sessions.state import SessionState
 from memory_service.workspaces import memory_path
 
 T = TypeVar("T")
@@ -224,11 +228,16 @@ class MemoryService:
         engine = self._workspaces.engine(workspace)
         return engine.problems() if engine else ()
 
-    def compact_messages(self, call: StatelessCall, *, cancelled: Callable[[], bool] = not_cancelled) -> Stateless:
-        """Compact a list of messages without a session; see `shortterm.stateless`."""
-        return compact_messages(
-            call, self.settings, self._workspaces.compactor, now=self.settings.now(), cancelled=cancelled
+    def compact_messages(
+        self, request: StatelessRequest, *, cancelled: Callable[[], bool] = not_cancelled
+    ) -> CompactedMessages:
+        """Compact a list of messages without a session, as the settings say; see `memory_service.compaction`."""
+        header = SessionHeader(session_id="", model=request.model, context_window=request.context_window)
+        options = options_of(
+            self.settings, SessionState(header=header), preset=request.preset, overrides=request.overrides
         )
+        compactor = self._workspaces.compactor
+        return compact_messages(request, options, compactor, now=self.settings.now(), cancelled=cancelled)
 
     # The index
 

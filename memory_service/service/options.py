@@ -16,31 +16,26 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from memory_service.compaction.budget import ContextBudget, ContextWindow, Pressure, budget_for, resolve_window
-from memory_service.compaction.presets import PRESETS, Fallback, Preset, with_overrides
+from memory_service.compaction.budget import Pressure, Thresholds, resolve_window
+from memory_service.compaction.options import CompactionSettings, budget_of, counted_scale, preset_named, preset_with
+from memory_service.compaction.presets import Preset
 from memory_service.compaction.pruning import PruningMode
-from memory_service.compaction.summary import IdentifierPolicy
+from memory_service.compaction.view import View, ViewSizes
 from memory_service.config import CompactionTable, FlushTable, PruningTable, Settings
 from memory_service.errors import InvalidRequest
 from memory_service.llm.token_counter import (
-    LEAST_SCALE,
-    MOST_SCALE,
     Reading,
     ReadingSource,
     anchor_of,
-    exact_counter,
     learned_scale,
     measure_view,
     pairs_of,
     same_model,
 )
 from memory_service.llm.windows import model_limits
-from memory_service.messages import message_tokens, text_of, tool_calls_of
 from memory_service.messages.shapes import Json
-from memory_service.messages.sizes import count_tokens
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.state import SessionState
-from memory_service.sessions.view import View, ViewShape, ViewSizes
 
 Table = TypeVar("Table", bound=BaseModel)
 
@@ -48,26 +43,18 @@ TABLES = ("compaction", "pruning", "flush")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionOptions:
-    """Effective options of a session.
+class SessionOptions(CompactionSettings):
+    """How a session is treated: compacted, and flushed before that."""
 
-    Attributes:
-        preset: How it is compacted, what was overridden included.
-        overrides: What of its numbers was overridden.
-        fallback: What stands in for a model's summary when the model fails.
-        model_name: The model that the session's agent uses; None if it is not known.
-        max_output_tokens: The longest answer of that model; None if it is not known.
-    """
-
-    preset: Preset
-    overrides: Mapping[str, Json]
     flush: FlushTable
-    window: ContextWindow
-    instructions: str
-    identifier_policy: IdentifierPolicy
-    fallback: Fallback
-    model_name: str | None
-    max_output_tokens: int | None
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Where compaction and flush begin."""
+        thresholds = self.preset.thresholds
+        if self.flush.soft_tokens is not None:
+            return replace(thresholds, flush_margin_tokens=self.flush.soft_tokens)
+        return thresholds
 
 
 def check_settings(settings: Settings, state: SessionState) -> None:
@@ -115,7 +102,7 @@ def options_of(
     compaction, pruning, flush = _tables(settings, header.settings if header else {})
     named = preset_named(preset or compaction.preset)
     wanted = {**(compaction.overrides if named.name == compaction.preset else {}), **(overrides or {})}
-    chosen = _pruning(_overridden(named, wanted), pruning)
+    chosen = _pruning(preset_with(named, wanted), pruning)
     model = header.model if header else None
     limits = model_limits(model) if model else None
     learned = state.learned
@@ -138,71 +125,6 @@ def options_of(
         fallback=chosen.fallback if compaction.fallback == "preset" else compaction.fallback,
         model_name=model,
         max_output_tokens=limits.max_output_tokens if limits else None,
-    )
-
-
-def preset_named(name: str) -> Preset:
-    """A preset by its name.
-
-    Raises:
-        InvalidRequest: There is none of that name.
-    """
-    if name not in PRESETS:
-        raise InvalidRequest(f"There is no preset {name[:80]!a}. Use one of {', '.join(PRESETS)}.")
-    return PRESETS[name]
-
-
-def budget_of(
-    options: SessionOptions,
-    *,
-    scale: float = 1.0,
-    overhead_tokens: int = 0,
-    tools_tokens: int = 0,
-    most_tokens: int | None = None,
-) -> ContextBudget:
-    """Token budget of a session.
-
-    Args:
-        options: How it is treated.
-        scale: Tokens as its model counts them for each one estimated.
-        overhead_tokens: What is sent beside its view, by estimate.
-        tools_tokens: Of that, the schemas of tools.
-        most_tokens: The longest prompt wanted, if that is less than the window allows.
-
-    Raises:
-        InvalidRequest: The window is below what the preset can work with.
-        Incompressible: The overhead leaves nothing.
-    """
-    if options.window.problem == "refuse":
-        raise InvalidRequest(options.window.message)
-    thresholds = options.preset.thresholds
-    if options.flush.soft_tokens is not None:
-        thresholds = replace(thresholds, flush_margin_tokens=options.flush.soft_tokens)
-    window = options.window
-    if most_tokens is not None and most_tokens < window.tokens:
-        # The reserve is for an answer, which the longest prompt does not include.
-        window = replace(window, tokens=most_tokens)
-        thresholds = replace(thresholds, reserve_tokens=0)
-    return budget_for(
-        window,
-        thresholds,
-        max_output_tokens=options.max_output_tokens,
-        overhead_tokens=int(overhead_tokens * scale),
-        tools_tokens=int(tools_tokens * scale),
-        scale=scale,
-    )
-
-
-def shape_of(options: SessionOptions) -> ViewShape:
-    """Size limits for the parts of a session's view."""
-    preset, window = options.preset, options.window.tokens
-    usable = int(window * 0.75)
-    summary = min(preset.most_summary_tokens, max(preset.least_summary_tokens, int(usable * 0.1)))
-    return ViewShape(
-        window_tokens=window,
-        ledger_tokens=preset.ledger_tokens(summary),
-        request_chars=4 * preset.request_tokens(usable),
-        guard=preset.guard,
     )
 
 
@@ -239,13 +161,6 @@ def _merged(table: Table, name: str, given: Mapping[str, Json]) -> Table:
         raise InvalidRequest(f"The session's setting {place[:120]} cannot be used: {why}.") from None
 
 
-def _overridden(preset: Preset, overrides: Mapping[str, Json]) -> Preset:
-    try:
-        return with_overrides(preset, overrides)
-    except ValueError as error:
-        raise InvalidRequest(f"The preset {preset.name} cannot be overridden so: overrides.{error}") from None
-
-
 def _pruning(preset: Preset, table: PruningTable) -> Preset:
     modes: dict[str, PruningMode] = {"off": "off", "cache_ttl": "cache_ttl", "budget": "budget"}
     rules = replace(
@@ -272,8 +187,8 @@ def scale_of(state: SessionState, seen: Callable[[], View], model: str | None) -
     pairs = pairs_of([(each.seq, each.usage) for each in state.usages], model)
     if pairs:
         return learned_scale(pairs), "usage"
-    counter = exact_counter(model) if model else None
-    return (_exact(seen(), counter), "tokenizer") if counter is not None else (1.0, "estimate")
+    counted = counted_scale(seen, model)
+    return (counted, "tokenizer") if counted is not None else (1.0, "estimate")
 
 
 def reading_of(
@@ -304,14 +219,3 @@ def reading_of(
         )
     reading = measure_view([view_sizes.lead_tokens, *view_sizes.sizes], anchor=anchor, scale=factor)
     return reading if anchor is not None else replace(reading, source=source)
-
-
-def _exact(view: View, counter: Callable[[str], int]) -> float:
-    """Tokens that a tokenizer counts per estimated token; frames and media are taken as estimated."""
-    estimated = exact = 0
-    for message in view.messages:
-        texts = [text_of(message), *(call["function"]["arguments"] for call in tool_calls_of(message))]
-        size = message_tokens(message)
-        estimated += size
-        exact += size + sum(counter(text) - count_tokens(text) for text in texts if text)
-    return min(max(exact / estimated, LEAST_SCALE), MOST_SCALE) if estimated else 1.0

@@ -25,6 +25,9 @@ from indexer.lru import LRU
 from memory_service.compaction.presets import RecoveryRules
 from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE
 from memory_service.compaction.pruning import media_bytes, media_to_bytes, truncate_results
+from memory_service.compaction.receipt import CompactionReceipt
+from memory_service.compaction.record import Compaction, built_on
+from memory_service.compaction.view import project, tail_of, with_head
 from memory_service.errors import Conflict, Incompressible, MemoryServiceError
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import ProviderFailure, classify, is_compaction_failure
@@ -33,11 +36,10 @@ from memory_service.messages.sizes import Usage
 from memory_service.service.compactions import Compactions
 from memory_service.service.contexts import ContextCall, Contexts, SessionContext
 from memory_service.service.engine_adapter import EngineAdapter
-from memory_service.service.receipts import CompactionCall, CompactionReceipt
+from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import SessionServices, SessionSnapshot
-from memory_service.sessions.records import Compaction, Learned
-from memory_service.sessions.state import SessionState, built_on
-from memory_service.sessions.view import project, tail_of, with_head
+from memory_service.sessions.records import Learned
+from memory_service.sessions.state import SessionState
 
 Remedy = Literal["compact", "truncate", "strip_media", "drop_thinking", "wait", "give_up"]
 

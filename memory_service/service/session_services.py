@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 from indexer.lru import LRU
 from memory_service.compaction.budget import ContextBudget
+from memory_service.compaction.options import budget_of, shape_of
+from memory_service.compaction.view import View, ViewShape
 from memory_service.config import Settings
 from memory_service.engines import GuardedEngine
 from memory_service.errors import Conflict, NotFound
@@ -23,10 +25,10 @@ from memory_service.llm.token_counter import Reading, ReadingSource
 from memory_service.locks import SessionLocks
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.shapes import Json
-from memory_service.service.options import SessionOptions, budget_of, options_of, reading_of, scale_of, shape_of
+from memory_service.service.options import SessionOptions, options_of, reading_of, scale_of
 from memory_service.sessions.folder import SessionLogs
+from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState
-from memory_service.sessions.view import Session, View, ViewShape
 
 _OPEN_SESSIONS = 256
 

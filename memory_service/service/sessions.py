@@ -21,21 +21,22 @@ from indexer.types import ErasedPassages
 from memory_service.compaction.budget import ContextWindow, Pressure
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.presets import Value, numbers_of
+from memory_service.compaction.record import Pin
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.memories.block import is_block
 from memory_service.memories.receipts import Receipts
-from memory_service.messages import Message, read_sent, text_of, to_anthropic, to_mistral, to_openai
-from memory_service.messages.repair import MISTRAL, repaired
+from memory_service.messages import Message, read_sent, text_of
+from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import TRIM_KEEP_LAST, Usage
 from memory_service.schemas.sessions import SessionChanges
 from memory_service.service.options import check_new, check_settings, pressure_of
 from memory_service.service.session_services import SessionServices
 from memory_service.sessions.folder import foreign_messages, unreadable
-from memory_service.sessions.records import Appended, Body, Keyed, Pending, Pin, SessionHeader, Unpin, json_text
+from memory_service.sessions.records import Appended, Body, Keyed, Pending, SessionHeader, Unpin, json_text
 from memory_service.sessions.records import Message as LoggedMessage
+from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState
-from memory_service.sessions.view import Session
 
 Wire = Literal["openai", "anthropic", "mistral"]
 
@@ -410,13 +411,8 @@ class SessionStore:
 
 def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> Transcript:
     """Messages of a view in the shape of a provider."""
-    if wire == "anthropic":
-        system, out = to_anthropic(messages)
-        return Transcript(messages=tuple(out), system=system)
-    if wire == "mistral":
-        sent = repaired(messages, pending=state.pending, rules=MISTRAL).messages
-        return Transcript(messages=tuple(to_mistral(sent)))
-    return Transcript(messages=tuple(to_openai(messages)))
+    sent, system = to_wire(messages, wire, pending=state.pending)
+    return Transcript(messages=tuple(sent), system=system or "")
 
 
 def _is_ours(message: object) -> bool:

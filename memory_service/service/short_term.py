@@ -22,7 +22,9 @@ from typing import cast
 from indexer.lru import LRU
 from memory_service._version import __version__
 from memory_service.compaction.checkpoint import shortened
+from memory_service.compaction.compactor import Compactor
 from memory_service.compaction.plan import CompactionTrigger
+from memory_service.compaction.record import Pin
 from memory_service.engines import DEFAULT, AssembleCall, Assembled, CompactCall, Compacted, EngineInfo, GuardedEngine
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound
 from memory_service.events import Subscription
@@ -33,7 +35,6 @@ from memory_service.memories.receipts import Receipts
 from memory_service.messages import Message, text_of
 from memory_service.messages.sizes import Usage
 from memory_service.service.compactions import Compactions
-from memory_service.service.compactor import Compactor
 from memory_service.service.contexts import ContextCall, Contexts, SessionContext, SessionHits, SessionRecall
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
@@ -42,7 +43,7 @@ from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import SessionServices, SessionSnapshot, Shared
 from memory_service.service.sessions import AppendedMessages, SessionStore, SessionSummary, Transcript, Wire, on_wire
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.records import Pin, Unpin
+from memory_service.sessions.records import Unpin
 from memory_service.sessions.state import SessionState
 
 # A pin of the child that names its parent; ids of sessions have no colon.

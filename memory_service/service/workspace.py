@@ -24,6 +24,7 @@ from indexer import (
     SentenceTransformerEmbedder,
 )
 from indexer.stores.base import IndexStore
+from memory_service.compaction.compactor import Compactor
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, EnginePlace, GuardedEngine, load_engine
 from memory_service.errors import InvalidRequest, MemoryServiceError
@@ -31,7 +32,6 @@ from memory_service.llm.litellm import LiteLLMModel
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
-from memory_service.service.compactor import Compactor
 from memory_service.service.session_services import Models, Shared
 from memory_service.service.short_term import ShortTermMemory
 from memory_service.service.watching import WorkspaceWatcher

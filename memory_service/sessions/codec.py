@@ -22,20 +22,19 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple, cast
 
 from memory_service.compaction.ledger import LedgerEntry
+from memory_service.compaction.record import Compaction, Pin
 from memory_service.errors import InvalidRequest
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
 from memory_service.sessions.media import Detached, Encoding, Part, detach
 from memory_service.sessions.records import (
     Body,
-    Compaction,
     Fields,
     Flush,
     Keyed,
     Learned,
     Message,
     Pending,
-    Pin,
     Record,
     SessionHeader,
     Trimmed,

@@ -13,11 +13,12 @@ fifth of the messages that they stand for.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from memory_service.compaction.ledger import LedgerEntry
+from memory_service.compaction.record import Compaction, Pin
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
 
@@ -77,76 +78,11 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction:
-    """The old messages of the view give way to a summary; what it changes, not what the one before it did.
-
-    Attributes:
-        base: The compaction before this one; None for the first.
-        upto: The last record that the plan was made on.
-        tail_start: The first message that stays word for word.
-        stage: How far it went: `prune` leaves summary and tail as they were, `hard` cut what else would not fit.
-        summary: Stands for all messages before `tail_start`, as what it changes of the one before it: lines of that
-            by their numbers, from 0, both included, and new ones as text. Of no meaning at the stage `prune`.
-        cleared: The text that stands for a tool result, by message; what this one added.
-        stripped: Messages whose media gave way to a label; what this one added.
-        toolless_upto: The last message that is shown without calls of tools, their results and reasoning; 0 for none.
-        role: Whose message the summary is shown as.
-        tokens_before: Size of the view before it.
-        tokens_after: Size of the view after it.
-        method: Who wrote the summary: `model`, `extractive`, `note`, or `none` where none was needed.
-        calls: Requests to a model.
-        input_tokens: What the provider counted for them together.
-        output_tokens: The same for its answers.
-        audit: What was checked, and what was found.
-        identifier_policy: What became of identifiers; with `anonymize` summary and ledger hold labels.
-        labels: Originals and their labels, as far as this summary and its ledger hold them.
-        notes: What went differently than asked.
-        overrides: What of the preset's numbers was overridden.
-    """
-
-    base: int | None
-    upto: int
-    tail_start: int
-    summary: tuple[str | tuple[int, int], ...]
-    stage: str
-    tokens_before: int
-    tokens_after: int
-    cleared: Mapping[int, str] = field(default_factory=dict)
-    stripped: tuple[int, ...] = ()
-    toolless_upto: int = 0
-    role: str = "user"
-    preset: str = "default"
-    trigger: str = "manual"
-    method: str = "none"
-    model: str | None = None
-    prompt_version: str | None = None
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    duration_ms: int = 0
-    audit: Mapping[str, Json] = field(default_factory=dict)
-    identifier_policy: str = "preserve"
-    labels: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    overrides: Mapping[str, Json] = field(default_factory=dict)
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
     """A compaction no longer counts; `compaction` is its number in the log."""
 
     compaction: int
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
-    """A pin that every view keeps word for word: a text, or the message with the number `target`."""
-
-    pin_id: str
-    text: str | None = None
-    target: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,32 +300,3 @@ class Fields:
     def truth(self, name: str) -> bool:
         """True if it is true."""
         return self._fields.get(name) is True
-
-
-# The lines from one number to another of the base, counted from 0, both included; or some lines of text.
-Part: TypeAlias = "str | tuple[int, int]"
-
-
-def text_delta(base: str, text: str) -> tuple[Part, ...]:
-    """A text as parts; without a base, the text itself."""
-    known = {line: number for number, line in reversed(list(enumerate(base.split("\n"))))} if base else {}
-    parts = list[Part]()
-    for line in text.split("\n"):
-        number = known.get(line)
-        last = parts[-1] if parts else None
-        if number is None:
-            if isinstance(last, str):
-                parts[-1] = f"{last}\n{line}"
-            else:
-                parts.append(line)
-        elif isinstance(last, tuple) and last[1] + 1 == number:
-            parts[-1] = (last[0], number)
-        else:
-            parts.append((number, number))
-    return tuple(parts)
-
-
-def apply_delta(base: str, parts: Sequence[Part]) -> str:
-    """The text that parts stand for; lines that the base does not have are left out."""
-    lines = base.split("\n")
-    return "\n".join(part if isinstance(part, str) else "\n".join(lines[part[0] : part[1] + 1]) for part in parts)

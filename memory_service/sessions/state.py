@@ -12,76 +12,29 @@ from dataclasses import dataclass, field, replace
 
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.ledger import LedgerEntry, entries_of, merge_ledger
+from memory_service.compaction.record import Compaction, Head, LoggedCompaction, Pin, built_on
+from memory_service.compaction.view import Conversation
 from memory_service.errors import InvalidRequest, TooLarge
 from memory_service.messages import Numbered, compact_command, is_system, numbered, read_messages, was_cut
 from memory_service.messages.sizes import Usage
 from memory_service.sessions.records import (
-    Compaction,
     Flush,
     Keyed,
     Learned,
     Media,
     Message,
     Pending,
-    Pin,
     Record,
     SessionHeader,
     Trimmed,
     Undo,
     Unpin,
-    apply_delta,
 )
 
 # Of the calls of a session that a provider counted, the last ones tell how far the estimate is off.
 _USAGES = 16
 # A client tries again within minutes; a thousand batches are hours.
 _KEYS = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """The compaction that counts, with what its chain has gathered; without `seq` there is none.
-
-    Attributes:
-        seq: The record of the compaction.
-        base: The one before it in the chain.
-        upto: The last record that its plan was made on.
-        tail_start: The first message that stays word for word.
-        ledger: Exact things that its messages held, found anew whenever the log is read.
-        cleared: The text that stands for a tool result, by message.
-        stripped: Messages whose media are labels.
-        toolless_upto: The last message that is shown without its tools; 0 for none.
-        labels: Originals and what stands for them, where identifiers are not to be shown.
-        rounds: How many compactions of the chain made a summary.
-    """
-
-    seq: int | None = None
-    base: int | None = None
-    upto: int = 0
-    tail_start: int = 0
-    summary: str = ""
-    ledger: tuple[LedgerEntry, ...] = ()
-    cleared: Mapping[int, str] = field(default_factory=dict)
-    stripped: frozenset[int] = frozenset()
-    toolless_upto: int = 0
-    labels: Mapping[str, str] = field(default_factory=dict)
-    role: str = "user"
-    rounds: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedCompaction:
-    """A logged compaction; `active` if it or a descendant shapes the view.
-
-    Attributes:
-        head: What it made: summary and ledger as the view shows them.
-    """
-
-    seq: int
-    at: str
-    compaction: Compaction
-    head: Head
-    active: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,16 +54,13 @@ class CompactCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionState:
+class SessionState(Conversation):
     """A session as its log tells it.
 
     Attributes:
-        messages: All that was ever said, media as short notes; commands to the service are not among them.
         media: What is kept beside the log, by message.
         heads: Every compaction ever made, with its chain, by its number.
         changed_seq: The last record that made the view another one: a compaction, or the undo of one.
-        pins: What every view keeps, oldest first.
-        pending: Ids of tool calls that will be answered late.
         usages: The last counts of providers.
         flushed_to: The last message that was searched for memories; 0 if none ever was.
         flushed_round: `rounds` of the head at the last flush; None, not 0, means never.
@@ -124,14 +74,9 @@ class SessionState:
     """
 
     header: SessionHeader | None = None
-    messages: tuple[Numbered, ...] = ()
     media: Mapping[int, tuple[Media, ...]] = field(default_factory=dict)
     heads: Mapping[int, Head] = field(default_factory=dict)
-    head: Head = Head()
-    compactions: tuple[LoggedCompaction, ...] = ()
     changed_seq: int = 0
-    pins: tuple[Pin, ...] = ()
-    pending: frozenset[str] = frozenset()
     usages: tuple[Counted, ...] = ()
     flushes: tuple[Flush, ...] = ()
     flushed_to: int = 0
@@ -141,7 +86,6 @@ class SessionState:
     command: CompactCommand | None = None
     cut_seq: int = 0
     keys: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
-    last_seq: int = 0
     last_at: str = ""
     edition: int = 0
 
@@ -163,19 +107,6 @@ class SessionState:
     def is_cut(self) -> bool:
         """True if the last answer was cut at its end, and nothing was compacted since."""
         return self.cut_seq > self.changed_seq
-
-    def message(self, seq: int) -> Numbered | None:
-        """The message with a number, if there is one."""
-        at = _place(self.messages, seq)
-        return self.messages[at] if at < len(self.messages) and self.messages[at].seq == seq else None
-
-    def since(self, seq: int) -> tuple[Numbered, ...]:
-        """The messages from a number on."""
-        return self.messages[_place(self.messages, seq) :]
-
-    def between(self, first: int, last: int) -> tuple[Numbered, ...]:
-        """The messages from a number to another, both included."""
-        return self.messages[_place(self.messages, first) : _place(self.messages, last + 1)]
 
 
 def extend_state(state: SessionState, records: Iterable[Record]) -> SessionState:
@@ -332,30 +263,6 @@ def ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[Le
     return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
 
 
-def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry, ...]) -> Head:
-    """The head that a compaction makes of the one that it was planned on."""
-    head = replace(
-        below,
-        seq=seq,
-        base=made.base,
-        upto=made.upto,
-        cleared={**below.cleared, **made.cleared} if made.cleared else below.cleared,
-        stripped=below.stripped | set(made.stripped),
-        toolless_upto=max(below.toolless_upto, made.toolless_upto),
-    )
-    if made.stage == "prune":
-        return head
-    return replace(
-        head,
-        tail_start=made.tail_start,
-        summary=apply_delta(below.summary, made.summary),
-        ledger=ledger,
-        labels={**below.labels, **made.labels} if made.labels else below.labels,
-        role=made.role,
-        rounds=below.rounds + 1,
-    )
-
-
 def chain_of(heads: Mapping[int, Head], head: Head) -> list[int]:
     """The compactions that a head is built on and itself, newest first."""
     chain = list[int]()
@@ -363,15 +270,3 @@ def chain_of(heads: Mapping[int, Head], head: Head) -> list[int]:
         chain.append(head.seq)
         head = heads.get(head.base, Head()) if head.base is not None else Head()
     return chain
-
-
-def _place(messages: tuple[Numbered, ...], seq: int) -> int:
-    """Index of the first message with this number or a later one."""
-    low, high = 0, len(messages)
-    while low < high:
-        middle = (low + high) // 2
-        if messages[middle].seq < seq:
-            low = middle + 1
-        else:
-            high = middle
-    return low

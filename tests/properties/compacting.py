@@ -14,15 +14,14 @@ from memory_service.compaction.model_summary import summarize
 from memory_service.compaction.plan import plan_compaction
 from memory_service.compaction.presets import PRESETS, SummaryRules
 from memory_service.compaction.pruning import cache_ttl
+from memory_service.compaction.record import Head, Pin
 from memory_service.compaction.summary import SummaryRequest, with_note
+from memory_service.compaction.view import ViewShape, project, with_head
 from memory_service.llm.base import ChatMessage
 from memory_service.memories import block
 from memory_service.memories.block import Offer, pack
 from memory_service.messages import Message, is_system, text_of
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
-from memory_service.sessions.records import Pin
-from memory_service.sessions.state import Head
-from memory_service.sessions.view import ViewShape, project, with_head
 from memory_service.testing import ScriptedModel
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 from tests.memory_service.compaction.test_plan import DEFAULT, budget, snapshot, talk

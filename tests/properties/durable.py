@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from indexer.testing import HashEmbedder
+from memory_service.compaction.record import Pin
 from memory_service.disk import WriteLock
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.memories.store import NewMemory
@@ -21,7 +22,7 @@ from memory_service.service import MemoryService
 from memory_service.service.receipts import CompactionCall
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.media import Blobs
-from memory_service.sessions.records import Message, Pin
+from memory_service.sessions.records import Message
 from tests.disk import Call, NotDurable, check_durable, recorded
 from tests.serving import settings
 

@@ -31,7 +31,7 @@ from memory_service.service.session_services import Models, SessionSnapshot
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Message, SessionHeader
-from memory_service.sessions.view import Session
+from memory_service.sessions.session import Session
 from memory_service.testing import ScriptedModel
 from tests.disk import Call, recorded
 from tests.properties.durable import Disturbed

@@ -10,18 +10,21 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from memory_service.compaction.plan import LEAST_PROGRESS
+from memory_service.compaction.receipt import CompactionMode
+from memory_service.compaction.record import Compaction
+from memory_service.compaction.view import project
 from memory_service.errors import Conflict, Incompressible, UpstreamFailed
 from memory_service.messages import message_tokens as size_of
 from memory_service.messages import text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.service.contexts import prompt_of
-from memory_service.service.receipts import CompactionCall, CompactionMode
+from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.records import Compaction, Record
+from memory_service.sessions.records import Record
 from memory_service.sessions.records import Undo as UndoRecord
+from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState, extend_state
-from memory_service.sessions.view import Session, project
 from tests.properties.said import Said
 from tests.properties.sessions import FAILING, Compact, Operation, Restart, Say, Undo
 from tests.properties.shots import Change, Shot, as_bytes, hold, on_wire, shot_of, words_of

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
-from memory_service.compaction import chunked, cut, plan, prune_steps, pruning
+from memory_service.compaction import chunked, compactor, cut, plan, prune_steps, pruning, record, view
 from memory_service.compaction.audit import Audit
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
+from memory_service.compaction.compactor import Compactor
 from memory_service.compaction.cut import Snapshot
+from memory_service.compaction.record import Compaction, Head
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.errors import UpstreamFailed
 from memory_service.llm import transcript
@@ -26,14 +28,12 @@ from memory_service.llm.base import Completion
 from memory_service.llm.token_counter import Anchor, anchor_of
 from memory_service.messages import Message, Numbered, repair, tool_calls_of
 from memory_service.messages.sizes import Usage
-from memory_service.service import compactions, compactor, options
-from memory_service.service import compactor as snapshot
-from memory_service.service.compactor import Compactor
-from memory_service.sessions import state, view
+from memory_service.service import compactions, options
+from memory_service.sessions import session, state
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.records import Compaction, Record
-from memory_service.sessions.state import Head, SessionState
-from memory_service.sessions.view import Session
+from memory_service.sessions.records import Record
+from memory_service.sessions.session import Session
+from memory_service.sessions.state import SessionState
 from tests.properties import test_invariants as tests
 from tests.properties.homes import Homes
 
@@ -73,7 +73,7 @@ def _no_progress(patch: Patch) -> None:
 
 
 def _again_and_again(patch: Patch) -> None:
-    made = snapshot.snapshot_of
+    made = compactor.snapshot_of
 
     def never_settled(*arguments: Any, **named: Any) -> Snapshot:
         return replace(made(*arguments, **named), settled=False)
@@ -143,7 +143,7 @@ def _arguments_sliced(patch: Patch) -> None:
 
 
 def _window_at_the_record(patch: Patch) -> None:
-    made = state.built_on
+    made = record.built_on
 
     def from_record(below: Head, compaction: Compaction, seq: int, *rest: Any) -> Head:
         # The next one begins behind this compaction, and not where this one's tail begins.
@@ -211,7 +211,7 @@ def _log_rewritten(patch: Patch) -> None:
 
 
 def _ledger_lost(patch: Patch) -> None:
-    made = state.built_on
+    made = record.built_on
 
     def forgets(*arguments: Any) -> Head:
         head = made(*arguments)
@@ -315,7 +315,7 @@ def _out_of_order(patch: Patch) -> None:
             return replace(shown, messages=(*shown.messages[:lead], shown.messages[-1], *shown.messages[lead:-1]))
         return shown
 
-    patch.setattr(view, "project", newest_first)
+    patch.setattr(session, "project", newest_first)
 
 
 def _rounds(homes: Homes) -> None:

@@ -21,10 +21,10 @@ from memory_service import disk, errors
 from memory_service.api import app, auth, limits
 from memory_service.api import errors as api_errors
 from memory_service.client import _wire
-from memory_service.compaction import audit, cut, model_summary, plan, pruning, summary
+from memory_service.compaction import audit, cut, model_summary, plan, pruning, summary, view
 from memory_service.memories import block, daily_notes, store
 from memory_service.service import MemoryService
-from memory_service.sessions import log, media, recovery, view
+from memory_service.sessions import log, media, recovery
 from tests.memory_service.api import test_keys as keys
 from tests.memory_service.client import test_waiting as waiting
 from tests.properties import compacting, durable

@@ -12,7 +12,7 @@ from memory_service import disk
 from memory_service.memories import long_term, receipts, store
 from memory_service.service import compactions, contexts, flushes
 from memory_service.service import contexts as recalls
-from memory_service.sessions import folder, log, offsets, recovery, state, view
+from memory_service.sessions import folder, log, offsets, recovery, session, state
 from tests.properties import erased
 from tests.properties.planted import Planted, _mutant
 
@@ -37,7 +37,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_log_in_the_same_file_is_read_afresh,
         ),
         "a session begun anew is read on": _mutant(
-            view,
+            session,
             "            if not read.is_same:\n",
             "            if not read.is_same and self.log.last_seq < self._state.last_seq:\n",
             erased.check_a_session_begun_anew_is_read_alone,

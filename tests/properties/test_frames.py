@@ -12,9 +12,9 @@ from indexer.testing import HashEmbedder
 from memory_service.compaction.presets import PRESETS
 from memory_service.errors import SummaryFailed
 from memory_service.llm.base import ChatMessage
-from memory_service.messages import Message, text_of
+from memory_service.messages import Message, read_messages, text_of
+from memory_service.schemas.compaction import StatelessRequest
 from memory_service.service import MemoryService
-from memory_service.service.compactions import StatelessCall
 from memory_service.service.session_services import Models
 from memory_service.testing import ScriptedModel
 from memory_service.text.frames import escaped
@@ -88,7 +88,7 @@ def _assert_fenced(model: ScriptedModel) -> None:
 
 def _compacted(service: MemoryService, preset: str, text: str, *, chinese: bool) -> tuple[str, str]:
     """The checkpoint of a hostile conversation, and who wrote its summary."""
-    call = StatelessCall(
+    call = StatelessRequest(
         messages=conversation(text, chinese=chinese),
         context_window=20_000,
         preset=preset,
@@ -97,7 +97,7 @@ def _compacted(service: MemoryService, preset: str, text: str, *, chinese: bool)
         pins=[text, "周五绝不部署"],
     )
     made = service.compact_messages(call)
-    (checkpoint,) = _checkpoints(made.messages)
+    (checkpoint,) = _checkpoints(read_messages(made.messages))
     return checkpoint, str(made.receipt.method)
 
 

@@ -11,13 +11,13 @@ import threading
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from memory_service.compaction.compactor import CompactionOptions
 from memory_service.compaction.plan import CompactionTrigger
 from memory_service.errors import Conflict, MemoryServiceError, UpstreamFailed
-from memory_service.service.compactor import CompactionOptions
 from memory_service.service.receipts import CompactionCall
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Undo as UndoRecord
-from memory_service.sessions.view import Session
+from memory_service.sessions.session import Session
 from tests.properties.homes import Homes
 from tests.properties.invariants import CHECKS, hold_bounded, play
 from tests.properties.scenarios import MORE, SCENARIOS, SYSTEM, TALK, WINDOW, calls, say

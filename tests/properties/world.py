@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from memory_service.compaction.audit import Audit
+from memory_service.compaction.compactor import Compactor, _Terms
 from memory_service.compaction.presets import PRESETS
+from memory_service.compaction.record import Pin as PinRecord
 from memory_service.compaction.summary import Summary, SummaryRequest
+from memory_service.compaction.view import View
 from memory_service.config import CompactionTable, Settings
 from memory_service.errors import MemoryServiceError
 from memory_service.events import EventHub
@@ -25,14 +28,11 @@ from memory_service.locks import SessionLocks
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.sizes import Usage
 from memory_service.service.compactions import Compactions
-from memory_service.service.compactor import Compactor, _Terms
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import SessionServices, SessionSnapshot, Shared
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Body, Message, Pending, Unpin
-from memory_service.sessions.records import Pin as PinRecord
-from memory_service.sessions.view import View
 from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait
 from tests.properties.summarisers import model_of

@@ -14,10 +14,8 @@ from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, grant_of, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
-from memory_service.api.requests import Once, SessionId, Shared, compaction_call, json_of, stateless_call
+from memory_service.api.requests import Once, SessionId, Shared, compaction_call, json_of
 from memory_service.service import answers
-from memory_service.service.sessions import on_wire
-from memory_service.sessions.state import SessionState
 
 compactions_router = APIRouter(tags=["compactions"], responses=error_responses(401, 403, 422, 503))
 
@@ -114,9 +112,7 @@ async def compact_messages(body: schemas.StatelessRequest, shared: Shared) -> Re
 
 
 def _compacted(body: schemas.StatelessRequest, shared: Shared) -> schemas.CompactedMessages:
-    made = shared.service.compact_messages(stateless_call(body), cancelled=shared.pools.cancelled)
-    sent = on_wire(made.messages, body.format, SessionState())
-    return answers.compacted(made.receipt, sent, body.format)
+    return shared.service.compact_messages(body, cancelled=shared.pools.cancelled)
 
 
 flushes_router = APIRouter(

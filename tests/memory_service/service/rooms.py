@@ -10,11 +10,12 @@ from typing import Any
 from indexer import Embedder
 from indexer.testing import HashEmbedder
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
+from memory_service.compaction.receipt import CompactionReceipt
 from memory_service.llm.base import ChatModel
 from memory_service.messages import Message, text_of, to_openai
 from memory_service.service import MemoryService
 from memory_service.service.contexts import ContextCall, SessionContext
-from memory_service.service.receipts import CompactionCall, CompactionReceipt
+from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import Models
 from memory_service.service.short_term import ShortTermMemory
 from tests.serving import settings

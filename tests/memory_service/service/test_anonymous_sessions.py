@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from memory_service.compaction.presets import PRESETS
-from memory_service.service.compactions import StatelessCall
+from memory_service.schemas.compaction import StatelessRequest
 from memory_service.testing import ScriptedModel
-from tests.memory_service.service.rooms import Room, S, calls, result, says, summary, texts, turn, user
+from tests.memory_service.service.rooms import Room, S, calls, result, says, summary, turn, user
 
 Rooms = Callable[..., Room]
 SECRET = ("ORD-4711-XYZ", "lena@example.com", "src/billing/invoice.py", "13812345678", "11010519491231002X")
@@ -100,8 +100,8 @@ def test_strict_is_another_name_for_preserve(rooms: Rooms) -> None:
         model = ScriptedModel(*["A record."] * 40)
         room = rooms(context_window=32_000, model=model, compaction={"preset": "openclaw", "identifier_policy": policy})
         messages: list[Any] = [message for number in range(30) for message in turn(number, 300)]
-        made = room.service.compact_messages(StatelessCall(messages=messages, context_window=32_000, force=True))
-        assert made.receipt.method == "model" and texts(made.messages)
+        made = room.service.compact_messages(StatelessRequest(messages=messages, context_window=32_000, force=True))
+        assert made.receipt.method == "model" and made.messages
         asked.append(str(model.requests))
         room.service.close()
     assert asked[0] == asked[1] and "character by character" in asked[0]

@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 from indexer.testing import HashEmbedder
+from memory_service.compaction.compactor import CompactionOptions, Compactor, Draft
+from memory_service.compaction.options import budget_of, shape_of
 from memory_service.compaction.presets import PRESETS
+from memory_service.compaction.record import Pin, apply_delta
+from memory_service.compaction.view import project
 from memory_service.errors import CallCancelled, Incompressible, UpstreamFailed
 from memory_service.llm.base import ChatModel
 from memory_service.messages import text_of
-from memory_service.service.compactor import CompactionOptions, Compactor, Draft
-from memory_service.service.options import budget_of, options_of, shape_of
-from memory_service.sessions.records import Message, Pin, Record, SessionHeader, apply_delta
+from memory_service.service.options import options_of
+from memory_service.sessions.records import Message, Record, SessionHeader
 from memory_service.sessions.state import SessionState, extend_state
-from memory_service.sessions.view import project
 from memory_service.testing import Reply, ScriptedModel
 from tests.memory_service.service.rooms import calls, result, says, summary, user, words
 from tests.serving import settings

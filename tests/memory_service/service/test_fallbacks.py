@@ -9,7 +9,7 @@ import pytest
 
 from memory_service.compaction.presets import PRESETS
 from memory_service.errors import UpstreamFailed
-from memory_service.service.compactions import StatelessCall
+from memory_service.schemas.compaction import StatelessRequest
 from memory_service.testing import ScriptedModel
 from tests.memory_service.service.rooms import Room, S, refused_by_providers, says, turn, user
 
@@ -60,7 +60,7 @@ def test_with_none_nothing_changes_and_the_caller_is_told(rooms: Rooms, preset: 
     assert (room.bytes(), room.view()) == (log, view)
     messages = [message for number in range(40) for message in turn(number, 300)]
     with pytest.raises(UpstreamFailed):
-        room.service.compact_messages(StatelessCall(messages=messages, context_window=32_000, force=True))
+        room.service.compact_messages(StatelessRequest(messages=messages, context_window=32_000, force=True))
 
 
 def test_a_session_may_set_its_own(rooms: Rooms) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from memory_service.compaction.options import budget_of, preset_named, shape_of
 from memory_service.errors import Incompressible, InvalidRequest
-from memory_service.service.options import budget_of, options_of, preset_named, shape_of
+from memory_service.service.options import options_of
 from memory_service.sessions.records import Learned, Record, SessionHeader
 from memory_service.sessions.state import SessionState, extend_state
 from tests.serving import settings

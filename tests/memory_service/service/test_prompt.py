@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from memory_service.compaction.view import project
 from memory_service.messages import message_tokens
 from memory_service.service.contexts import prompt_of
-from memory_service.sessions.view import project
 from tests.memory_service.service.rooms import calls, refused_by_providers, result, says, system, user
 from tests.memory_service.sessions.test_view import SHAPE, compacted, session, shown
 

@@ -3,11 +3,12 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+from memory_service.compaction.compactor import snapshot_of
 from memory_service.compaction.cut import Snapshot
+from memory_service.compaction.record import Pin
+from memory_service.compaction.view import project
 from memory_service.messages.sizes import count_tokens
-from memory_service.service.compactor import snapshot_of
-from memory_service.sessions.records import Pending, Pin
-from memory_service.sessions.view import project
+from memory_service.sessions.records import Pending
 from tests.memory_service.service.rooms import calls, result, says, system, user
 from tests.memory_service.sessions.test_view import SHAPE, compacted, session
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.sessions.records import apply_delta, text_delta
+from memory_service.compaction.record import apply_delta, text_delta
 
 LINES = st.lists(st.sampled_from(["", "- a", "- b", "- 部署在周二", "## Goal", "\r", "- a "]), max_size=12)
 

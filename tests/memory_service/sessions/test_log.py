@@ -22,6 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_service.compaction.record import Compaction, Pin
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound, StorageFailed
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
@@ -32,12 +33,10 @@ from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import (
     Appended,
     Body,
-    Compaction,
     Flush,
     Learned,
     Message,
     Pending,
-    Pin,
     SessionHeader,
     Trimmed,
     Undo,

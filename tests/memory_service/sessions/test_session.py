@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from memory_service.compaction.record import Compaction, Pin
+from memory_service.compaction.view import ViewShape
 from memory_service.errors import Conflict
 from memory_service.messages import message_tokens
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.records import Body, Compaction, Flush, Message, Pin, Undo
+from memory_service.sessions.records import Body, Flush, Message, Undo
+from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState
-from memory_service.sessions.view import Session, ViewShape
 from tests.memory_service.service.rooms import image, says, user
 
 SHAPE = ViewShape(window_tokens=8_000)

@@ -8,24 +8,23 @@ from dataclasses import replace
 
 import pytest
 
+from memory_service.compaction.record import Compaction, Head, Pin
 from memory_service.messages.sizes import Usage
 from memory_service.sessions.records import (
     Body,
-    Compaction,
     Flush,
     Keyed,
     Learned,
     Media,
     Message,
     Pending,
-    Pin,
     Record,
     SessionHeader,
     Undo,
     Unknown,
     Unpin,
 )
-from memory_service.sessions.state import Head, SessionState, chain_of, extend_state
+from memory_service.sessions.state import SessionState, chain_of, extend_state
 
 
 def records(*bodies: Body, first: int = 1) -> list[Record]:

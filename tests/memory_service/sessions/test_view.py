@@ -8,11 +8,12 @@ from typing import Any, cast
 import pytest
 
 from memory_service.compaction.prune_steps import GuardRules
+from memory_service.compaction.record import Compaction, Head, Pin
+from memory_service.compaction.view import ViewShape, checkpoint_of, extend_view, pin_texts, project, tail_of, with_head
 from memory_service.messages import Message, message_tokens, text_of, to_openai
-from memory_service.sessions.records import Body, Compaction, Pin, Record
+from memory_service.sessions.records import Body, Record
 from memory_service.sessions.records import Message as Logged
-from memory_service.sessions.state import Head, SessionState, extend_state
-from memory_service.sessions.view import ViewShape, checkpoint_of, extend_view, pin_texts, project, tail_of, with_head
+from memory_service.sessions.state import SessionState, extend_state
 from tests.memory_service.service.rooms import calls, image, result, says, system, user, words
 from tests.wire import problems
 

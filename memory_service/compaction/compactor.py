@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from indexer import Embedder
+from indexer.embeddings.base import Embedder
 from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
@@ -23,18 +23,10 @@ from memory_service.compaction.model_summary import summarize
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
+from memory_service.compaction.record import Compaction, Head, built_on, text_delta
 from memory_service.compaction.summary import IdentifierPolicy, Reading, Summary, SummaryRequest, read_upto, with_note
-from memory_service.errors import Incompressible, UpstreamFailed
-from memory_service.hooks import Provided
-from memory_service.llm.answers import clip_sections
-from memory_service.llm.base import ChatModel, not_cancelled
-from memory_service.llm.calls import Spent
-from memory_service.messages import Numbered, is_system, is_tool_result
-from memory_service.messages.shapes import Json
-from memory_service.messages.sizes import count_tokens
-from memory_service.sessions.records import Compaction, text_delta
-from memory_service.sessions.state import Head, SessionState, built_on
-from memory_service.sessions.view import (
+from memory_service.compaction.view import (
+    Conversation,
     Originals,
     View,
     ViewShape,
@@ -44,12 +36,20 @@ from memory_service.sessions.view import (
     tail_of,
     with_head,
 )
+from memory_service.errors import Incompressible, UpstreamFailed
+from memory_service.hooks import Provided
+from memory_service.llm.answers import clip_sections
+from memory_service.llm.base import ChatModel, not_cancelled
+from memory_service.llm.calls import Spent
+from memory_service.messages import Numbered, is_system, is_tool_result
+from memory_service.messages.shapes import Json
+from memory_service.messages.sizes import count_tokens
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted, without_secrets
 
 
 def snapshot_of(
-    state: SessionState,
+    state: Conversation,
     view: View,
     shape: ViewShape,
     *,
@@ -82,7 +82,7 @@ def snapshot_of(
     )
 
 
-def _is_settled(state: SessionState) -> bool:
+def _is_settled(state: Conversation) -> bool:
     """True if no message came since the last summary."""
     head = state.head
     past = next((each for each in reversed(state.compactions) if each.seq == head.seq), None)
@@ -223,7 +223,7 @@ class Compactor:
 
     def draft(
         self,
-        state: SessionState,
+        state: Conversation,
         view: View,
         shape: ViewShape,
         preset: Preset,
@@ -272,7 +272,7 @@ class Compactor:
 
     def _content(
         self,
-        state: SessionState,
+        state: Conversation,
         snapshot: Snapshot,
         plan: Plan,
         preset: Preset,
@@ -402,7 +402,7 @@ def _by_hook(text: str) -> Summary:
     return Summary(text=redacted(text), method="hook", prompt_version="hook", notes=(note,))
 
 
-def original_messages(state: SessionState, plan: Plan) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
+def original_messages(state: Conversation, plan: Plan) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
     """Original messages that a plan covers, also where the view shows a placeholder or leaves tools out."""
     if not (plan.covered or plan.prefix):
         return (), ()
@@ -413,7 +413,7 @@ def original_messages(state: SessionState, plan: Plan) -> tuple[tuple[Numbered, 
 
 
 def _request(
-    state: SessionState,
+    state: Conversation,
     plan: Plan,
     covered: tuple[Numbered, ...],
     prefix: tuple[Numbered, ...],
@@ -449,7 +449,7 @@ def _anonymous(request: SummaryRequest, labels: Labels) -> SummaryRequest:
 
 
 def _record(
-    state: SessionState,
+    state: Conversation,
     plan: Plan,
     preset: Preset,
     compaction_options: CompactionOptions,

@@ -1,20 +1,13 @@
-"""View of a session: the messages that a model sees, a pure function of the state; and the open session.
+"""The view: the messages that a model sees, as a pure function of a conversation and what was compacted of it.
 
 Invariants: every message that is no system message is shown word for word, shown as a stub with its handle, or
 covered by the summary; system messages, pins and the last request of the user always stand there; what comes out is
-valid on the wire; a state and a shape always give the same bytes.
-
-Invariants of the open session (log, state, view): what is read is as new as the log, whoever wrote to it; a
-compaction is committed only on the head that it was planned on, and takes nothing away that was said meanwhile;
-nothing is computed twice for the same log.
+valid on the wire; a conversation and a shape always give the same bytes.
 """
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Literal, TypeAlias, cast
@@ -23,20 +16,50 @@ from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.compaction.ledger import fit_ledger, render_ledger
 from memory_service.compaction.prune_steps import GuardRules, guarded_view
 from memory_service.compaction.prune_steps import pruned_message as reduced
+from memory_service.compaction.record import Head, LoggedCompaction, Pin
 from memory_service.compaction.summary import without_tools
-from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
-from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, read_messages, text_of
+from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
-from memory_service.messages.placeholders import without_media
 from memory_service.messages.repair import PORTABLE, Repair, Rules, repaired
-from memory_service.sessions.base import SessionLog
-from memory_service.sessions.records import Appended, Body, Compaction
-from memory_service.sessions.state import Head, SessionState, extend_state
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted
 
 # What messages of the log were read as, with their media, by number.
 Originals: TypeAlias = Mapping[int, Sequence[Message]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """Messages, and what was made of them so far: all that a view and a compaction need.
+
+    Attributes:
+        messages: All that was ever said, media as short notes; commands to the service are not among them.
+        head: The compaction that counts.
+        compactions: All that were made.
+        pins: What every view keeps, oldest first.
+        pending: Ids of tool calls that will be answered late.
+        last_seq: The last number that was given.
+    """
+
+    messages: tuple[Numbered, ...] = ()
+    head: Head = field(default_factory=Head)
+    compactions: tuple[LoggedCompaction, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    pending: frozenset[str] = frozenset()
+    last_seq: int = 0
+
+    def message(self, seq: int) -> Numbered | None:
+        """The message with a number, if there is one."""
+        at = _place(self.messages, seq)
+        return self.messages[at] if at < len(self.messages) and self.messages[at].seq == seq else None
+
+    def since(self, seq: int) -> tuple[Numbered, ...]:
+        """The messages from a number on."""
+        return self.messages[_place(self.messages, seq) :]
+
+    def between(self, first: int, last: int) -> tuple[Numbered, ...]:
+        """The messages from a number to another, both included."""
+        return self.messages[_place(self.messages, first) : _place(self.messages, last + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +151,7 @@ def extend_view(view_sizes: ViewSizes, said: Sequence[Numbered], shape: ViewShap
     )
 
 
-def project(state: SessionState, shape: ViewShape, *, originals: Originals | None = None) -> View:
+def project(state: Conversation, shape: ViewShape, *, originals: Originals | None = None) -> View:
     """The view of a session.
 
     Args:
@@ -164,7 +187,7 @@ def project(state: SessionState, shape: ViewShape, *, originals: Originals | Non
     )
 
 
-def tail_of(state: SessionState, shape: ViewShape, *, originals: Originals | None = None) -> tuple[Numbered, ...]:
+def tail_of(state: Conversation, shape: ViewShape, *, originals: Originals | None = None) -> tuple[Numbered, ...]:
     """The messages below the checkpoint as they are shown, with their sizes; not yet made valid."""
     head, opening = state.head, _opening(state)
     shown = state.since(head.tail_start)
@@ -180,7 +203,7 @@ def tail_of(state: SessionState, shape: ViewShape, *, originals: Originals | Non
     return tuple(guarded_view(changed, shape.guard, shape.window_tokens, protected=pins))
 
 
-def checkpoint_of(state: SessionState, shape: ViewShape) -> Checkpoint:
+def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
     """Checkpoint of a view."""
     head = state.head
     request = _request(state)
@@ -196,7 +219,7 @@ def checkpoint_of(state: SessionState, shape: ViewShape) -> Checkpoint:
     )
 
 
-def pin_texts(state: SessionState) -> list[tuple[str, int | None]]:
+def pin_texts(state: Conversation) -> list[tuple[str, int | None]]:
     """The text of each pin, with the number of the message that it is of."""
     found = list[tuple[str, int | None]]()
     for pin in state.pins:
@@ -208,17 +231,17 @@ def pin_texts(state: SessionState) -> list[tuple[str, int | None]]:
     return found
 
 
-def with_head(state: SessionState, head: Head) -> SessionState:
+def with_head(state: Conversation, head: Head) -> Conversation:
     """Session state as if another compaction were active, to size a plan."""
     return replace(state, head=head)
 
 
-def _leads(each: Numbered, state: SessionState, opening: int) -> bool:
+def _leads(each: Numbered, state: Conversation, opening: int) -> bool:
     """True if a system message stands at the beginning: it came there, or what it stood among is compacted."""
     return each.seq < state.head.tail_start or each.seq <= opening
 
 
-def _opening(state: SessionState) -> int:
+def _opening(state: Conversation) -> int:
     """The last of the system messages that the log begins with."""
     last = 0
     for each in state.messages:
@@ -249,7 +272,7 @@ def _shown(each: Numbered, message: Message, head: Head, pins: Collection[int], 
     return each if message is each.message else numbered(message, each.seq, each.at)
 
 
-def _request(state: SessionState) -> Numbered | None:
+def _request(state: Conversation) -> Numbered | None:
     """The last message of the user, if the view has none of the user's below its checkpoint."""
     head = state.head
     if head.rounds == 0:
@@ -274,173 +297,13 @@ def _lead(messages: Sequence[Message], checkpoint: Sequence[Message]) -> int:
     return at
 
 
-# Others may write between a look at the log and the commit; each time it is looked at anew.
-_COMMIT_ATTEMPTS = 200
-
-
-class Session:
-    """One session.
-
-    Args:
-        log: Where its records are kept.
-
-    Safe to use from several threads.
-    """
-
-    def __init__(self, log: SessionLog) -> None:
-        self.log = log
-        self._state = SessionState()
-        self._reading = threading.Lock()
-        self._view: tuple[SessionState, ViewShape, View] | None = None
-        self._view_sizes: tuple[SessionState, ViewShape, ViewSizes] | None = None
-        self._originals: dict[int, tuple[Message, ...]] = {}
-
-    def state(self) -> SessionState:
-        """The session as its log tells it now.
-
-        Raises:
-            StorageFailed: The log cannot be read.
-        """
-        with self._reading:
-            read = self.log.follow(self._state.edition, self._state.last_seq)
-            if not read.is_same:
-                # Deleted and begun anew, trimmed or restored, here or by another process: nothing of before holds.
-                self._state = SessionState(edition=read.edition)
-                self._view = self._view_sizes = None
-                self._originals = {}
-            if read.records:
-                self._state = extend_state(self._state, read.records)
-            return self._state
-
-    def view(self, shape: ViewShape, state: SessionState | None = None) -> View:
-        """Build the view that a model sees, with its media."""
-        state = state or self.state()
-        known = self._view
-        if known is not None and known[0] is state and known[1] == shape:
-            return known[2]
-        view = project(state, shape, originals=self.originals(state))
-        self._view = (state, shape, view)
-        self._view_sizes = (state, shape, view.view_sizes)
-        return view
-
-    def seen(self, shape: ViewShape, state: SessionState) -> View:
-        """The last view that was made, new or not; one is made if there is none."""
-        return self._view[2] if self._view is not None else self.view(shape, state)
-
-    def view_sizes(self, shape: ViewShape, state: SessionState) -> ViewSizes:
-        """Sizes of the view; updated without building it where only messages were added."""
-        known = self._view_sizes
-        if known is None or known[1] != shape or not _only_grown(known[0], state):
-            return self.view(shape, state).view_sizes
-        view_sizes = known[2]
-        if known[0] is not state:
-            view_sizes = extend_view(view_sizes, state.messages[len(known[0].messages) :], shape)
-            self._view_sizes = (state, shape, view_sizes)
-        return view_sizes
-
-    def append(self, bodies: Sequence[Body]) -> Appended:
-        """Write what was said; durable when this returns. A session that was deleted meanwhile begins anew."""
-        return self.log.append(bodies)
-
-    def note(self, bodies: Sequence[Body], on: SessionState) -> Appended:
-        """Write what was made from a state; durable when this returns.
-
-        Raises:
-            Conflict: The session was deleted, trimmed or restored since; nothing was written.
-        """
-        return self.log.append(bodies, edition=_there(on))
-
-    def held(self, on: SessionState) -> AbstractContextManager[None]:
-        """Keep the session from being deleted while something made from a state of it is stored; see `SessionLog`."""
-        return self.log.held(_there(on))
-
-    def commit(self, made: Compaction, on: SessionState) -> int:
-        """Write a compaction if the head is still the one that it was planned on; gives its number.
-
-        Args:
-            made: The compaction.
-            on: The state that it was planned on.
-
-        Raises:
-            Conflict: Another compaction, or an undo, came first, or the session was deleted; nothing was written.
-            StorageFailed: The disk did not take it.
-        """
-        edition = _there(on)
-        for _ in range(_COMMIT_ATTEMPTS):
-            state = self.state()
-            if state.edition == edition and state.head.seq != made.base:
-                raise Conflict(
-                    f"The session was compacted or undone meanwhile (now {state.head.seq}, planned on {made.base}). "
-                    "Look at the view again."
-                )
-            try:
-                return self.log.append([made], expected_last_seq=state.last_seq, edition=edition).last_seq
-            except Conflict:
-                if state.edition != edition:
-                    raise
-        raise Conflict("The session is written to all the time. Try again.")
-
-    def trim(self, keep_last: int) -> str:
-        """Move all but the last lines out of the log; what the view is built on stays. See `SessionLog.trim`.
-
-        System messages and pinned ones stay, and the ledger, which could not be gathered anew.
-        """
-        for _ in range(_COMMIT_ATTEMPTS):
-            state = self.state()
-            if not state.edition:
-                break
-            with suppress(Conflict):
-                return self.log.trim(
-                    keep_last,
-                    also={
-                        *(each.seq for each in state.messages if is_system(each.message)),
-                        *(pin.target for pin in state.pins if pin.target is not None),
-                    },
-                    head=state.head.seq,
-                    ledger=state.head.ledger,
-                    expected_last_seq=state.last_seq,
-                    edition=state.edition,
-                )
-        return self.log.trim(keep_last)
-
-    def originals(self, state: SessionState) -> Mapping[int, tuple[Message, ...]]:
-        """The messages of the tail whose media are shown, with them: all that one of the log was read as."""
-        head = state.head
-        wanted = [seq for seq in state.media if seq >= head.tail_start]
-        kept = {seq: self._originals[seq] for seq in wanted if seq in self._originals}
-        for seq in wanted:
-            if seq not in kept:
-                kept[seq] = self._original(seq) or tuple(
-                    without_media(each.message, seq) for each in state.between(seq, seq)
-                )
-        self._originals = kept
-        return kept
-
-    def _original(self, seq: int) -> tuple[Message, ...]:
-        """Original of a message with its media; nothing if they are gone, so that a label takes their place."""
-        try:
-            return tuple(read_messages([json.loads(self.log.message(seq))]))
-        except (NotFound, StorageFailed, InvalidRequest):
-            return ()
-
-
-def _there(on: SessionState) -> int:
-    """The edition of a log that was read."""
-    if not on.edition:
-        raise Conflict("The session was deleted meanwhile, so nothing was written. Begin a new one, if there shall be.")
-    return on.edition
-
-
-def _only_grown(before: SessionState, now: SessionState) -> bool:
-    """True if nothing but messages of the conversation came between two states."""
-    if before is now:
-        return True
-    count = len(before.messages)
-    return (
-        before.head is now.head
-        and before.pins == now.pins
-        and before.pending == now.pending
-        and 0 < count <= len(now.messages)
-        and now.messages[count - 1] is before.messages[-1]
-        and not any(is_system(each.message) for each in now.messages[count:])
-    )
+def _place(messages: tuple[Numbered, ...], seq: int) -> int:
+    """Index of the first message with this number or a later one."""
+    low, high = 0, len(messages)
+    while low < high:
+        middle = (low + high) // 2
+        if messages[middle].seq < seq:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,180 @@
+"""What a compaction changed of the one before it, and what a chain of them comes to. Plain values.
+
+A summary is kept as what it changes of another: whole lines of that one by their numbers, the rest as text.
+
+Invariants: pure; `apply_delta(base, text_delta(base, text)) == text`, always. Summaries of one session share most of
+their lines: kept whole, twenty of them would take as much as a fifth of the messages that they stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from memory_service.compaction.ledger import LedgerEntry
+from memory_service.messages.shapes import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """The old messages of the view give way to a summary; what it changes, not what the one before it did.
+
+    Attributes:
+        base: The compaction before this one; None for the first.
+        upto: The last record that the plan was made on.
+        tail_start: The first message that stays word for word.
+        stage: How far it went: `prune` leaves summary and tail as they were, `hard` cut what else would not fit.
+        summary: Stands for all messages before `tail_start`, as what it changes of the one before it: lines of that
+            by their numbers, from 0, both included, and new ones as text. Of no meaning at the stage `prune`.
+        cleared: The text that stands for a tool result, by message; what this one added.
+        stripped: Messages whose media gave way to a label; what this one added.
+        toolless_upto: The last message that is shown without calls of tools, their results and reasoning; 0 for none.
+        role: Whose message the summary is shown as.
+        tokens_before: Size of the view before it.
+        tokens_after: Size of the view after it.
+        method: Who wrote the summary: `model`, `extractive`, `note`, or `none` where none was needed.
+        calls: Requests to a model.
+        input_tokens: What the provider counted for them together.
+        output_tokens: The same for its answers.
+        audit: What was checked, and what was found.
+        identifier_policy: What became of identifiers; with `anonymize` summary and ledger hold labels.
+        labels: Originals and their labels, as far as this summary and its ledger hold them.
+        notes: What went differently than asked.
+        overrides: What of the preset's numbers was overridden.
+    """
+
+    base: int | None
+    upto: int
+    tail_start: int
+    summary: tuple[str | tuple[int, int], ...]
+    stage: str
+    tokens_before: int
+    tokens_after: int
+    cleared: Mapping[int, str] = field(default_factory=dict)
+    stripped: tuple[int, ...] = ()
+    toolless_upto: int = 0
+    role: str = "user"
+    preset: str = "default"
+    trigger: str = "manual"
+    method: str = "none"
+    model: str | None = None
+    prompt_version: str | None = None
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    duration_ms: int = 0
+    audit: Mapping[str, Json] = field(default_factory=dict)
+    identifier_policy: str = "preserve"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    overrides: Mapping[str, Json] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """A pin that every view keeps word for word: a text, or the message with the number `target`."""
+
+    pin_id: str
+    text: str | None = None
+    target: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The compaction that counts, with what its chain has gathered; without `seq` there is none.
+
+    Attributes:
+        seq: The record of the compaction.
+        base: The one before it in the chain.
+        upto: The last record that its plan was made on.
+        tail_start: The first message that stays word for word.
+        ledger: Exact things that its messages held, found anew whenever the log is read.
+        cleared: The text that stands for a tool result, by message.
+        stripped: Messages whose media are labels.
+        toolless_upto: The last message that is shown without its tools; 0 for none.
+        labels: Originals and what stands for them, where identifiers are not to be shown.
+        rounds: How many compactions of the chain made a summary.
+    """
+
+    seq: int | None = None
+    base: int | None = None
+    upto: int = 0
+    tail_start: int = 0
+    summary: str = ""
+    ledger: tuple[LedgerEntry, ...] = ()
+    cleared: Mapping[int, str] = field(default_factory=dict)
+    stripped: frozenset[int] = frozenset()
+    toolless_upto: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    role: str = "user"
+    rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedCompaction:
+    """A logged compaction; `active` if it or a descendant shapes the view.
+
+    Attributes:
+        head: What it made: summary and ledger as the view shows them.
+    """
+
+    seq: int
+    at: str
+    compaction: Compaction
+    head: Head
+    active: bool = True
+
+
+def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry, ...]) -> Head:
+    """The head that a compaction makes of the one that it was planned on."""
+    head = replace(
+        below,
+        seq=seq,
+        base=made.base,
+        upto=made.upto,
+        cleared={**below.cleared, **made.cleared} if made.cleared else below.cleared,
+        stripped=below.stripped | set(made.stripped),
+        toolless_upto=max(below.toolless_upto, made.toolless_upto),
+    )
+    if made.stage == "prune":
+        return head
+    return replace(
+        head,
+        tail_start=made.tail_start,
+        summary=apply_delta(below.summary, made.summary),
+        ledger=ledger,
+        labels={**below.labels, **made.labels} if made.labels else below.labels,
+        role=made.role,
+        rounds=below.rounds + 1,
+    )
+
+
+# The lines from one number to another of the base, counted from 0, both included; or some lines of text.
+Part: TypeAlias = "str | tuple[int, int]"
+
+
+def text_delta(base: str, text: str) -> tuple[Part, ...]:
+    """A text as parts; without a base, the text itself."""
+    known = {line: number for number, line in reversed(list(enumerate(base.split("\n"))))} if base else {}
+    parts = list[Part]()
+    for line in text.split("\n"):
+        number = known.get(line)
+        last = parts[-1] if parts else None
+        if number is None:
+            if isinstance(last, str):
+                parts[-1] = f"{last}\n{line}"
+            else:
+                parts.append(line)
+        elif isinstance(last, tuple) and last[1] + 1 == number:
+            parts[-1] = (last[0], number)
+        else:
+            parts.append((number, number))
+    return tuple(parts)
+
+
+def apply_delta(base: str, parts: Sequence[Part]) -> str:
+    """The text that parts stand for; lines that the base does not have are left out."""
+    lines = base.split("\n")
+    return "\n".join(part if isinstance(part, str) else "\n".join(lines[part[0] : part[1] + 1]) for part in parts)
