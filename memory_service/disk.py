@@ -92,7 +92,7 @@ def whole_bytes(raw: bytes) -> int:
 
 
 def ends_within_character(rest: bytes) -> bool:
-    """Whether bytes that are not UTF-8 would be, with more to follow."""
+    """True if bytes that are not UTF-8 would be, with more to follow."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         return decoder.decode(rest) == ""
@@ -164,7 +164,7 @@ class WriteLock:
 
 
 def is_at(target: Path, descriptor: int) -> bool:
-    """Whether an open file is the one at a path: an editor that saves by renaming puts another one there."""
+    """True if an open file is the one at a path: an editor that saves by renaming puts another one there."""
     try:
         return os.path.samestat(os.lstat(target), os.fstat(descriptor))
     except FileNotFoundError:
@@ -340,7 +340,7 @@ def _draft_of(target: Path) -> Path:
 
 
 def draft_files(folder: Path, *, of: str = "") -> list[Path]:
-    """What a killed process left of a `replace_durably` in a folder, for a file whose name begins so.
+    """Temporary files that crashed writers left in a folder, by the beginning of their names.
 
     Who holds the lock of the file may remove it.
     """
@@ -426,7 +426,7 @@ def count_lines(pieces: Iterable[bytes]) -> int:
 
 
 def contains_word(descriptor: int, word: bytes) -> bool:
-    """Whether a word stands in an open file, whose size does not matter."""
+    """True if a word stands in an open file, whose size does not matter."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     before = b""
     while piece := os.read(descriptor, _PIECE_BYTES):

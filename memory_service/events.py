@@ -109,7 +109,7 @@ class Subscription:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing new will come; what came before can still be taken."""
+        """True if nothing new will come; what came before can still be taken."""
         return self._closed
 
     def on_news(self, wake: Callable[[], None]) -> None:

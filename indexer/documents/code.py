@@ -115,12 +115,12 @@ def title(lines: list[str], at: int, language: Language) -> str:
 
 
 def continues(line: str) -> bool:
-    """Whether a line goes on with the block above it, although it stands no deeper."""
+    """True if a line goes on with the block above it, although it stands no deeper."""
     return _CONTINUES.match(line.lstrip()) is not None
 
 
 def belongs_below(line: str) -> bool:
-    """Whether a line is a comment, a decorator or an attribute, which belongs to what follows."""
+    """True if a line is a comment, a decorator or an attribute, which belongs to what follows."""
     return _COMMENT.match(line.lstrip()) is not None
 
 

@@ -123,7 +123,7 @@ LEFT_OUT_FOLDERS = frozenset(
 
 
 def is_known(name: str) -> bool:
-    """Whether a file is indexed unless something else is said."""
+    """True if a file is indexed unless something else is said."""
     stem, _, ending = name.rpartition(".")
     if not stem:
         return name.lower() in _NAMES
@@ -131,7 +131,7 @@ def is_known(name: str) -> bool:
 
 
 def is_generated(text: str) -> bool:
-    """Whether a program wrote or packed a text, as it looks."""
+    """True if a program wrote or packed a text, as it looks."""
     if any(mark in text[:_HEAD_CHARS] for mark in _MARKS):
         return True
     return len(text) > _PACKED_CHARS and len(text) > _PACKED_LINE_CHARS * (text.count("\n") + text.count("\r") + 1)

@@ -74,7 +74,7 @@ _ACKNOWLEDGEMENT = re.compile(f"(?:(?:{'|'.join(_CLAUSES)})(?: |$))+(?:{_TIME})?
 
 
 def is_acknowledgement(text: str) -> bool:
-    """Whether an answer says that something went well, and nothing else: `{"ok": true}`, "exit code 0"."""
+    """True if an answer says that something went well, and nothing else: `{"ok": true}`, "exit code 0"."""
     if len(text) > _ACKNOWLEDGED_CHARS:
         return False
     return _ACKNOWLEDGEMENT.fullmatch(" ".join(_WORD.findall(text.casefold()))) is not None
@@ -157,7 +157,7 @@ class ParsedLine(NamedTuple):
 
 
 def is_openclaw(raw: bytes) -> bool:
-    """Whether a log begins as OpenClaw's do."""
+    """True if a log begins as OpenClaw's do."""
     return _FIRST.match(raw) is not None
 
 
@@ -336,7 +336,7 @@ def _read_openclaw(raw: bytes) -> _Reading:
 
 
 def is_known_log(raw: bytes) -> bool:
-    """Whether a log is in a format that is read here; an empty one is."""
+    """True if a log is in a format that is read here; an empty one is."""
     return not raw.strip() or is_openclaw(raw) or any(_STAMP.match(line) for line, _ in _transcript_lines(raw, 0))
 
 

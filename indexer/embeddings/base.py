@@ -43,7 +43,7 @@ class Embedder(Protocol):
         ...
 
     def reads(self, text: str) -> bool:
-        """Whether it was trained on texts like this one; ranking goes by words where it was not.
+        """True if it was trained on texts like this one; ranking goes by words where it was not.
 
         Asked of text without Latin letters, which every model reads. It may load the model's vocabulary, and never
         fails: a model that is not there reads everything until it is used.

@@ -88,7 +88,7 @@ class CachedEmbedder:
         return _stacked(keys, found) if keys else np.empty((0, self.dimensions), np.float32)
 
     def _model(self) -> str:
-        """Whose vectors they are; empty where that shows only when the model was fetched."""
+        """Cache key of the model; empty until the model is loaded."""
         try:
             return self._embedder.fingerprint
         except EmbedderUnavailable:

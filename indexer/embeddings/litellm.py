@@ -168,7 +168,7 @@ class _Call:
     deadline: float | None = None
 
     def allows(self, wait_seconds: float) -> bool:
-        """Whether a wait ends before the deadline."""
+        """True if a wait ends before the deadline."""
         return self.deadline is None or time.monotonic() + wait_seconds < self.deadline
 
 

@@ -83,7 +83,7 @@ class Vocabulary:
         self._unknown = getattr(tokenizer.model, "unk_token", None)
 
     def reads(self, text: str) -> bool:
-        """Whether the pieces of a text say more than its letters do."""
+        """True if the pieces of a text say more than its letters do."""
         # Lone surrogates, which JSON can bring in, are refused.
         made = self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8"), add_special_tokens=False)
         pieces = zip(made.tokens, made.offsets, strict=True)

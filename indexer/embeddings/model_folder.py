@@ -191,7 +191,7 @@ def read_model_folder(path: Path, name: str) -> ModelFolder:
 
 
 def has_weights(path: Path) -> bool:
-    """Whether there are weights in a folder, without which nothing can be loaded from it."""
+    """True if there are weights in a folder, without which nothing can be loaded from it."""
     try:
         return any(kind == "weights" for _, kind in _deciding_files(path))
     except OSError:

@@ -169,6 +169,6 @@ def vector_text(
 
 
 def _only(word: str, common: set[str]) -> bool:
-    """Whether a word is one of the common ones, or its genitive."""
+    """True if a word is one of the common ones, or its genitive."""
     terms = analysis.index_terms(re.sub(r"['’]s\b", "", word))
     return bool(terms) and all(term in common for term in terms)

@@ -121,7 +121,7 @@ class IndexReaderManager:
         return self._matrix
 
     def is_due(self) -> bool:
-        """Whether the index should be packed; to be called as `view` is."""
+        """True if the index should be packed; to be called as `view` is."""
         now = self._store.head()
         path = self._path(now.generation)
         segment = self._current_segment(now, path)

@@ -124,7 +124,7 @@ class Folders:
         return Path(place) if os.path.realpath(place) == place else None
 
     def names_file(self, path: str) -> bool:
-        """Whether a path is that of a file, as far as it is there, and not of a folder."""
+        """True if a path is that of a file, as far as it is there, and not of a folder."""
         place = self.locate(path)
         return place is not None and not place.is_dir()
 
@@ -276,7 +276,7 @@ class _Walk:
         return _Place(absolute=absolute + os.sep, way=f"{way}{name}/", levels=place.levels, asked=place.asked or named)
 
     def _takes(self, place: _Place, name: str) -> bool:
-        """Whether a file is indexed, if it is one."""
+        """True if a file is indexed, if it is one."""
         way, only = place.way, self._only
         if name[0] == ".":
             return False
@@ -294,7 +294,7 @@ def _listed_names(folder: str) -> set[str]:
 
 
 def _is_fit(prefix: str, name: str, look: FolderScan) -> bool:
-    """Whether a name can stand in a path; one that cannot is named."""
+    """True if a name can stand in a path; one that cannot is named."""
     if name.isascii() and name.isprintable():
         return True
     if not look.fits(prefix + name):
@@ -306,7 +306,7 @@ def _is_fit(prefix: str, name: str, look: FolderScan) -> bool:
 
 
 def _is_way(way: str) -> bool:
-    """Whether something could lie there: what `scan` never gives is not looked for."""
+    """True if something could lie there: what `scan` never gives is not looked for."""
     return all(part and part[0] != "." and _is_fit("", part, FolderScan()) for part in way.split("/"))
 
 

@@ -281,7 +281,7 @@ class Unreadable(Exception):
 
 
 def is_ignored(levels: tuple[Level, ...], folder: str, name: str, *, is_folder: bool) -> bool:
-    """Whether something is ignored.
+    """True if something is ignored.
 
     Args:
         levels: The rules that hold where it lies, the innermost first.

@@ -44,7 +44,7 @@ class SourceFile(NamedTuple):
     inode: int
 
     def looks_like(self, state: FileState) -> bool:
-        """Whether the file's stat is the one that `state` tells of."""
+        """True if the file's stat is the one that `state` tells of."""
         return self[2:] == state[2:6]
 
 
@@ -135,7 +135,7 @@ class FolderScan:
         self.failures.append(FileFailure(path=path.encode("utf-8", "backslashreplace").decode(), reason=reason))
 
     def fits(self, path: str) -> bool:
-        """Whether a path can be written down; one that cannot is named."""
+        """True if a path can be written down; one that cannot is named."""
         try:
             path.encode("utf-8")
         except UnicodeEncodeError:
@@ -230,14 +230,14 @@ def with_folders(path: str) -> Iterator[str]:
 
 
 def is_memory_path(path: str) -> bool:
-    """Whether a path, relative to the workspace, is one that `scan_memories` would list."""
+    """True if a path, relative to the workspace, is one that `scan_memories` would list."""
     if not path.startswith(MEMORY_FOLDER + "/"):
         return path in EVERGREEN
     return path.lower().endswith(".md") and not any(part in path for part in ("//", "/.", "\0"))
 
 
 def is_session_path(path: str) -> bool:
-    """Whether a path, relative to the workspace, is that of a session log."""
+    """True if a path, relative to the workspace, is that of a session log."""
     folder, _, name = path.partition("/")
     return folder == SESSIONS_FOLDER and _LOG_NAME.fullmatch(name) is not None
 
@@ -376,7 +376,7 @@ def open_folder(folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
 
 
 def source_of(path: str) -> Source:
-    """What a path is that of."""
+    """Source kind of a path: memory, session or extra file."""
     if path.startswith(EXTRA_MARK):
         return "files"
     return "sessions" if is_session_path(path) else "memory"

@@ -395,7 +395,7 @@ def _with_all_below(top: str) -> Iterator[str]:
 
 
 def _has_sources(home: _Home, folder: str) -> bool:
-    """Whether the files of a folder that came or went count."""
+    """True if the files of a folder that came or went count."""
     relative = _relative(home, folder)
     if _is_passed_over(os.path.basename(folder)) and folder != home.real:
         return False

@@ -113,7 +113,7 @@ class AskedDays:
     ranges: tuple[Stretch, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether the question speaks of any day at all."""
+        """True if the question speaks of any day at all."""
         return bool(self.months or self.ranges)
 
     def bonus(self, ordinal: int) -> float:

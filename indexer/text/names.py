@@ -144,7 +144,7 @@ def _stands(name: str, question: str) -> bool:
 
 
 def _addressed(surname: str, question: str) -> bool:
-    """Whether a surname stands as one: 老王, 小王, 王先生; 王 alone is a word like others."""
+    """True if a surname stands as one: 老王, 小王, 王先生; 王 alone is a word like others."""
     return re.search(f"[老小阿]{re.escape(surname)}|{re.escape(surname)}(?:{_TITLES})", question) is not None
 
 

@@ -111,7 +111,7 @@ _GRAMMAR = re.compile(
 
 
 def has_unspaced(text: str) -> bool:
-    """Whether a text has characters of a script that is written without spaces, such as Chinese."""
+    """True if a text has characters of a script that is written without spaces, such as Chinese."""
     return _CJK.search(text) is not None
 
 
@@ -149,12 +149,12 @@ def _word_count(word: str) -> float:
 
 
 def is_unlatin(text: str) -> bool:
-    """Whether a text has letters, and no Latin ones."""
+    """True if a text has letters, and no Latin ones."""
     return not text.isascii() and _LETTER.search(text) is not None and _LATIN.search(text) is None
 
 
 def is_spaced(text: str) -> bool:
-    """Whether a text is all in scripts that are written with spaces between words."""
+    """True if a text is all in scripts that are written with spaces between words."""
     return not has_unspaced(text)
 
 

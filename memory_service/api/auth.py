@@ -94,7 +94,7 @@ class LocalOnly:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """True if an address is reached from this machine alone."""
     if host == "localhost":
         return True
     try:

@@ -106,7 +106,7 @@ class Pools:
         self.stateless = WorkerPool(compactions, cancelled=self.cancelled)
 
     def cancelled(self) -> bool:
-        """Whether calls are to stop; asked by them while a model works."""
+        """True if calls are to stop; asked by them while a model works."""
         return self._ending.is_set()
 
     def close(self) -> None:

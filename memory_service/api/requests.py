@@ -182,7 +182,7 @@ class RequestRunner:
         self._key = key
 
     async def quick(self, act: Act) -> Response:
-        """Run what waits for nobody."""
+        """Run a short call in the default thread pool."""
         return await self._once(lambda: anyio.to_thread.run_sync(self._made, act))
 
     async def slow(self, act: Act, places: WorkerPool | None = None) -> Response:

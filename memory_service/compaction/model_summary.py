@@ -101,7 +101,7 @@ def summarize(
 
 
 class _Run:
-    """One summary: its entries, its tasks, its pieces."""
+    """State of one model-written summary."""
 
     def __init__(
         self, request: SummaryRequest, rules: SummaryRules, summary_calls: SummaryCalls, amend: Callable[[str], str]

@@ -105,7 +105,7 @@ class GuardedEngine:
         return self._info
 
     def usable(self, session_id: str) -> bool:
-        """Whether it is asked for a session."""
+        """True if it is asked for a session."""
         return self._loaded() is not None and session_id not in self._failed and not self._down
 
     def failures(self, session_id: str) -> tuple[str, ...]:

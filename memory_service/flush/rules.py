@@ -545,7 +545,7 @@ def _united(seqs: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _choose(notes: list[Note], budget: float) -> list[Note]:
-    """The best notes for their length that fit, what binds before all others, each thing once."""
+    """Select notes by score per character within the budget; binding notes first, near-duplicates skipped."""
     chosen: list[Note] = []
     used = tokens = 0
     notes = _each_once(notes)

@@ -118,7 +118,7 @@ def open_pack(path: Path) -> Pack | None:
 
 
 def is_sound(path: Path) -> bool:
-    """Whether every byte of a file is as it was written; reads all of it."""
+    """True if every byte of a file is as it was written; reads all of it."""
     pack = open_pack(path)
     if pack is None:
         return False
@@ -135,7 +135,7 @@ def draft_files(path: Path) -> list[Path]:
 
 
 def sweep(path: Path) -> None:
-    """Remove what such processes left; nobody may be writing meanwhile."""
+    """Delete temporary files of crashed writers. Hold the pack lock."""
     for draft in draft_files(path):
         with contextlib.suppress(OSError):
             draft.unlink()
