@@ -226,122 +226,6 @@ class StoreCounts:
     updated_at: dt.datetime | None
 
 
-class StoreReads(Protocol):
-    """What a store tells."""
-
-    def head(self, since: int | None = None) -> Head:
-        """Where the index stands; with a revision of this generation also what was written and forgotten after it.
-
-        It costs as much as it tells.
-        """
-        ...
-
-    def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState]:
-        """The states of the given files, or of every one, by path."""
-        ...
-
-    def file_stats(self, limit: int | None = None) -> dict[str, bytes]:
-        """What files are known again by, by path: every one, or at most so many; see `FileState.stat`."""
-        ...
-
-    def passages(self, which: Sequence[int] | OfFile | Unembedded) -> dict[int, StoredPassage]:
-        """Passages by key: those of some keys, of a file, or that lack a vector, in the order told there.
-
-        Unknown keys and files are left out.
-        """
-        ...
-
-    def corpus(self, previous: Corpus | None, *, since: int = 0) -> Corpus:
-        """The passages of all files that were written after a revision, as columns.
-
-        What `previous` holds and nobody changed is not read again, where it is of the same `since`.
-        """
-        ...
-
-    def postings(self, terms: Collection[str], *, among: Collection[int] | None = None) -> list[TermPosting]:
-        """The passages of each term, or those of some keys alone; terms without any are left out."""
-        ...
-
-    def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
-        """Exact nearest neighbours, at most `NEAREST_LIMIT`: keys and cosines, nearest first."""
-        ...
-
-    def vectors(self, keys: Sequence[int] | None) -> tuple[Ints, Vectors]:
-        """Stored vectors by key, or all of them: keys of shape (m,), vectors of shape (m, dimensions)."""
-        ...
-
-    def counts(self) -> StoreCounts:
-        """How much the index holds."""
-        ...
-
-
-class StoreWrites(Protocol):
-    """What changes a store, each method in one transaction."""
-
-    def begin(
-        self, fingerprint: Fingerprint, *, only_missing: bool = False, keeping: Fingerprint | None = None
-    ) -> Fingerprint:
-        """Drop everything and begin anew for a fingerprint.
-
-        Args:
-            fingerprint: What it is made with from now on.
-            only_missing: Leave an index be that another process has begun meanwhile.
-            keeping: Drop nothing: an index of words that was made so takes vectors from now on. One that was made
-                with anything else is left alone.
-
-        Returns:
-            What it is made with now.
-        """
-        ...
-
-    def write(
-        self,
-        writes: Sequence[FileWrite],
-        *,
-        vectors: Sequence[tuple[int, bytes]] = (),
-        made_with: Fingerprint | None = None,
-    ) -> Written:
-        """Apply all, but for files whose expected revision no longer holds.
-
-        Args:
-            writes: What changes, file by file.
-            vectors: Vectors of passages that lack one, by key; passages that are gone are passed over.
-            made_with: What the index has to be made with.
-
-        Raises:
-            StoreReplaced: It is made with something else.
-        """
-        ...
-
-    def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Vectors (float32, little-endian) already stored for these texts, in whatever file."""
-        ...
-
-
-class StoreLife(Protocol):
-    """What a store does with its files and connections."""
-
-    def reading(self) -> AbstractContextManager[None]:
-        """One consistent view for all reads of this thread within the block."""
-        ...
-
-    def check(self) -> None:
-        """Read the whole index for damage.
-
-        Raises:
-            StoreCorrupt: It is damaged.
-        """
-        ...
-
-    def scrub(self) -> None:
-        """Leave no trace of what was removed in any file of the store."""
-        ...
-
-    def close(self) -> None:
-        """Give back every connection."""
-        ...
-
-
 class SegmentSource(Protocol):
     """What a packed segment of an index is built from, within one `reading` of its store, and where it lies."""
 
@@ -424,8 +308,8 @@ class Beside(Protocol):
         ...
 
 
-class IndexStore(StoreReads, StoreWrites, StoreLife, Protocol):
-    """A home for passages, their terms and their vectors."""
+class IndexStore(Protocol):
+    """A home for passages, their terms and their vectors: sixteen methods that read, write and keep it."""
 
     @property
     def schema(self) -> int:
@@ -440,6 +324,116 @@ class IndexStore(StoreReads, StoreWrites, StoreLife, Protocol):
     @property
     def beside(self) -> Beside:
         """What takes its place one day."""
+        ...
+
+    # Reads.
+
+    def head(self, since: int | None = None) -> Head:
+        """Where the index stands; with a revision of this generation also what was written and forgotten after it.
+
+        It costs as much as it tells.
+        """
+        ...
+
+    def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState]:
+        """The states of the given files, or of every one, by path."""
+        ...
+
+    def file_stats(self, limit: int | None = None) -> dict[str, bytes]:
+        """What files are known again by, by path: every one, or at most so many; see `FileState.stat`."""
+        ...
+
+    def passages(self, which: Sequence[int] | OfFile | Unembedded) -> dict[int, StoredPassage]:
+        """Passages by key: those of some keys, of a file, or that lack a vector, in the order told there.
+
+        Unknown keys and files are left out.
+        """
+        ...
+
+    def corpus(self, previous: Corpus | None, *, since: int = 0) -> Corpus:
+        """The passages of all files that were written after a revision, as columns.
+
+        What `previous` holds and nobody changed is not read again, where it is of the same `since`.
+        """
+        ...
+
+    def postings(self, terms: Collection[str], *, among: Collection[int] | None = None) -> list[TermPosting]:
+        """The passages of each term, or those of some keys alone; terms without any are left out."""
+        ...
+
+    def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
+        """Exact nearest neighbours, at most `NEAREST_LIMIT`: keys and cosines, nearest first."""
+        ...
+
+    def vectors(self, keys: Sequence[int] | None) -> tuple[Ints, Vectors]:
+        """Stored vectors by key, or all of them: keys of shape (m,), vectors of shape (m, dimensions)."""
+        ...
+
+    def counts(self) -> StoreCounts:
+        """How much the index holds."""
+        ...
+
+    # Writes, each in one transaction.
+
+    def begin(
+        self, fingerprint: Fingerprint, *, only_missing: bool = False, keeping: Fingerprint | None = None
+    ) -> Fingerprint:
+        """Drop everything and begin anew for a fingerprint.
+
+        Args:
+            fingerprint: What it is made with from now on.
+            only_missing: Leave an index be that another process has begun meanwhile.
+            keeping: Drop nothing: an index of words that was made so takes vectors from now on. One that was made
+                with anything else is left alone.
+
+        Returns:
+            What it is made with now.
+        """
+        ...
+
+    def write(
+        self,
+        writes: Sequence[FileWrite],
+        *,
+        vectors: Sequence[tuple[int, bytes]] = (),
+        made_with: Fingerprint | None = None,
+    ) -> Written:
+        """Apply all, but for files whose expected revision no longer holds.
+
+        Args:
+            writes: What changes, file by file.
+            vectors: Vectors of passages that lack one, by key; passages that are gone are passed over.
+            made_with: What the index has to be made with.
+
+        Raises:
+            StoreReplaced: It is made with something else.
+        """
+        ...
+
+    def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Vectors (float32, little-endian) already stored for these texts, in whatever file."""
+        ...
+
+    # Lifecycle.
+
+    def reading(self) -> AbstractContextManager[None]:
+        """One consistent view for all reads of this thread within the block."""
+        ...
+
+    def check(self) -> None:
+        """Read the whole index for damage.
+
+        Raises:
+            StoreCorrupt: It is damaged.
+        """
+        ...
+
+    def scrub(self) -> None:
+        """Leave no trace of what was removed in any file of the store."""
+        ...
+
+    def close(self) -> None:
+        """Give back every connection."""
         ...
 
 

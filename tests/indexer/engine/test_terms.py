@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import numpy as np
 import pytest
@@ -24,9 +24,9 @@ class Asked(SqliteStore):
 
     asked = 0
 
-    def postings(self, terms: Sequence[str]) -> list[TermPosting]:
+    def postings(self, terms: Collection[str], *, among: Collection[int] | None = None) -> list[TermPosting]:
         self.asked += len(terms)
-        return super().postings(terms)
+        return super().postings(terms, among=among)
 
 
 def tables(postings: list[TermPosting]) -> dict[str, list[tuple[int, int]]]:

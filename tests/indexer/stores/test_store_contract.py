@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import indexer
 from indexer.errors import StoreReplaced
 from indexer.stores.base import (
     FileState,
@@ -119,6 +121,18 @@ def found(store: IndexStore, text: str, *, limit: int = 10, kept: SearchFilter |
     keys, _ = store.nearest(EMBEDDER.embed_query(text), limit, kept or SearchFilter())
     stored = store.passages(keys.tolist())
     return [stored[key].passage.text for key in keys.tolist()]
+
+
+def test_a_store_is_at_most_sixteen_methods() -> None:
+    methods = [name for name, each in vars(IndexStore).items() if callable(each) and not name.startswith("_")]
+    assert len(methods) <= 16, methods
+
+
+def test_no_part_outside_asks_which_store_it_is() -> None:
+    root = Path(indexer.__file__).parent
+    named = re.compile(r"isinstance\([^)]*Store\b|class \w+\(SqliteStore\)|sqlite_generations|sqlite_rows")
+    for path in (*root.rglob("*.py"), *(root.parent / "memory_service").rglob("*.py")):
+        assert path.parent.name == "stores" or not named.search(path.read_text(encoding="utf-8")), path
 
 
 def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Path) -> None:
