@@ -81,9 +81,7 @@ def test_a_block_runs(reader: Reader, language: str, text: str) -> None:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     printed = reader.types(language, text)
-    told = {"session(": "ORD-4711", "compact(": " tokens"}
-    expected = next((words for call, words in told.items() if call in text), None)
-    assert (expected or "Deploys go out on Tuesdays after the 10:00 stand-up.") in printed
+    assert ("ORD-4711" if "ORD-4711" in text else "Deploys go out on Tuesdays after the 10:00 stand-up.") in printed
 
 
 @pytest.mark.parametrize("text", [text for _, _, language, text in BLOCKS if language == "toml"])
