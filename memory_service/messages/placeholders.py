@@ -2,7 +2,7 @@
 
 Invariants: pure; every text names the handle by which the log gives the original back; a result stays the result of
 its call; no cut goes through a character as people see it, nor through the end of a line. Characters are counted as
-`tokens.quarters` does: a CJK one, which costs a token, counts for four.
+`sizes.quarters` does: a CJK one, which costs a token, counts for four.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What providers refuse, and what is done about it:
 ```
 orphan_result     result without its call            kept as the user's text, dropped if it says nothing
-duplicate_result  two results of one call            one counts, see `pairing`
+duplicate_result  two results of one call            one counts, see `units`
 late_result       the other came later, says more    kept as the user's text
 moved_result      result not behind its call         moved there, in the order of the calls
 missing_result    call without a result              answered, unless everything still waits for it
