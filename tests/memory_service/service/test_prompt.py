@@ -7,8 +7,8 @@ import pytest
 from memory_service.compaction.view import project
 from memory_service.messages import message_tokens
 from memory_service.service.contexts import prompt_of
+from tests.memory_service.compaction.test_view import SHAPE, compacted, session, shown
 from tests.memory_service.service.rooms import calls, refused_by_providers, result, says, system, user
-from tests.memory_service.sessions.test_view import SHAPE, compacted, session, shown
 
 MEMORY = "<relevant_context>周二部署</relevant_context>"
 
