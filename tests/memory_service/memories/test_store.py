@@ -40,10 +40,10 @@ TODAY = "memory/2026-11-20.md"
 IN_CHILD = """
 import datetime as dt, os, sys
 from pathlib import Path
-from memory_service.memories.store import MemoryFiles, NewMemory
+from memory_service.memories.store import MemoryStore, NewMemory
 from memory_service.errors import *
 now = dt.datetime(2026, 11, 20, 14, 32, tzinfo=dt.timezone.utc)
-files = MemoryFiles(Path(sys.argv[1]), now=lambda: now)
+files = MemoryStore(Path(sys.argv[1]), now=lambda: now)
 """
 
 
