@@ -68,6 +68,10 @@ class Opened:
     answered: dict[str, Any]
     embedder: Counted
 
+    def embedded(self) -> list[str]:
+        """The texts that were embedded, but for the one by which a server loads its model."""
+        return [text for text in self.embedder.embedded if text != "warm"]
+
 
 @pytest.fixture
 def old(tmp_path: Path) -> OldHome:
@@ -95,7 +99,7 @@ def test_its_index_is_used_as_it_is(opened: Opened) -> None:
     # A home that was copied is read once more, since its files are others to the disk, and found to say the same.
     report = reindexed(opened.http)
     assert (report["added"], report["changed"], report["removed"], report["embedded"]) == (0, 0, 0, 0)
-    assert opened.embedder.embedded == []
+    assert opened.embedded() == []
     now = ask(opened.http, "GET", f"{W}/status")
     assert {name: now[name] for name in STANDING} == {name: before[name] for name in STANDING}
 
@@ -107,7 +111,7 @@ def test_what_it_holds_is_found(opened: Opened, mode: str) -> None:
         found = ask(opened.http, "POST", f"{W}/search", json=asked)
         assert found["degraded"] == []
         assert any(expected in hit["text"] for hit in found["results"]), (query, found["results"])
-    assert opened.embedder.embedded == []
+    assert opened.embedded() == []
 
 
 def test_its_packed_part_is_read(old: OldHome) -> None:
