@@ -335,6 +335,20 @@ def test_two_writes_of_one_file_count_in_their_order(store: IndexStore) -> None:
     store.check()
 
 
+def test_what_another_wrote_since_the_last_look_is_no_damage(open_store: Open) -> None:
+    mine, other = open_store(), open_store()
+    mine.begin(MADE)
+    for n in range(3):
+        put(mine, f"memory/{n}.md", ["one quokka"])
+    assert mine.postings(["quokka"])
+    for n in range(3, 60):
+        put(other, f"memory/{n}.md", [f"quokka {n}"])
+    mine.check()
+    for n in range(60):
+        other.write([removal(other, f"memory/{n}.md")])
+    mine.check()
+
+
 def test_one_refused_file_does_not_stop_the_others(store: IndexStore) -> None:
     put(store, "memory/a.md", ["one"])
     writes = [
