@@ -9,16 +9,13 @@ index.sync()
 for hit in index.search("when do we deploy?").hits:
     print(hit.path, hit.passage.start_line, hit.snippet)
 ```
+
+Errors and values are here at once; the first use of any other name loads what it needs.
 """
 
-from indexer.compatibility import IndexStatus
-from indexer.embeddings.base import Embedder
-from indexer.embeddings.cache import CachedEmbedder
-from indexer.embeddings.litellm import LiteLLMEmbedder
-from indexer.embeddings.minilm import MiniLM
-from indexer.embeddings.rerankers import CrossEncoderReranker, LiteLLMReranker
-from indexer.embeddings.sentence_transformers import SentenceTransformerEmbedder
-from indexer.engine.ranking import RankingSettings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from indexer.errors import (
     EmbedderUnavailable,
     EmbeddingError,
@@ -35,11 +32,6 @@ from indexer.errors import (
     StoreReplaced,
     SyncCancelled,
 )
-from indexer.index import Index
-from indexer.rebuild import RebuildState
-from indexer.reranking import Reranker
-from indexer.stores.base import IndexStore
-from indexer.sync.plan import SyncPlan
 from indexer.types import (
     FileFailure,
     Fingerprint,
@@ -53,6 +45,21 @@ from indexer.types import (
     SyncProgress,
     SyncReport,
 )
+
+if TYPE_CHECKING:
+    from indexer.compatibility import IndexStatus
+    from indexer.embeddings.base import Embedder
+    from indexer.embeddings.cache import CachedEmbedder
+    from indexer.embeddings.litellm import LiteLLMEmbedder
+    from indexer.embeddings.minilm import MiniLM
+    from indexer.embeddings.rerankers import CrossEncoderReranker, LiteLLMReranker
+    from indexer.embeddings.sentence_transformers import SentenceTransformerEmbedder
+    from indexer.engine.ranking import RankingSettings
+    from indexer.index import Index
+    from indexer.rebuild import RebuildState
+    from indexer.reranking import Reranker
+    from indexer.stores.base import IndexStore
+    from indexer.sync.plan import SyncPlan
 
 __all__ = [
     "CachedEmbedder",
@@ -95,3 +102,32 @@ __all__ = [
     "SyncProgress",
     "SyncReport",
 ]
+
+_MODULES = {
+    "CachedEmbedder": "embeddings.cache",
+    "CrossEncoderReranker": "embeddings.rerankers",
+    "Embedder": "embeddings.base",
+    "Index": "index",
+    "IndexStatus": "compatibility",
+    "IndexStore": "stores.base",
+    "LiteLLMEmbedder": "embeddings.litellm",
+    "LiteLLMReranker": "embeddings.rerankers",
+    "MiniLM": "embeddings.minilm",
+    "RankingSettings": "engine.ranking",
+    "RebuildState": "rebuild",
+    "Reranker": "reranking",
+    "SentenceTransformerEmbedder": "embeddings.sentence_transformers",
+    "SyncPlan": "sync.plan",
+}
+
+# Unseen by type checkers, which would take any name for one that is here.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

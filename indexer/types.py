@@ -11,17 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # What the paths of extra folders begin with, and no path of a workspace does.
 EXTRA_MARK = "@"
 
 Source = Literal["memory", "sessions", "files"]
 Mode = Literal["hybrid", "text", "vector"]
-Vectors = NDArray[np.float32]
+# In words, so that whoever needs no vectors loads no numpy.
+Vectors: TypeAlias = "NDArray[np.float32]"
 
 # Curated files at the top of a workspace: they never age.
 EVERGREEN = ("MEMORY.md", "USER.md")

@@ -18,18 +18,18 @@ from functools import cache, lru_cache
 from hashlib import blake2b
 from importlib.resources import files
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from indexer.types import Passage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+    from numpy.typing import NDArray
 
-Hashes = NDArray[np.uint64]
+
+Hashes: TypeAlias = "NDArray[np.uint64]"
 
 RULES = "terms-6"
 MAX_TERM_CHARS = 40
@@ -329,6 +329,9 @@ def _stop_words() -> frozenset[str]:
 
 def term_hashes(terms: Sequence[str]) -> Hashes:
     """What terms are known by: 8 bytes of BLAKE2b, little-endian, the same on every machine."""
+    # Here, for those who use words alone.
+    import numpy as np
+
     digests = b"".join([blake2b(term.encode(), digest_size=8).digest() for term in terms])
     return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
 

@@ -11,8 +11,8 @@ import datetime as dt
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from indexer.embeddings.base import Embedder
 from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
@@ -46,6 +46,9 @@ from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import count_tokens
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted, without_secrets
+
+if TYPE_CHECKING:
+    from indexer.embeddings.base import Embedder
 
 
 def snapshot_of(

@@ -17,8 +17,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from indexer.embeddings.base import Embedder
 from indexer.errors import EmbeddingError
 from indexer.text.terms import MOSTLY, query_terms, read_part
 from memory_service.compaction.extractive_lines import CandidateLines, candidate_lines
@@ -27,6 +27,9 @@ from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.compaction.summary_format import LATEST, Line, Section, heading_size, render_summary
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.similarity import groups_of, read_fact
+
+if TYPE_CHECKING:
+    from indexer.embeddings.base import Embedder
 
 MAX_CANDIDATES = 200
 # How much of a line's score stands whether or not it is new.

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from indexer.embeddings.base import Embedder
 from memory_service.compaction.budget import resolve_window
 from memory_service.compaction.compactor import CompactionOptions, Compactor, Draft
 from memory_service.compaction.options import (
@@ -43,6 +42,9 @@ from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens, tools_tokens
 from memory_service.schemas.compaction import CompactedMessages, IdentifierPolicy, StatelessRequest, Trigger
 from memory_service.schemas.sessions import Wire
+
+if TYPE_CHECKING:
+    from indexer.embeddings.base import Embedder
 
 # Source: 15 million took 60 s, and clients wait 30 (our measurement).
 MAX_CHARS = 4_000_000

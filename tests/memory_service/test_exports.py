@@ -52,3 +52,10 @@ def test_importing_it_loads_nothing_that_takes_time() -> None:
 
 def test_a_client_loads_what_a_client_needs() -> None:
     assert loaded_by("from memory_service import MemoryClient") & SLOW - {"rich", "click"} == {"httpx", "pydantic"}
+
+
+def test_compaction_loads_neither_numbers_nor_engines() -> None:
+    numbers = {"numpy", "apsw", "onnxruntime", "tokenizers", "httpx", "fastapi"}
+    assert not numbers & loaded_by("from memory_service.compaction import compact")
+    call = "compact([{'role': 'user', 'content': '你好 hello ' * 900}] * 9, context_window=8000).messages"
+    assert not numbers & loaded_by(f"from memory_service.compaction import compact\nassert len({call}) < 9")
