@@ -97,7 +97,7 @@ class IndexCompatibility:
         return Fingerprint(
             model=model.model,
             dimensions=model.dimensions,
-            rules=f"{markdown.RULES}/{transcripts.RULES}/{formats.RULES}/{terms.RULES}",
+            rules=f"{markdown.PASSAGE_RULES}/{transcripts.TRANSCRIPT_RULES}/{formats.FILE_RULES}/{terms.TERM_RULES}",
             schema=self._store.schema,
         )
 

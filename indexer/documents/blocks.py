@@ -1,20 +1,13 @@
-"""The block structure of Markdown: lines in, blocks out, each with its section and exact lines.
+"""Block structure of Markdown: lines in, blocks out, each with its section and its exact lines.
 
-Invariants: one pass over the lines, linear in their length; what is no heading, marker, rule, table
-separator, fence or comment is in the text of exactly one block; blocks come in the order of their lines.
-CommonMark decides, but for what its readers do more kindly with notes: list items may be indented too
-far, table rows need no separator row, and a number of four digits is a year, not a list marker.
+Invariants: one pass over the lines, linear in their length; what is no heading, marker, rule, table separator, fence
+or comment is in the text of exactly one block; blocks keep the order of their lines; a heading with a block below it
+is in the path of that block, one without becomes a block itself, so that no title is lost.
 
-The outline of a Markdown file: its sections, and the blocks that were found in them.
-
-Invariants: blocks keep the order of their lines; a heading above at least one block is in that block's
-path; one above none becomes a block itself, so that no title is lost.
-
-HTML comments in Markdown: where one begins, where it ends, and what a line says without it.
-
-Invariants: a comment that is never closed is text and hides nothing; one inside a code span is code and
-stays; line numbers do not move, for the lines of a comment are emptied, never removed. Pure but for the
-list of lines that it is given to edit; these have no control characters other than tabs.
+CommonMark decides, except where notes are written more loosely: list items may be indented too far, table rows need
+no separator row, and a number of four digits is a year, not a list marker. An HTML comment that is never closed is
+text and hides nothing; one inside a code span is code. The lines of a comment are emptied, never removed, so line
+numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -33,7 +26,7 @@ ITEM = re.compile(
 
 
 class Kind(Enum):
-    """What a block is."""
+    """Kind of a block."""
 
     NONE = 0
     TEXT = 1
@@ -45,12 +38,12 @@ class Kind(Enum):
 
 @dataclass(slots=True, eq=False)
 class Section:
-    """A heading and what is below it.
+    """A heading and the text below it.
 
     Attributes:
         path: The titles from the outermost heading to this one, without empty ones.
         lines: First and last line of the heading itself.
-        used: Whether any block was found below it yet.
+        used: True once a block was found below it.
     """
 
     level: int
@@ -66,10 +59,10 @@ class Block(NamedTuple):
 
     Attributes:
         section: The innermost heading above it.
-        opens: Whether it is the first block below that heading.
+        opens: True for the first block below that heading.
         start: First line in the file, with an opening fence.
         end: Last line, inclusive, with a closing fence.
-        lines: Number and text of each line of text; one of them, at least, is not empty.
+        lines: Number and text of each line; at least one is not empty.
     """
 
     kind: Kind
@@ -81,12 +74,11 @@ class Block(NamedTuple):
 
 
 class Outline:
-    """Collects the blocks of a file and knows the section that the next one belongs to.
+    """The blocks of a file so far, and the section of the next one.
 
     Attributes:
-        blocks: What was found so far.
         section: The innermost heading at this place; of level 0 above the first one.
-        titled: Whether a heading of level 1 was met.
+        titled: True once a heading of level 1 was met.
     """
 
     def __init__(self) -> None:
@@ -95,14 +87,14 @@ class Outline:
         self.titled = False
 
     def begin(self, level: int, title: str, lines: tuple[int, int]) -> None:
-        """Begins the section below a heading, and ends those that the heading ends."""
+        """Begin the section below a heading; sections of its level and deeper end."""
         self.leave(level)
         above = self.section.path
         self.section = Section(level, title, (*above, title) if title else above, lines, self.section)
         self.titled = self.titled or (level == 1 and bool(title))
 
     def leave(self, level: int) -> None:
-        """Ends the open sections of this level and below; one without content becomes a block."""
+        """End the open sections of this level and deeper; one without content becomes a block."""
         while (parent := self.section.parent) is not None and self.section.level >= level:
             empty = self.section
             self.section = parent
@@ -110,7 +102,7 @@ class Outline:
                 self.add(Kind.TITLE, *empty.lines, [(empty.lines[0], empty.title)])
 
     def add(self, kind: Kind, start: int, end: int, lines: list[Line]) -> None:
-        """Adds a block to the section, unless it has no text: a fence may be empty."""
+        """Add a block to the section, unless it has no text: a fence may be empty."""
         if not lines[0][1] and not any(text for _, text in lines):
             return
         self.blocks.append(Block(kind, self.section, not self.section.used, start, end, lines))
@@ -126,23 +118,16 @@ def dedented(lines: list[Line]) -> list[Line]:
     return [(number, text[margin:].rstrip()) for number, text in lines]
 
 
-COVERED = "\x1f"  # a line inside a comment in the middle of a paragraph, which does not end the paragraph
+_COVERED = "\x1f"  # a line inside a comment in the middle of a paragraph, which does not end the paragraph
 _TOKEN = re.compile(r"`+|<!--(?:-?>)?|-->")
 
 
-def remove_comments(lines: list[str], at: int) -> str:
-    """Takes the comments that begin on a line out of `lines`.
+def _remove_comments(lines: list[str], at: int) -> str:
+    """Take the comments that begin on a line out of `lines`; gives the line without them.
 
-    A comment that spans lines ends at the next `-->` that comes before any other `<!--`: a forgotten end
-    must not reach as far as the next complete comment and hide what lies between. One that begins in the
-    middle of a text does not reach over a blank line either, as in CommonMark.
-
-    Args:
-        lines: The lines of the file; edited in place.
-        at: Index of the line.
-
-    Returns:
-        The line without comments, as it now stands in `lines`.
+    A comment that spans lines ends at the next `-->` that comes before any other `<!--`: a forgotten end must not reach
+    as far as the next complete comment and hide what lies between. One that begins in the middle of a text does not
+    reach over a blank line either, as in CommonMark.
     """
     line = lines[at]
     kept, opened = _remove_closed(line)
@@ -153,7 +138,7 @@ def remove_comments(lines: list[str], at: int) -> str:
 
 
 def _remove_closed(line: str) -> tuple[list[str], int | None]:
-    """Returns what lies between the comments of a line, and where one begins that the line does not close."""
+    """Texts between the comments of a line, and the start of a comment that the line does not close."""
     kept: list[str] = []
     start, opened = 0, None
     tokens = list(_TOKEN.finditer(line))
@@ -178,7 +163,6 @@ def _remove_closed(line: str) -> tuple[list[str], int | None]:
 
 
 def _code_spans(tokens: list[re.Match[str]]) -> dict[int, int]:
-    """Maps each run of backticks to the next one of the same length: what would close a code span."""
     following: dict[int, int] = {}
     partners: dict[int, int] = {}
     for index in range(len(tokens) - 1, -1, -1):
@@ -191,12 +175,11 @@ def _code_spans(tokens: list[re.Match[str]]) -> dict[int, int]:
 
 
 def _close_below(lines: list[str], at: int, *, inline: bool) -> bool:
-    """Empties the lines below that an open comment covers; False, with nothing changed, if it has no end."""
     for index in range(at + 1, len(lines)):
         line = lines[index]
         end, other = line.find("-->"), line.find("<!--")
         if end >= 0 and not 0 <= other < end:
-            empty = COVERED if inline else ""
+            empty = _COVERED if inline else ""
             lines[at + 1 : index] = [empty] * (index - at - 1)
             lines[index] = line[end + 3 :].rstrip() or empty
             return True
@@ -206,7 +189,7 @@ def _close_below(lines: list[str], at: int, *, inline: bool) -> bool:
 
 
 def _join(kept: list[str]) -> str:
-    """Joins what is left, with one space where a comment stood between two."""
+    """Texts joined, with one space where a comment stood between two."""
     line = kept[0]
     for part in kept[1:]:
         joined = line.endswith(" ") and part.startswith(" ") and bool(line.strip())
@@ -223,14 +206,11 @@ _DEEPEST_LINE = 64  # list markers read on one line; more of them is no list tha
 
 
 def read_blocks(lines: list[str], first: int = 0) -> Outline:
-    """Reads the blocks of a file.
+    """The blocks of a Markdown file.
 
     Args:
-        lines: All lines of the file, without their ends and control characters; comments are taken out of them.
-        first: Index of the first line of the body.
-
-    Returns:
-        The outline, with the blocks in order; every one has text.
+        lines: All lines, without their ends and control characters; comments are taken out of them.
+        first: Index of the first line below the front matter.
     """
     reader = _Reader(lines, first)
     reader.read()
@@ -238,7 +218,7 @@ def read_blocks(lines: list[str], first: int = 0) -> Outline:
 
 
 class _Reader:
-    """Reads lines one by one into the open block. `at` counts the lines read: the number of the present one."""
+    """Reader of lines, one by one, into the open block; `at` is the number of the present line."""
 
     __slots__ = (
         "at", "depth", "end", "kind", "level", "lines", "lists", "open", "outline", "prose", "start", "table",
@@ -263,12 +243,12 @@ class _Reader:
         while self.at < count:
             line = lines[self.at]
             if "<!--" in line and not self._in_code(line):
-                line = remove_comments(lines, self.at)
+                line = _remove_comments(lines, self.at)
             self.at += 1
             body = line.strip()
             if body:
                 self._read_line(line, body)
-            elif line != COVERED:
+            elif line != _COVERED:
                 self.prose = self.table = False
         self._close()
         self.outline.leave(1)
@@ -289,7 +269,7 @@ class _Reader:
             self._read_text(column, body)
 
     def _read_indented(self, column: int, body: str) -> bool:
-        """Reads a line indented as code; False if it is a list item that is merely indented too far."""
+        """Read a line indented as code; False for a list item that is merely indented too far."""
         if not self.prose:
             self._read_code(column, body)
         elif self.lists and self.kind is Kind.ITEM and _BULLET.match(body):
@@ -338,7 +318,6 @@ class _Reader:
         return True
 
     def _read_dash(self, column: int, body: str) -> bool:
-        """Reads a line that begins with "-": underline, rule, table separator or list item."""
         if body[-1] in "-|: " and not body.strip("-|: \t"):
             if "|" in body or ":" in body:
                 return self._read_separator(column, body)
@@ -358,7 +337,6 @@ class _Reader:
         return True
 
     def _read_underline(self, column: int, body: str) -> bool:
-        """Reads the line below a setext heading: the paragraph above it becomes a title."""
         title = self.prose and self.kind is Kind.TEXT and not (self.depth or self.level or self._base(column))
         if not title or len(body) < 2 or body.strip(body[0]):
             return False
@@ -381,7 +359,7 @@ class _Reader:
         return True
 
     def _read_separator(self, column: int, body: str) -> bool:
-        """Reads the line below a table's header row, which may have been taken for a paragraph."""
+        """Read the line below a table's header row, which may have been taken for a paragraph."""
         if body.strip("|-: \t") or "-" not in body or "|" not in body or _BULLET.match(body):
             return body[0] == "-" and self._read_item(column, body)
         if self.prose and self.kind is Kind.TEXT and "|" in self.open[-1][1]:
@@ -425,7 +403,7 @@ class _Reader:
             self._add(text)
 
     def _interrupts(self, column: int, marker: re.Match[str]) -> bool:
-        """Returns whether a list may begin in the middle of a paragraph: "14. July" in one is no list."""
+        """True if a list may begin in the middle of a paragraph: "14. July" in one is no list."""
         if self.level and column < self.lists[self.level - 1]:
             return True
         return marker.end() < len(marker.string) and marker[1] in ("-", "*", "+", "1.", "1)")
@@ -446,7 +424,7 @@ class _Reader:
         return True
 
     def _read_fenced(self, indent: int, fence: str) -> None:
-        """Reads the lines of a fence up to its end: the closing fence, or the end of what it stands in."""
+        """Read the lines of a fence up to the closing fence, or the end of the quote or item around it."""
         base = self._base(indent)
         for number in range(self.at + 1, len(self.lines) + 1):
             line = self._quoted_line(self.lines[number - 1])
@@ -466,7 +444,7 @@ class _Reader:
             self.open.append((number, code.rstrip()))
 
     def _quoted_line(self, line: str) -> str | None:
-        """Returns a line without the marks of the open quotes, or None if it is outside of them."""
+        """A line without the marks of the open quotes; None outside of them."""
         at = 0
         for _ in range(self.depth):
             mark = _QUOTE_MARK.match(line, at)
@@ -476,7 +454,7 @@ class _Reader:
         return line[at:]
 
     def _unquote(self, column: int, body: str) -> str | None:
-        """Returns what a line says inside its block quotes, or None if there is nothing more to read in it."""
+        """Text of a line inside its block quotes; None if nothing more is to be read in it."""
         inside = body[_end_of_quote(body) :] if body[0] == ">" and (column < 4 or self.lists) else body
         if not self.depth and self._base(column):
             depth = 0  # a quote inside a list item is text of that item
@@ -519,7 +497,7 @@ class _Reader:
         self.outline.begin(level, title, (start, self.at))
 
     def _base(self, column: int) -> int:
-        """Returns where the contents of the innermost list item begin that reaches to this column; 0 if none."""
+        """Column of the innermost list item's contents that reaches to a column; 0 if none."""
         for content in reversed(self.lists):
             if content <= column:
                 return content
@@ -554,12 +532,10 @@ _HANDLERS: dict[str, Callable[[_Reader, int, str], bool]] = {
 
 
 def _column(line: str) -> int:
-    """Returns the column at which the text of a line begins; tabs stop at every fourth."""
     return len(line[: len(line) - len(line.lstrip())].expandtabs(4))
 
 
 def _width(marker: re.Match[str], column: int, length: int) -> int:
-    """Returns how many columns a list marker takes with the space after it."""
     text, mark = marker[0], len(marker[1])
     if marker.end() == length:
         return mark + 1

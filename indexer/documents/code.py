@@ -1,13 +1,9 @@
-"""The way from source code to passages: definitions with what belongs to them, cut to a readable size.
+"""Passages of source code: definitions with their comments and decorators, cut to a readable size.
 
 Invariants: pure; linear in the length of the text; passages keep the order of their lines and share none, unless a
-single line is too long for one; every line with something on it is in a passage; ranges are exact; no passage is
-longer than `MAX_CHARS` or `MAX_LINES`.
-
-What the lines of source code say of its structure: how deep each stands, and what it defines.
-
-Invariants: pure; linear in the length of the text, whatever stands in it; a guess, made without a parser: where
-brackets do not add up, the indentation decides, and a wrong guess moves a border, never loses a line.
+single line is too long for one; every line with text is in a passage; ranges are exact. The structure is guessed
+without a parser: where brackets do not add up, the indentation decides, and a wrong guess moves a border, never
+loses a line.
 """
 
 from __future__ import annotations
@@ -29,7 +25,7 @@ _TITLE_CHARS = 80
 
 
 class Language(Enum):
-    """How blocks are told apart."""
+    """How the blocks of a language are told apart."""
 
     INDENTED = 0
     BRACES = 1
@@ -87,8 +83,8 @@ _KEY = re.compile(r"(?:-\s+)?[\"']?([^\W_][^:#\"'{}\[\]]{0,60})[\"']?:\s*(?:[|>&
 _TABLE = re.compile(r"\[{1,2}\s*([^\[\]]{1,100}?)\s*\]{1,2}\s*(?:[#;].*)?$")
 
 
-def depths(lines: list[str], language: Language) -> list[int]:
-    """How deep each line stands, at its beginning; `BLANK` where nothing stands."""
+def _depths(lines: list[str], language: Language) -> list[int]:
+    """Depth of each line at its beginning; `BLANK` for empty lines."""
     if language is Language.TABLES:
         return _table_depths(lines)
     if language is Language.BRACES:
@@ -100,7 +96,7 @@ def depths(lines: list[str], language: Language) -> list[int]:
 
 
 def title(lines: list[str], at: int, language: Language) -> str:
-    """What a line defines, such as "class Store" or "open()"; empty if nothing."""
+    """Name of the definition on a line, such as "class Store" or "open()"; empty if there is none."""
     head = lines[at].strip()[:_HEAD_CHARS]
     if language is Language.KEYS:
         match = _KEY.match(head)
@@ -114,13 +110,13 @@ def title(lines: list[str], at: int, language: Language) -> str:
     return found[:_TITLE_CHARS]
 
 
-def continues(line: str) -> bool:
-    """True if a line goes on with the block above it, although it stands no deeper."""
+def _continues(line: str) -> bool:
+    """True if a line continues the block above it at the same depth, such as `else:` or `}`."""
     return _CONTINUES.match(line.lstrip()) is not None
 
 
-def belongs_below(line: str) -> bool:
-    """True if a line is a comment, a decorator or an attribute, which belongs to what follows."""
+def _belongs_below(line: str) -> bool:
+    """True for a comment, a decorator or an attribute: it belongs to the definition below."""
     return _COMMENT.match(line.lstrip()) is not None
 
 
@@ -137,7 +133,7 @@ def _keyword_title(head: str) -> str:
 
 
 def _call_title(lines: list[str], at: int, head: str) -> str:
-    """A function of a C-like language, which no keyword announces: its name, its arguments, its body."""
+    """Title of a function without a keyword, as in C: a name, arguments, a body."""
     paren = head.find("(")
     first = _FIRST_WORD.match(head)
     if paren < 1 or (first and first[0] in _NO_NAMES):
@@ -164,7 +160,7 @@ def _indent(line: str, *, is_key: bool = False) -> int:
 
 
 def _with_long_strings(lines: list[str], indents: list[int]) -> list[int]:
-    """Lines inside of a string of many lines stand below the one that begins it, wherever they begin."""
+    """Depths with the lines of a multi-line string below the line that opens it."""
     found, inside, mark = list(indents), BLANK, ""
     for at, line in enumerate(lines):
         if inside != BLANK and indents[at] != BLANK:
@@ -178,7 +174,7 @@ def _with_long_strings(lines: list[str], indents: list[int]) -> list[int]:
 
 
 def _bracket_depths(lines: list[str]) -> list[int] | None:
-    """How many brackets are open where each line begins; None if they do not add up."""
+    """Number of open brackets at the beginning of each line; None if they do not add up."""
     starts, depth = [0], 0
     for token in _TOKEN.finditer("\n".join(lines)):
         text = token[0]
@@ -198,7 +194,7 @@ def _bracket_depths(lines: list[str]) -> list[int] | None:
 
 
 def _table_depths(lines: list[str]) -> list[int]:
-    """Headers stand above all else, with the comments right above them."""
+    """Depths where headers, with the comments right above them, stand above all else."""
     found = [BLANK if not line.strip() else 1 for line in lines]
     above = False
     for at in range(len(lines) - 1, -1, -1):
@@ -209,10 +205,8 @@ def _table_depths(lines: list[str]) -> list[int]:
     return found
 
 
-__all__ = ["MAX_CHARS", "MAX_LINES", "Language", "split_code"]
-
-MAX_CHARS = 1_500
-MAX_LINES = 60
+MAX_CODE_CHARS = 1_500
+MAX_CODE_LINES = 60
 # Neighbours are put together up to here, and smaller ones in any case.
 _GOOD_CHARS = 900
 _SMALL_CHARS = 200
@@ -222,7 +216,7 @@ _DEEPEST = 6
 
 @dataclass(slots=True)
 class _Block:
-    """A definition, or the whole file: lines from `start` up to `end`, and the definitions in it."""
+    """A definition or the whole file: lines from `start` up to `end`, and the definitions inside."""
 
     start: int
     depth: int
@@ -242,15 +236,12 @@ class _Chunk:
 
 
 def split_code(text: str, *, path: str, language: Language) -> list[Passage]:
-    """Splits source code into passages.
+    """Split source code into passages, in the order of their lines.
 
     Args:
         text: The whole file; line ends may be of any kind.
-        path: Where it lies; a date in its name dates the passages.
+        path: Path of the file; a date in its name dates the passages.
         language: How its blocks are told apart.
-
-    Returns:
-        The passages in the order of their lines; none for an empty file.
     """
     lines = [line.rstrip() for line in split_lines(text)]
     day = day_of_name(path)
@@ -272,7 +263,7 @@ def split_code(text: str, *, path: str, language: Language) -> list[Passage]:
 
 def _outline(lines: list[str], language: Language) -> _Block:
     """The definitions of a file, each with the comments and decorators right above it."""
-    found = depths(lines, language)
+    found = _depths(lines, language)
     root = _Block(0, BLANK, end=len(lines))
     stack, end, above = [root], 0, -1
     for at, depth in enumerate(found):
@@ -280,7 +271,7 @@ def _outline(lines: list[str], language: Language) -> _Block:
             above = -1
             continue
         line = lines[at]
-        goes_on = continues(line)
+        goes_on = _continues(line)
         while depth < stack[-1].depth or (depth == stack[-1].depth and not goes_on):
             stack.pop().end = end
         if above >= 0 and depth < found[above]:
@@ -292,7 +283,7 @@ def _outline(lines: list[str], language: Language) -> _Block:
             stack.append(block)
             above = -1
         elif above < 0 or (depth == found[above] and not goes_on):
-            above = (above if above >= 0 else at) if belongs_below(line) else -1
+            above = (above if above >= 0 else at) if _belongs_below(line) else -1
         end = at + 1
     for block in stack[1:]:
         block.end = end
@@ -300,24 +291,21 @@ def _outline(lines: list[str], language: Language) -> _Block:
 
 
 class _Chunks:
-    """Collects chunks; knows what a range of lines holds."""
-
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.found: list[_Chunk] = []
         self._sizes = list(accumulate((len(line) + 1 for line in lines), initial=0))
 
     def add(self, block: _Block, above: tuple[str, ...]) -> None:
-        """Adds all lines of a block."""
         titles = (*above, block.title) if block.title else above
-        if block.title and self._fits(block.start, block.end, MAX_CHARS):
+        if block.title and self._fits(block.start, block.end, MAX_CODE_CHARS):
             self._put(block.start, block.end, titles, opens=True)
             return
         joined: _Chunk | None = None
         for start, end, inner in self._atoms(block):
             if joined is not None and self._joins(joined, start, end):
                 joined.end, joined.titles, joined.opens = end, titles, joined.start == block.start and bool(titles)
-            elif inner is not None and not self._fits(start, end, MAX_CHARS):
+            elif inner is not None and not self._fits(start, end, MAX_CODE_CHARS):
                 self.add(inner, titles)
                 joined = None
             elif inner is not None:
@@ -327,7 +315,7 @@ class _Chunks:
                     joined = self._put(first, last, titles, opens=first == block.start and bool(titles))
 
     def _atoms(self, block: _Block) -> Iterator[tuple[int, int, _Block | None]]:
-        """The definitions in a block, and what stands between them by paragraphs."""
+        """The definitions in a block, and the paragraphs between them."""
         at = block.start
         for inner in block.inner:
             yield from ((start, end, None) for start, end in self._paragraphs(at, inner.start))
@@ -348,7 +336,7 @@ class _Chunks:
 
     def _put(self, start: int, end: int, titles: tuple[str, ...], *, opens: bool) -> _Chunk:
         last = self.found[-1] if self.found else None
-        if last is not None and not self._says_something(start, end) and self._fits(last.start, end, MAX_CHARS):
+        if last is not None and not self._says_something(start, end) and self._fits(last.start, end, MAX_CODE_CHARS):
             last.end = end  # closing brackets alone
             return last
         chunk = _Chunk(start, end, titles, opens)
@@ -357,13 +345,13 @@ class _Chunks:
 
     def _joins(self, chunk: _Chunk, start: int, end: int) -> bool:
         small = self._size(chunk.start, chunk.end) < _SMALL_CHARS or self._size(start, end) < _SMALL_CHARS // 4
-        return self._fits(chunk.start, end, MAX_CHARS if small else _GOOD_CHARS)
+        return self._fits(chunk.start, end, MAX_CODE_CHARS if small else _GOOD_CHARS)
 
     def _fitting(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """A paragraph, in parts that fit if it does not; a line that is too long is a part of its own."""
+        """Parts of a paragraph that fit; a line that is too long is a part of its own."""
         first = start
         for at in range(start, end):
-            if at > first and not self._fits(first, at + 1, MAX_CHARS):
+            if at > first and not self._fits(first, at + 1, MAX_CODE_CHARS):
                 yield first, at
                 first = at
         yield first, end
@@ -372,22 +360,22 @@ class _Chunks:
         return self._sizes[end] - self._sizes[start]
 
     def _fits(self, start: int, end: int, max_chars: int) -> bool:
-        return self._size(start, end) <= max_chars and end - start <= MAX_LINES
+        return self._size(start, end) <= max_chars and end - start <= MAX_CODE_LINES
 
     def _says_something(self, start: int, end: int) -> bool:
         return any(char.isalnum() for line in self.lines[start:end] for char in line)
 
 
 def _texts(lines: list[str]) -> Iterator[tuple[bool, str]]:
-    """Whether it is the first, and the text of some lines without the space that all begin with, cut if need be."""
+    """Text of some lines without their common margin, cut if it is too long; each part with True for the first."""
     margin = _margin([line[: len(line) - len(line.lstrip())] for line in lines if line])
     text = "\n".join(line[margin:] for line in lines)
-    parts = [text] if len(text) <= MAX_CHARS else pieces(text, MAX_CHARS)
+    parts = [text] if len(text) <= MAX_CODE_CHARS else pieces(text, MAX_CODE_CHARS)
     for number, part in enumerate(parts):
         yield number == 0, part
 
 
 def _margin(indents: list[str]) -> int:
-    """How many characters all of some indents begin with."""
+    """Number of characters that all indents have in common at their beginning."""
     first, last = min(indents), max(indents)
     return next((at for at, char in enumerate(first) if char != last[at]), len(first))

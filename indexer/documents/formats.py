@@ -1,12 +1,8 @@
-"""What a file of an extra folder is: by its name whether it is indexed, and as what it is split. Pure.
+"""Files of extra folders: which are indexed, by their names, and how each is split. Plain text is split here. Pure.
 
-Invariants: what a machine wrote or packed is left out, by its name or by what stands in it; a name that is asked for
-by a glob is taken whatever it is called, and split as text if nothing better is known.
-
-The way from a plain text file to passages: paragraphs and list items, long ones cut after a sentence.
-
-Invariants: pure; linear in the length of the text; every line with something on it is in one passage, and line
-ranges are exact.
+Invariants: linear in the length of the text; every line with text is in one passage, with its exact line range; files
+that a program wrote or packed are left out, by their names or their content; a name that is asked for by a glob is
+taken whatever it is, and split as text if no better way is known.
 """
 
 from __future__ import annotations
@@ -27,14 +23,11 @@ _WIDE = re.compile("[\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]")
 
 
 def split_text(text: str, *, path: str) -> list[Passage]:
-    """Splits a plain text file into passages.
+    """Split a plain text file into passages: list items and paragraphs, in the order of their lines.
 
     Args:
         text: The whole file; line ends may be of any kind.
-        path: Where it lies; a date in its name dates the passages.
-
-    Returns:
-        The passages in the order of their lines; none for an empty file.
+        path: Path of the file; a date in its name dates the passages.
     """
     outline = Outline()
     for paragraph in _paragraphs(split_lines(text)):
@@ -44,7 +37,6 @@ def split_text(text: str, *, path: str) -> list[Passage]:
 
 
 def _paragraphs(lines: list[str]) -> Iterator[list[Line]]:
-    """Runs of lines with nothing blank between them."""
     run: list[Line] = []
     for number, line in enumerate(lines, start=1):
         if line and not line.isspace():
@@ -78,7 +70,7 @@ def _is_unwrapped(text: str) -> bool:
 
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.
-RULES = "files-1"
+FILE_RULES = "files-1"
 
 _MARKDOWN = frozenset("md markdown mdown mkd mdx qmd rmd".split())
 _TEXT = frozenset("txt text adoc asciidoc org tex".split())
@@ -123,32 +115,32 @@ LEFT_OUT_FOLDERS = frozenset(
 
 
 def is_known(name: str) -> bool:
-    """True if a file is indexed unless something else is said."""
+    """True if a file of this name is indexed without being asked for."""
     stem, _, ending = name.rpartition(".")
     if not stem:
         return name.lower() in _NAMES
     return ending.lower() in _ENDINGS and not _MADE_BY_MACHINES.search(name)
 
 
-def is_generated(text: str) -> bool:
-    """True if a program wrote or packed a text, as it looks."""
+def _is_generated(text: str) -> bool:
+    """True if a text looks written or packed by a program."""
     if any(mark in text[:_HEAD_CHARS] for mark in _MARKS):
         return True
     return len(text) > _PACKED_CHARS and len(text) > _PACKED_LINE_CHARS * (text.count("\n") + text.count("\r") + 1)
 
 
 def split_file(text: str, path: str) -> list[Passage]:
-    """The passages of a file of an extra folder.
+    """Split a file of an extra folder into passages, by its name.
 
     Args:
         text: The whole file; line ends may be of any kind.
-        path: Where it lies; decides as what it is read, and a date in its name dates its passages.
+        path: Path of the file; its ending decides the format, and a date in its name dates the passages.
     """
     name = path.rpartition("/")[2].lower()
     ending = name.rpartition(".")[2]
     language = _LANGUAGES.get(ending) if "." in name else _NAMES.get(name)
     if language is not None:
-        return [] if is_generated(text) else code.split_code(text, path=path, language=language)
+        return [] if _is_generated(text) else code.split_code(text, path=path, language=language)
     if ending in _MARKDOWN:
         return split_markdown(text, path=path)
     if ending in _RST:

@@ -1,16 +1,11 @@
-"""`Splitter`: files that grow at their end are split there only, not from the top again.
+"""Splitting of files that grow at their end: only the new part is split.
 
-Invariants: the result is that of `split_markdown` for the whole text, always; what is remembered is a
-bounded number of files, and only ever used where the text before a heading is the same to the letter.
+An agent appends to one file all day; splitting all of it for every entry would cost as much as the rest of a write,
+and more with every entry.
 
-An agent appends to one file all day: splitting all of it for every entry would cost as much as
-everything else of a write together, and more with every entry.
-
-`Logs`: session logs that grow at their end are read there only, not from the top again.
-
-Invariants: the result is that of `split_transcript` for the whole log, always; what is remembered is a bounded
-number of logs, without their text, and only ever used where the log up to there is the same, byte for byte, and
-the index holds the passages of just that log.
+Invariants: the result is always that of `split_markdown` or `split_transcript` for the whole text; a bounded number
+of files is remembered, logs without their text; what is remembered is used only where the text before it is the same,
+byte for byte, and for a log only if the index holds the passages of just that log.
 """
 
 from __future__ import annotations
@@ -32,10 +27,10 @@ _LOGS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """What a log says beyond its first passages.
+    """Passages of a file beyond its first ones.
 
     Attributes:
-        first: How many passages come before these, and stay as they are.
+        first: Number of passages before these, which stay as they are.
     """
 
     first: int
@@ -44,12 +39,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KnownLog:
-    """A log as it was read last.
-
-    Attributes:
-        content_hash: Of the whole file then.
-        read_hash: Of the part that was read, up to `carried.size_bytes`.
-    """
+    """A log as it was last read."""
 
     content_hash: str
     read_hash: bytes
@@ -57,7 +47,7 @@ class _KnownLog:
 
 
 class Logs:
-    """Reads session logs, remembering those read lately. Safe to use from several threads."""
+    """Reader of session logs that remembers those read lately. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._known: LRU[str, _KnownLog] = LRU(_LOGS)
@@ -67,9 +57,9 @@ class Logs:
 
         Args:
             raw: The whole log.
-            path: Where it lies.
-            content_hash: What it is recognised by.
-            stored_hash: The content hash of the log that the index holds in full; empty if it holds none.
+            path: Path of the log.
+            content_hash: Hash of the log's content.
+            stored_hash: Content hash of the log that the index holds in full; empty if it holds none.
         """
         known = self._known.get(path)
         usable = known if known and stored_hash == known.content_hash else None
@@ -94,15 +84,7 @@ _TOP_LEVEL = re.compile(r"^ {0,3}(?:#(?:[ \t]|$)|=+[ \t]*$)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """A file up to a heading of level 1 or 2, below which it is read anew.
-
-    Attributes:
-        before: The text up to that heading.
-        lines: How many lines that is.
-        passages: Its passages, as `SpokenPassages` has them.
-        level: Level of the heading.
-        above: Titles above the heading.
-    """
+    """A file up to its last heading of level 1 or 2; the text below that is split again."""
 
     before: str
     lines: int
@@ -114,21 +96,19 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Split:
-    """The passages of a file, and the hash of the content that they were made from."""
-
     content_hash: str
     passages: list[Passage]
 
 
 class Splitter:
-    """Splits Markdown files, remembering those split lately. Safe to use from several threads."""
+    """Splitter of Markdown files that remembers those split lately. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._known: LRU[str, _Known] = LRU(_FILES)
         self._splits: LRU[str, _Split] = LRU(_FILES)
 
     def read(self, text: str, path: str, *, content_hash: str, stored_hash: str = "") -> Growth:
-        """Passages of a file from the first one on that an index holds otherwise, or not at all.
+        """The passages of a file from the first one on that the index does not hold like this.
 
         Args:
             text: The whole file.
@@ -145,7 +125,7 @@ class Splitter:
         return Growth(first=first, passages=passages[first:])
 
     def split(self, text: str, path: str) -> list[Passage]:
-        """The passages of a file; see `split_markdown`, or for one of an extra folder `split_file`."""
+        """The passages of a file; see `split_markdown`, and `split_file` for a file of an extra folder."""
         if path.startswith(EXTRA_MARK):
             return split_file(text, path)
         known = self._known.get(path)
@@ -159,14 +139,14 @@ class Splitter:
 
 
 def _common(before: Sequence[Passage], now: Sequence[Passage]) -> int:
-    """Number of passages at the beginning that are the same in both."""
+    """Number of equal passages at the beginning of both."""
     # Most are one and the same object, which is cheaper to see than that two are equal.
     pairs = enumerate(zip(before, now, strict=False))
     return next((place for place, (a, b) in pairs if a is not b and a != b), min(len(before), len(now)))
 
 
 def _grown(known: _Known, text: str, path: str) -> SpokenPassages | None:
-    """The passages of a text that is as before up to a heading; None where it is not."""
+    """Passages of a text that is the same up to the remembered heading; None if it is not."""
     if not text.startswith(known.before):
         return None
     rest = text[len(known.before) :]
@@ -187,7 +167,7 @@ def _grown(known: _Known, text: str, path: str) -> SpokenPassages | None:
 
 
 def _last_section(text: str, spoken: SpokenPassages) -> _Known | None:
-    """The file up to its last heading of level 1 or 2, where that can be told without doubt."""
+    """The file up to its last heading of level 1 or 2; None where that heading is not certain."""
     if "\r" in text or text.startswith("\ufeff"):
         return None
     last = next((i for i in range(len(spoken.passages) - 1, -1, -1) if spoken.passages[i].opens_section), None)

@@ -1,7 +1,7 @@
-"""The way from a Markdown file to passages: what is searched, where it stands, what day it belongs to.
+"""Passages of a Markdown file, each with its headings, its lines and its day.
 
-Invariants: pure; linear in the length of the text; whatever a person wrote, outside of comments and front
-matter, is in a passage or in the heading of one; line ranges are exact; no passage is longer than asked for.
+Invariants: pure; linear in the length of the text; whatever a person wrote, outside of comments and front matter, is
+in a passage or in the heading of one; line ranges are exact; no passage is longer than asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from indexer.text.terms import is_unlatin
 from indexer.types import Cue, Passage
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.
-RULES = "passages-3"
+PASSAGE_RULES = "passages-3"
 MAX_CHARS = 1200
 
 _DATE = re.compile(
@@ -52,37 +52,32 @@ CUES = {
 
 
 class _FrontMatter(NamedTuple):
-    """What the head of a file says, and how many lines it takes."""
-
     lines: int = 0
     title: str = ""
     date: dt.date | None = None
 
 
 def split_markdown(text: str, *, path: str, max_chars: int = MAX_CHARS) -> list[Passage]:
-    """Splits a Markdown file into passages.
+    """Split a Markdown file into passages, in the order of their lines.
 
     Args:
         text: The whole file; line ends may be of any kind.
-        path: Where it lies; a date in its name dates the passages that no heading dates.
-        max_chars: The length at which a passage is split.
-
-    Returns:
-        The passages in the order of their lines; none for an empty file.
+        path: Path of the file; a date in its name dates the passages that no heading dates.
+        max_chars: The most characters of a passage.
 
     Raises:
-        ValueError: If `max_chars` is less than 1.
+        ValueError: `max_chars` is less than 1.
     """
     return keep_shared_labels(read_speakers(text, path=path, max_chars=max_chars))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpokenPassages:
-    """Passages before it is known who counts as a speaker.
+    """Passages before it is known whose name is a speaker's.
 
     Attributes:
-        passages: Their `label` is whoever they begin with, even if nobody else begins so.
-        file_date: What the front matter says.
+        passages: Each is labelled with the name that it begins with, even if no other passage has it.
+        file_date: Date of the front matter.
     """
 
     passages: list[Passage]
@@ -90,13 +85,13 @@ class SpokenPassages:
 
 
 def keep_shared_labels(spoken: SpokenPassages) -> list[Passage]:
-    """Keeps those labels that at least two passages of the file carry."""
+    """The passages, with only those labels that at least two of them carry."""
     single = {name for name, count in Counter(p.label for p in spoken.passages).items() if count < 2}
     return [replace(p, label=None) if p.label in single and p.label else p for p in spoken.passages]
 
 
 def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> SpokenPassages:
-    """Splits a whole file; see `split_markdown`."""
+    """Split a whole file; see `split_markdown`."""
     if max_chars < 1:
         raise ValueError(f"max_chars is {max_chars}: a passage needs at least one character. Give a positive number.")
     lines = split_lines(text)
@@ -107,24 +102,19 @@ def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> Spoken
 
 
 def read_section(text: str, *, path: str, above: tuple[str, ...], file_date: dt.date | None) -> SpokenPassages:
-    """Splits a part of a file that begins with a heading; lines count from that heading.
+    """Split a part of a file that begins with a heading; lines count from that heading.
 
     Args:
         text: The part.
-        path: Where the file lies.
+        path: Path of the file.
         above: Titles above the heading, outermost first.
-        file_date: What the file's front matter says.
+        file_date: Date of the file's front matter.
     """
     return _spoken(read_blocks(split_lines(text)), _Days(above, path, file_date), file_date, MAX_CHARS)
 
 
 def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
-    """The passages of an outline, however it was made.
-
-    Args:
-        outline: The blocks of a file.
-        path: Where the file lies; a date in its name dates the passages that no heading dates.
-    """
+    """The passages of an outline; a date in the name of `path` dates those that no heading dates."""
     return keep_shared_labels(_spoken(outline, _Days((), path, None), None, MAX_CHARS))
 
 
@@ -156,7 +146,7 @@ def _passages(outline: Outline, names: list[str | None], days: _Days, max_chars:
 
 
 class _Days:
-    """Gives each section its full heading and its day: the nearest heading's, else that of the file."""
+    """Full heading and day of each section: the nearest heading's day, else that of the file."""
 
     def __init__(self, title: tuple[str, ...], path: str, fallback: dt.date | None) -> None:
         self._title = title
@@ -165,7 +155,7 @@ class _Days:
         self._found: tuple[tuple[str, ...], dt.date | None] = ((), None)
 
     def of(self, section: Section) -> tuple[tuple[str, ...], dt.date | None]:
-        """Returns heading and day of a section; remembers the last one, as blocks come section by section."""
+        """Heading and day of a section; the last one is remembered, as blocks come section by section."""
         if section is not self._section:
             heading = self._title + section.path
             dates = (_first_date(_DATE, title) for title in reversed(heading))
@@ -175,7 +165,7 @@ class _Days:
 
 
 def split_lines(text: str) -> list[str]:
-    """Returns the lines as an editor counts them: only LF, CR LF and CR end one."""
+    """Lines as an editor counts them: only LF, CR LF and CR end one."""
     text = text.removeprefix("\ufeff")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -185,10 +175,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def _read_front_matter(lines: list[str]) -> _FrontMatter:
-    """Reads the fields between two `---` or `+++` at the very start, if all that stands there are fields.
-
-    A note may begin with a rule and have another one further down: what is no list of fields is body.
-    """
+    """Fields between two `---` or `+++` at the very start; anything else there makes it body text."""
     mark = lines[0].rstrip()
     if mark not in ("---", "+++"):
         return _FrontMatter()
@@ -216,12 +203,11 @@ def _front_matter(lines: int, fields: dict[str, str]) -> _FrontMatter:
 
 
 def day_of_name(path: str) -> dt.date | None:
-    """The day that the name of a file says."""
+    """The date in the name of a file."""
     return _first_date(_ISO_DATE, path.replace("\\", "/").rpartition("/")[2])
 
 
 def _first_date(pattern: re.Pattern[str], text: str) -> dt.date | None:
-    """Returns the first date in a text that is on the calendar."""
     for match in pattern.finditer(text):
         year, month, day = (int(group) for group in match.groups() if group)
         try:
@@ -232,7 +218,7 @@ def _first_date(pattern: re.Pattern[str], text: str) -> dt.date | None:
 
 
 def speaker(text: str) -> str | None:
-    """Who speaks, if a text begins "Name: "; None if nobody does."""
+    """The name that a text begins with, as in "Name: "; None if there is none."""
     if text.find(":", 1, 40) < 0 and text.find("：", 1, 40) < 0:
         return None
     match = _SPEAKER.match(text)
@@ -243,7 +229,7 @@ def speaker(text: str) -> str | None:
 
 
 def _cut(block: Block, max_chars: int) -> Iterator[tuple[int, int, str]]:
-    """Yields first line, last line and text of a block, in several pieces if it is too long."""
+    """First line, last line and text of a block, in several pieces if it is too long."""
     lines = block.lines
     text = lines[0][1] if len(lines) == 1 else "\n".join(text for _, text in lines).strip("\n")
     if len(text) <= max_chars:
@@ -257,7 +243,7 @@ def _cut(block: Block, max_chars: int) -> Iterator[tuple[int, int, str]]:
 
 
 def _pieces(lines: list[Line], max_chars: int) -> Iterator[list[Line]]:
-    """Packs lines into pieces as long as they fit; parts of one line stay apart."""
+    """Lines packed into pieces as long as they fit; parts of one line stay apart."""
     piece: list[Line] = []
     size = 0
     for number, text in _fitting_lines(lines, max_chars):
@@ -278,7 +264,7 @@ def _without_blank_ends(piece: list[Line]) -> list[Line]:
 
 
 def _fitting_lines(lines: list[Line], max_chars: int) -> Iterator[Line]:
-    """Yields lines, the longer ones in parts: cut after a sentence, else at a space, else anywhere."""
+    """Lines, the longer ones in parts: cut after a sentence, else at a space, else anywhere."""
     for number, text in lines:
         at = 0
         while len(text) - at > max_chars:

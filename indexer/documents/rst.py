@@ -1,4 +1,4 @@
-"""The way from a reStructuredText file to passages: sections, paragraphs, list items, literal blocks.
+"""Passages of a reStructuredText file: sections, paragraphs, list items, literal blocks.
 
 Invariants: pure; linear in the length of the text; line ranges are exact; what a reader of the file would see is in
 a passage or in the heading of one, but for comments and bare link targets. What is no valid markup is text.
@@ -25,14 +25,11 @@ _SHORTEST_ADORNMENT = 4
 
 
 def split_rst(text: str, *, path: str) -> list[Passage]:
-    """Splits a reStructuredText file into passages.
+    """Split a reStructuredText file into passages, in the order of their lines.
 
     Args:
         text: The whole file; line ends may be of any kind.
-        path: Where it lies; a date in its name dates the passages that no heading dates.
-
-    Returns:
-        The passages in the order of their lines; none for an empty file.
+        path: Path of the file; a date in its name dates the passages that no heading dates.
     """
     lines = [line.expandtabs(8).rstrip() for line in split_lines(text)]
     reader = _Reader(lines)
@@ -41,7 +38,7 @@ def split_rst(text: str, *, path: str) -> list[Passage]:
 
 
 class _Reader:
-    """Reads lines into the open block. `at` is the index of the next line."""
+    """Reader of lines into the open block; `at` is the index of the next line."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -66,7 +63,7 @@ class _Reader:
         return self.lines[at] if at < len(self.lines) else ""
 
     def _read_heading(self, line: str) -> bool:
-        """Reads a title with the line below it, and the one above it if there is one."""
+        """Read a title with the line below it, and the one above it if there is one."""
         if self.open:
             return False
         if _ADORNMENT.fullmatch(line):
@@ -89,7 +86,6 @@ class _Reader:
         return True
 
     def _read_markup(self, line: str) -> bool:
-        """Reads a directive, a comment or a target."""
         body = line.lstrip()
         if not (_MARKUP.match(body) or body.startswith("__ ")):
             return False
@@ -125,7 +121,7 @@ class _Reader:
             self._read_literal(len(line) - len(body))
 
     def _read_literal(self, indent: int) -> None:
-        """Reads the block that a paragraph with `::` at its end introduces."""
+        """Read the block after a paragraph that ends with `::`."""
         self._close()
         first = self.at
         while first < len(self.lines) and not self.lines[first]:
@@ -136,7 +132,7 @@ class _Reader:
         self.at = max(first, end)
 
     def _end_of_indented(self, at: int, indent: int) -> int:
-        """Index behind the last line of those from `at` on that are indented more than `indent`."""
+        """Index after the last line from `at` on that is indented more than `indent`."""
         end = at
         while at < len(self.lines):
             line = self.lines[at]

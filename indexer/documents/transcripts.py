@@ -1,26 +1,21 @@
-"""The way from a session log to passages: what was said, by whom, on what day. Pure.
+"""Passages of a session log: what was said, by whom, on which day. Pure.
 
-Invariants: linear in the length of the log; a passage's lines are the `seq` of its message, which is the number
-of its line as long as nobody has trimmed the log; only whole batches count, so what a writer has not finished is
-not there; a line that cannot be read is skipped; reading on from where a reading ended gives what reading all of
-it at once gives, or says that it cannot.
+Invariants: linear in the length of the log; the lines of a passage are the `seq` of its message, which is the number
+of its line as long as nobody has trimmed the log; only whole batches count, so an unfinished write is not there; a
+line that cannot be read is skipped; reading on from an earlier end gives the same as reading all at once, or says
+that it cannot.
 
-A log is JSON Lines. Each line begins with its place, `{"seq":7,"ts":"…",`. What was written at once has one `ts`, and
-its first line says in `batch` how many lines these are, `{"seq":6,"batch":2,"ts":"…",`, if there is more than one.
-Records of other kinds go on with `"kind":"…"`; a message, in the shape that OpenAI or Anthropic give it, follows in
-`message`, or as a string of JSON in `text`. A log that OpenClaw wrote is read as well, see `openclaw`.
+A log is JSON Lines. Each line begins with its place, `{"seq":7,"ts":"…",`. Lines written at once have one `ts`, and
+the first says in `batch` how many they are, `{"seq":6,"batch":2,"ts":"…",`, if there is more than one. Records of
+other kinds continue with `"kind":"…"`; a message, in the shape of OpenAI or Anthropic, follows in `message`, or as a
+string of JSON in `text`.
 
-What of a tool's answer is worth a passage, and how records in it are laid out before it is cut. Pure.
+Of a tool's answer the beginning and the end become passages, JSON with one record a line; nothing is rewritten but
+escaped characters. An answer that only confirms a success becomes none.
 
-Invariants: linear in the length of the answer; records and values stand as they were written, and stay whole as far
-as they fit a line; what is no JSON stays as it is.
-
-The messages of a session log that OpenClaw wrote. Pure.
-
-Such a log is JSON Lines too: `{"type":"session",…}` first, then `{"type":"message","timestamp":"…","message":{…}}` and
-lines of other types. A message has the number of its line; its content is text or a list of parts (`text`,
-`thinking`, `toolCall`), and what a tool answers has the role `toolResult`.
-
+A log of OpenClaw's is read as well: `{"type":"session",…}` first, then lines
+`{"type":"message","timestamp":"…","message":{…}}` and other types. A message has the number of its line; its content
+is text or a list of parts (`text`, `thinking`, `toolCall`), and the answer of a tool has the role `toolResult`.
 Source: pi-mono:packages/coding-agent/docs/session.md, which OpenClaw's logs follow.
 """
 
@@ -73,24 +68,18 @@ _TIME = r"[0-9]{1,4}(?:\.[0-9]+)? ?(?:s|ms|seconds|秒)"
 _ACKNOWLEDGEMENT = re.compile(f"(?:(?:{'|'.join(_CLAUSES)})(?: |$))+(?:{_TIME})?")
 
 
-def is_acknowledgement(text: str) -> bool:
-    """True if an answer says that something went well, and nothing else: `{"ok": true}`, "exit code 0"."""
+def _is_acknowledgement(text: str) -> bool:
+    """True if an answer confirms a success and says nothing else: `{"ok": true}`, "exit code 0"."""
     if len(text) > _ACKNOWLEDGED_CHARS:
         return False
     return _ACKNOWLEDGEMENT.fullmatch(" ".join(_WORD.findall(text.casefold()))) is not None
 
 
-def json_by_lines(text: str, max_chars: int) -> str:
-    """An answer as it is cut best: of one that is JSON, each record in its own line.
+def _json_by_lines(text: str, max_chars: int) -> str:
+    """An answer laid out for cutting: a JSON value with each record of up to half a passage on its own line.
 
-    Args:
-        text: What a tool answered.
-        max_chars: How long a passage may be. What takes no more than half of that is a line: then there is a line
-            end where the answer is to be cut.
-
-    Returns:
-        The text itself if it is short, very long or no JSON; else lines. A string that is longer than a line stands
-        with its own line ends, and other scripts than Latin are not escaped.
+    A string that is longer than a line keeps its own line ends, and scripts other than Latin are not escaped. An answer
+    that is short, very long or no JSON stays as it is.
     """
     stripped = text.strip()
     if not stripped.startswith(("{", "[")) or len(text) > _MAX_CHARS or (len(text) <= max_chars and "\\u" not in text):
@@ -105,7 +94,7 @@ def json_by_lines(text: str, max_chars: int) -> str:
 
 
 def _lines(lead: str, written: str, value: object, line_chars: int, levels: int) -> Iterator[str]:
-    """The lines of a value, as it was written behind its key."""
+    """Lines of a value, as it was written after its key."""
     if isinstance(value, str) and len(written) > line_chars:
         yield f"{lead}{value}"
     elif len(lead) + len(written) <= line_chars or not levels or not isinstance(value, dict | list):
@@ -119,7 +108,7 @@ def _lines(lead: str, written: str, value: object, line_chars: int, levels: int)
 
 
 def _parts(written: str) -> Iterator[tuple[str, str, object]]:
-    """The parts of an object or a list that can be read: key with its colon, value as written, value."""
+    """The readable parts of an object or a list: key with its colon, value as written, value."""
     at = _behind_space(written, 1)
     while written[at] not in "]}":
         lead = ""
@@ -149,7 +138,7 @@ _FIRST = re.compile(rb'\s*\{\s*"type"\s*:\s*"session"')
 
 
 class ParsedLine(NamedTuple):
-    """A message: the number of its line, when it was written (ISO, or empty), and the message as it was given."""
+    """A message of OpenClaw's: line number, time (ISO, or empty), message as given."""
 
     line: int
     ts: str
@@ -162,7 +151,7 @@ def is_openclaw(raw: bytes) -> bool:
 
 
 def openclaw_messages(raw: bytes) -> Iterator[ParsedLine]:
-    """The messages of a log, in order; lines that are not whole, or cannot be read, are passed over."""
+    """The messages of a log, in order; unfinished and unreadable lines are skipped."""
     for number, line in enumerate(raw.split(b"\n")[:-1], 1):
         fields = _parsed(line) if b'"message"' in line else None
         if fields is None or fields.get("type") != "message" or not isinstance(fields.get("message"), dict):
@@ -171,8 +160,8 @@ def openclaw_messages(raw: bytes) -> Iterator[ParsedLine]:
         yield ParsedLine(line=number, ts=ts if isinstance(ts, str) else _moment(ts), message=fields["message"])
 
 
-def usual_shape(message: dict[str, Any]) -> dict[str, Any]:
-    """A message of OpenClaw's with the roles and parts that other providers have."""
+def _usual_shape(message: dict[str, Any]) -> dict[str, Any]:
+    """A message of OpenClaw's with the roles and parts of other providers."""
     role = "tool" if message.get("role") == "toolResult" else message.get("role")
     content = message.get("content")
     return {**message, "role": role, "content": [*map(_part, content)] if isinstance(content, list) else content}
@@ -182,14 +171,6 @@ def _part(part: object) -> object:
     if isinstance(part, dict) and part.get("type") == "toolCall":
         return {"type": "tool_use", "id": part.get("id"), "name": part.get("name"), "input": part.get("arguments")}
     return part
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return fields if isinstance(fields, dict) else None
 
 
 def _moment(milliseconds: object) -> str:
@@ -202,7 +183,7 @@ def _moment(milliseconds: object) -> str:
 
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
-RULES = "transcripts-5"
+TRANSCRIPT_RULES = "transcripts-5"
 
 # Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
 RESULT_HEAD_CHARS = 5_000
@@ -224,16 +205,16 @@ _SPEECH = ("text", "refusal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """What was read of a log so far, as far as the lines after it depend on it.
+    """State of a reading of a log, as far as later lines depend on it.
 
     Attributes:
-        size_bytes: Where the last whole batch ends.
-        last_seq: The number of the last record.
-        passages: How many passages there are.
-        day: The day of the last passage.
-        stated: The day that a message last began with, and when that was said.
-        asked: Whether the last passage asks something.
-        speakers: How many messages each name has, in the field `name` or at their beginning.
+        size_bytes: End of the last whole batch.
+        last_seq: Number of the last record.
+        passages: Number of passages so far.
+        day: Day of the last passage.
+        stated: Date that a message last began with, and the time of that message.
+        asked: True if the last passage asks a question.
+        speakers: Number of messages of each name, in the field `name` or at their beginning.
     """
 
     size_bytes: int = 0
@@ -247,7 +228,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """Passages of a log in the order of their messages, and what to read on with."""
+    """Passages of a log in the order of their messages, and the state to read on with."""
 
     passages: list[Passage]
     carried: Carried
@@ -259,7 +240,7 @@ def split_transcript(raw: bytes) -> list[Passage]:
 
 
 def whole_transcript(raw: bytes) -> Transcript:
-    """The passages of a log, and what to read on with when it has grown."""
+    """The passages of a log, and the state to read on with when it has grown."""
     return (_read_openclaw(raw) if is_openclaw(raw) else _read(raw, Carried())).transcript()
 
 
@@ -267,11 +248,11 @@ def grown_transcript(raw: bytes, carried: Carried) -> Transcript | None:
     """The passages that a log has beyond those of an earlier reading.
 
     Args:
-        raw: The whole log, which is the same as then up to `carried.size_bytes`.
-        carried: What that reading left.
+        raw: The whole log, unchanged up to `carried.size_bytes`.
+        carried: The state that the earlier reading left.
 
     Returns:
-        None if earlier passages would change too, as they turn out to have a speaker, and for a log of OpenClaw's.
+        None for a log of OpenClaw's, and if earlier passages change too because a name turns out to be a speaker's.
     """
     if is_openclaw(raw):
         return None
@@ -300,7 +281,7 @@ def _read(raw: bytes, carried: Carried) -> _Reading:
     reading, waiting, seen = _Reading(carried), list[_Said](), carried.last_seq
     # The batch at hand: its last number and its time. A count may be damaged; the time shows where it ends then.
     last, at = 0, b""
-    for line, end in _transcript_lines(raw, carried.size_bytes):
+    for line, end in _log_lines(raw, carried.size_bytes):
         place = _STAMP.match(line)
         if place is None or not line.endswith(b"}") or b"\0" in line:
             continue
@@ -317,7 +298,7 @@ def _read(raw: bytes, carried: Carried) -> _Reading:
         seen = seq
         is_message = kind in (None, b"message")
         # Records of other kinds need not be understood, but the line that ends a batch has to be whole.
-        fields = _transcript_parsed(line) if is_message or seq == last else None
+        fields = _parsed(line) if is_message or seq == last else None
         if fields is None:
             continue
         if is_message:
@@ -331,25 +312,22 @@ def _read(raw: bytes, carried: Carried) -> _Reading:
 def _read_openclaw(raw: bytes) -> _Reading:
     reading = _Reading(Carried())
     for told in openclaw_messages(raw):
-        reading.take([_said(told.line, told.ts, {"message": usual_shape(told.message)})], told.line, len(raw))
+        reading.take([_said(told.line, told.ts, {"message": _usual_shape(told.message)})], told.line, len(raw))
     return reading
 
 
 def is_known_log(raw: bytes) -> bool:
-    """True if a log is in a format that is read here; an empty one is."""
-    return not raw.strip() or is_openclaw(raw) or any(_STAMP.match(line) for line, _ in _transcript_lines(raw, 0))
+    """True for a log in a known format, and for an empty one."""
+    return not raw.strip() or is_openclaw(raw) or any(_STAMP.match(line) for line, _ in _log_lines(raw, 0))
 
 
-def _transcript_lines(raw: bytes, at: int) -> Iterator[tuple[bytes, int]]:
-    """The whole lines from a place on without their ends, and where the next one begins."""
+def _log_lines(raw: bytes, at: int) -> Iterator[tuple[bytes, int]]:
     while (end := raw.find(b"\n", at)) >= 0:
         yield raw[at:end], end + 1
         at = end + 1
 
 
 class _Reading:
-    """The passages of whole batches, and what decides on the next ones."""
-
     def __init__(self, earlier: Carried) -> None:
         self._before = earlier.passages
         self.speakers = Counter(earlier.speakers)
@@ -358,14 +336,14 @@ class _Reading:
         self._day, self._stated, self._asked = earlier.day, earlier.stated, earlier.asked
 
     def take(self, messages: list[_Said], seq: int, size_bytes: int) -> None:
-        """Adds the messages of a batch that ends with a record, at a place."""
+        """Add the messages of a batch that ends with record `seq` at `size_bytes`."""
         for said in messages:
             if said.text:
                 self._take(said)
         self._last_seq, self._size_bytes = seq, size_bytes
 
     def transcript(self) -> Transcript:
-        """The passages, with those speakers that several messages begin with, and what to read on with."""
+        """The passages, with those speakers that begin several messages, and the state to read on with."""
         single = {name for name, count in self.speakers.items() if count < 2}
         passages = [replace(p, label=None) if p.label in single else p for p in self._passages]
         carried = Carried(
@@ -385,7 +363,7 @@ class _Reading:
         label = (said.name or speaker(said.text[behind : behind + _NAME_CHARS])) if said.speaks else None
         if label is not None:
             self.speakers[label] += 1
-        day = self._dated(_transcript_moment(said.ts), stamp.day if stamp else None)
+        day = self._dated(_moment_of(said.ts), stamp.day if stamp else None)
         opens = day is not None and day != self._day
         self._day = day
         heading = _titles(day) if day else ()
@@ -410,7 +388,7 @@ class _Reading:
             self._asked = asked if said.speaks else self._asked
 
     def _dated(self, moment: dt.datetime | None, stated: dt.date | None) -> dt.date | None:
-        """The day of a message: what it begins with, what was stated lately, or when it was written."""
+        """The day of a message: the date that it begins with, one stated lately, or the time of writing."""
         if stated is not None:
             self._stated = stated, moment
         if self._stated is not None:
@@ -425,7 +403,7 @@ def _titles(day: dt.date) -> tuple[str, ...]:
     return (day.isoformat(),)
 
 
-def _transcript_moment(ts: str) -> dt.datetime | None:
+def _moment_of(ts: str) -> dt.datetime | None:
     try:
         moment = dt.datetime.fromisoformat(ts)
         return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
@@ -433,10 +411,9 @@ def _transcript_moment(ts: str) -> dt.datetime | None:
         return None
 
 
-def _transcript_parsed(line: bytes | str) -> dict[str, object] | None:
-    """The object that a line is; None if it is none."""
+def _parsed(line: bytes | str) -> dict[str, Any] | None:
     try:
-        fields = _TRANSCRIPT_PARSER.decode(line if isinstance(line, str) else line.decode())
+        fields = _LINE_PARSER.decode(line if isinstance(line, str) else line.decode())
     except (ValueError, RecursionError):
         return None
     return fields if isinstance(fields, dict) else None
@@ -446,12 +423,12 @@ def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is no JSON")
 
 
-_TRANSCRIPT_PARSER = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse)
+_LINE_PARSER = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse)
 
 
 def _said(seq: int, ts: str, fields: dict[str, object]) -> _Said:
     text = fields.get("text")
-    message = _transcript_parsed(text) if isinstance(text, str) else fields.get("message")
+    message = _parsed(text) if isinstance(text, str) else fields.get("message")
     if not isinstance(message, dict):
         return _Said(seq, ts, "", False)
     match message.get("role"):
@@ -466,25 +443,23 @@ def _said(seq: int, ts: str, fields: dict[str, object]) -> _Said:
 
 
 def _name(given: object) -> str:
-    """Who speaks, as the field `name` of a message says; empty if it says nothing."""
+    """The field `name` of a message; empty if it has none."""
     return " ".join(_cleaned(given).split()) if isinstance(given, str) and len(given) <= _NAME_CHARS else ""
 
 
-def _transcript_parts(content: object) -> list[Mapping[str, object]]:
+def _content_parts(content: object) -> list[Mapping[str, object]]:
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 def _spoken(content: object) -> list[str]:
-    """What somebody says in a content."""
     if isinstance(content, str):
         return [content] if content.strip() else []
-    texts = [part.get(str(part["type"])) for part in _transcript_parts(content) if part.get("type") in _SPEECH]
+    texts = [part.get(str(part["type"])) for part in _content_parts(content) if part.get("type") in _SPEECH]
     return [text for text in texts if isinstance(text, str) and text.strip()]
 
 
 def _results(content: object) -> list[str]:
-    """What tools answer in a content."""
-    answers = [_answer(part.get("content")) for part in _transcript_parts(content) if part.get("type") == "tool_result"]
+    answers = [_answer(part.get("content")) for part in _content_parts(content) if part.get("type") == "tool_result"]
     return [answer for answer in answers if answer]
 
 
@@ -496,10 +471,10 @@ def _calls(message: dict[str, object]) -> list[str]:
     """The calls of a message: name and arguments, so that a path or a command in them can be found."""
     calls = [
         (part.get("name"), part.get("input"))
-        for part in _transcript_parts(message.get("content"))
+        for part in _content_parts(message.get("content"))
         if part.get("type") == "tool_use"
     ]
-    for call in _transcript_parts(message.get("tool_calls")):
+    for call in _content_parts(message.get("tool_calls")):
         function = call.get("function")
         if isinstance(function, dict):
             calls.append((function.get("name"), function.get("arguments")))
@@ -509,18 +484,18 @@ def _calls(message: dict[str, object]) -> list[str]:
 def _arguments(arguments: object) -> str:
     if isinstance(arguments, str):
         # As models write them, other scripts than Latin may be escaped, and nobody would find them.
-        arguments = (_transcript_parsed(arguments) or arguments) if "\\u" in arguments else arguments
+        arguments = (_parsed(arguments) or arguments) if "\\u" in arguments else arguments
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def _answer(content: object) -> str:
-    """What of a tool's answer makes passages; nothing if it says no more than that something went well."""
+    """Text of a tool's answer for passages; empty if it only confirms a success."""
     text = _text_of(content)
-    return "" if is_acknowledgement(text) else _shortened(json_by_lines(text, MAX_CHARS))
+    return "" if _is_acknowledgement(text) else _shortened(_json_by_lines(text, MAX_CHARS))
 
 
 def _shortened(text: str) -> str:
-    """The beginning and the end of what a tool answers, cut where a line ends if one does nearby."""
+    """Beginning and end of a tool's answer, cut at a line end if one is near."""
     if len(text) <= RESULT_HEAD_CHARS + RESULT_TAIL_CHARS:
         return text
     head = end_of_part(text, 0, RESULT_HEAD_CHARS)
@@ -530,7 +505,7 @@ def _shortened(text: str) -> str:
 
 
 def _cleaned(text: str) -> str:
-    """A text without what no editor shows and no store takes."""
+    """A text without characters that no editor shows and no store takes."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _HALVES.sub("\ufffd", _UNFIT.sub("", text)).strip()

@@ -2,7 +2,7 @@
 
 Invariants: pure, and the same for every engine; a term holds letters and digits only, so that any
 engine can store terms joined by spaces; what `index_terms` makes of a text never depends on anything
-but the text and `RULES`, because an engine deletes a text's terms by making them again.
+but the text and `TERM_RULES`, because an engine deletes a text's terms by making them again.
 
 Source: character bigrams for scripts written without spaces found 93 % of Chinese paragraphs within the
 first five, words 12 %, trigrams 93 % but no word of two characters (XQuAD, our measurement).
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
 
-RULES = "terms-6"
+TERM_RULES = "terms-6"
 MAX_TERM_CHARS = 40
 
 # Scripts written without spaces between words, and Hangul, whose words carry endings.

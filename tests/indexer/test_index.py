@@ -384,7 +384,7 @@ def test_nothing_is_left_beside_a_closed_index(filled: Workspace) -> None:
 
 def test_rules_for_sessions_have_their_own_part_of_the_fingerprint(workspace: Workspace) -> None:
     made_by = workspace.index(None).fingerprint.rules.split("/")
-    assert made_by == [markdown.RULES, transcripts.RULES, formats.RULES, terms.RULES]
+    assert made_by == [markdown.PASSAGE_RULES, transcripts.TRANSCRIPT_RULES, formats.FILE_RULES, terms.TERM_RULES]
 
 
 def test_a_session_is_found_while_it_grows(workspace: Workspace) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexer.documents.code import MAX_CHARS, MAX_LINES, Language, split_code
+from indexer.documents.code import MAX_CODE_CHARS, MAX_CODE_LINES, Language, split_code
 from indexer.documents.markdown import split_lines
 from indexer.types import Passage
 
@@ -54,8 +54,8 @@ def shown(text: str, passages: list[Passage]) -> None:
     assert covered == sorted(covered)
     for passage in passages:
         assert passage.text.strip()
-        assert len(passage.text) <= MAX_CHARS
-        assert passage.end_line - passage.start_line < MAX_LINES
+        assert len(passage.text) <= MAX_CODE_CHARS
+        assert passage.end_line - passage.start_line < MAX_CODE_LINES
         own = lines[passage.start_line - 1 : passage.end_line]
         assert own[0].strip() and own[-1].strip()
         flat = "".join("".join(own).split())
@@ -86,7 +86,7 @@ def test_a_long_definition_is_cut_at_lines_below_its_own_name() -> None:
     parts = [passage for passage in passages if passage.heading == ("class Store", "def open")]
     assert len(parts) > 4
     assert [part.opens_section for part in parts] == [True] + [False] * (len(parts) - 1)
-    assert all(len(part.text) > MAX_CHARS // 2 for part in parts[:-1])
+    assert all(len(part.text) > MAX_CODE_CHARS // 2 for part in parts[:-1])
 
 
 def test_small_definitions_are_put_together() -> None:
@@ -160,7 +160,7 @@ def test_a_line_that_is_too_long_is_cut() -> None:
     text = "x = 1\n" + "data = [" + "123, " * 2_000 + "]\ny = 2\n"
     passages = split_code(text, path="x.py", language=Language.INDENTED)
     assert sum(passage.start_line == 2 for passage in passages) > 5
-    assert all(len(passage.text) <= MAX_CHARS for passage in passages)
+    assert all(len(passage.text) <= MAX_CODE_CHARS for passage in passages)
     assert passages[-1].end_line == 3
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from indexer.documents.code import BLANK, Language, belongs_below, continues, depths, title
+from indexer.documents.code import BLANK, Language, _belongs_below, _continues, _depths, title
 
 
 @pytest.mark.parametrize(
@@ -44,20 +44,20 @@ def test_a_body_may_open_on_the_next_line() -> None:
 
 def test_depths_by_brackets_strings_and_comments_left_out() -> None:
     lines = ["f() { // }", 'x("}", \'}\', "\\"}");', "/* }", "} */", "g(a,", "b)", "", "}"]
-    assert depths(lines, Language.BRACES) == [0, 1, 1, 1, 1, 2, BLANK, 1]
-    assert depths(["a {", "  b", "}}"], Language.BRACES) == [0, 2, 0], "they do not add up"
+    assert _depths(lines, Language.BRACES) == [0, 1, 1, 1, 1, 2, BLANK, 1]
+    assert _depths(["a {", "  b", "}}"], Language.BRACES) == [0, 2, 0], "they do not add up"
 
 
 def test_depths_by_indentation_and_long_strings() -> None:
     lines = ["def f():", '    x = """', "text", '"""', "\treturn x", "", "y"]
-    assert depths(lines, Language.INDENTED) == [0, 4, 5, 5, 4, BLANK, 0]
-    assert depths(['x = """', "y"], Language.INDENTED) == [0, 0], "it never ends"
-    assert depths(["a:", "- b:", "    c", "- d"], Language.KEYS) == [0, 1, 8, 1]
-    assert depths(["# about", "[t]", "", "x = 1"], Language.TABLES) == [0, 0, BLANK, 1]
+    assert _depths(lines, Language.INDENTED) == [0, 4, 5, 5, 4, BLANK, 0]
+    assert _depths(['x = """', "y"], Language.INDENTED) == [0, 0], "it never ends"
+    assert _depths(["a:", "- b:", "    c", "- d"], Language.KEYS) == [0, 1, 8, 1]
+    assert _depths(["# about", "[t]", "", "x = 1"], Language.TABLES) == [0, 0, BLANK, 1]
 
 
 def test_what_goes_on_and_what_belongs_below() -> None:
-    assert all(map(continues, ["}", ") -> int:", "{", "end", "  end;", "else:", "fi"]))
-    assert not any(map(continues, ["end = 3", "x }", "done_all()", "final"]))
-    assert all(map(belongs_below, ["# x", "  // x", "/** x", " * x", "@x", "#[x]", "[Fact]", "-- x"]))
-    assert not any(map(belongs_below, ["#include <x>", "x = 1", "[1, 2]", "[x] = y"]))
+    assert all(map(_continues, ["}", ") -> int:", "{", "end", "  end;", "else:", "fi"]))
+    assert not any(map(_continues, ["end = 3", "x }", "done_all()", "final"]))
+    assert all(map(_belongs_below, ["# x", "  // x", "/** x", " * x", "@x", "#[x]", "[Fact]", "-- x"]))
+    assert not any(map(_belongs_below, ["#include <x>", "x = 1", "[1, 2]", "[x] = y"]))

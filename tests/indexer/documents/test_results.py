@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexer.documents.transcripts import is_acknowledgement, json_by_lines
+from indexer.documents.transcripts import _is_acknowledgement, _json_by_lines
 
 NOTHING = [
     '{"ok": true}',
@@ -46,12 +46,12 @@ SOMETHING = [
 
 @pytest.mark.parametrize("text", NOTHING)
 def test_what_only_says_that_it_went_well_is_an_acknowledgement(text: str) -> None:
-    assert is_acknowledgement(text)
+    assert _is_acknowledgement(text)
 
 
 @pytest.mark.parametrize("text", SOMETHING)
 def test_what_says_more_or_that_it_went_wrong_is_none(text: str) -> None:
-    assert not is_acknowledgement(text)
+    assert not _is_acknowledgement(text)
 
 
 def record(number: int) -> dict[str, object]:
@@ -61,14 +61,14 @@ def record(number: int) -> dict[str, object]:
 def test_records_stand_in_lines_of_their_own() -> None:
     records = [record(number) for number in range(20)]
     text = json.dumps({"count": 20, "orders": records}, ensure_ascii=False)
-    first, second, *lines = json_by_lines(text, 1200).split("\n")
+    first, second, *lines = _json_by_lines(text, 1200).split("\n")
     assert (first, second) == ("count: 20", "orders:")
     assert [json.loads(line) for line in lines] == records
 
 
 def test_a_record_that_takes_more_than_a_line_is_taken_apart() -> None:
     text = json.dumps([{"id": "m-1", "tags": ["a"] * 10, "body": "First line.\nSecond line. " + "More. " * 100}])
-    lines = json_by_lines(text, 400).split("\n")
+    lines = _json_by_lines(text, 400).split("\n")
     assert lines[0] == 'id: "m-1"'
     assert lines[1].startswith('tags: ["a", ')
     assert lines[2:4] == ["body: First line.", "Second line. " + "More. " * 100]
@@ -76,26 +76,26 @@ def test_a_record_that_takes_more_than_a_line_is_taken_apart() -> None:
 
 def test_numbers_stand_as_they_were_written() -> None:
     rows = ", ".join(f'{{"sku": "A-{n}", "eur": 32.90, "stock": 1e2}}' for n in range(40))
-    lines = json_by_lines(f'{{"rows": [{rows}], "big": {"9" * 500}}}', 400).split("\n")
+    lines = _json_by_lines(f'{{"rows": [{rows}], "big": {"9" * 500}}}', 400).split("\n")
     assert lines[1] == '{"sku": "A-0", "eur": 32.90, "stock": 1e2}'
     assert lines[-1] == "big: " + "9" * 500
 
 
 def test_a_script_that_was_escaped_can_be_read() -> None:
-    assert json_by_lines(json.dumps({"to": "阿哲"}), 400) == '{"to": "阿哲"}'
-    assert "阿哲" in json_by_lines(json.dumps([{"to": "阿哲", "text": "今天先别发。" * 20}] * 9), 400)
+    assert _json_by_lines(json.dumps({"to": "阿哲"}), 400) == '{"to": "阿哲"}'
+    assert "阿哲" in _json_by_lines(json.dumps([{"to": "阿哲", "text": "今天先别发。" * 20}] * 9), 400)
 
 
 @pytest.mark.parametrize(
     "text", ["", "plain words " * 100, "[1, 2", '{"a": 1} and words' * 99, "[" * 3000 + "]" * 3000]
 )
 def test_what_is_no_json_stays_as_it_is(text: str) -> None:
-    assert json_by_lines(text, 100) == text
+    assert _json_by_lines(text, 100) == text
 
 
 def test_what_fits_stays_as_it_is() -> None:
     text = '{ "a":1,\n"b":[2] }'
-    assert json_by_lines(text, 100) == text
+    assert _json_by_lines(text, 100) == text
 
 
 VALUES = st.recursive(
@@ -114,7 +114,7 @@ def leaves(value: object) -> list[object]:
 @settings(max_examples=200, deadline=None)
 @given(VALUES, st.integers(4, 200), st.booleans())
 def test_nothing_is_lost(value: object, max_chars: int, escaped: bool) -> None:
-    told = json_by_lines(json.dumps(value, ensure_ascii=escaped), max_chars)
+    told = _json_by_lines(json.dumps(value, ensure_ascii=escaped), max_chars)
     for leaf in leaves(value):
         written = json.dumps(leaf, ensure_ascii=False)
         assert written in told or json.dumps(leaf) in told or (isinstance(leaf, str) and leaf in told)
@@ -124,8 +124,8 @@ def test_nothing_is_lost(value: object, max_chars: int, escaped: bool) -> None:
 def test_hostile_text_takes_linear_time(text: str) -> None:
     started = time.perf_counter()
     for size in (190_000, 1_000_000):
-        json_by_lines(f"[{','.join([text.strip()] * (size // (len(text) + 1)))}]", 1200)
-        json_by_lines(text * (size // len(text)), 1200)
-    is_acknowledgement(text * (1_000_000 // len(text)))
-    is_acknowledgement((text * 120)[:119] + "x")
+        _json_by_lines(f"[{','.join([text.strip()] * (size // (len(text) + 1)))}]", 1200)
+        _json_by_lines(text * (size // len(text)), 1200)
+    _is_acknowledgement(text * (1_000_000 // len(text)))
+    _is_acknowledgement((text * 120)[:119] + "x")
     assert time.perf_counter() - started < 25
