@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from memory_service.messages.sizes import TRIM_KEEP_LAST
 from memory_service.schemas.memories import SESSION_ID, Answer, Degraded, Erased, Request
@@ -205,6 +206,8 @@ class AppendedMessages(Answer):
     tokens: int = Field(description="Of the whole view.")
     source: ReadingSource = Field(description="What `tokens` rests on: the provider's own count is exact.")
     pressure: Pressure = Field(description="`soft`: the next context flushes memories first; `hard`: it compacts too.")
+    # Told in process alone; over HTTP it is the header Idempotency-Replayed.
+    replayed: SkipJsonSchema[bool] = Field(default=False, exclude=True)
     degraded: Degraded = Field(default=[])
 
 

@@ -112,6 +112,18 @@ class Compactions:
         """
         return receipt_of(_past(self._services.session(session_id).state(), compaction_id))
 
+    def newest_active(self, session_id: str) -> str:
+        """The id of the newest compaction that counts.
+
+        Raises:
+            NotFound: There is none.
+        """
+        state = self._services.session(session_id).state()
+        for past in reversed(state.compactions):
+            if past.active:
+                return f"c{past.seq}"
+        raise NotFound(f"The session {session_id} has no compaction that counts. `sessions compactions` lists all.")
+
     def worth_trying(self, session_id: str, last_seq: int, tokens: int) -> bool:
         """True if an automatic compaction may help: the last ones did, or enough was said since."""
         strikes = self._strikes.get(session_id)

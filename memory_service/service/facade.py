@@ -48,6 +48,7 @@ from memory_service.service.benchmark import Benchmark, measure
 from memory_service.service.doctor import Finding, examine
 from memory_service.service.options import options_of
 from memory_service.service.session_services import Models, Shared
+from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.short_term import ShortTermMemory
 from memory_service.service.watching import Operation, Operations, SyncedChange, follow
 from memory_service.service.workspace import OpenWorkspaces, make_embedder, make_models, make_reranker
@@ -70,8 +71,8 @@ class Done(Generic[T]):
     degraded: tuple[str, ...] = ()
 
 
-class MemoryService:
-    """The long-term memory of any number of workspaces below one home folder.
+class MemoryService(SessionUseCases):
+    """Memory and sessions of any number of workspaces below one home folder.
 
     Args:
         settings: See `memory_service.config`.
@@ -210,7 +211,7 @@ class MemoryService:
     # Sessions
 
     def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
-        """The sessions of a workspace, with all that can be done to them.
+        """The parts that work on the sessions of a workspace; the use cases are methods of this class.
 
         Args:
             workspace: Its name.

@@ -271,10 +271,7 @@ class SessionStore:
             InvalidRequest: There are none, or one is in neither shape.
             StorageFailed: The disk did not take them; nothing was appended.
         """
-        if not 0 < len(messages) <= MAX_BATCH:
-            raise InvalidRequest(f"{len(messages)} messages cannot be appended. Send 1 to {MAX_BATCH:,}.")
-        said = [message for message in messages if not _is_ours(message)]
-        read_sent(said)
+        said = check_messages(messages)
         session = self._services.ensured(session_id, model=model)
         # Settings of the service may have come since that contradict the session's.
         check_settings(self._services.shared.settings, session.state())
@@ -407,6 +404,19 @@ class SessionStore:
     def restore(self, session_id: str) -> None:
         """Take the last trim back."""
         self._services.session(session_id).log.restore_trim()
+
+
+def check_messages(messages: Sequence[object]) -> Sequence[object]:
+    """Make sure that messages can be appended; gives those that the service itself did not put into a prompt.
+
+    Raises:
+        InvalidRequest: There are none or too many, or one is in neither OpenAI's nor Anthropic's shape.
+    """
+    if not 0 < len(messages) <= MAX_BATCH:
+        raise InvalidRequest(f"{len(messages)} messages cannot be appended. Send 1 to {MAX_BATCH:,}.")
+    said = [message for message in messages if not _is_ours(message)]
+    read_sent(said)
+    return said
 
 
 def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> Transcript:

@@ -14,8 +14,7 @@ from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, grant_of, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
-from memory_service.api.requests import Once, SessionId, Shared, compaction_call, json_of
-from memory_service.service import answers
+from memory_service.api.requests import Once, SessionId, Shared, json_of
 
 compactions_router = APIRouter(tags=["compactions"], responses=error_responses(401, 403, 422, 503))
 
@@ -43,11 +42,8 @@ async def compact(
     `plan` costs nothing, `preview` shows the summary and the view, `apply` commits them. If there is nothing to gain,
     nothing is changed, and `reason` says so; `force` compacts all the same.
     """
-    wanted = compaction_call(body)
     return await once.slow(
-        lambda: answers.compaction_receipt(
-            shared.service.sessions(workspace).compactions.compact(session_id, wanted, cancelled=shared.pools.cancelled)
-        )
+        lambda: shared.service.compact(workspace, session_id, body, cancelled=shared.pools.cancelled)
     )
 
 
@@ -59,8 +55,7 @@ async def compact(
 )
 def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Compactions:
     """The receipts of all compactions of a session, newest first, undone ones too."""
-    found = shared.service.sessions(workspace).compactions.past(session_id)
-    return schemas.Compactions(compactions=[answers.compaction_receipt(each) for each in found])
+    return shared.service.compactions(workspace, session_id)
 
 
 @compactions_router.get(
@@ -73,7 +68,7 @@ def receipt(
     workspace: WorkspaceName, session_id: SessionId, compaction_id: CompactionId, shared: Shared
 ) -> schemas.CompactionReceipt:
     """What it did and why: sizes, summary, ledger, audit, steps that were tried, calls of a model."""
-    return answers.compaction_receipt(shared.service.sessions(workspace).compactions.receipt(session_id, compaction_id))
+    return shared.service.compaction(workspace, session_id, compaction_id)
 
 
 @compactions_router.post(
@@ -87,11 +82,7 @@ async def undo(
     workspace: WorkspaceName, session_id: SessionId, compaction_id: CompactionId, shared: Shared, once: Once
 ) -> Response:
     """Back to the exact view before it; what was said since stays. Later compactions that built on it go with it."""
-    return await once.slow(
-        lambda: answers.compaction_receipt(
-            shared.service.sessions(workspace).compactions.undo(session_id, compaction_id)
-        )
-    )
+    return await once.slow(lambda: shared.service.undo(workspace, session_id, compaction_id))
 
 
 @compactions_router.post(
@@ -142,11 +133,7 @@ async def flush(
     memories, or rules do where there is none. Each stretch is searched once, and a known fact is not stored again.
     """
     reply = body.reply if body else None
-    return await once.slow(
-        lambda: answers.flush(
-            shared.service.sessions(workspace).flushes.flush(session_id, reply=reply, cancelled=shared.pools.cancelled)
-        )
-    )
+    return await once.slow(lambda: shared.service.flush(workspace, session_id, reply, cancelled=shared.pools.cancelled))
 
 
 @flushes_router.get(
@@ -154,5 +141,4 @@ async def flush(
 )
 def flush_prompt(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.FlushPrompt:
     """What to ask an agent that finds the memories itself. It answers `NO_REPLY` if there are none."""
-    asked = shared.service.sessions(workspace).flush_prompt(session_id)
-    return schemas.FlushPrompt(prompt=asked.prompt, system_prompt=asked.system_prompt)
+    return shared.service.flush_prompt(workspace, session_id)

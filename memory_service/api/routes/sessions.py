@@ -25,17 +25,9 @@ from memory_service.api.requests import (
     Once,
     SessionId,
     Shared,
-    check_pin,
-    context_call,
     json_of,
-    overflow_call,
-    sessions_of,
-    usage_of,
 )
 from memory_service.api.streams import log_pieces
-from memory_service.messages import read_sent
-from memory_service.service import answers
-from memory_service.service.options import check_new
 
 sessions_router = APIRouter(
     prefix="/v1/workspaces/{workspace}/sessions",
@@ -62,24 +54,13 @@ async def begin(workspace: WorkspaceName, body: schemas.NewSession, shared: Shar
 
     The answer says which context window is used, who decided it, and what is wrong with it if it is small.
     """
-    return await once.quick(lambda: _begun(workspace, body, shared))
-
-
-def _begun(workspace: str, body: schemas.NewSession, shared: Shared) -> schemas.Session:
-    settings, model, window = body.settings or {}, body.model, body.context_window
-
-    def check() -> None:
-        check_new(shared.service.settings, settings, model=model, context_window=window)
-
-    memory = sessions_of(shared.service, workspace, body.session_id, check)
-    made = memory.store.create(body.session_id, model=model, context_window=window, settings=settings)
-    return answers.session(made)
+    return await once.quick(lambda: shared.service.create_session(workspace, body))
 
 
 @sessions_router.get("", summary="List the sessions", responses=success_response(200, examples.SESSIONS))
 def sessions(workspace: WorkspaceName, shared: Shared) -> schemas.Sessions:
     """All sessions of the workspace, the last active first."""
-    return answers.sessions(shared.service.sessions(workspace).store.listed())
+    return shared.service.list_sessions(workspace)
 
 
 @sessions_router.get(
@@ -87,7 +68,7 @@ def sessions(workspace: WorkspaceName, shared: Shared) -> schemas.Sessions:
 )
 def session(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Session:
     """Its size and pressure, its window and where that is from, what was compacted, flushed and pinned."""
-    return answers.session(shared.service.sessions(workspace).store.summary(session_id))
+    return shared.service.session_status(workspace, session_id)
 
 
 @sessions_router.patch(
@@ -103,7 +84,7 @@ def change(
     `settings` replace the old ones as a whole.
     """
     changes = cast(schemas.SessionChanges, body.model_dump(exclude_unset=True))
-    return answers.session(shared.service.sessions(workspace).store.update(session_id, changes))
+    return shared.service.update_session(workspace, session_id, **changes)
 
 
 @sessions_router.delete(
@@ -111,9 +92,9 @@ def change(
 )
 def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.ErasedSession:
     """Erase its log, what is kept beside it, and its part of the index. Memories that were flushed stay."""
-    done = shared.service.sessions(workspace).store.delete(session_id)
+    done = shared.service.delete_session(workspace, session_id)
     shared.metrics.missed(done.degraded)
-    return answers.session_erased(done)
+    return done
 
 
 @sessions_router.get(
@@ -123,9 +104,9 @@ def search(
     workspace: WorkspaceName, session_id: SessionId, query: SearchText, shared: Shared, limit: Limit = 10
 ) -> schemas.FoundMessages:
     """What was said in it about something, by words alone, whether the view still shows it or not."""
-    found = shared.service.sessions(workspace).search(session_id, query, limit=limit)
+    found = shared.service.session_search(workspace, session_id, query, limit)
     shared.metrics.missed(found.degraded)
-    return answers.found_messages(found)
+    return found
 
 
 @sessions_router.post(
@@ -138,12 +119,7 @@ async def await_results(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.PendingCalls, shared: Shared, once: Once
 ) -> Response:
     """Note that tool calls run for long: until their results come, they are not taken for lost."""
-
-    def act() -> schemas.AwaitedCalls:
-        shared.service.sessions(workspace).store.await_results(session_id, body.call_ids)
-        return schemas.AwaitedCalls(call_ids=body.call_ids)
-
-    return await once.quick(act)
+    return await once.quick(lambda: shared.service.pending(workspace, session_id, body.call_ids))
 
 
 @sessions_router.post(
@@ -156,8 +132,7 @@ async def trim(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.Trim, shared: Shared, once: Once
 ) -> Response:
     """Move all but the last lines of the log into a file beside it. `restore` takes that back."""
-    trimmed = shared.service.sessions
-    return await once.quick(lambda: schemas.Trimmed(backup=trimmed(workspace).store.trim(session_id, body.keep_last)))
+    return await once.quick(lambda: shared.service.trim(workspace, session_id, body.keep_last))
 
 
 @sessions_router.post(
@@ -168,12 +143,7 @@ async def trim(
 )
 async def restore(workspace: WorkspaceName, session_id: SessionId, shared: Shared, once: Once) -> Response:
     """Put back what the last trim took out of the log; what was appended since stays."""
-
-    def act() -> schemas.Restored:
-        shared.service.sessions(workspace).store.restore(session_id)
-        return schemas.Restored(session_id=session_id)
-
-    return await once.quick(act)
+    return await once.quick(lambda: shared.service.restore(workspace, session_id))
 
 
 messages_router = APIRouter(
@@ -226,15 +196,18 @@ def append(
     recognised and left out, so the whole list that was sent to the model may come back. With an idempotency key the
     same messages are appended once, whatever happens to client or server between.
     """
-    memory = sessions_of(shared.service, workspace, session_id, lambda: read_sent(body.messages))
-    usage = usage_of(body.usage, body.model, body.finish_reason)
-    made = memory.append(session_id, body.messages, usage=usage, model=body.model, key=key)
+    made = shared.service.append(
+        workspace,
+        session_id,
+        body.messages,
+        usage=body.usage,
+        finish_reason=body.finish_reason,
+        model=body.model,
+        key=key,
+    )
     response.headers.update(REPLAYED if made.replayed else {})
     shared.metrics.appended(0 if made.replayed else len(body.messages))
-    missing = (
-        ["usage: none of its numbers is known; nothing was counted."] if body.usage and not usage_of(body.usage) else []
-    )
-    return answers.appended(made, missing)
+    return made
 
 
 @messages_router.get(
@@ -250,25 +223,24 @@ def read(
     limit: MessageLimit = None,
 ) -> Response:
     """What the model sees, valid for its provider; or everything ever said, with the number of each message."""
-    store = shared.service.sessions(workspace).store
     if view == "model":
-        answer = answers.messages(store.model_view(session_id, wire=wire), wire)
+        answer = shared.service.messages(workspace, session_id, format=wire)
         return Response(json_of(answer), media_type="application/json")
-    said, degraded = store.said(session_id, since_seq=since_seq, limit=limit)
+    said, degraded = shared.service.logged_messages(workspace, session_id, since_seq=since_seq, limit=limit)
     return StreamingResponse(log_pieces(said, degraded), media_type="application/json")
 
 
 @messages_router.get("/{seq}", response_class=Response, summary="Read one message", responses=_MESSAGE)
 def message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, shared: Shared) -> Response:
     """One message of the log, word for word: what a stub or a handle `log:<seq>` in a view stands for."""
-    text = shared.service.sessions(workspace).store.message(session_id, seq)
+    text = shared.service.message(workspace, session_id, seq)
     return Response(text.encode(), media_type="application/json")
 
 
 @messages_router.get("/{seq}/media/{number}", response_class=Response, summary="Read a medium", responses=_MEDIUM)
 def medium(workspace: WorkspaceName, session_id: SessionId, seq: Seq, number: MediumNumber, shared: Shared) -> Response:
     """One image, sound or file of a message: what a handle `log:<seq>#<number>` in a view stands for."""
-    content, mime = shared.service.sessions(workspace).store.medium(session_id, seq, number)
+    content, mime = shared.service.medium(workspace, session_id, seq, number)
     return Response(content, media_type=mime, headers=None if mime.startswith(_SHOWN_TYPES) else _AS_FILE)
 
 
@@ -300,16 +272,10 @@ async def context(
     are null if nothing was. When `flush.mode` is `agent`, send `flush.prompt` to the model in a turn of its own, and
     its reply to the route `flush`.
     """
-    return await once.slow(lambda: _context(workspace, session_id, body, shared), shared.pools.contexts)
-
-
-def _context(
-    workspace: str, session_id: str, body: schemas.SessionContextRequest, shared: Shared
-) -> schemas.SessionContext:
-    memory = shared.service.sessions(workspace)
-    made = memory.context(session_id, context_call(body), cancelled=shared.pools.cancelled)
-    sent = memory.sent(session_id, made.prompt.messages, body.format)
-    return answers.session_context(made, sent, body.format, fusion=shared.service.settings.ranking.fusion)
+    service, cancelled = shared.service, shared.pools.cancelled
+    return await once.slow(
+        lambda: service.session_context(workspace, session_id, body, cancelled=cancelled), shared.pools.contexts
+    )
 
 
 @prompts_router.post(
@@ -334,10 +300,9 @@ async def overflow(
 
 
 def _recovery(workspace: str, session_id: str, body: schemas.OverflowRequest, shared: Shared) -> schemas.Recovery:
-    memory = shared.service.sessions(workspace)
-    made = memory.recover(session_id, overflow_call(body), cancelled=shared.pools.cancelled)
+    made = shared.service.overflow(workspace, session_id, body, cancelled=shared.pools.cancelled)
     shared.metrics.recovered(made.remedy)
-    return answers.recovery(made, memory.sent(session_id, made.messages, body.format), body.format)
+    return made
 
 
 pins_router = APIRouter(
@@ -364,22 +329,16 @@ async def pin(
 
     A text begins the session if it is not there.
     """
-
-    def act() -> schemas.Pin:
-        memory = sessions_of(shared.service, workspace, session_id, lambda: check_pin(body))
-        return answers.pin(memory.store.pin(session_id, text=body.text, seq=body.seq))
-
-    return await once.quick(act)
+    return await once.quick(lambda: shared.service.pin(workspace, session_id, body.text, seq=body.seq))
 
 
 @pins_router.get("", summary="List the pins", responses=success_response(200, examples.PINS))
 def pins(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Pins:
     """All pins of the session, oldest first."""
-    return answers.pins(shared.service.sessions(workspace).store.pins(session_id))
+    return shared.service.pins(workspace, session_id)
 
 
 @pins_router.delete("/{pin_id}", summary="Remove a pin", responses=success_response(200, examples.REMOVED_PIN))
 def unpin(workspace: WorkspaceName, session_id: SessionId, pin_id: PinId, shared: Shared) -> schemas.RemovedPin:
     """Keep it no longer: the next compaction may cover it."""
-    shared.service.sessions(workspace).store.unpin(session_id, pin_id)
-    return schemas.RemovedPin(pin_id=pin_id)
+    return shared.service.unpin(workspace, session_id, pin_id)

@@ -139,8 +139,7 @@ def events(
     kept any more is counted by an event `dropped`.
     """
     heard = last_event_id(last)
-    subscription = shared.service.sessions(workspace).events(session_id, after_id=after if heard is None else heard)
-    return event_stream(subscription)
+    return event_stream(shared.service.session_events(workspace, session_id, after if heard is None else heard))
 
 
 @events_router.get("/idle", summary="Wait until a session is at rest", responses=success_response(200, examples.IDLE))
@@ -148,9 +147,8 @@ async def idle(
     workspace: WorkspaceName, session_id: SessionId, shared: Shared, timeout_seconds: Timeout = 25.0
 ) -> schemas.Idle:
     """Answers once no compaction runs and none is to be tried again, or when the time is over."""
-    memory = await anyio.to_thread.run_sync(shared.service.sessions, workspace)
-    subscription = await anyio.to_thread.run_sync(memory.events, session_id)
-    at_rest = partial(memory.wait_idle, session_id, timeout_seconds=0)
+    subscription = await anyio.to_thread.run_sync(shared.service.session_events, workspace, session_id)
+    at_rest = partial(shared.service.events.wait_idle, workspace, session_id, timeout_seconds=0)
     return schemas.Idle(idle=await comes_true(subscription, at_rest, timeout_seconds))
 
 
