@@ -120,9 +120,9 @@ class SessionUseCases(ABC):
             StorageFailed: The disk did not take them; nothing was appended.
         """
         sessions = self._made_sessions(workspace, session_id, lambda: check_messages(messages))
-        counted = usage_of(usage, model, finish_reason)
+        counted = _usage_of(usage, model, finish_reason)
         appended = sessions.append(session_id, messages, usage=counted, model=model, key=key)
-        unknown = usage is not None and usage_of(usage) is None
+        unknown = usage is not None and _usage_of(usage) is None
         missing = ["usage: none of its numbers is known; nothing was counted."] if unknown else []
         return answers.appended(appended, missing)
 
@@ -238,7 +238,7 @@ class SessionUseCases(ABC):
         call = OverflowCall(
             error=request.error,
             status=request.status,
-            usage=usage_of(request.usage),
+            usage=_usage_of(request.usage),
             context=_context_call(request) if told else None,
         )
         done = sessions.recover(session_id, call, cancelled=cancelled)
@@ -331,7 +331,7 @@ class SessionUseCases(ABC):
             return self.sessions(workspace, make=True)
 
 
-def usage_of(
+def _usage_of(
     report: said.UsageReport | None, model: str | None = None, finish_reason: str | None = None
 ) -> Usage | None:
     """What a provider counted, whatever its names for it; None if it counted nothing and told nothing.
