@@ -1,20 +1,26 @@
 """Mixed load on a server of its own: what memory it takes, and how long each kind of request waits.
 
-`python -m tests.campaigns.load [--requests 11000] [--connections 8] [--embedding-model minilm]`
+`python -m tests.campaigns.load [--requests 11000] [--connections 8] [--embedding-model minilm] [--home H --first N]`
+
+With `--home` the run goes on in that folder, which stays; its requests count from `--first` for each connection, so a
+short run on a home that a long one left tells what the end of the long one was like.
 
 Each connection remembers, searches, appends messages, and makes contexts, in a fixed order of kinds. One line of JSON:
-resident memory before and after, and the median and the 99th percentile of each kind.
+resident memory before and after, the server's processor time for each request, and the median and the 99th percentile
+of each kind.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import threading
 import time
 from collections import defaultdict
+from contextlib import nullcontext
 from pathlib import Path
 
 import httpx
@@ -35,6 +41,12 @@ def resident_bytes(pid: int) -> int:
     return int(line.split()[1]) * 1024
 
 
+def processor_seconds(pid: int) -> float:
+    """How long a process was on a processor until now."""
+    times = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
 class Connection:
     """One client that asks one thing after another, and keeps what each took."""
 
@@ -45,10 +57,10 @@ class Connection:
         self._session = f"load-{number}"
         self._http = httpx.Client(base_url=url, timeout=60, trust_env=False)
 
-    def run(self, requests: int) -> None:
-        """Ask so many times."""
+    def run(self, requests: range) -> None:
+        """Ask these, by their numbers."""
         with self._http:
-            for at in range(requests):
+            for at in requests:
                 self._count = at
                 self._ask(_MIX[(at + self._number) % len(_MIX)])
 
@@ -75,19 +87,33 @@ class Connection:
         return kinds[kind]
 
 
-def measure(requests: int, connections: int, environment: dict[str, str]) -> dict[str, object]:
-    """Run it; gives what was measured."""
-    with tempfile.TemporaryDirectory() as home, own_process(Path(home), environment) as (url, pid):
+def measure(
+    requests: int, connections: int, environment: dict[str, str], *, home: Path | None = None, first: int = 0
+) -> dict[str, object]:
+    """Run it; gives what was measured.
+
+    Args:
+        requests: How many.
+        connections: How many clients share them.
+        environment: Settings of the server.
+        home: Where to go on; a new one that is removed afterwards, unless given.
+        first: The number of the first request of each connection; that of a home's earlier runs are taken.
+    """
+    numbers = range(first, first + requests // connections)
+    with (
+        nullcontext(home) if home else tempfile.TemporaryDirectory() as folder,
+        own_process(Path(folder), environment) as (url, pid),
+    ):
         httpx.post(f"{url}{W}/memories", json={"text": "The first one makes the workspace."}, trust_env=False)
         httpx.post(f"{url}{W}/search", json={"query": "first"}, trust_env=False)
         before = resident_bytes(pid)
         clients = [Connection(url, number) for number in range(connections)]
-        threads = [threading.Thread(target=client.run, args=(requests // connections,)) for client in clients]
+        threads = [threading.Thread(target=client.run, args=(numbers,)) for client in clients]
         for session in {
-            f"load-{n}-{part}" for n in range(connections) for part in range(requests // connections // 400 + 1)
+            f"load-{n}-{at // 400}" for n in range(connections) for at in numbers if at == first or at % 400 == 0
         }:
             httpx.post(f"{url}{W}/sessions", json={"session_id": session, "context_window": 16000}, trust_env=False)
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), processor_seconds(pid)
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -97,6 +123,7 @@ def measure(requests: int, connections: int, environment: dict[str, str]) -> dic
             "requests": requests,
             "connections": connections,
             "seconds": round(seconds, 1),
+            "processor_ms_each": round((processor_seconds(pid) - worked) / len(numbers) / connections * 1000, 2),
             "before_mb": before >> 20,
             "after_mb": resident_bytes(pid) >> 20,
             "ms": {
@@ -121,9 +148,12 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=11_000)
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--embedding-model", default="minilm")
+    parser.add_argument("--home", type=Path)
+    parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
     environment = {"MEMORY_SERVICE_EMBEDDING_MODEL": arguments.embedding_model}
-    print(json.dumps(measure(arguments.requests, arguments.connections, environment)))
+    found = measure(arguments.requests, arguments.connections, environment, home=arguments.home, first=arguments.first)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

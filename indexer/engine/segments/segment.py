@@ -234,12 +234,9 @@ class Recent:
 
 
 def load_recent(store: IndexStore, corpus: Corpus, previous: Recent | None) -> Recent:
-    """The words of a corpus, reading only files that `previous` does not hold as they are."""
+    """The words of a corpus, reading only passages that `previous` does not hold."""
     known = previous.files if previous else {}
-    files = {}
-    for file in corpus.files:
-        before = known.get(file.path)
-        files[file.path] = before if before and before.file is file else _read(store, file)
+    files = {file.path: _words(store, file, known.get(file.path)) for file in corpus.files}
     starts = np.cumsum([0, *(len(file.table) for file in corpus.files)])
     rows = [words.places + start for words, start in zip(files.values(), starts, strict=False)]
     empty = np.empty(0, np.int64)
@@ -252,11 +249,31 @@ def load_recent(store: IndexStore, corpus: Corpus, previous: Recent | None) -> R
     )
 
 
-def _read(store: IndexStore, file: CorpusFile) -> FileWords:
-    keys = file.table[:, 0].tolist()
-    stored = store.passages(keys)
+def _words(store: IndexStore, file: CorpusFile, before: FileWords | None) -> FileWords:
+    """The words of a file; those of a passage that keeps its key are the same, wherever it stands now."""
+    if before is None:
+        return _read(store, file, np.arange(len(file.table)))
+    if before.file is file:
+        return before
+    keys, known = file.table[:, 0], before.file.table[:, 0]
+    new = _read(store, file, np.flatnonzero(~np.isin(keys, known)))
+    order = np.argsort(keys)
+    at = np.minimum(np.searchsorted(keys[order], known), len(keys) - 1)
+    stays = (keys[order[at]] == known)[before.places]
+    return FileWords(
+        file=file,
+        hashes=np.r_[before.hashes[stays], new.hashes],
+        places=np.r_[order[at][before.places[stays]], new.places],
+        counts=np.r_[before.counts[stays], new.counts],
+    )
+
+
+def _read(store: IndexStore, file: CorpusFile, rows: Ints) -> FileWords:
+    """The words of some passages of a file."""
+    keys = file.table[rows, 0].tolist()
+    stored = store.passages(keys) if keys else {}
     terms, places, counts = list[str](), list[int](), list[int]()
-    for place, key in enumerate(keys):
+    for place, key in zip(rows.tolist(), keys, strict=True):
         counted = Counter(passage_terms(stored[key].passage))
         terms += counted
         places += [place] * len(counted)
