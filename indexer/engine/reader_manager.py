@@ -115,7 +115,7 @@ class IndexReaderManager:
         if not packed and len(corpus) > (_COLD_PASSAGES if first else MATRIX_PASSAGES):
             self._matrix = None
             return None
-        known = self._matrix if self._matrix and self._matrix.vectors.shape[1] == dimensions else None
+        known = self._matrix if self._matrix and self._matrix.dimensions == dimensions else None
         if known is None or known.corpus is not corpus:
             self._matrix = load_matrix(self._store, corpus, dimensions, known)
         return self._matrix
