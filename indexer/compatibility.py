@@ -1,8 +1,6 @@
-"""`IndexCompatibility`: whether the embedder and the rules in use are those that an index was made with.
+"""Compatibility of an index with the configured embedder and rules, and the status of an index.
 
-Invariants: vectors of two models never meet; what an index has to do without is named, never passed over.
-
-How an index stands: what it holds, what it was made with, what is wrong with it.
+Invariants: vectors of two models are never mixed; an index that has to do without something says so.
 """
 
 from __future__ import annotations
@@ -22,14 +20,14 @@ from indexer.types import FileFailure, Fingerprint, Mode, Vectors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """How an index stands.
+    """Status of an index.
 
     Attributes:
-        stored: What it was made with; None before the first sync.
-        current: What a sync would make it with now.
+        stored: What it was built with; None before the first sync.
+        current: What a sync would build it with now.
         pending: Files that were added, changed or removed since the last sync.
         failed: Files that could not be indexed.
-        rebuild: How far a rebuild is that runs, or was interrupted.
+        rebuild: Progress of a running or interrupted rebuild.
         problem: Why the model cannot be used, as far as that shows without using it; empty where nothing is known.
         packed: Passages of the packed part, which is searched by compact codes first; 0 for a small index.
         slow: Why the index is not packed although it is large; empty where it is, or need not be.
@@ -47,13 +45,13 @@ class IndexStatus:
 
     @property
     def unembedded(self) -> int:
-        """Passages that lack a vector which the model should have made."""
+        """Number of passages without a vector that the model should have made."""
         counts = self.counts
         return counts.passages - counts.embedded if counts and (self.current.model or self.problem) else 0
 
     @property
     def outdated(self) -> str:
-        """Why the index should be made anew, and what to do; empty where it is what a sync would make."""
+        """Why the index should be rebuilt, and what to do; empty if it is up to date."""
         if self.stored is None or not outdated(self.stored, self.current):
             return ""
         if self.rebuild and self.rebuild.running and self.rebuild.current:
@@ -63,7 +61,7 @@ class IndexStatus:
 
 
 def outdated(stored: Fingerprint, current: Fingerprint) -> str:
-    """Why an index should be made anew, and how; empty where it need not, as one of words takes any model's vectors."""
+    """Why an index should be rebuilt, and how; empty if it need not. An index of words alone fits any model."""
     if not stored.model:
         current = replace(current, model="", dimensions=0)
     if stored == current:
@@ -84,7 +82,7 @@ def _difference(stored: Fingerprint, current: Fingerprint) -> str:
 
 
 class IndexCompatibility:
-    """An embedder beside the index that it is to serve."""
+    """An embedder and the index that it serves."""
 
     def __init__(self, store: IndexStore, embedder: Embedder | None) -> None:
         self._store = store
@@ -92,7 +90,7 @@ class IndexCompatibility:
 
     @property
     def current(self) -> Fingerprint:
-        """What the index would be made with now."""
+        """Fingerprint that the index would be built with now."""
         model = self._identity()
         return Fingerprint(
             model=model.model,
@@ -103,27 +101,27 @@ class IndexCompatibility:
 
     @property
     def problem(self) -> str:
-        """Why the model cannot be used, as far as that shows without using it; empty where nothing is known."""
+        """Why the model cannot be used, as far as that shows without using it; empty if nothing is known."""
         return self._identity().problem
 
     @property
     def is_filled(self) -> bool:
-        """Whether there is anything that a rebuild would keep alive."""
+        """True if the index holds anything that a rebuild would have to preserve."""
         stored = self._store.head().fingerprint
         return stored is not None and (stored.schema != self._store.schema or bool(self._store.file_stats(1)))
 
     def embedder(self, made: Fingerprint | None) -> Embedder | None:
-        """The embedder if vectors of an index are, or would be, its own."""
+        """The embedder, if the vectors of an index are, or would be, its own."""
         current = self.current
         fits = made is None or (made.model, made.dimensions) == (current.model, current.dimensions)
         return self._embedder if fits and current.model else None
 
     def dimensions(self) -> int | None:
-        """Length of the stored vectors if a search can use them."""
+        """Length of the stored vectors; None if a search cannot use them."""
         return self.current.dimensions if self.embedder(self._store.head().fingerprint) else None
 
     def for_search(self, mode: Mode, degraded: list[str]) -> tuple[Embedder | None, Fingerprint | None]:
-        """The embedder if the stored vectors are its own, and what the index was made with.
+        """The embedder, if the stored vectors are its own, and the fingerprint of the index.
 
         Where it is None otherwise, the reason is added to `degraded`.
 
@@ -158,27 +156,27 @@ class IndexCompatibility:
         return None
 
     def learn(self) -> None:
-        """Have the model tell what has to be known before an index is made with it.
+        """Have the model say what has to be known before an index is built with it.
 
         Raises:
-            EmbeddingError: It cannot.
+            EmbeddingError: The model does not answer.
         """
         learn(self._embedder)
 
     def begin(self, *, full: bool, briefly: bool = False) -> tuple[Fingerprint, list[str]]:
-        """Begin the index if it is not there, or is to be made anew in its place; let one of words take vectors.
+        """Create the index if it is missing or to be built again; let one of words alone take vectors.
 
         Args:
-            full: Make it anew.
-            briefly: Somebody waits: a model that has to be asked how long its vectors are is asked a question, which
-                it answers soon or not at all.
+            full: Build it again.
+            briefly: Somebody waits: a model that has to tell the length of its vectors is asked as for a question,
+                which it answers soon or not at all.
 
         Returns:
-            What it is made with, and what a sync cannot do to it, each "part: why and what to do".
+            Fingerprint of the index, and what a sync cannot do to it, each "part: why and what to do".
 
         Raises:
             StoreOutdated: Another version made it, and `full` is not set.
-            EmbeddingError: The model does not tell what it is, and there is an index that would lose its vectors.
+            EmbeddingError: The model does not say what it is, and there is an index that would lose its vectors.
         """
         stored, current = self._store.head().fingerprint, self.current
         problem = ""
@@ -200,7 +198,7 @@ class IndexCompatibility:
         ]
 
     def _with_vectors(self, stored: Fingerprint, *, briefly: bool) -> tuple[Fingerprint, str]:
-        """An index of words as one that takes vectors, and why it cannot be."""
+        """The fingerprint of an index of words that takes vectors now, and why it does not."""
         try:
             learn(self._embedder, briefly=briefly)
         except EmbeddingError as error:
@@ -212,7 +210,7 @@ class IndexCompatibility:
         return self._store.begin(wanted, keeping=stored), ""
 
     def answers(self) -> str:
-        """Why the model gives no vectors now, asked for one as briefly as can be; empty where it does."""
+        """Why the model gives no vectors now, tried with one short question; empty if it does."""
         if self._embedder is None:
             return ""
         try:
@@ -222,7 +220,6 @@ class IndexCompatibility:
         return ""
 
     def _learned(self) -> str:
-        """Have the model tell; why it cannot, where an index can do without."""
         try:
             self.learn()
         except EmbeddingError as error:

@@ -1,10 +1,8 @@
-"""The passages of a workspace as columns in memory, in reading order: what ranking looks at.
+"""Passages of a workspace as columns in memory, in reading order: the input of ranking.
 
-Invariants: row i-1 and row i+1 are the neighbours of row i when they have the same `file`; a corpus is
-never changed, a new one takes its place. It holds no text and, per passage, under 100 bytes beside
-its vector.
-
-Who greets whom by which name, from the columns of passages: only in files in which exactly two speak.
+Invariants: row i-1 and row i+1 are the neighbours of row i when they have the same `file`; a corpus never changes, a
+new one takes its place. It holds no text and, per passage, under 100 bytes beside its vector. Greetings count only
+in files with exactly two speakers.
 """
 
 from __future__ import annotations
@@ -27,8 +25,8 @@ class Greetings:
 
     Attributes:
         rows: Their rows.
-        speakers: Numbers of the labels of who greets.
-        others: Those of the only other speaker of the file.
+        speakers: Numbers of the labels of those who greet.
+        others: Numbers of the labels of the only other speaker of the file.
         names: Numbers of the names.
     """
 
@@ -40,7 +38,7 @@ class Greetings:
     def named(
         self, names: Mapping[int, str], standing: NDArray[np.bool_] | None = None
     ) -> Iterator[tuple[int, int, str]]:
-        """Speaker, other and name of each, of the rows that stand."""
+        """Speaker, other and name of each greeting; only of rows in the mask `standing`, if given."""
         chosen = slice(None) if standing is None else standing[self.rows]
         columns = self.speakers[chosen].tolist(), self.others[chosen].tolist(), self.names[chosen].tolist()
         for speaker, other, name in zip(*columns, strict=True):
@@ -69,7 +67,7 @@ def find_greetings(starts: Ints, labels: NDArray[np.integer], greeted: NDArray[n
 
 
 def _others(starts: Ints, labels: NDArray[np.integer], rows: Ints) -> Ints:
-    """The label of the only other speaker of the file of each row; 0 where there are more, or none."""
+    """Label of the only other speaker of each row's file; 0 where there is none, or more than one."""
     spoken = np.flatnonzero(labels > 0)
     files = np.searchsorted(starts, spoken, "right") - 1
     base = int(labels.max()) + 1
@@ -110,6 +108,10 @@ class CorpusFile:
 COLUMNS = ("key", "chars", "length", "day", "cues", "label", "greeted", "opens_section", "start_line", "end_line")
 
 
+def _column(name: str) -> cached_property[Ints]:
+    return cached_property(lambda corpus: corpus._columns[name])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
     """Columns over n passages, files in the order of their paths.
@@ -117,8 +119,8 @@ class Corpus:
     Attributes:
         revision: The store's revision that this shows.
         label_names: Names that `labels` and `greeted` count in, by the store's number of the label.
-        generation: Which making of the index this shows.
-        since: Only files that were written after this revision are in it.
+        generation: Generation of the index that this shows.
+        since: Only files written after this revision are in it.
     """
 
     revision: int
@@ -127,6 +129,16 @@ class Corpus:
     generation: str = ""
     since: int = 0
 
+    keys = _column("key")  # the store's key of each passage: distinct, in no order
+    chars = _column("chars")  # characters of each passage's text
+    lengths = _column("length")  # terms of each passage
+    days = _column("day")  # date of each passage as a proleptic ordinal; 0 for undated
+    cues = _column("cues")  # `Cue` flags of each passage
+    labels = _column("label")  # number of each passage's label; 0 for none
+    greeted = _column("greeted")  # number of the name that each passage begins by greeting; 0 for none
+    start_lines = _column("start_line")  # first line of each passage
+    end_lines = _column("end_line")  # last line of each passage, inclusive
+
     @cached_property
     def _columns(self) -> dict[str, Ints]:
         tables = [file.table for file in self.files]
@@ -134,54 +146,9 @@ class Corpus:
         return dict(zip(COLUMNS, whole, strict=True))
 
     @cached_property
-    def keys(self) -> Ints:
-        """The store's key of each passage: distinct, in no order."""
-        return self._columns["key"]
-
-    @cached_property
-    def chars(self) -> Ints:
-        """Characters of each passage's text."""
-        return self._columns["chars"]
-
-    @cached_property
-    def lengths(self) -> Ints:
-        """Terms of each passage."""
-        return self._columns["length"]
-
-    @cached_property
     def totals(self) -> Ints:
         """Terms of all passages before each one, and of all; shape (n + 1,)."""
         return np.concatenate([[0], np.cumsum(self.lengths)])
-
-    @cached_property
-    def days(self) -> Ints:
-        """Date of each passage as a proleptic ordinal; 0 for undated."""
-        return self._columns["day"]
-
-    @cached_property
-    def cues(self) -> Ints:
-        """`Cue` flags of each passage."""
-        return self._columns["cues"]
-
-    @cached_property
-    def labels(self) -> Ints:
-        """Number of each passage's label; 0 for none."""
-        return self._columns["label"]
-
-    @cached_property
-    def greeted(self) -> Ints:
-        """Number of the name that each passage begins by greeting; 0 for none."""
-        return self._columns["greeted"]
-
-    @cached_property
-    def start_lines(self) -> Ints:
-        """First line of each passage."""
-        return self._columns["start_line"]
-
-    @cached_property
-    def end_lines(self) -> Ints:
-        """Last line of each passage, inclusive."""
-        return self._columns["end_line"]
 
     @cached_property
     def file(self) -> Ints:
@@ -190,7 +157,7 @@ class Corpus:
 
     @cached_property
     def evergreen(self) -> Mask:
-        """Whether each passage is of a file that does not age."""
+        """True for each passage of a file that does not age."""
         files: Mask = np.array([file.path in EVERGREEN for file in self.files], bool)
         return files[self.file]
 
@@ -205,7 +172,7 @@ class Corpus:
 
     @cached_property
     def greetings(self) -> Greetings:
-        """Who greets whom by which name."""
+        """Greetings of one speaker by another."""
         starts = np.cumsum([0, *(len(file.table) for file in self.files)])
         return find_greetings(starts, self.labels, self.greeted)
 
@@ -216,7 +183,7 @@ class Corpus:
         return self.keys[order], order
 
     def rows(self, keys: Ints) -> tuple[Ints, Mask]:
-        """Rows of the given keys, and which of the keys are known here (others are left out of the rows)."""
+        """Rows of the known ones among some keys, and the mask of those keys."""
         ordered, order = self.row_of
         if not len(ordered):
             return np.empty(0, np.int64), np.zeros(len(keys), bool)
@@ -233,7 +200,7 @@ class Corpus:
 
     @cached_property
     def bounds(self) -> tuple[Ints, Ints]:
-        """First and last row of each passage's section: neighbours beyond them are about something else."""
+        """First and last row of each passage's section; beyond them neighbours are about something else."""
         starts = self.section_starts
         ends = np.r_[starts[1:], len(self)] - 1 if len(self) else starts
         sizes = ends - starts + 1

@@ -1,8 +1,8 @@
-"""A rebuild: the next generation of an index, made beside the one that answers meanwhile.
+"""Rebuild of an index: the next generation, built beside the one in use.
 
-Invariants: until the switch nothing of the index in use changes, and a rebuild that is killed, cancelled or
-out of room leaves it as it was; a write that the index in use took is in the next one before the switch,
-which happens while nobody can write; no text is embedded while a lock is held that writers wait for.
+Invariants: until the switch nothing of the index in use changes, and a rebuild that is killed, cancelled or out of
+room leaves it as it was; a write that the index in use took is in the next one before the switch, which happens while
+nobody can write; no text is embedded while a lock is held that writers wait for.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _COVERAGE_LOSS = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildState:
-    """How far a rebuild is that runs, or was interrupted.
+    """Progress of a running or interrupted rebuild.
 
     Attributes:
-        name: Name of the file that is being made.
-        running: Whether somebody is at it; if not, the next full reindex goes on from here.
-        current: Whether it is made with what is configured now; if not, the next full reindex deletes it.
+        name: Name of the file that is being built.
+        running: True while a process works on it; if not, the next full reindex continues it.
+        current: True if it is built with the present configuration; if not, the next full reindex deletes it.
         files: Files that it holds.
         total_files: Files that it will hold.
     """
@@ -58,10 +58,10 @@ class RebuildState:
 
 
 class _Next:
-    """The store of the next making while it is filled: it takes vectors from the one in use, and gives way to searches.
+    """Store of the next generation while it is filled: takes vectors from the one in use, and gives way to searches.
 
     Args:
-        store: The store itself, which does all else.
+        store: The store itself, which does everything else.
         older: The index in use, if its vectors are those of the same model.
     """
 
@@ -76,7 +76,7 @@ class _Next:
 
     @property
     def store(self) -> IndexStore:
-        """This one, as what it stands for."""
+        """This wrapper, typed as the store."""
         return cast("IndexStore", self)
 
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
@@ -109,7 +109,7 @@ class _Next:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What the index in use held at some moment: its generation and revision, and the path of each file."""
+    """State of the index in use at some moment: generation, revision, and the path of each file."""
 
     generation: str
     revision: int
@@ -121,11 +121,11 @@ class Rebuild:
 
     Args:
         live: The index in use.
-        fingerprint: What the next one is made with.
+        fingerprint: Fingerprint of the next one.
         upkeep: Brings a store up to date with the files.
-        adopt: Told when the next one is all but complete, to make ready for searching it.
-        reached: Told the name of every step; for tests, which end the process there.
-        free_bytes: Room on the disk of a folder.
+        adopt: Called with the next one when it is all but complete, to load it for searching.
+        reached: Called with the name of every step; for tests, which end the process there.
+        free_bytes: Free space on the disk of a folder.
     """
 
     def __init__(
@@ -149,16 +149,16 @@ class Rebuild:
         self._readable = made is not None and made.schema == fingerprint.schema
 
     def run(self) -> tuple[SyncReport, tuple[str, ...]]:
-        """Make the next generation, or go on with one that was interrupted, and put it in use.
+        """Build the next generation, or continue an interrupted one, and put it in use.
 
         Returns:
-            What was done, and the paths whose newest passages have no vector yet.
+            The report, and the paths whose newest passages have no vector yet.
 
         Raises:
             StoreBusy: Another rebuild of this index is running.
-            StoreFull: There is no room for it; what was made is deleted.
-            SyncCancelled: It was stopped; what was made is kept, and the next one goes on from there.
-            EmbeddingError: The model gives no vectors where the index in use has them; what was made is kept.
+            StoreFull: There is no room for it; the unfinished generation is deleted.
+            SyncCancelled: It was stopped; the next one continues from there.
+            EmbeddingError: The model gives no vectors where the index in use has them; the next one continues.
             StoreError: The index cannot be written.
         """
         with self._beside.locked(), THROTTLE.behind():
@@ -179,7 +179,7 @@ class Rebuild:
         return done
 
     def _older(self) -> IndexStore | None:
-        """The index in use, if its vectors are good for the next one."""
+        """The index in use, if the next one can take its vectors."""
         made = self._live.head().fingerprint
         fits = made is not None and (made.model, made.dimensions, made.schema) == (
             self._fingerprint.model,
@@ -221,7 +221,7 @@ class Rebuild:
             raise
 
     def _check_worth(self, store: IndexStore, report: SyncReport) -> None:
-        """A model that fails is no reason to lose vectors that are there."""
+        """Refuse a generation that lost vectors to a failing model."""
         if self._older() is None or not report.degraded:
             return
         old, new = self._live.counts(), store.counts()
@@ -249,7 +249,7 @@ class Rebuild:
         return stale or ()
 
     def _bring_over(self, filled: _Next, stale: Collection[str] | None) -> None:
-        """Bring the last files over, all of them if it cannot be told which."""
+        """Bring the last files over; all of them if the changed ones are not known."""
         self._reached("locked")
         filled.hurried = True
         if stale is None or stale:
@@ -263,7 +263,7 @@ class Rebuild:
         )
 
     def _changed(self, seen: _Seen) -> tuple[str, ...] | None:
-        """Paths that the index in use wrote since; None where that cannot be told."""
+        """Paths that the index in use wrote since; None if they are not known."""
         if not self._readable:
             return () if self._live.head().revision == seen.revision else None
         now = self._live.head(seen.revision)
@@ -278,12 +278,12 @@ class Rebuild:
 
 
 def needed_bytes(live_bytes: int, made_bytes: int) -> int:
-    """Room that a rebuild takes on the disk beside what there is."""
+    """Disk space that a rebuild takes in addition to what is there."""
     return max(0, round(live_bytes * _ROOM_FACTOR) - made_bytes)
 
 
 def partial_state(store: IndexStore, fingerprint: Fingerprint, total_files: int) -> RebuildState | None:
-    """How far the rebuild of an index is; None where there is none."""
+    """Progress of a running or interrupted rebuild; None if there is none."""
     unfinished = store.beside.unfinished()
     if unfinished is None:
         return None
@@ -307,10 +307,10 @@ def partial_state(store: IndexStore, fingerprint: Fingerprint, total_files: int)
 
 
 def scrub_others(store: IndexStore, upkeep: SyncRunner, fingerprint: Fingerprint) -> bool:
-    """Leave no trace of removed passages in other makings of an index than the one in use.
+    """Erase removed passages from the generations of an index that are not in use.
 
     Returns:
-        Whether that was done: not while a rebuild runs, which sees to it itself unless it is killed.
+        False while a rebuild runs: it does so itself unless it is killed.
     """
     beside = store.beside
     if not beside.state().others:
@@ -343,7 +343,7 @@ def _scrub_unfinished(beside: Beside, upkeep: SyncRunner, fingerprint: Fingerpri
 
 
 def _reason(report: SyncReport) -> str:
-    """Why there are no vectors, without the remedy that stands behind it."""
+    """Why there are no vectors, without the remedy."""
     return report.degraded[0].partition(": ")[2].partition(". ")[0]
 
 

@@ -1,8 +1,7 @@
-"""The second look at the best hits by a model that reads question and text together: `Reranker`, `Reranking`.
+"""Reranking of the best hits by a model that reads question and text together: `Reranker`, `Reranking`.
 
-Invariants: the second look changes the order of the first hits and nothing else; scores stay those of the ranking;
-where it fails, or is not done in time, the order stands as it was and the reason is told; a model that hangs holds
-a bounded number of threads.
+Invariants: only the order of the first hits changes; scores stay those of the ranking; if the model fails or is late,
+the order stays and the reason is reported; a model that hangs holds a bounded number of threads.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ _WAITING = 4
 
 
 class Reranker(Protocol):
-    """Says how well texts answer a question. Safe to use from several threads; loaded at the first call."""
+    """Model that scores how well texts answer a question. Thread-safe; loaded at the first call."""
 
     @property
     def name(self) -> str:
-        """The name a setting uses for it."""
+        """Name of the model in settings."""
         ...
 
     @property
     def at_once(self) -> int:
-        """How many texts it is given at a time; between two times it may be told to stop."""
+        """Number of texts that it is given at a time; between two times it may be stopped."""
         ...
 
     def score(self, query: str, texts: Sequence[str]) -> Scores:
-        """How well each text answers the question; higher is better, on a scale of the model's own.
+        """Scores of texts for a question; higher is better, on a scale of the model's own.
 
         Returns:
             Array of shape (len(texts),).
@@ -57,7 +56,7 @@ class Reranker(Protocol):
 
 @dataclass(slots=True)
 class _Work:
-    """Scores as they come in, shared by the search that waits and the thread that works."""
+    """Scores so far, shared by the waiting search and the working thread."""
 
     scores: list[float]
     problem: str = ""
@@ -65,12 +64,7 @@ class _Work:
 
 
 class Reranking:
-    """A reranker with a deadline.
-
-    Args:
-        reranker: The model.
-        deadline_seconds: When the order stands as it is.
-    """
+    """A reranker with a deadline, after which the order stays as it is."""
 
     def __init__(self, reranker: Reranker, *, deadline_seconds: float = DEADLINE_SECONDS) -> None:
         self._reranker = reranker
@@ -78,7 +72,7 @@ class Reranking:
         self._places = threading.BoundedSemaphore(_WAITING)
 
     def reranked(self, hits: tuple[Hit, ...], query: str) -> tuple[tuple[Hit, ...], str]:
-        """Hits in their new order, and why it is the old one; empty where it is not."""
+        """Hits in their new order, and why it is the old one; empty if it is not."""
         looked_at = hits[:RERANKED_HITS]
         if len(looked_at) < 2:
             return hits, ""
@@ -94,7 +88,7 @@ class Reranking:
         return (*(_explained(looked_at[place], scores[place]) for place in order), *hits[len(looked_at) :]), ""
 
     def _scored(self, texts: list[str], query: str) -> tuple[Scores, str]:
-        """Scores, or why there are none; the thread gives its place back when it is done, however late."""
+        """Scores, or why there are none; the thread frees its slot when it is done, however late."""
         work = _Work(scores=[])
         thread = threading.Thread(target=self._work, args=(work, texts, query), name="reranking", daemon=True)
         thread.start()

@@ -1,6 +1,6 @@
-"""Who goes first in a process: searches and small writes before a rebuild or a packing.
+"""Priority in a process: searches and small writes go before a rebuild or a packing.
 
-Invariants: whoever passes never waits here; work behind waits at most as long as it has just worked, so it
+Invariants: searches and writes never wait here; background work waits at most as long as it has just worked, so it
 always comes to its end.
 """
 
@@ -19,11 +19,11 @@ _LONGEST_SECONDS = 0.05
 
 
 class BackgroundThrottle:
-    """Counts what passes, so that work in the background can give way.
+    """Counter of the searches and writes under way, for background work to wait for.
 
-    Python runs one thread at a time, and a thread that computes keeps the others waiting for 5 ms whenever they ask
-    for their turn, which a search does some fifty times. Work that stands still while a search passes costs it one
-    turn alone. How long a turn is belongs to the process: see `on_work_behind`.
+    Python runs one thread at a time, and a thread that computes keeps the others waiting for 5 ms whenever they ask for
+    their turn, which a search does some fifty times. Work that pauses while a search runs costs it one turn alone. The
+    length of a turn belongs to the process: see `on_work_behind`.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class BackgroundThrottle:
 
     @contextmanager
     def passing(self) -> Iterator[None]:
-        """Something that people wait for."""
+        """A block of work that people wait for."""
         with self._changing:
             self._passing += 1
         try:
@@ -49,7 +49,7 @@ class BackgroundThrottle:
 
     @contextmanager
     def behind(self) -> Iterator[None]:
-        """Long work in the background, of a thread that gives way as often as it can; blocks may nest."""
+        """A block of long background work, in a thread that calls `give_way` often; blocks may nest."""
         with self._changing:
             if not self._behind:
                 self._listener(True)
@@ -64,12 +64,12 @@ class BackgroundThrottle:
                     self._listener(False)
 
     def on_work_behind(self, listener: Callable[[bool], None]) -> None:
-        """Call a function with True when work in the background begins, and with False when none is left."""
+        """Call a function with True when background work begins, and with False when none is left."""
         with self._changing:
             self._listener = listener
 
     def give_way(self) -> None:
-        """Wait for what passes."""
+        """Wait until no search or write is under way."""
         worked = time.monotonic() - getattr(self._own, "worked_since", self._made_at)
         with self._changing:
             if self._passing:

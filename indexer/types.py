@@ -1,7 +1,7 @@
-"""The values that pass between the parts of the index: frozen, no behaviour beyond their fields.
+"""Values that pass between the parts of the index: frozen, without behaviour.
 
-Invariants: lines count from 1 and ranges include both ends; paths are relative to the workspace, with
-forward slashes; a higher score is better; `date` is the day that a text speaks of, never a file time.
+Invariants: lines count from 1 and ranges include both ends; paths are relative to the workspace, with forward slashes;
+a higher score is better; `date` is the day that a text speaks of, never a file time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EVERGREEN = ("MEMORY.md", "USER.md")
 
 
 class Cue(IntFlag):
-    """What a passage looks like, found when it is indexed and used when it is ranked."""
+    """Properties of a passage's wording, found when it is indexed and used when it is ranked."""
 
     NONE = 0
     TIME = 1  # it has words of time: "yesterday", "last week", "5 May", "昨天"
@@ -46,12 +46,12 @@ class Passage:
     Attributes:
         start_line: First line of the passage in its file; of a message its `seq` in the log.
         end_line: Last line, inclusive.
-        text: What the file says, without list marker, HTML comments and surrounding space; never empty.
-        heading: Titles above it, outermost first; above messages stands their day.
-        opens_section: Whether it is the first passage below its innermost heading.
+        text: Text of the file without list marker, HTML comments and surrounding space; never empty.
+        heading: Titles above it, outermost first; for messages their day.
+        opens_section: True for the first passage below its innermost heading.
         date: The day it belongs to: from an ISO date in a heading, else the file's name, else its front matter. Of a
-            message: the date that it, or one of those before it, begins with, else when it was written.
-        label: Who speaks, where several list items or messages of the file begin "Name: ".
+            message: the date that it, or an earlier one, begins with, else the day of writing.
+        label: The speaker, where several list items or messages of the file begin "Name: ".
         cues: See `Cue`.
     """
 
@@ -67,7 +67,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineRange:
-    """Some lines of a file, both ends included; of a session log the numbers of its messages."""
+    """Lines of a file, both ends included; of a session log the numbers of its messages."""
 
     path: str
     start_line: int
@@ -76,14 +76,14 @@ class LineRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilter:
-    """Which passages may be found at all; applied before ranking. Empty fields do not restrict.
+    """Restriction of a search, applied before ranking. Empty fields do not restrict.
 
     Attributes:
-        sources: Kinds of source to keep; empty means all.
-        path_prefix: Keeps paths that begin with it.
-        since: Keeps dated passages of that day or later; passages without a date are left out.
-        until: Keeps dated passages of that day or earlier; passages without a date are left out.
-        without: Leaves out passages that lie wholly within one of these ranges, such as what a prompt already shows.
+        sources: Kinds of source to find; empty means all.
+        path_prefix: Beginning of the paths to find.
+        since: First day; passages without a date are left out.
+        until: Last day; passages without a date are left out.
+        without: Ranges whose passages are left out, such as those that a prompt already shows.
     """
 
     sources: tuple[Source, ...] = ()
@@ -95,15 +95,15 @@ class SearchFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One passage that was found.
+    """A passage found by a search.
 
     Attributes:
-        ordinal: Place of the passage among those of its file, from 0; neighbours differ by 1.
+        ordinal: Position of the passage in its file, from 0; neighbours differ by 1.
         score: The rank score; comparable within one answer only.
         text_score: Plain BM25 of the passage; 0.0 where no word of the question occurs in it.
-        vector_score: Cosine of question and passage, or None when vectors took no part.
-        snippet: The passage's text, or for a long one the part of it that is nearest to the question.
-        signals: What each part of the ranking added to the score; filled when `explain` was asked for.
+        vector_score: Cosine of question and passage; None without vectors.
+        snippet: The passage's text; of a long one the part that is nearest to the question.
+        signals: Share of each ranking signal in the score; filled when `explain` was asked for.
     """
 
     path: str
@@ -119,13 +119,13 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResults:
-    """What a search found, best first, and what it could not use.
+    """Hits of a search, best first, and what it had to do without.
 
     Attributes:
-        mode: What was really done: a hybrid search without vectors is a text search. It stays hybrid where the model
+        mode: The mode in effect: a hybrid search without vectors is a text search. It stays hybrid where the model
             cannot read the question's script and the words alone decide.
         degraded: Parts that were asked for and missing, each "part: why and what to do".
-        stages_ms: How long each stage took, in the order of the stages.
+        stages_ms: Duration of each stage, in their order.
     """
 
     hits: tuple[Hit, ...]
@@ -136,7 +136,7 @@ class SearchResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What an index was made with. Another fingerprint means: build it anew.
+    """Model, rules and schema that an index was built with. A different one means: rebuild.
 
     Attributes:
         model: The embedder's own fingerprint; empty for an index without vectors.
@@ -153,7 +153,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFailure:
-    """A file that could not be indexed. What an earlier sync read from it stays searchable."""
+    """A file that could not be indexed. Passages that an earlier sync read from it stay searchable."""
 
     path: str
     reason: str
@@ -161,7 +161,7 @@ class FileFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncProgress:
-    """How far a sync is, in files and in bytes. Totals are known from the start: the scan comes first.
+    """Progress of a sync in files and bytes. Totals are known from the start: the scan comes first.
 
     Attributes:
         passages: Passages stored so far.
@@ -178,7 +178,7 @@ class SyncProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncReport:
-    """What a sync did, counted in files, and how many passages it embedded anew."""
+    """Result of a sync: numbers of files, and of passages newly embedded."""
 
     added: int = 0
     changed: int = 0
@@ -193,12 +193,12 @@ class SyncReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasedPassages:
-    """What an erasure took out of an index, as a look for it afterwards shows.
+    """Result of an erasure, as checked afterwards.
 
     Attributes:
-        passages: How many passages are gone.
-        checked: Where they were looked for.
-        left: Where some were found all the same.
+        passages: Number of erased passages.
+        checked: Places that were searched for them.
+        left: Places where some were still found.
     """
 
     passages: int
@@ -208,13 +208,13 @@ class ErasedPassages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingVectors:
-    """What became of passages that were stored without a vector.
+    """Result of embedding the passages that were stored without a vector.
 
     Attributes:
-        embedded: How many have one now that the model made.
+        embedded: Number of passages that have a vector now.
         problems: Why others have none, each "vector: why and what to do".
-        left: Whether there are others.
-        away: Whether the model did not answer at all.
+        left: True if there are others.
+        away: True if the model did not answer at all.
     """
 
     embedded: int = 0
@@ -224,5 +224,5 @@ class MissingVectors:
 
 
 def short_path(path: str | Path) -> str:
-    """A file of the index as messages name it: below its folder alone, since they go to people elsewhere too."""
+    """Path of an index file for messages: its folder's name and its own, as messages may leave the machine."""
     return "/".join(Path(path).parts[-2:])

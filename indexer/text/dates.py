@@ -1,16 +1,12 @@
-"""Grammar of days: calendar names, and the days that a question speaks of: "last Tuesday", "10.01.2024", "上周三".
+"""Grammar of days: calendar names, the days that a question speaks of, the date that a message begins with.
 
-Invariants: pure; a day that a question states raises dated passages, it never filters (a caller who
-wants a filter says so). Relative days count from the day that the caller gives. Weeks begin on Monday.
-"last Tuesday" is the latest one before today, "next Friday" that of next week. With dots the day stands
-before the month; with slashes or dashes a date that can be read both ways raises both days.
+Invariants: pure; a day in a question ("last Tuesday", "10.01.2024", "上周三") raises dated passages, it never filters.
+Relative days count from the day that the caller gives. Weeks begin on Monday. "last Tuesday" is the latest one before
+today, "next Friday" that of next week. With dots the day stands before the month; with slashes or dashes a date that
+can be read both ways raises both days. The date of a message ("[Monday 8 May 2023, 13:56] Anna: …", "2026-11-20 …",
+"【2026年11月20日】") stands at its very beginning; a sentence that only begins with a date has none.
 
 Source: +3 for the month and +6 for the day, in standard deviations, chosen on LoCoMo.
-
-The date that a message begins with: "[Monday 8 May 2023, 13:56] Anna: …", "2026-11-20 …", "【2026年11月20日】".
-
-Invariants: pure; no more than the beginning of a text is looked at, so a long one costs no more than a short
-one; a sentence that only happens to begin with a date ("8 May 2023 was a fine day") has none.
 """
 
 from __future__ import annotations
@@ -101,7 +97,7 @@ _PAST = re.compile(r"\b(?:did|was|were|had|happened|said|went)\b", re.IGNORECASE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedDays:
-    """Days that a question means. A year or a day that it does not state matches every one.
+    """Days that a question speaks of. A year or a day that it does not state matches every one.
 
     Attributes:
         ranges: First and last day of stretches it names outright, as proleptic ordinals.
@@ -113,11 +109,10 @@ class AskedDays:
     ranges: tuple[Stretch, ...] = ()
 
     def __bool__(self) -> bool:
-        """True if the question speaks of any day at all."""
         return bool(self.months or self.ranges)
 
     def bonus(self, ordinal: int) -> float:
-        """What a passage of that day (a proleptic ordinal, 0 for undated) gains."""
+        """Bonus of a passage of that day (a proleptic ordinal, 0 for undated)."""
         if not ordinal:
             return 0.0
         for first, last in self.ranges:
@@ -134,7 +129,7 @@ class AskedDays:
 
 
 def asked_days(question: str, today: dt.date) -> AskedDays:
-    """Read the days out of a question.
+    """The days that a question speaks of.
 
     Args:
         question: English or Chinese.
@@ -162,7 +157,7 @@ def asked_days(question: str, today: dt.date) -> AskedDays:
 
 
 def _number(text: str) -> int:
-    """A number below a hundred, in digits or in Chinese."""
+    """Value of a number below a hundred, in digits or in Chinese."""
     if text.isdecimal():
         return int(text)
     tens, ten, ones = text.replace("两", "二").replace("兩", "二").rpartition("十")
@@ -197,7 +192,7 @@ def _outright(question: str) -> Iterator[Stretch]:
 
 
 def _days(*dates: tuple[int, int, int]) -> Iterator[Stretch]:
-    """Those of some dates that are on the calendar."""
+    """The days among some dates that are on the calendar."""
     for year, month, day in dict.fromkeys(dates):
         if 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]:
             ordinal = dt.date(year, month, day).toordinal()
@@ -392,14 +387,14 @@ _APART = re.compile(r"[\s:：,，.。;；|—–-]*")
 
 
 class Stamp(NamedTuple):
-    """A date at the beginning of a text, and where the text goes on behind it."""
+    """Date at the beginning of a text, and the index of the text after it."""
 
     day: dt.date
     end: int
 
 
 def leading_stamp(text: str) -> Stamp | None:
-    """The date that a text begins with; None if it begins with none that is on the calendar."""
+    """The date that a text begins with; None without one that is on the calendar."""
     head = text[:_LOOK_CHARS]
     match = _BRACKETED.match(head) or _UNMARKED.match(head)
     if match is None:

@@ -1,11 +1,10 @@
-"""The speakers that a question names: by their label, a part of it, a misspelling, or a name they are greeted by.
+"""Speakers that a question names, and the names that people are greeted by.
 
-Invariants: pure; a name that is a word of its own counts only where it is written as a name; what may mean two
-speakers counts for both.
+A speaker is named by a label, a part of it, a misspelling, or a name that others greet them by: when Elise says "Hey
+Kate!" three times in a talk of two, the other one is Kate.
 
-The names that people are greeted by: "Hey Kate!" from Elise in a talk of two, thrice, and Kate is the other.
-
-Invariants: pure; only the beginning of what is said counts; where more than two speak, nobody knows who is greeted.
+Invariants: pure; a name that is also a word counts only where it is written as a name; what may mean two speakers
+counts for both; only the beginning of a message counts as a greeting, and only where exactly two speak.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _HAN_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """Who is named in a question.
+    """Speakers that a question names.
 
     Attributes:
         labels: Numbers of their labels.
@@ -72,8 +71,8 @@ class _Word:
     """A word of a question.
 
     Attributes:
-        capital: Whether it has one, or no word of the question has: many write all in lower case.
-        marked: Whether its capital shows that it is a name, and not how a sentence begins.
+        capital: True for a capital, and for every word of a question that has none.
+        marked: True if the capital marks a name rather than the beginning of a sentence.
     """
 
     folded: str
@@ -88,13 +87,13 @@ def named_speakers(
     occurs: Callable[[str], bool] = lambda _: True,
     greeted: Mapping[str, frozenset[int]] | None = None,
 ) -> Named:
-    """Who of some speakers a question names.
+    """The speakers that a question names.
 
     Args:
         speakers: Their labels, by number.
-        question: What is asked.
-        occurs: Whether a term stands in the index at all. One that does is no misspelling of a name.
-        greeted: Names that speakers are greeted by, folded, and whose they are.
+        question: The question.
+        occurs: Tells if a term is in the index at all. One that is, is no misspelling of a name.
+        greeted: Names that speakers are greeted by, folded, and their labels.
     """
     if not speakers:
         return NOBODY
@@ -126,7 +125,7 @@ def _words(question: str) -> Iterator[_Word]:
 
 
 def _whole(speakers: Mapping[int, str], question: str, words: list[_Word]) -> set[int]:
-    """The speakers whose whole label stands in the question."""
+    """Speakers whose whole label is in the question."""
     folded = f" {''.join(c if c.isalnum() else ' ' for c in fold(question))} "
     marked = {word.folded for word in words if word.marked}
     return {
@@ -144,12 +143,12 @@ def _stands(name: str, question: str) -> bool:
 
 
 def _addressed(surname: str, question: str) -> bool:
-    """True if a surname stands as one: 老王, 小王, 王先生; 王 alone is a word like others."""
+    """True if a surname is used as one: 老王, 小王, 王先生; 王 alone is a word like others."""
     return re.search(f"[老小阿]{re.escape(surname)}|{re.escape(surname)}(?:{_TITLES})", question) is not None
 
 
 def _parts(speakers: Mapping[int, str]) -> dict[str, frozenset[int]]:
-    """The words of all labels, and whose they are."""
+    """The words of all labels, each with the labels that have it."""
     parts = dict[str, frozenset[int]]()
     for label, name in speakers.items():
         for part in _WORD.findall(fold(name)):
@@ -178,7 +177,7 @@ def _meant(
 
 
 def _likeness(word: str, part: str) -> float:
-    """How far a word is a misspelt part of a name; 0 where it is none."""
+    """Similarity of a word and a part of a name, as a misspelling; 0 if it is none."""
     if word[0] != part[0] or part in _WORDS or len(part) < 3:
         return 0.0
     share = SequenceMatcher(None, word, part, autojunk=False).ratio()
@@ -186,7 +185,7 @@ def _likeness(word: str, part: str) -> float:
 
 
 def _han_parts(speakers: Mapping[int, str], question: str, whole: set[int]) -> set[int]:
-    """The speakers of whom a part of the label stands in the question: 小明 or 老王 of 王小明."""
+    """Speakers of whose label a part is in the question: 小明 or 老王 of 王小明."""
     rest = question
     for label in whole:
         rest = rest.replace(speakers[label], " ")
@@ -196,7 +195,6 @@ def _han_parts(speakers: Mapping[int, str], question: str, whole: set[int]) -> s
 
 
 def _han_greeted(greeted: Mapping[str, frozenset[int]], question: str) -> set[int]:
-    """The speakers of whom a name that they are greeted by stands in the question."""
     names = (name for name in greeted if has_unspaced(name) and name not in _HAN_WORDS and name in question)
     return {label for name in names for label in greeted[name]}
 
@@ -251,7 +249,7 @@ _HAN_NO_NAME = re.compile(
 
 
 def greeted_name(text: str) -> str:
-    """The name that a passage begins by greeting, folded: "Elise: Hey Kate! …"; empty if it greets nobody by name."""
+    """The name that a passage greets at its beginning, folded: "Elise: Hey Kate! …"; empty without one."""
     head = text[:_GREETED_CHARS]
     stamp = leading_stamp(head)
     at = stamp.end if stamp else 0
@@ -270,12 +268,12 @@ def _is_name(name: str) -> bool:
 
 
 def greeted_speakers(greetings: Iterable[tuple[int, int, str]]) -> dict[str, frozenset[int]]:
-    """Names and the labels of those who are greeted by them often enough.
+    """Names, each with the labels of those who are greeted by it often enough.
 
-    A name that each of two greets the other by is neither's: what anybody is called, or somebody else who is there.
+    A name by which two greet each other is neither's: it is a general word, or somebody else's.
 
     Args:
-        greetings: Of each the number of the speaker's label, that of the only other one's, and the name, folded.
+        greetings: Number of the speaker's label, of the only other one's, and the name, folded.
     """
     counts = Counter(greetings)
     given = Counter[tuple[int, str]]()

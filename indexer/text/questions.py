@@ -1,7 +1,7 @@
-"""What the wording of a text gives away: words of time, a question, a question about time.
+"""Cues in the wording of a text: words of time, a question, a question about time.
 
-Invariants: pure; linear in the length of the text; the same functions judge passages when they are
-indexed and questions when they are searched. English and Chinese; other languages give no cue.
+Invariants: pure; linear in the length of the text; the same functions judge passages when they are indexed and
+questions when they are searched. English and Chinese; other languages give no cue.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _ASKING_WHEN = re.compile(
 
 
 def has_time_words(text: str) -> bool:
-    """Returns whether a text speaks of a time: "yesterday", "last week", "5 May", "2019", "三天前"."""
+    """True if a text speaks of a time: "yesterday", "last week", "5 May", "2019", "三天前"."""
     words = _WORD.findall(text.lower())
     if not _TIME_WORDS.isdisjoint(words) or _YEAR.search(text) is not None:
         return True
@@ -100,10 +100,10 @@ def _has_chinese_time_words(text: str) -> bool:
 
 
 def asks(text: str) -> bool:
-    """Returns whether the last sentence of a text is a question.
+    """True if the last sentence of a text is a question.
 
-    After its question mark there may be quotes, emoji, an aside in brackets: anything but further words. In
-    Chinese a final 吗 or 呢 asks without one.
+    Quotes, emoji or an aside in brackets may follow its question mark, but no words. In Chinese a final 吗 or 呢 asks
+    without one.
     """
     if text.isascii() and "?" not in text:
         return False
@@ -116,5 +116,5 @@ def asks(text: str) -> bool:
 
 
 def asks_when(query: str) -> bool:
-    """Returns whether a question asks for a time: when, what date, how long ago, 什么时候, 多久."""
+    """True if a question asks for a time: when, what date, how long ago, 什么时候, 多久."""
     return _ASKING_WHEN.search(query) is not None

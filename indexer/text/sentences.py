@@ -1,9 +1,9 @@
-"""How a long text is cut: at the end of a paragraph, else of a line, else of a sentence, else at a space.
+"""Cutting of long texts, and the snippet of a long passage that a hit shows.
 
-Invariants: pure; linear in the length of the text; no piece is empty or longer than asked for; joined, the
-pieces are the text but for the white space at the cuts.
+A text is cut at the end of a paragraph, else of a line, else of a sentence, else at a space.
 
-What of a passage is shown with a hit: all of a short one, of a long one what the question is about. Pure.
+Invariants: pure; linear in the length of the text; no piece is empty or longer than asked for; joined, the pieces are
+the text but for the white space at the cuts.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from indexer.text import terms as analysis
+from indexer.text.terms import index_terms
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 
 
 def pieces(text: str, max_chars: int) -> Iterator[str]:
-    """Cuts a text into pieces of at most `max_chars` characters; a text that fits is one piece."""
+    """Pieces of a text of at most `max_chars` characters; a text that fits is one piece."""
     at = 0
     while len(text) - at > max_chars:
         end = end_of_part(text, at, at + max_chars)
@@ -30,7 +30,7 @@ def pieces(text: str, max_chars: int) -> Iterator[str]:
 
 
 def end_of_part(text: str, start: int, limit: int) -> int:
-    """Where a part that begins at `start` ends best, at `limit` at the latest.
+    """Best end of a part that begins at `start`, at most `limit`.
 
     A paragraph or a line ends a part only in its second half: a short first line is no reason for a short part.
     """
@@ -63,8 +63,8 @@ def snippet(text: str, terms: Iterable[str], *, max_chars: int = SNIPPET_CHARS) 
         return text
     wanted = set(terms)
     sentences = _sentences(text)
-    weights = [len(wanted.intersection(analysis.index_terms(text[start:end]))) for start, end in sentences]
-    best = max(range(len(sentences)), key=lambda i: weights[i])
+    weights = [len(wanted.intersection(index_terms(text[start:end]))) for start, end in sentences]
+    best = weights.index(max(weights))
     start, end = sentences[best]
     low = high = best
     while True:

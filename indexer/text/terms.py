@@ -1,18 +1,18 @@
-"""Text to search terms: case, accents, Traditional characters, stems by script, stop words, CJK bigrams.
+"""Search terms of a text: case, accents, Traditional characters, stems by script, stop words, CJK bigrams.
 
-Invariants: pure, and the same for every engine; a term holds letters and digits only, so that any
-engine can store terms joined by spaces; what `index_terms` makes of a text never depends on anything
-but the text and `TERM_RULES`, because an engine deletes a text's terms by making them again.
+Invariants: pure, and the same for every engine; a term holds letters and digits only, so that any engine can store
+terms joined by spaces; the result of `index_terms` depends on the text and `TERM_RULES` alone, because an engine
+deletes a text's terms by computing them again.
 
-Source: character bigrams for scripts written without spaces found 93 % of Chinese paragraphs within the
-first five, words 12 %, trigrams 93 % but no word of two characters (XQuAD, our measurement).
+Source: character bigrams for scripts written without spaces found 93 % of Chinese paragraphs within the first five,
+words 12 %, trigrams 93 % but no word of two characters (XQuAD, our measurement).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from indexer.types import Passage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -117,7 +115,7 @@ def has_unspaced(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPart:
-    """Part of a text that a model reads.
+    """Part of a text that a model can read.
 
     Attributes:
         text: The text itself where the model reads all of it, else the words that it reads.
@@ -129,11 +127,11 @@ class ReadPart:
 
 
 def read_part(text: str, reads: Callable[[str], bool]) -> ReadPart:
-    """Split off what a model reads: of "Redis 的端口是 6380" and "порт Redis" an English one reads "Redis".
+    """The part of a text that a model reads: of "Redis 的端口是 6380" and "порт Redis" an English one reads "Redis".
 
     Args:
         text: Any text.
-        reads: Whether the model reads a text without Latin letters; Latin ones are read by all.
+        reads: Tells if the model reads a text without Latin letters; Latin ones are read by all.
     """
     words = [word for chunk in _CHUNK.findall(text) for word in _SPACED.findall(chunk) if _LETTER.search(word)]
     others = [word for word in words if not _LATIN.search(word)]
@@ -159,15 +157,15 @@ def is_spaced(text: str) -> bool:
 
 
 def weight(term: str) -> float:
-    """How much of its rarity a term counts with: half for a pair of Han characters."""
+    """Share of its rarity that a term counts with: half for a pair of Han characters."""
     return _PAIR_WEIGHT if len(term) == 2 and _HAN_PAIR.match(term) else 1.0
 
 
 def index_terms(text: str) -> list[str]:
-    """Every term of a text that is stored, in reading order, repeats included.
+    """Terms of a text that is stored, in reading order, repeats included.
 
-    Runs of an unspaced script give their bigrams and their single characters, so that a question of
-    one character finds its text too.
+    Runs of an unspaced script give their bigrams and their single characters, so that a question of one character finds
+    its text too.
     """
     if text.isascii():
         return list(map(_stem, _runs(text)))
@@ -182,29 +180,29 @@ def index_terms(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The distinct terms to look for, in the order of the question, without stop words.
+    """Distinct terms of a question, in its order, without stop words.
 
     A question of stop words alone keeps them: it has nothing else to look for.
     """
-    kept: dict[str, None] = {}
+    found: dict[str, None] = {}
     for run in _runs(text):
         if has_unspaced(run[0]):
-            kept.update(dict.fromkeys(_asked(run)))
+            found.update(dict.fromkeys(_asked(run)))
         elif run not in (STOP_WORDS if run.isascii() else _stop_words()):
-            kept[_stem(run)] = None
+            found[_stem(run)] = None
     # A name such as parseHttpHeader may stand there as parse_http_header. One that begins with a capital is a word.
-    kept.update(dict.fromkeys(identifier_parts(text, initial=str.islower)))
-    return list(kept) or list(dict.fromkeys(term for term in index_terms(text)))
+    found.update(dict.fromkeys(_identifier_parts(text, initial=str.islower)))
+    return list(found or dict.fromkeys(index_terms(text)))
 
 
-def identifier_parts(text: str, *, initial: Callable[[str], bool] = str.isalpha) -> list[str]:
-    """Terms of the words that stand without a space in a name: of `parseHTTPHeader` parse, http and header.
+def _identifier_parts(text: str, *, initial: Callable[[str], bool] = str.isalpha) -> list[str]:
+    """Terms of the words inside a name: of `parseHTTPHeader` parse, http and header.
 
-    They are stored beside those of `index_terms`, which have the whole name. What looks like chance is no name.
+    They are stored beside those of `index_terms`, which have the whole name. Random names such as keys have none.
 
     Args:
         text: Any text.
-        initial: Which first letters count.
+        initial: Tells which first letters count.
     """
     if _INNER_CAPITAL.search(text) is None:
         return []
@@ -255,7 +253,7 @@ def _unified(text: str, letters: _Letters) -> str:
 
 
 class _Letters(dict[str, str]):
-    """What each character becomes; learns the characters that it meets, as long as they are not too many."""
+    """Folded form of each character, learned as characters occur, up to a limit."""
 
     def __missing__(self, character: str) -> str:
         bare = _bare(character)
@@ -271,7 +269,7 @@ def _accented() -> _Letters:
 
 @cache
 def _letters() -> _Letters:
-    """With Traditional characters as Simplified ones. Source: OpenCC; see the head of the file."""
+    """Folded forms, with Traditional characters as Simplified ones. Source: OpenCC; see the head of the file."""
     text = files("indexer").joinpath("traditional.txt").read_text("utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return _Letters(zip("".join(lines[::2]), "".join(lines[1::2]), strict=True))
@@ -307,7 +305,6 @@ def _hebrew_stem(word: str) -> str:
 
 
 def _language(word: str) -> str:
-    """The language that a word's script is taken for; empty for none."""
     return next((language for first, last, language in _STEMMERS if first <= word[0] <= last), "")
 
 
@@ -321,14 +318,13 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 @cache
 def _stop_words() -> frozenset[str]:
-    """Stop words of all scripts, folded."""
     text = files("indexer").joinpath("stop_words.txt").read_text("utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return STOP_WORDS | {_unified(word, _letters()) for line in lines for word in line.split()}
 
 
 def term_hashes(terms: Sequence[str]) -> Hashes:
-    """What terms are known by: 8 bytes of BLAKE2b, little-endian, the same on every machine."""
+    """Hashes of terms: 8 bytes of BLAKE2b, little-endian, the same on every machine."""
     # Here, for those who use words alone.
     import numpy as np
 
@@ -337,6 +333,6 @@ def term_hashes(terms: Sequence[str]) -> Hashes:
 
 
 def passage_terms(passage: Passage) -> tuple[str, ...]:
-    """The terms that a passage is found by: its own, those of the title that it opens, and the parts of names."""
+    """Terms that find a passage: its own, those of the title that it opens, and the parts of names."""
     lexical = f"{passage.heading[-1]}\n{passage.text}" if passage.opens_section else passage.text
-    return (*index_terms(lexical), *identifier_parts(lexical))
+    return (*index_terms(lexical), *_identifier_parts(lexical))

@@ -26,7 +26,7 @@ from indexer.engine.segments.postings import Found, Postings
 from indexer.engine.segments.quantizer import Codes
 from indexer.engine.segments.shortlist import Surroundings
 from indexer.stores.base import IndexStore
-from indexer.text.terms import passage_terms, term_hashes
+from indexer.text.terms import Hashes, passage_terms, term_hashes
 from indexer.types import EVERGREEN, SearchFilter, Source
 
 Small = NDArray[np.uint8]
@@ -197,9 +197,6 @@ class Segment:
 
 def _both(mask: Mask | None, other: Mask) -> Mask:
     return other if mask is None else mask & other
-
-
-Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
