@@ -1,1 +1,1 @@
-"""Embedding engines."""
+"""Embedding models and rerankers, one provider a file."""

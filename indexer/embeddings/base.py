@@ -1,13 +1,12 @@
-"""The `Embedder` seam: texts in, unit vectors out. Engines live beside this file, one each.
+"""The `Embedder` seam: texts in, unit vectors out; its implementations are beside this file.
 
-The look at what a model gave: as many vectors as texts, all of one length, each of length 1 when it leaves.
-
-Invariants: pure; a row that is no vector (not finite, or of no length) becomes zeros and is never mistaken for one.
+Invariants: `unit_rows` gives as many vectors as texts, all of one length, each of norm 1; a row that is no vector (not
+finite, or of norm 0) becomes zeros and is never taken for one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,25 +16,25 @@ from indexer.types import Vectors
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of one length whose cosine measures likeness of meaning.
+    """Model that turns texts into vectors of one length, whose cosine measures similarity of meaning.
 
-    Implementations are safe to call from several threads and do their loading at the first text, not when
-    they are made or asked for a property: these embed nothing and use no network.
+    Implementations are thread-safe and load at the first text. Making one or reading its properties embeds nothing and
+    uses no network.
     """
 
     @property
     def name(self) -> str:
-        """The name a setting uses for it, such as "minilm"."""
+        """Name of the model in settings, such as "minilm"."""
         ...
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector; 0 where nobody knows before the first text."""
+        """Length of every vector; 0 if it is unknown before the first text."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever the same text could get another vector.
+        """Identity of the vectors: it changes whenever the same text could get another vector.
 
         Raises:
             EmbedderUnavailable: The model that would tell is not there.
@@ -79,16 +78,16 @@ _REMEDY = "Ask its maker, or choose another embedding_model."
 
 
 def unit_rows(name: str, made: Sequence[Any] | np.ndarray[Any, Any], *, texts: int, dimensions: int = 0) -> Vectors:
-    """What a model gave, as float32 of shape (texts, dimensions) with rows of length 1, or of zeros.
+    """The output of a model as float32 of shape (texts, dimensions), rows of norm 1, or of zeros.
 
     Args:
         name: The model, for messages.
         made: One row of numbers for each text.
-        texts: How many texts it was asked for.
-        dimensions: How long its vectors were before; 0 when this is the first time.
+        texts: Number of texts that it was given.
+        dimensions: Length of its earlier vectors; 0 the first time.
 
     Raises:
-        EmbeddingError: There are too few or too many, or their length is not the one that it should be.
+        EmbeddingError: The number of vectors, or their length, is wrong.
     """
     if len(made) != texts:
         raise EmbeddingError(f"The model {name} gave {len(made):,} vectors for {texts:,} texts. {_REMEDY}")
@@ -116,7 +115,30 @@ def unit_rows(name: str, made: Sequence[Any] | np.ndarray[Any, Any], *, texts: i
     return unit
 
 
+def runs_by_length(lengths: Sequence[int], most: int, *, most_texts: int = 0) -> Iterator[list[int]]:
+    """Indices 0..n-1 in runs of texts of similar length, so that little is padded.
+
+    Args:
+        lengths: Length of each text, in tokens or characters.
+        most: Length of a run, padding included; a text that is longer has its own.
+        most_texts: Number of texts in a run; 0 is any.
+    """
+    run: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if run and (lengths[place] * (len(run) + 1) > most or len(run) == most_texts):
+            yield run
+            run = []
+        run.append(place)
+    if run:
+        yield run
+
+
+def without_surrogates(text: str) -> str:
+    """A text with "?" for lone surrogates, which JSON can bring in, and tokenizers refuse."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def empty_rows(vectors: Vectors) -> list[int]:
-    """Places of the rows that are no vectors."""
+    """Indices of the rows that are no vectors."""
     places: list[int] = np.flatnonzero(~vectors.any(axis=1)).tolist()
     return places

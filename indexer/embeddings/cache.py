@@ -1,13 +1,10 @@
-"""`CachedEmbedder`: what was embedded lately is not embedded again.
+"""A cache of vectors in front of an embedder, and the identity of the model that an index is built with.
 
-Invariants: a vector belongs to a model's fingerprint and a text's hash; the cache is bounded and drops
-what was used longest ago; it holds no text. It lasts as long as the process: across processes the index
-itself is the cache, as a sync takes the vector of any text that it already holds.
-
-Which model an index is, or would be, made with, told without asking anybody: `identify` and `learn`.
-
-Invariants: `identify` embeds nothing and uses no network, so a status never waits for a provider; a model that is
-not there now is taken for the one that made the index, so that nothing is made anew for its absence.
+Invariants: a vector belongs to a model's fingerprint and a text's hash; the cache is bounded, drops the entry used
+longest ago, and holds no text. It lasts as long as the process: across processes the index itself is the cache, as a
+sync takes the vector of any text that it already holds. `identify` embeds nothing and uses no network, so a status
+never waits for a provider; a model that is not there now is taken for the one that built the index, so that nothing
+is rebuilt for its absence.
 """
 
 from __future__ import annotations
@@ -27,16 +24,16 @@ _Key = tuple[str, bytes, bool]
 
 
 class CachedEmbedder:
-    """An embedder in front of another one.
+    """An embedder that remembers the vectors of another one.
 
     Args:
-        embedder: Makes the vectors that are not here.
-        capacity: How many vectors are kept; 4,096 of 384 dimensions take 6 MB.
+        embedder: Makes the vectors that are not cached.
+        capacity: Number of cached vectors; 4,096 of 384 dimensions take 6 MB.
     """
 
     def __init__(self, embedder: Embedder, *, capacity: int = 4096) -> None:
         self._embedder = embedder
-        self._kept: LRU[_Key, Vectors] = LRU(capacity)
+        self._cached: LRU[_Key, Vectors] = LRU(capacity)
 
     @property
     def name(self) -> str:
@@ -63,7 +60,7 @@ class CachedEmbedder:
         if not model:
             return self._embedder.embed_query(text)
         key = _key(model, text, query=True)
-        vector = self._kept.get(key)
+        vector = self._cached.get(key)
         if vector is None:
             vector = self._embedder.embed_query(text)
             self._put(key, vector)
@@ -75,7 +72,7 @@ class CachedEmbedder:
         if not model:
             return self._embedder.embed_documents(texts)
         keys = [_key(model, text, query=False) for text in texts]
-        found = {key: vector for key in keys if (vector := self._kept.get(key)) is not None}
+        found = {key: vector for key in keys if (vector := self._cached.get(key)) is not None}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
             try:
@@ -95,7 +92,6 @@ class CachedEmbedder:
             return ""
 
     def _keep(self, found: dict[_Key, Vectors], keys: Sequence[_Key], made: Vectors) -> None:
-        """Take in what was made."""
         if len(made) != len(keys):
             raise EmbeddingError(
                 f"The model {self.name} gave {len(made):,} vectors for {len(keys):,} texts. "
@@ -108,7 +104,7 @@ class CachedEmbedder:
     def _put(self, key: _Key, vector: Vectors) -> None:
         # What is no vector is not remembered: asked again, the model may give one.
         if np.isfinite(vector).all() and vector.any():
-            self._kept[key] = vector
+            self._cached[key] = vector
 
 
 def _key(model: str, text: str, *, query: bool) -> _Key:
@@ -118,7 +114,7 @@ def _key(model: str, text: str, *, query: bool) -> _Key:
 
 
 def _stacked(keys: Sequence[_Key], found: dict[_Key, Vectors]) -> Vectors:
-    """Rows in the order of the keys, zeros for those that are missing."""
+    """Rows in the order of the keys, zeros for missing ones."""
     none = np.zeros_like(next(iter(found.values())))
     return np.stack([found.get(key, none) for key in keys])
 
@@ -133,7 +129,7 @@ class Identity:
     Attributes:
         model: Its fingerprint; empty for none.
         dimensions: Length of its vectors; 0 for none, and where only a text would tell.
-        problem: Why it cannot be used; empty where nothing is known against it.
+        problem: Why it cannot be used; empty if nothing is known against it.
     """
 
     model: str = ""
@@ -142,11 +138,11 @@ class Identity:
 
 
 def identify(embedder: Embedder | None, stored: Callable[[], Fingerprint | None]) -> Identity:
-    """Which model an index would be made with now.
+    """The model that an index would be built with now.
 
     Args:
         embedder: The configured one.
-        stored: Gives what the index was made with; called only where the model itself does not tell.
+        stored: Gives the fingerprint of the index; called only where the model itself does not tell.
     """
     if embedder is None:
         return Identity()
@@ -165,14 +161,14 @@ def identify(embedder: Embedder | None, stored: Callable[[], Fingerprint | None]
 
 
 def learn(embedder: Embedder | None, *, briefly: bool = False) -> None:
-    """Have a model tell what has to be known before an index is made with it: it may embed a text for that.
+    """Have a model say what has to be known before an index is built with it; it may embed a text for that.
 
     Args:
         embedder: The configured one.
-        briefly: Embed it as a question: no model is fetched for that, and a provider has but seconds to answer.
+        briefly: Embed it as a question: that fetches no model, and gives a provider only seconds to answer.
 
     Raises:
-        EmbeddingError: It cannot.
+        EmbeddingError: The model does not answer.
     """
     if embedder is None:
         return

@@ -1,15 +1,12 @@
-"""The embedder that asks a provider through litellm.
+"""Embedder that asks a provider through litellm.
 
-Invariants: nothing is asked before the first text; one request's failure loses no other's vectors, and one text that
-is refused loses no other's; what is hopeless (no key, no credit, no such model) is asked once and then left alone
-for a while; the text of a memory or of a provider's error is in no error that leaves. Tries and waits are ours:
-litellm retries nothing.
+Invariants: nothing is sent before the first text; a request that fails, or a text that is refused, costs no other its
+vector; after a hopeless failure (no key, no credit, no such model) the provider is left alone for a while; no error
+that leaves has the text of a memory or of a provider's error. Retries and waits are our own: litellm retries nothing.
 
-How many texts go into one request: `Limits`, which learns from the provider what it takes.
-
-Invariants: what was learned holds as long as the process; a limit only ever goes down; places keep their order, and
-each is in exactly one batch; a text that was cut begins as the whole one did. Sizes are estimates, so a provider's
-number is taken in the proportion in which the estimate was wrong.
+`Limits` learns from refusals how many texts, tokens and characters one request may have, for as long as the process
+lasts; a limit only ever falls. Sizes are estimates, so a provider's number is taken in the proportion in which the
+estimate was wrong.
 """
 
 from __future__ import annotations
@@ -25,11 +22,11 @@ from hashlib import blake2b
 
 import numpy as np
 
-from indexer.embeddings.base import empty_rows, unit_rows
+from indexer.embeddings.base import empty_rows, unit_rows, without_surrogates
 from indexer.embeddings.model_folder import Prompts, prompts_of, reads_more_than_latin
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.lru import LRU
-from indexer.providers.errors import HOPELESS, SIZES, EmbeddingFailure, Kind
+from indexer.providers.errors import HOPELESS, SIZES, EmbeddingFailure, FailureKind
 from indexer.providers.litellm import ProviderFailed, Target, embed, require_litellm
 from indexer.text.terms import is_spaced
 from indexer.types import Vectors
@@ -54,7 +51,7 @@ def estimated_tokens(text: str) -> int:
 
 
 class Limits:
-    """What a provider takes in one request. Safe to use from several threads."""
+    """Limits of one request to a provider. Thread-safe."""
 
     def __init__(self) -> None:
         self._items = _ITEMS
@@ -63,7 +60,7 @@ class Limits:
         self._learning = threading.Lock()
 
     def batches(self, texts: Sequence[str]) -> Iterator[range]:
-        """Places 0..n-1 in batches that keep the limits; a text that is over them alone has one of its own."""
+        """Indices 0..n-1 in batches within the limits; a text that exceeds them alone has its own batch."""
         start = tokens = 0
         for place, text in enumerate(texts):
             size = estimated_tokens(text)
@@ -82,11 +79,11 @@ class Limits:
         return text
 
     def learn(self, failure: EmbeddingFailure, texts: Sequence[str]) -> bool:
-        """Take note of a size that was refused; whether these texts will be sent in another way now.
+        """Lower a limit after a refusal; False if the same texts would be sent in the same way again.
 
         Args:
-            failure: What the provider said: `items`, `request`, or `text` for a single text.
-            texts: What it was sent.
+            failure: `items`, `request`, or `text` for a single text.
+            texts: The refused texts.
         """
         tokens = sum(map(estimated_tokens, texts))
         with self._learning:
@@ -109,7 +106,7 @@ class Limits:
 
 
 def _estimate_of_limit(failure: EmbeddingFailure, tokens: int) -> int:
-    """A provider's limit in our estimate, given what we took the refused texts for; always less than that."""
+    """A provider's limit in our estimate of tokens, which was `tokens` for the refused texts; always less."""
     if failure.limit and failure.given and failure.given > failure.limit:
         return max(1, int(tokens * failure.limit / failure.given * _MARGIN))
     if failure.limit and failure.limit < tokens:
@@ -145,7 +142,7 @@ _PURPOSES: dict[str, tuple[str, str, str]] = {
 }
 
 _LATER = "Until it answers, texts are found by their words; then they get their vectors."
-_SAYINGS: dict[Kind, tuple[str, str]] = {
+_SAYINGS: dict[FailureKind, tuple[str, str]] = {
     "quota": ("has no quota or credit left", f"Pay at its provider. {_LATER}"),
     "auth": ("refused the key", "Set the key in the variable that its provider names, such as OPENAI_API_KEY."),
     "unusable": ("is not there, or embeds no texts", "Check embedding_model and embedding_api_base."),
@@ -157,27 +154,13 @@ _SAYINGS: dict[Kind, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """What one call of the embedder wants.
-
-    Attributes:
-        query: Whether the texts are questions.
-        deadline: When waiting for another try is no use, as `time.monotonic` counts; None is never.
-    """
+    """One call of the embedder; `deadline` on `time.monotonic` ends its retries, None does not."""
 
     query: bool
     deadline: float | None = None
 
     def allows(self, wait_seconds: float) -> bool:
-        """True if a wait ends before the deadline."""
         return self.deadline is None or time.monotonic() + wait_seconds < self.deadline
-
-
-class _Refused(Exception):
-    """A request was refused for what is in it; another one may not be."""
-
-    def __init__(self, failure: EmbeddingFailure) -> None:
-        super().__init__(failure.kind)
-        self.failure = failure
 
 
 class LiteLLMEmbedder:
@@ -185,13 +168,13 @@ class LiteLLMEmbedder:
 
     Args:
         model: Such as "openai/text-embedding-3-small", "voyage/voyage-3.5" or "ollama/bge-m3".
-        api_base: Where it is served, if not at its provider's own address.
-        api_key: Its key, if not in the variable that its provider names.
+        api_base: Its address; None is the provider's own.
+        api_key: Its key; None is the variable that the provider names.
         retries: Further tries after a failure that may pass: 408, 409, 429, 5xx and broken connections.
         backoff_seconds: The wait before the first of them; it doubles each time and varies by a quarter.
-        longest_wait_seconds: Who is asked to wait longer than this gives up for now, and says so.
-        try_seconds: For one request of an index run.
-        query_seconds: For a question, or a few texts that somebody has just written, all tries together.
+        longest_wait_seconds: Longest wait that a provider may ask for; after that the call fails and says so.
+        try_seconds: Timeout of one request of an index run.
+        query_seconds: Timeout of a question, or of a few texts just written, all tries together.
         rest_seconds: How long a provider that cannot be used is left alone.
     """
 
@@ -237,11 +220,11 @@ class LiteLLMEmbedder:
         return self._fingerprint
 
     def reads(self, text: str) -> bool:
-        """See `Embedder`; its tokens are not seen: all, but scripts without spaces only if its name tells so."""
+        """See `Embedder`; scripts without spaces only if the model's name says so, as its tokens are unknown."""
         return bool(reads_more_than_latin(self._model)) or is_spaced(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """See `Embedder`; where some texts got no vector, the error brings those of the others."""
+        """See `Embedder`; where some texts got no vector, the error has those of the others."""
         if not texts:
             return np.zeros((0, self._dimensions), np.float32)
         return self._embedded(texts, query=False)
@@ -272,7 +255,7 @@ class LiteLLMEmbedder:
         return self._gathered(made, failed)
 
     def _asked(self, texts: list[str], call: _Call) -> Iterator[tuple[range, list[Vectors | None] | EmbeddingError]]:
-        """Batches of texts, several at a time, each with its rows or with what went wrong."""
+        """Batches of texts, several at a time, each with its rows or its error."""
         batches = list(self._limits.batches(texts))
 
         def ask(places: range) -> list[Vectors | None] | EmbeddingError:
@@ -297,11 +280,7 @@ class LiteLLMEmbedder:
                 pool.shutdown(cancel_futures=True)
 
     def _gathered(self, made: list[Vectors | None], failed: EmbeddingError | None) -> Vectors:
-        """One array of all rows.
-
-        Raises:
-            EmbeddingError: Some are missing; it brings the others.
-        """
+        """All rows as one array; where some are missing, the error has the others."""
         missing = sum(row is None for row in made)
         if missing == len(made):
             raise failed or EmbeddingError(_refusal(self.name, missing, len(made)))
@@ -317,24 +296,20 @@ class LiteLLMEmbedder:
         return vectors
 
     def _prompted(self, text: str, call: _Call) -> str:
-        # Lone surrogates are no JSON that every provider reads; an empty text is refused by most.
-        readable = text.encode("utf-8", "replace").decode("utf-8")
+        # Not every provider reads lone surrogates in JSON; most refuse an empty text.
+        readable = without_surrogates(text)
         return (self._prompts.query if call.query else self._prompts.document) + (readable if readable.strip() else ".")
 
     # --- one batch ---------------------------------------------------------------------------------------------
 
     def _rows(self, texts: list[str], call: _Call) -> list[Vectors | None]:
-        """Rows of some texts, None for one that the provider takes in no way.
-
-        Raises:
-            EmbeddingError: The provider cannot be used, or what it gives cannot.
-        """
+        """Rows of some texts; None for one that the provider refuses in every way."""
         if len(texts) == 1 and _name_of(texts[0]) in self._refused:
             return [None]
         try:
             return self._answered(texts, call)
-        except _Refused as refused:
-            failure, cause = refused.failure, refused.__cause__
+        except ProviderFailed as failed:
+            failure, cause = failed.failure, failed.__cause__
         if self._limits.learn(failure, texts):
             texts = [self._limits.cut(text) for text in texts]
             batches = list(self._limits.batches(texts))
@@ -346,24 +321,19 @@ class LiteLLMEmbedder:
         return [row for places in batches for row in self._rows([texts[place] for place in places], call)]
 
     def _leave_out(self, text: str, call: _Call, cause: BaseException | None) -> None:
-        """Take note of a text that is refused, if it is that text and not every one.
-
-        Raises:
-            EmbedderUnavailable: It refuses what nobody could mind, too.
-        """
+        """Remember a refused text, if the provider refuses that text and not every one."""
         if not self._dimensions:
             try:
                 self._answered([self._prompted("hello", call)], call)
-            except _Refused:
+            except ProviderFailed:
                 raise self._unavailable("refused", 1, None) from cause
         self._refused[_name_of(text)] = True
 
     def _answered(self, texts: list[str], call: _Call) -> list[Vectors | None]:
-        """Ask until it answers, or asking on is no use.
+        """Rows by one request, retried as far as that is of use.
 
         Raises:
-            _Refused: It does not take these texts together, or none of them.
-            EmbeddingError: It cannot be used, or what it gives cannot.
+            ProviderFailed: It does not take these texts together, or none of them.
         """
         tries = 0
         while True:
@@ -374,7 +344,7 @@ class LiteLLMEmbedder:
             except ProviderFailed as failed:
                 failure = failed.failure
                 if failure.kind in SIZES or failure.kind == "refused":
-                    raise _Refused(failure) from failed.__cause__
+                    raise
                 wait = self._wait_seconds(failure, tries)
                 # After a rest one try tells whether it is back.
                 retries = 0 if self._resting[1] else self._retries
@@ -405,8 +375,8 @@ class LiteLLMEmbedder:
     def _may_wait(self, seconds: float, call: _Call) -> bool:
         return seconds <= self._longest_wait_seconds and call.allows(seconds)
 
-    def _unavailable(self, kind: Kind, tries: int, wait_seconds: float | None) -> EmbedderUnavailable:
-        """The error for a provider that cannot be used; from now on it is left alone for a while."""
+    def _unavailable(self, kind: FailureKind, tries: int, wait_seconds: float | None) -> EmbedderUnavailable:
+        """Error for a provider that cannot be used, which is left alone for a while from now on."""
         what, remedy = _SAYINGS[kind]
         rest = self._rest_seconds
         if kind == "wait" and wait_seconds and wait_seconds > self._longest_wait_seconds:

@@ -1,15 +1,9 @@
 """The default embedder: all-MiniLM-L6-v2 in ONNX Runtime, from the files in `minilm_model/`.
 
-Invariants: nothing is fetched; a text gets the same vector alone and in company, but for the last digits
-of a float; neither importing this module nor making a `MiniLM` imports ONNX Runtime; its errors stop here.
+Invariants: nothing is fetched; a text gets the same vector alone and in company, but for the last digits of a float;
+neither importing this module nor making a `MiniLM` imports ONNX Runtime; its errors stop here.
 
-How many processors there are for us: a container often has fewer than the machine.
-
-Invariants: reads only; what cannot be read does not limit.
-
-Vocabulary of a tokenizer, and whether a text stands in it in pieces longer than letters.
-
-Invariants: pure; safe to call from several threads.
+`usable_processors` and `Vocabulary` serve other models too. A limit of processors that cannot be read does not count.
 """
 
 from __future__ import annotations
@@ -17,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from indexer.embeddings.base import runs_by_length, without_surrogates
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.providers.environment import variables
 from indexer.types import Vectors
@@ -33,10 +28,12 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_processors(*, cgroups: Path = _CGROUPS) -> int:
-    """Processors that this process may keep busy: its affinity, and the quota of its control group.
+    """Number of processors that this process may use: its affinity, and the quota of its control group.
+
+    A container often has fewer than the machine.
 
     Args:
-        cgroups: Where the control groups are mounted.
+        cgroups: Folder where the control groups are mounted.
     """
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
@@ -47,7 +44,7 @@ def usable_processors(*, cgroups: Path = _CGROUPS) -> int:
 
 
 def _quota(cgroups: Path) -> float | None:
-    """Processors of the group's quota; None where there is none. Source: kernel.org, admin-guide/cgroup-v2, cpu.max."""
+    """Processors of the group's quota; None without one. Source: kernel.org, admin-guide/cgroup-v2, cpu.max."""
     found = _words(cgroups / "cpu.max") or [
         *_words(cgroups / "cpu" / "cpu.cfs_quota_us"),
         *_words(cgroups / "cpu" / "cpu.cfs_period_us"),
@@ -72,7 +69,7 @@ _LEAST_PIECE = 1.5
 
 
 class Vocabulary:
-    """Pieces that a model was trained on.
+    """Pieces of text that a model was trained on. Thread-safe.
 
     Args:
         tokenizer: A `tokenizers.Tokenizer` that pads nothing.
@@ -83,23 +80,22 @@ class Vocabulary:
         self._unknown = getattr(tokenizer.model, "unk_token", None)
 
     def reads(self, text: str) -> bool:
-        """True if the pieces of a text say more than its letters do."""
-        # Lone surrogates, which JSON can bring in, are refused.
-        made = self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8"), add_special_tokens=False)
+        """True if the pieces of a text are longer than single letters."""
+        made = self._tokenizer.encode(without_surrogates(text), add_special_tokens=False)
         pieces = zip(made.tokens, made.offsets, strict=True)
         sizes = [end - start if token != self._unknown else 0 for token, (start, end) in pieces]
         return sum(sizes) >= _LEAST_PIECE * len(sizes)
 
 
 def read_vocabulary(path: Path) -> Vocabulary | None:
-    """The vocabulary in a file such as tokenizer.json; None where it cannot be read."""
+    """The vocabulary in a file such as tokenizer.json; None if it cannot be read."""
     try:
-        return Vocabulary(load_tokenizer(path))
+        return Vocabulary(_load_tokenizer(path))
     except Exception:  # a package that is not there, and tokenizers' plain subclasses of Exception
         return None
 
 
-def load_tokenizer(path: Path) -> Any:
+def _load_tokenizer(path: Path) -> Any:
     """The tokenizer in a file such as tokenizer.json, without padding."""
     from tokenizers import Tokenizer
 
@@ -129,24 +125,17 @@ _REINSTALL = "Reinstall memory-service, or choose another embedder."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Engine:
-    """The loaded model. Both parts may be used by several threads at once."""
+    """The loaded model. Thread-safe."""
 
     session: Any
     tokenizer: Any
 
     def token_ids(self, text: str) -> list[int]:
-        """Token ids of a text, first and last are the marks [CLS] and [SEP]; at most `MAX_TOKENS`."""
-        # The tokenizer refuses lone surrogates, which JSON can bring in.
-        whole = text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
-        ids: list[int] = self.tokenizer.encode(whole).ids
+        """Token ids of a text, from [CLS] to [SEP]; at most `MAX_TOKENS`."""
+        ids: list[int] = self.tokenizer.encode(without_surrogates(text[:_MAX_CHARACTERS])).ids
         return ids
 
     def vectors(self, batch: Sequence[Sequence[int]]) -> Vectors:
-        """Run the model once.
-
-        Raises:
-            EmbeddingError: ONNX Runtime failed, or gave something that is no vector.
-        """
         ids, mask = _padded(batch)
         try:
             vectors: Vectors = self.session.run(["vectors"], {"ids": ids, "mask": mask})[0]
@@ -165,14 +154,9 @@ class _Engine:
 class MiniLM:
     """English sentence embeddings without network or torch; the model is loaded at the first call.
 
-    Attributes:
-        name: The name a setting uses for it.
-        dimensions: Length of every vector.
-        fingerprint: Changes with the model file and with the length to which texts are cut.
-
     Args:
-        threads: Runs at a time in one call; by default as many as the processor has for us, at most 4.
-        folder: Where `model.onnx` and `tokenizer.json` are, for an install that keeps them apart from the code.
+        threads: Runs at a time in one call; by default as many as the process has processors, at most 4.
+        folder: Folder of `model.onnx` and `tokenizer.json`, for an install that has them apart from the code.
     """
 
     name = "minilm"
@@ -186,14 +170,14 @@ class MiniLM:
         self._loading = threading.Lock()
 
     def reads(self, text: str) -> bool:
-        """See `Embedder.reads`; by its vocabulary, which is English."""
+        """See `Embedder`; by its vocabulary, which is English."""
         try:
             return Vocabulary(self._loaded().tokenizer).reads(text)
         except EmbedderUnavailable:
             return True
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Embed texts that are stored. See `Embedder.embed_documents`."""
+        """See `Embedder`."""
         vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
         if not texts:
             return vectors
@@ -206,7 +190,7 @@ class MiniLM:
         lengths = [len(ids) for ids in tokens]
         # Few texts are shared out, too: who waits for them waits for the slowest run.
         share = math.ceil(sum(lengths) / self._threads) + max(lengths) - 1
-        runs = list(_runs(lengths, min(_RUN_TOKENS, share)))
+        runs = list(runs_by_length(lengths, min(_RUN_TOKENS, share)))
         if len(runs) == 1:
             fill(runs[0])
             return vectors
@@ -216,7 +200,7 @@ class MiniLM:
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """Embed a question. See `Embedder.embed_query`."""
+        """See `Embedder`."""
         row: Vectors = self.embed_documents([text])[0]
         return row
 
@@ -229,11 +213,6 @@ class MiniLM:
 
 
 def _load(folder: Path) -> _Engine:
-    """Read the model.
-
-    Raises:
-        EmbedderUnavailable: A package or a file is missing, or cannot be read.
-    """
     for path in (folder / "model.onnx", folder / "tokenizer.json"):
         if not path.is_file():
             raise EmbedderUnavailable(f"The minilm model's file {path} is missing. {_REINSTALL}")
@@ -271,25 +250,12 @@ def _started(onnxruntime: Any, path: Path) -> Any:
 
 
 def _tokenizer(path: Path) -> Any:
-    tokenizer = load_tokenizer(path)
+    tokenizer = _load_tokenizer(path)
     tokenizer.enable_truncation(MAX_TOKENS)
     return tokenizer
 
 
-def _runs(lengths: Sequence[int], most: int = _RUN_TOKENS) -> Iterator[list[int]]:
-    """Split places 0..n-1 into runs of at most so many tokens, of texts alike in length: so little is padded."""
-    run: list[int] = []
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if run and lengths[place] * (len(run) + 1) > most:
-            yield run
-            run = []
-        run.append(place)
-    if run:
-        yield run
-
-
 def _padded(batch: Sequence[Sequence[int]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Token ids and mask as arrays of shape (texts, tokens of the longest text)."""
     shape = (len(batch), max(len(ids) for ids in batch))
     padded, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int32)
     for row, ids in enumerate(batch):

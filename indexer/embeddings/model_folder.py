@@ -1,12 +1,8 @@
-"""What the files of a sentence-transformers model say without being run: size, prompts, scripts, identity.
+"""The files of a sentence-transformers model, read without running it: size, prompts, scripts, identity.
 
-Invariants: reads only, and imports no engine, so that a status takes no time; the identity is that of the content,
-so a model that was moved or renamed is the same model, and one that was trained on is another.
-
-What is known of embedding models by their names: what they want before a text, and which scripts they read.
-
-Invariants: pure; data and look-ups only. What a model's own files say goes first, so this is for models that
-carry no such files, or say nothing in them. The first row that fits counts.
+Invariants: reads only, and imports no engine, so a status takes no time; the identity is that of the content, so a
+model that was moved or renamed is the same model, and one that was trained on is another. A model's own files go
+before the tables of known names, in which the first row that fits counts.
 """
 
 from __future__ import annotations
@@ -29,11 +25,11 @@ _START, _END = r"(?:^|[-_./:])", r"(?=$|[-_./:])"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompts:
-    """What is put before a text.
+    """Texts put before a text that is embedded.
 
     Attributes:
         query: Before a question.
-        document: Before what is stored.
+        document: Before a stored text.
     """
 
     query: str = ""
@@ -79,7 +75,7 @@ _SCRIPTS: tuple[tuple[str, bool], ...] = (
 
 
 def prompts_of(*names: str) -> Prompts:
-    """What a model wants before its texts, by the first of its names that is known; nothing if none is."""
+    """Prompts of a model, by the first of its names that is known; empty if none is."""
     for name in names:
         for pattern, prompts in _PROMPTS:
             if _fits(pattern, name):
@@ -88,7 +84,7 @@ def prompts_of(*names: str) -> Prompts:
 
 
 def reads_more_than_latin(*names: str) -> bool | None:
-    """Whether a model was trained on more scripts than Latin, by its names; None if they do not tell."""
+    """True if a model was trained on more scripts than Latin, by its names; None if they do not tell."""
     for name in names:
         for pattern, answer in _SCRIPTS:
             if _fits(pattern, name):
@@ -135,11 +131,11 @@ class ModelFolder:
     """A model on disk.
 
     Attributes:
-        path: Where it is.
+        path: Its folder.
         dimensions: Length of its vectors; 0 where the files do not tell.
-        prompts: What it wants before a text: as its files say, else as its family is known to.
+        prompts: Its prompts: from its files, else those of its family.
         identity: Hexadecimal digits that change with anything that could change a vector.
-        names: What it is called: as asked for, and by its own files.
+        names: Its names: as asked for, and in its own files.
     """
 
     path: Path
@@ -149,7 +145,7 @@ class ModelFolder:
     names: tuple[str, ...]
 
     def reader(self) -> Callable[[str], bool]:
-        """Judge of whether it reads a text without Latin letters: by its name, else by the tokens that it has."""
+        """Test for texts without Latin letters that the model reads: by its name, else by its tokens."""
         many = reads_more_than_latin(*self.names)
         if many or (many is None and _has_tokens_for_more(self.path)):
             return lambda text: True
@@ -158,11 +154,11 @@ class ModelFolder:
 
 
 def read_model_folder(path: Path, name: str) -> ModelFolder:
-    """What a folder says.
+    """The model in a folder.
 
     Args:
         path: The folder.
-        name: What it was asked for as: a hub name, or the folder's own.
+        name: The name that was asked for: of the hub, or the folder's own.
 
     Raises:
         EmbedderUnavailable: It cannot be read, or there is no model in it.
@@ -191,7 +187,7 @@ def read_model_folder(path: Path, name: str) -> ModelFolder:
 
 
 def has_weights(path: Path) -> bool:
-    """True if there are weights in a folder, without which nothing can be loaded from it."""
+    """True if a folder has weights, without which nothing can be loaded from it."""
     try:
         return any(kind == "weights" for _, kind in _deciding_files(path))
     except OSError:
@@ -234,7 +230,7 @@ def _first(prompts: dict[str, str], names: tuple[str, ...], default: str) -> str
 
 
 def _dimensions(path: Path) -> int:
-    """Length of the vectors, followed through the modules; 0 where one of them is not known here."""
+    """Length of the vectors, followed through the modules; 0 if one of them is unknown."""
     modules = _json(path / "modules.json")
     hidden = _whole(_table(path / "config.json").get("hidden_size"))
     size = hidden
@@ -274,7 +270,7 @@ def _has_tokens_for_more(path: Path) -> bool:
 
 
 def _tokens(path: Path) -> Iterator[str]:
-    """A vocabulary, as tokenizer.json or vocab.txt has it."""
+    """A vocabulary from tokenizer.json or vocab.txt."""
     model = _table(path / "tokenizer.json").get("model")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     if vocabulary:
@@ -303,7 +299,7 @@ def _identity(path: Path, prompts: Prompts) -> str:
 
 
 def _deciding_files(path: Path) -> list[tuple[Path, Literal["text", "weights"]]]:
-    """What decides the vectors: beside the folder's own files those one level below it, of its modules."""
+    """Files that decide the vectors: the folder's own and those of its modules, one level below."""
     folders = [path, *sorted(child for child in path.iterdir() if child.is_dir() and child.name not in _OTHER_FOLDERS)]
     found: list[tuple[Path, Literal["text", "weights"]]] = []
     for folder in folders:

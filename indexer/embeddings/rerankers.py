@@ -1,12 +1,8 @@
-"""The reranker that runs any cross-encoder of sentence-transformers, from a folder or from the hub.
+"""Rerankers: any cross-encoder of sentence-transformers, and any reranking model of a provider through litellm.
 
 Invariants: making one loads nothing; a model of the hub is fetched by its first question, in the background of it;
-one thread runs it at a time.
-
-The reranker that asks a provider through litellm.
-
-Invariants: one request for one question's texts, never tried again, as the question waits; a provider that cannot
-be used is left alone for a while.
+one thread runs it at a time. A provider gets one request for one question's texts, never retried, as the question
+waits; one that cannot be used is left alone for a while.
 """
 
 from __future__ import annotations
@@ -18,15 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from indexer.embeddings.base import without_surrogates
 from indexer.embeddings.litellm import LITELLM_PREFIX
-from indexer.embeddings.sentence_transformers import SENTENCE_TRANSFORMERS_PREFIX, load_cross_encoder
+from indexer.embeddings.sentence_transformers import SENTENCE_TRANSFORMERS_PREFIX, load_model
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.providers.litellm import ProviderFailed, Target, rerank
 from indexer.reranking import DEADLINE_SECONDS, RERANKED_HITS, Scores
 
 
 class CrossEncoderReranker:
-    """A cross-encoder.
+    """A cross-encoder of sentence-transformers.
 
     Args:
         model: A folder, or a name on the hub such as "BAAI/bge-reranker-v2-m3".
@@ -41,10 +38,10 @@ class CrossEncoderReranker:
 
     def score(self, query: str, texts: Sequence[str]) -> Scores:
         """See `Reranker.score`."""
-        pairs = [(_readable(query), _readable(text)) for text in texts]
+        pairs = [(without_surrogates(query), without_surrogates(text)) for text in texts]
         with self._running:
             if self._loaded is None:
-                self._loaded = load_cross_encoder(self._model, fetch=True)
+                self._loaded = load_model(self._model, "rerank", fetch=True)
             try:
                 scores = self._loaded.predict(pairs, convert_to_numpy=True, show_progress_bar=False)
             except Exception as error:  # torch's and the tokenizer's have no common base
@@ -57,11 +54,6 @@ class CrossEncoderReranker:
         return found[:, -1] if found.ndim == 2 else found
 
 
-def _readable(text: str) -> str:
-    # Tokenizers refuse lone surrogates, which JSON can bring in.
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 _REST_SECONDS = 30.0
 
 
@@ -70,8 +62,8 @@ class LiteLLMReranker:
 
     Args:
         model: Such as "cohere/rerank-v3.5", "voyage/rerank-2.5" or "hosted_vllm/BAAI/bge-reranker-v2-m3".
-        api_base: Where it is served, if not at its provider's own address.
-        api_key: Its key, if not in the variable that its provider names.
+        api_base: Its address; None is the provider's own.
+        api_key: Its key; None is the variable that the provider names.
         rest_seconds: How long a provider that failed is left alone.
     """
 

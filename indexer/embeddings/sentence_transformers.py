@@ -1,14 +1,10 @@
-"""The embedder that runs any model of sentence-transformers, from a folder or from the hub.
+"""Embedder for any model of sentence-transformers, from a folder or from the Hugging Face hub.
 
-Invariants: making one and asking for its name, size or fingerprint loads nothing and uses no network; a question
-never fetches a model, only an index run does; the lock is held for one run of texts at a time, so that a question
-waits for no more than that; texts get the prompts that the model was trained with.
-
-The way from a model's name to the loaded model: a folder, or a name on the Hugging Face hub.
-
-Invariants: what is on this machine is loaded from it and nobody is asked, not even for a newer version; only
-`fetch=True` uses the network; code that comes with a model is never run; sentence_transformers, torch, transformers
-and huggingface_hub are imported here alone, at the first need, and their exceptions end here.
+Invariants: making one and asking for its name, size or fingerprint loads nothing and uses no network; a model on this
+machine is loaded from it and nobody is asked, not even for a newer version; only an index run fetches a model, a
+question never does; code that comes with a model is never run; the lock is held for one run of texts at a time, so a
+question waits for no more than that; texts get the prompts that the model was trained with. sentence_transformers,
+torch, transformers and huggingface_hub are imported here alone, at the first need, and their exceptions end here.
 """
 
 from __future__ import annotations
@@ -16,29 +12,29 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from indexer.embeddings.base import empty_rows, unit_rows
+from indexer.embeddings.base import empty_rows, runs_by_length, unit_rows, without_surrogates
 from indexer.embeddings.minilm import usable_processors
 from indexer.embeddings.model_folder import ModelFolder, has_weights, read_model_folder
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.providers.environment import variables
 from indexer.types import Vectors
 
-Kind = Literal["embedding", "rerank"]
-
+_Kind = Literal["embedding", "rerank"]
+_CLASSES: dict[_Kind, str] = {"embedding": "SentenceTransformer", "rerank": "CrossEncoder"}
 # "all-MiniLM-L6-v2" or "intfloat/multilingual-e5-small". Source: huggingface_hub, validate_repo_id.
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?")
 _INSTALL = 'Install it with pip install "memory-service[sentence-transformers]", or choose another {kind}_model.'
 _FIRST_FILES = ("modules.json", "config.json")
 
 
-def find_model(name: str, kind: Kind = "embedding") -> Path | None:
+def _find_model(name: str, kind: _Kind = "embedding") -> Path | None:
     """The folder of a model on this machine; None for a name of the hub that was not fetched yet.
 
     Raises:
@@ -67,12 +63,8 @@ def _folder(name: str) -> Path | None:
         return None
 
 
-def _fetched(name: str, kind: Kind) -> Path | None:
-    """The folder in the hub's cache, if all of the model is in it: a fetch that was broken off is gone on with.
-
-    Raises:
-        ValueError: The hub has no such names.
-    """
+def _fetched(name: str, kind: _Kind) -> Path | None:
+    """The folder in the hub's cache, if the model in it is complete; ValueError for an impossible name."""
     for repository in (name,) if "/" in name else (f"sentence-transformers/{name}", f"cross-encoder/{name}", name):
         for file in _FIRST_FILES:
             found = _cached(repository, file, kind)
@@ -81,45 +73,23 @@ def _fetched(name: str, kind: Kind) -> Path | None:
     return None
 
 
-def load_encoder(name: str, *, fetch: bool) -> Any:
-    """A `SentenceTransformer`, on the best device there is.
+def load_model(name: str, kind: _Kind, *, fetch: bool) -> Any:
+    """A `SentenceTransformer`, or to rerank a `CrossEncoder`, on the best device there is.
 
     Raises:
         EmbedderUnavailable: The package or the model is not there, or the model cannot be read.
     """
-
-    def load(place: str, local_files_only: bool) -> Any:
-        from sentence_transformers import SentenceTransformer
-
-        return SentenceTransformer(place, local_files_only=local_files_only, trust_remote_code=False)
-
-    return _loaded(name, "embedding", load, fetch=fetch)
-
-
-def load_cross_encoder(name: str, *, fetch: bool) -> Any:
-    """A `CrossEncoder`, on the best device there is.
-
-    Raises:
-        EmbedderUnavailable: The package or the model is not there, or the model cannot be read.
-    """
-
-    def load(place: str, local_files_only: bool) -> Any:
-        from sentence_transformers import CrossEncoder
-
-        return CrossEncoder(place, local_files_only=local_files_only, trust_remote_code=False)
-
-    return _loaded(name, "rerank", load, fetch=fetch)
-
-
-def _loaded(name: str, kind: Kind, load: Callable[[str, bool], Any], *, fetch: bool) -> Any:
-    place = find_model(name, kind)
+    place = _find_model(name, kind)
     try:
         _prepare()
         if place is None and not fetch:
             raise EmbedderUnavailable(
                 f"The model {name} is not on this machine yet. Run `memory-service reindex` to fetch it."
             )
-        return load(str(place or name), place is not None)
+        import sentence_transformers
+
+        loaded = getattr(sentence_transformers, _CLASSES[kind])
+        return loaded(str(place or name), local_files_only=place is not None, trust_remote_code=False)
     except EmbedderUnavailable:
         raise
     except ImportError as error:
@@ -136,7 +106,7 @@ def _loaded(name: str, kind: Kind, load: Callable[[str, bool], Any], *, fetch: b
         ) from error
 
 
-def _not_installed(name: str, kind: Kind, error: ImportError) -> EmbedderUnavailable:
+def _not_installed(name: str, kind: _Kind, error: ImportError) -> EmbedderUnavailable:
     return EmbedderUnavailable(
         f"The model {name} needs the package {error.name or 'sentence_transformers'}, which cannot be imported. "
         + _INSTALL.format(kind=kind)
@@ -144,7 +114,7 @@ def _not_installed(name: str, kind: Kind, error: ImportError) -> EmbedderUnavail
 
 
 def _prepare() -> None:
-    """Have the packages use the processors that are ours, and draw no bars while they load."""
+    """Limit the packages to the usable processors, and silence their progress bars."""
     # Stays set, since it is read whenever the process forks: without it each fork prints a warning.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     with variables(HF_HUB_DISABLE_TELEMETRY="1"):
@@ -156,7 +126,7 @@ def _prepare() -> None:
     torch.set_num_threads(min(torch.get_num_threads(), usable_processors()))
 
 
-def _cached(repository: str, file: str, kind: Kind) -> Path | None:
+def _cached(repository: str, file: str, kind: _Kind) -> Path | None:
     try:
         from huggingface_hub import try_to_load_from_cache
     except ImportError as error:
@@ -178,7 +148,7 @@ _UNLIMITED_TOKENS = 8_192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Engine:
-    """The loaded model, and the lock that lets one thread in: its tokenizer is changed by every run."""
+    """The loaded model, and the lock that lets one thread in: every run changes its tokenizer."""
 
     model: Any
     folder: ModelFolder
@@ -186,11 +156,6 @@ class _Engine:
     running: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self, texts: Sequence[str], *, query: bool) -> Any:
-        """Run the model once.
-
-        Raises:
-            EmbeddingError: It failed.
-        """
         prompt = self.folder.prompts.query if query else self.folder.prompts.document
         # Before version 5 there is one way for both, and the prompt makes the difference.
         encode = getattr(self.model, "encode_query" if query else "encode_document", self.model.encode)
@@ -224,7 +189,7 @@ class SentenceTransformerEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """See `Embedder`; by the model's files, 0 where they do not tell and no text was embedded yet."""
+        """See `Embedder`; from the model's files, 0 if they do not tell before the first text."""
         try:
             return self._learned_dimensions or self._place().dimensions
         except EmbedderUnavailable:
@@ -232,11 +197,11 @@ class SentenceTransformerEmbedder:
 
     @property
     def fingerprint(self) -> str:
-        """See `Embedder`; the same wherever the model is and whatever it is called."""
+        """See `Embedder`; independent of the model's place and name."""
         return f"sentence-transformers-{self._place().identity}"
 
     def reads(self, text: str) -> bool:
-        """See `Embedder`; everything where its name or its vocabulary is of many scripts, else by its vocabulary."""
+        """See `Embedder`; by the name of the model, else by its vocabulary."""
         try:
             self._reader = self._reader or self._place().reader()
         except EmbedderUnavailable:
@@ -255,9 +220,9 @@ class SentenceTransformerEmbedder:
         return row
 
     def _embedded(self, engine: _Engine, texts: Sequence[str], *, query: bool) -> Vectors:
-        cleaned = [_readable(text, engine.max_characters) for text in texts]
+        cleaned = [without_surrogates(text[: engine.max_characters]) for text in texts]
         vectors: Vectors | None = None
-        for places in _runs([len(text) for text in cleaned]):
+        for places in runs_by_length([len(text) for text in cleaned], _RUN_CHARACTERS, most_texts=_RUN_TEXTS):
             made = engine.rows([cleaned[place] for place in places], query=query)
             rows = unit_rows(self.name, made, texts=len(places), dimensions=self._learned_dimensions)
             self._learned_dimensions = rows.shape[1]
@@ -275,10 +240,9 @@ class SentenceTransformerEmbedder:
         return vectors
 
     def _place(self) -> ModelFolder:
-        """The model on this machine; looked for until it is found."""
         folder = self._folder
         if folder is None:
-            path = find_model(self._model)
+            path = _find_model(self._model)
             if path is None:
                 raise EmbedderUnavailable(
                     f"The model {self._model} is not on this machine yet. Run `memory-service reindex` to fetch it."
@@ -290,26 +254,9 @@ class SentenceTransformerEmbedder:
         if self._engine is None:
             with self._loading:
                 if self._engine is None:
-                    model = load_encoder(self._model, fetch=fetch)
+                    model = load_model(self._model, "embedding", fetch=fetch)
                     tokens = getattr(model, "max_seq_length", None) or _UNLIMITED_TOKENS
                     self._engine = _Engine(
                         model=model, folder=self._place(), max_characters=_CHARACTERS_PER_TOKEN * tokens
                     )
         return self._engine
-
-
-def _readable(text: str, max_characters: int) -> str:
-    # Tokenizers refuse lone surrogates, which JSON can bring in.
-    return text[:max_characters].encode("utf-8", "replace").decode("utf-8")
-
-
-def _runs(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Split places 0..n-1 into runs of texts alike in length, so that little is padded."""
-    run: list[int] = []
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if run and (lengths[place] * (len(run) + 1) > _RUN_CHARACTERS or len(run) == _RUN_TEXTS):
-            yield run
-            run = []
-        run.append(place)
-    if run:
-        yield run

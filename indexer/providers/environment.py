@@ -15,7 +15,7 @@ _changing = threading.RLock()
 
 @contextmanager
 def variables(**values: str) -> Iterator[None]:
-    """Have variables set inside the block, those that are not set already."""
+    """Set variables inside the block, except those that are set already."""
     with _changing:
         missing = {name: value for name, value in values.items() if name not in os.environ}
         os.environ.update(missing)

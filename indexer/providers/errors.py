@@ -1,7 +1,7 @@
-"""What an embedding provider's error means: send less, cut a text, wait, pay, or leave it.
+"""Meaning of an embedding provider's error: send less, cut a text, wait, pay, or give up.
 
-Invariants: pure, and never raises. Numbers are the provider's own. A size that is spoken of as a rate per minute
-is no size, unless one request asks for more than a whole minute allows. How providers word things is in `wordings`.
+Invariants: pure, and never raises. Numbers are the provider's own. A size given as a rate per minute is no size,
+unless one request asks for more than a whole minute allows. The wordings of providers are in `wordings`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 from indexer.providers import wordings
 
-Kind = Literal[
+FailureKind = Literal[
     "items",  # too many texts in one request
     "request",  # too many tokens or bytes in one request
     "text",  # one text is too long for the model
@@ -23,10 +23,10 @@ Kind = Literal[
     "passing",  # down, overloaded, too slow or out of reach
     "refused",  # this request, for a reason of its own
 ]
-SIZES: frozenset[Kind] = frozenset({"items", "request", "text"})
-HOPELESS: frozenset[Kind] = frozenset({"quota", "auth", "unusable"})
+SIZES: frozenset[FailureKind] = frozenset({"items", "request", "text"})
+HOPELESS: frozenset[FailureKind] = frozenset({"quota", "auth", "unusable"})
 
-_SIZES: tuple[tuple[Kind, tuple[re.Pattern[str], ...], re.Pattern[str]], ...] = (
+_SIZES: tuple[tuple[FailureKind, tuple[re.Pattern[str], ...], re.Pattern[str]], ...] = (
     ("request", wordings.REQUEST_SIZES, wordings.REQUEST_WORDS),
     ("text", wordings.TEXT_SIZES, wordings.TEXT_WORDS),
     ("items", wordings.ITEM_SIZES, wordings.ITEM_WORDS),
@@ -37,28 +37,28 @@ _QUOTA = wordings.any_of(wordings.QUOTA.pattern, r"(?:exceeded|current)[\w ]{0,2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingFailure:
-    """What an error says. What it does not say is None.
+    """An error as read; None for what it does not say.
 
     Attributes:
-        kind: What went wrong.
+        kind: FailureKind of the failure.
         limit: The most that is taken: texts or tokens, by kind.
-        given: What was sent, in the same unit.
+        given: The amount sent, in the same unit.
         wait_seconds: How long it asks to wait.
     """
 
-    kind: Kind
+    kind: FailureKind
     limit: int | None = None
     given: int | None = None
     wait_seconds: float | None = None
 
 
 def read_failure(text: str, *, status: int | None = None, wait_seconds: float | None = None) -> EmbeddingFailure:
-    """What an error means.
+    """Read an error of a provider.
 
     Args:
         text: As the provider, a client library or a proxy words it; English or Chinese.
         status: The HTTP status, if there was an answer.
-        wait_seconds: What a `Retry-After` header asks for.
+        wait_seconds: Seconds of a `Retry-After` header.
     """
     # litellm calls other failures so, too.
     text = wordings.readable(text).replace("RateLimitError", "Error")
@@ -80,7 +80,7 @@ def read_failure(text: str, *, status: int | None = None, wait_seconds: float | 
     return EmbeddingFailure(kind=_plain_kind(text, status), wait_seconds=wait)
 
 
-def _plain_kind(text: str, status: int | None) -> Kind:
+def _plain_kind(text: str, status: int | None) -> FailureKind:
     if status in (401, 403, 407) or wordings.AUTH.search(text):
         return "auth"
     if status in (404, 405) or wordings.NO_SUCH_MODEL.search(text):
@@ -91,7 +91,7 @@ def _plain_kind(text: str, status: int | None) -> Kind:
 
 
 def _sizes(patterns: tuple[re.Pattern[str], ...], text: str) -> tuple[int | None, int | None] | None:
-    """Limit and what was given, by the first pattern that fits."""
+    """Limit and amount sent, by the first pattern that fits."""
     for pattern in patterns:
         if found := pattern.search(text):
             groups = found.groupdict()

@@ -1,11 +1,7 @@
-"""The requests of the index to a provider: one through litellm, and what its answer or its exception means.
+"""Requests of the index to a provider through litellm, the import of that package, and its exceptions.
 
-Invariants: each exception of litellm ends here as a `ProviderFailed`, whose text is no provider's and no memory's.
-
-The package litellm: how it is imported, and what its exceptions tell.
-
-Invariants: imported at the first need, quiet and offline; it retries nothing; what an exception tells may quote a
-request, so it is read and never shown.
+Invariants: litellm is imported at the first need, quiet and offline; it retries nothing; each of its exceptions ends
+here as a `ProviderFailed`. An exception's text may quote a request, so it is read and never shown.
 """
 
 from __future__ import annotations
@@ -24,12 +20,12 @@ from indexer.providers.errors import EmbeddingFailure, read_failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderMessage:
-    """What an exception tells.
+    """Content of an exception.
 
     Attributes:
-        text: What litellm and the provider say.
-        status: The HTTP status of the provider's answer; None where there was none.
-        wait_seconds: How long its `Retry-After` asks to wait; None where it does not.
+        text: Texts of litellm and the provider.
+        status: The HTTP status of the provider's answer; None without one.
+        wait_seconds: Seconds of its `Retry-After`; None without one.
     """
 
     text: str
@@ -38,10 +34,10 @@ class ProviderMessage:
 
 
 def litellm_package() -> Any:
-    """The package.
+    """The package litellm, imported offline.
 
     Raises:
-        ImportError: It, or what it needs, is not installed.
+        ImportError: It, or a package that it needs, is not installed.
     """
     # Without the first it fetches a list of prices when it is imported; without the second it reads a .env file.
     with variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_MODE="PRODUCTION"):
@@ -54,17 +50,17 @@ def litellm_package() -> Any:
     return litellm
 
 
-def even_timeout(seconds: float) -> float:
-    """A timeout rounded up to one digit, as the package keeps a client with connections for each that it is given.
+def _even_timeout(seconds: float) -> float:
+    """A timeout rounded up to one digit: the package keeps a client with connections for each value.
 
-    What remains until a deadline is another number each time; as it is, no two requests would share a connection.
+    The time until a deadline is a new number each time; unrounded, no two requests would share a connection.
     """
     unit = 10.0 ** math.floor(math.log10(seconds))
     return math.ceil(seconds / unit) * unit
 
 
 def provider_message(error: BaseException) -> ProviderMessage:
-    """What an exception of litellm tells, with those that caused it."""
+    """Content of an exception of litellm and of those that caused it."""
     chain = list(_chain(error))
     answers = [(one, status) for one in chain if isinstance(status := getattr(one, "status_code", None), int)]
     return ProviderMessage(
@@ -82,16 +78,15 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Seconds that the headers of an answer ask to wait."""
     response = getattr(error, "response", None)
     for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
         value = headers.get("retry-after") if headers else None
         if value:
-            return seconds_until(str(value))
+            return _seconds_until(str(value))
     return None
 
 
-def seconds_until(value: str) -> float | None:
+def _seconds_until(value: str) -> float | None:
     """Seconds from a `Retry-After`, a number or a date; None if it is neither."""
     try:
         seconds = float(value)
@@ -107,12 +102,12 @@ def seconds_until(value: str) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Whom to ask.
+    """A model and its address.
 
     Attributes:
         model: A litellm name.
-        api_base: Where it is served; None is its provider's own address.
-        api_key: None is the variable that its provider names.
+        api_base: Address of the server; None is the provider's own.
+        api_key: None is the variable that the provider names.
     """
 
     model: str
@@ -121,7 +116,7 @@ class Target:
 
 
 class ProviderFailed(Exception):
-    """One request failed; the cause is litellm's exception."""
+    """A failed request; the cause is litellm's exception."""
 
     def __init__(self, failure: EmbeddingFailure) -> None:
         super().__init__(failure.kind)
@@ -129,20 +124,20 @@ class ProviderFailed(Exception):
 
 
 def embed(target: Target, texts: Sequence[str], *, seconds: float, told: Mapping[str, str]) -> list[object]:
-    """One request for vectors, in the order of the texts; what they are is for the caller to look at.
+    """Vectors of texts by one request, in the order of the texts and unchecked.
 
     Args:
-        target: Whom to ask.
+        target: The model.
         texts: None of them empty.
-        seconds: The most that it may take, to a digit.
+        seconds: The timeout, rounded up to one digit.
         told: Parameters of that provider alone.
 
     Raises:
         ProviderFailed: There was no answer, or an error.
-        EmbeddingError: The answer is numbered in a way that makes no sense.
+        EmbeddingError: The numbering of the answer makes no sense.
         EmbedderUnavailable: litellm is not installed.
     """
-    litellm = _litellm(target.model)
+    litellm = require_litellm(target.model)
     try:
         response = litellm.embedding(
             model=target.model,
@@ -158,13 +153,13 @@ def embed(target: Target, texts: Sequence[str], *, seconds: float, told: Mapping
 
 
 def rerank(target: Target, query: str, texts: Sequence[str], *, seconds: float) -> dict[int, float]:
-    """One request for how well texts answer a question: scores by place.
+    """Scores of texts for a question by one request: score by index of the text.
 
     Raises:
         ProviderFailed: There was no answer, or an error.
         EmbedderUnavailable: litellm is not installed.
     """
-    litellm = _litellm(target.model)
+    litellm = require_litellm(target.model)
     try:
         response = litellm.rerank(
             model=target.model, query=query, documents=list(texts), top_n=len(texts), return_documents=False,
@@ -175,27 +170,14 @@ def rerank(target: Target, query: str, texts: Sequence[str], *, seconds: float) 
         raise ProviderFailed(_failure(error)) from error
 
 
-def require_litellm(model: str) -> None:
-    """Have litellm imported.
-
-    Raises:
-        EmbedderUnavailable: It is not installed.
-    """
-    _litellm(model)
-
-
 def _common(target: Target, seconds: float) -> dict[str, object]:
     place = {"api_base": target.api_base, "api_key": target.api_key}
     known = {name: value for name, value in place.items() if value}
-    return {"timeout": even_timeout(seconds), "max_retries": 0, "num_retries": 0, **known}
+    return {"timeout": _even_timeout(seconds), "max_retries": 0, "num_retries": 0, **known}
 
 
 def _in_order(response: Any, name: str) -> list[object]:
-    """The vectors of an answer in the order of the texts.
-
-    Raises:
-        EmbeddingError: It has no list of vectors, or their numbers are not those of the texts.
-    """
+    """The vectors of an answer in the order of the texts."""
     entries = list(getattr(response, "data", None) or ())
     found = [(_field(entry, "index"), _field(entry, "embedding")) for entry in entries]
     indices = [index for index, _ in found if isinstance(index, int)]
@@ -214,14 +196,18 @@ def _field(entry: Any, name: str) -> Any:
 
 
 def _failure(error: Exception) -> EmbeddingFailure:
-    """What an exception of litellm means."""
     if isinstance(error, ImportError):
         return EmbeddingFailure(kind="unusable")
     told = provider_message(error)
     return read_failure(told.text, status=told.status, wait_seconds=told.wait_seconds)
 
 
-def _litellm(model: str) -> Any:
+def require_litellm(model: str) -> Any:
+    """The package litellm, for a model.
+
+    Raises:
+        EmbedderUnavailable: It is not installed.
+    """
     try:
         return litellm_package()
     except ImportError as error:

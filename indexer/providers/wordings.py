@@ -27,13 +27,13 @@ def readable(text: str) -> str:
 
 
 def whole(number: str) -> int:
-    """A number as the patterns find it."""
+    """Value of a number that a pattern found."""
     scale = {"k": 1_000, "m": 1_000_000}.get(number[-1].lower())
     return int(float(number[:-1]) * scale) if scale else int(re.sub(r"\D", "", number))
 
 
 def wait_seconds(text: str) -> float | None:
-    """How long a text asks to wait."""
+    """Seconds that a text asks to wait."""
     for pattern in _WAITS:
         if found := pattern.search(text):
             parts = re.findall(r"(\d+(?:\.\d+)?) ?(ms|[hm])?", found[1].lower())
@@ -42,7 +42,7 @@ def wait_seconds(text: str) -> float | None:
 
 
 def over_allowance(text: str) -> tuple[int, int] | None:
-    """The allowance of a period, and the more that one request asks for: waiting is no remedy."""
+    """The allowance of a period and the larger amount that one request asks for: waiting is no remedy."""
     found = _ALLOWANCE.search(text)
     limit, given = (whole(found["limit"]), whole(found["given"])) if found else (0, 0)
     return (limit, given) if given > limit else None
@@ -54,7 +54,7 @@ def any_of(*patterns: str) -> re.Pattern[str]:
 
 
 def numbered(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    """Patterns in which # is the number that is wanted, or <limit> and <given> are two; the first that fits counts."""
+    """Patterns with # for the wanted number, or <limit> and <given> for two; the first that fits counts."""
     number = {"#": f"({_N})", "<limit>": f"(?P<limit>{_N})", "<given>": f"(?P<given>{_N})"}
     fill = partial(re.sub, "|".join(number), lambda found: number[found[0]])
     return tuple(re.compile(fill(pattern), re.IGNORECASE) for pattern in patterns)

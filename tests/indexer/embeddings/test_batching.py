@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer.embeddings.litellm import Limits, estimated_tokens
-from indexer.providers.errors import EmbeddingFailure, Kind
+from indexer.providers.errors import EmbeddingFailure, FailureKind
 
 texts = st.lists(st.text("ab 字", max_size=300) | st.builds(lambda n: "word " * n, st.integers(0, 9_000)), max_size=150)
 failures = st.builds(
@@ -43,7 +43,7 @@ def test_what_was_refused_is_sent_in_another_way_or_not_learned(texts: list[str]
 
 @pytest.mark.parametrize("kind", ["text", "request"])
 @pytest.mark.parametrize("text", ["word " * 20_000, "数据库" * 9_000, "a" * 90_000 + "数" * 9_000])
-def test_learning_comes_to_an_end(kind: Kind, text: str) -> None:
+def test_learning_comes_to_an_end(kind: FailureKind, text: str) -> None:
     limits = Limits()
     lengths = []
     while limits.learn(EmbeddingFailure(kind=kind), [text]):

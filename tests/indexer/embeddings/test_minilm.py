@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from indexer.embeddings import minilm
-from indexer.embeddings.base import Embedder
+from indexer.embeddings.base import Embedder, runs_by_length
 from indexer.embeddings.minilm import MiniLM
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.types import Vectors
@@ -135,7 +135,7 @@ def test_few_texts_are_shared_out_among_the_threads(monkeypatch: pytest.MonkeyPa
 
 def test_runs_hold_every_place_once_and_keep_the_budget() -> None:
     lengths = [256, 3, 90, 3, 128, 128, 2, 255, 40]
-    runs = list(minilm._runs(lengths))
+    runs = list(runs_by_length(lengths, minilm._RUN_TOKENS))
     assert sorted(place for run in runs for place in run) == list(range(len(lengths)))
     assert all(max(lengths[place] for place in run) * len(run) <= minilm._RUN_TOKENS for run in runs)
 

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from indexer.providers.litellm import ProviderMessage, even_timeout, provider_message, seconds_until
+from indexer.providers.litellm import ProviderMessage, _even_timeout, _seconds_until, provider_message
 
 
 class Answered(Exception):
@@ -27,10 +27,10 @@ def raised_from(error: Exception, cause: Exception) -> Exception:
 
 
 def test_retry_after_may_be_a_date() -> None:
-    assert 50 < (seconds_until(format_datetime(datetime.now(UTC) + timedelta(seconds=60))) or 0) <= 60
-    assert seconds_until("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert seconds_until("-5") == 0
-    assert [seconds_until(value) for value in ("soon", "nan", "inf", "1e999")] == [None] * 4
+    assert 50 < (_seconds_until(format_datetime(datetime.now(UTC) + timedelta(seconds=60))) or 0) <= 60
+    assert _seconds_until("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert _seconds_until("-5") == 0
+    assert [_seconds_until(value) for value in ("soon", "nan", "inf", "1e999")] == [None] * 4
 
 
 def test_the_status_is_the_providers_own_and_the_wait_that_of_whoever_tells_it() -> None:
@@ -50,4 +50,4 @@ def test_no_answer_has_no_status(error: Exception) -> None:
     ("seconds", "even"), [(9.98, 10), (10, 10), (0.31, 0.4), (0.3, 0.3), (31, 40), (299.9, 300), (0.001, 0.001)]
 )
 def test_a_timeout_is_rounded_up_to_one_digit(seconds: float, even: float) -> None:
-    assert even_timeout(seconds) == pytest.approx(even)
+    assert _even_timeout(seconds) == pytest.approx(even)
