@@ -26,12 +26,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service._version",
         "memory_service.errors",
         "memory_service.events",
+        "indexer.text.outcomes",  # words that placeholders of messages look for
     ),
     (
         "indexer.corpus",
         "indexer.providers.*",
         "indexer.reranking",
-        "indexer.text.*",
         "memory_service.disk",
         "memory_service.locks",
         "memory_service.messages.*",

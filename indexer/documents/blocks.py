@@ -19,10 +19,6 @@ from enum import Enum
 from typing import NamedTuple
 
 Line = tuple[int, str]
-# A bullet or number with a space after it, or a Chinese one, which needs none.
-ITEM = re.compile(
-    r"(?:[-*+•·‣–]|\(?[0-9]{1,3}[.)]|#\.|\([a-z]\))(?:\s|$)|[（(]?[一二三四五六七八九十]{1,3}[)）、．]|[0-9]{1,3}、"
-)
 
 
 class Kind(Enum):

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import accumulate
 
-from indexer.documents.markdown import day_of_name, split_lines
+from indexer.documents.markdown import split_lines
+from indexer.text.dates import day_of_name
 from indexer.text.sentences import pieces
 from indexer.types import Passage
 

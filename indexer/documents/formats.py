@@ -11,15 +11,16 @@ import re
 from collections.abc import Iterator
 
 from indexer.documents import code, rst
-from indexer.documents.blocks import ITEM, Kind, Line, Outline, dedented
+from indexer.documents.blocks import Kind, Line, Outline, dedented
 from indexer.documents.code import Language
 from indexer.documents.markdown import outline_passages, split_lines, split_markdown
+from indexer.text.scripts import WIDE_CHARACTER
+from indexer.text.sentences import LIST_ITEM
 from indexer.types import Passage
 
 # Who writes lines of this length has an editor that wraps them: each is a paragraph of its own.
 _UNWRAPPED_CHARS = 160
 _UNWRAPPED_WIDE_CHARS = 60
-_WIDE = re.compile("[\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]")
 
 
 def split_text(text: str, *, path: str) -> list[Passage]:
@@ -53,7 +54,7 @@ def _parts(paragraph: list[Line]) -> Iterator[tuple[Kind, list[Line]]]:
     apart = any(_is_unwrapped(text) for _, text in paragraph)
     kind, part = Kind.TEXT, list[Line]()
     for number, text in paragraph:
-        begins = ITEM.match(text.lstrip()) is not None
+        begins = LIST_ITEM.match(text.lstrip()) is not None
         if part and (begins or (apart and kind is Kind.TEXT)):
             yield kind, part
             kind, part = Kind.TEXT, []
@@ -66,7 +67,7 @@ def _parts(paragraph: list[Line]) -> Iterator[tuple[Kind, list[Line]]]:
 def _is_unwrapped(text: str) -> bool:
     if len(text) > _UNWRAPPED_CHARS:
         return True
-    return len(text) > _UNWRAPPED_WIDE_CHARS and len(_WIDE.findall(text)) > len(text) // 2
+    return len(text) > _UNWRAPPED_WIDE_CHARS and len(WIDE_CHARACTER.findall(text)) > len(text) // 2
 
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.

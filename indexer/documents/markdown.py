@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from indexer.documents.blocks import Block, Kind, Line, Outline, Section, read_blocks
+from indexer.text.dates import day_of_name, heading_day
+from indexer.text.names import speaker_of
 from indexer.text.questions import asks, has_time_words
 from indexer.text.sentences import end_of_part
 from indexer.text.terms import is_unlatin
@@ -23,21 +25,9 @@ from indexer.types import Cue, Passage
 PASSAGE_RULES = "passages-3"
 MAX_CHARS = 1200
 
-_DATE = re.compile(
-    r"(?<![0-9])([0-9]{4})"
-    r"(?:-([0-9]{2})-([0-9]{2})|/([0-9]{1,2})/([0-9]{1,2})| ?年 ?([0-9]{1,2}) ?月 ?([0-9]{1,2}) ?日)(?![0-9])"
-)
-_ISO_DATE = re.compile(r"(?<![0-9])([0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _KEY = re.compile(r"[\"']?[\w][\w .-]{0,60}[\"']?[ \t]*[:=](?:[ \t]|$)")
 _FIELD = re.compile(r"(date|title)[ \t]*[:=][ \t]*(.*)", re.IGNORECASE)
-_SPEAKER = re.compile(
-    r"(?:\*\*|__)?([^\W\d_][^:：*\n.,;!?。，；！？、…()\[\]]{0,31})(?:(?:\*\*|__)[:：]|[:：](?:\*\*|__)|：|:(?=\s|$))"
-)
-_NO_SPEAKERS = frozenset(
-    "note notes todo fixme nb ps warning caution tip hint important update edit example http https ftp mailto "
-    "注意 备注 備註 提示 待办 待辦 说明 說明 警告 例如 重要".split()
-)
 
 # Flags are looked up: to combine them costs more than to find them.
 CUES = {
@@ -119,7 +109,7 @@ def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
 
 
 def _spoken(outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int) -> SpokenPassages:
-    names = [speaker(block.lines[0][1]) if block.kind is Kind.ITEM else None for block in outline.blocks]
+    names = [speaker_of(block.lines[0][1]) if block.kind is Kind.ITEM else None for block in outline.blocks]
     passages = list(_passages(outline, names, days, max_chars))
     return SpokenPassages(passages=passages, file_date=file_date)
 
@@ -158,7 +148,7 @@ class _Days:
         """Heading and day of a section; the last one is remembered, as blocks come section by section."""
         if section is not self._section:
             heading = self._title + section.path
-            dates = (_first_date(_DATE, title) for title in reversed(heading))
+            dates = (heading_day(title) for title in reversed(heading))
             self._section = section
             self._found = heading, next((date for date in dates if date is not None), self._file)
         return self._found
@@ -199,33 +189,7 @@ def _front_matter(lines: int, fields: dict[str, str]) -> _FrontMatter:
     title = fields.get("title", "").strip()
     if len(title) > 1 and title[0] in "\"'" and title[0] == title[-1]:
         title = title[1:-1].strip()
-    return _FrontMatter(lines, title, _first_date(_DATE, fields.get("date", "")))
-
-
-def day_of_name(path: str) -> dt.date | None:
-    """The date in the name of a file."""
-    return _first_date(_ISO_DATE, path.replace("\\", "/").rpartition("/")[2])
-
-
-def _first_date(pattern: re.Pattern[str], text: str) -> dt.date | None:
-    for match in pattern.finditer(text):
-        year, month, day = (int(group) for group in match.groups() if group)
-        try:
-            return dt.date(year, month, day)
-        except ValueError:
-            continue
-    return None
-
-
-def speaker(text: str) -> str | None:
-    """The name that a text begins with, as in "Name: "; None if there is none."""
-    if text.find(":", 1, 40) < 0 and text.find("：", 1, 40) < 0:
-        return None
-    match = _SPEAKER.match(text)
-    if match is None:
-        return None
-    name = match[1].strip()
-    return None if name.casefold() in _NO_SPEAKERS or len(name.split()) > 4 else name
+    return _FrontMatter(lines, title, heading_day(fields.get("date", "")))
 
 
 def _cut(block: Block, max_chars: int) -> Iterator[tuple[int, int, str]]:

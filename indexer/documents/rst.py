@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from indexer.documents.blocks import ITEM, Kind, Line, Outline, dedented
+from indexer.documents.blocks import Kind, Line, Outline, dedented
 from indexer.documents.markdown import outline_passages, split_lines
+from indexer.text.sentences import LIST_ITEM
 from indexer.types import Passage
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
@@ -108,7 +109,7 @@ class _Reader:
 
     def _read_text(self, line: str) -> None:
         body = line.lstrip()
-        begins = ITEM.match(body) or _FIELD.match(body)
+        begins = LIST_ITEM.match(body) or _FIELD.match(body)
         if begins and (not self.open or self.kind is Kind.ITEM):
             self._close()
             self._start(Kind.ITEM, line)

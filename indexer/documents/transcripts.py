@@ -30,8 +30,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from indexer.documents.markdown import CUES, MAX_CHARS, speaker
+from indexer.documents.markdown import CUES, MAX_CHARS
 from indexer.text.dates import leading_stamp
+from indexer.text.names import speaker_of
+from indexer.text.outcomes import is_acknowledgement
 from indexer.text.questions import asks, has_time_words
 from indexer.text.sentences import end_of_part, pieces
 from indexer.text.terms import is_unlatin
@@ -41,38 +43,9 @@ from indexer.types import Passage
 _MAX_CHARS = 200_000
 # Each level is read once more, so that there has to be an end.
 _LEVELS = 5
-_ACKNOWLEDGED_CHARS = 120
 # Python refuses to read longer ones.
 _MAX_DIGITS = 400
 _SPACE = re.compile(r"[ \t\n\r]*")
-_WORD = re.compile(r"\w+(?:\.\d+)?")
-_FINE = (
-    "ok|okay|done|yes|true|success|successful|successfully|succeeded|accepted|complete|completed|finished"
-    "|成功|已?完成|好的?|操作成功|执行成功|已确认"
-)
-_DEED = (
-    "sent|saved|stored|updated|created|deleted|removed|written|added|delivered|received|applied|queued|scheduled"
-    "|acknowledged|posted|moved|copied|renamed|已?(?:发送|保存|更新|创建|删除|添加|送达|提交)(?:成功)?"
-)
-# "exit code 0" and "1 sent" say that it went well; "exit code 1" and "0 sent" are news.
-_CLAUSES = (
-    f"(?:(?:status|result|state|message) )?(?:{_FINE})",
-    f"(?:{_DEED})(?: (?:true|yes|ok|successfully|[1-9][0-9]{{0,2}}))?",
-    "(?:[1-9][0-9]{0,2} )(?:sent|saved|stored|updated|created|deleted|removed|written|added|delivered)",
-    "(?:exit_?code|exit_status|returncode|return_code|rc|(?:exit |return )?(?:code|status)) 0",
-    "(?:status|code|status_code) 20[0-4]",
-    "(?:errors?|stderr|stdout|output) (?:null|none|false|empty)",
-    "stdout|stderr|no output|无输出|退出码 0",
-)
-_TIME = r"[0-9]{1,4}(?:\.[0-9]+)? ?(?:s|ms|seconds|秒)"
-_ACKNOWLEDGEMENT = re.compile(f"(?:(?:{'|'.join(_CLAUSES)})(?: |$))+(?:{_TIME})?")
-
-
-def _is_acknowledgement(text: str) -> bool:
-    """True if an answer confirms a success and says nothing else: `{"ok": true}`, "exit code 0"."""
-    if len(text) > _ACKNOWLEDGED_CHARS:
-        return False
-    return _ACKNOWLEDGEMENT.fullmatch(" ".join(_WORD.findall(text.casefold()))) is not None
 
 
 def _json_by_lines(text: str, max_chars: int) -> str:
@@ -360,7 +333,7 @@ class _Reading:
     def _take(self, said: _Said) -> None:
         stamp = leading_stamp(said.text) if said.speaks else None
         behind = stamp.end if stamp else 0
-        label = (said.name or speaker(said.text[behind : behind + _NAME_CHARS])) if said.speaks else None
+        label = (said.name or speaker_of(said.text[behind : behind + _NAME_CHARS])) if said.speaks else None
         if label is not None:
             self.speakers[label] += 1
         day = self._dated(_moment_of(said.ts), stamp.day if stamp else None)
@@ -491,7 +464,7 @@ def _arguments(arguments: object) -> str:
 def _answer(content: object) -> str:
     """Text of a tool's answer for passages; empty if it only confirms a success."""
     text = _text_of(content)
-    return "" if _is_acknowledgement(text) else _shortened(_json_by_lines(text, MAX_CHARS))
+    return "" if is_acknowledgement(text) else _shortened(_json_by_lines(text, MAX_CHARS))
 
 
 def _shortened(text: str) -> str:

@@ -12,7 +12,6 @@ estimate was wrong.
 from __future__ import annotations
 
 import random
-import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -28,6 +27,7 @@ from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.lru import LRU
 from indexer.providers.errors import HOPELESS, SIZES, EmbeddingFailure, FailureKind
 from indexer.providers.litellm import ProviderFailed, Target, embed, require_litellm
+from indexer.text.scripts import DENSE_CHARACTER
 from indexer.text.terms import is_spaced
 from indexer.types import Vectors
 
@@ -40,13 +40,10 @@ _SHORTEST_CHARACTERS = 32
 # Left free, as another text may have more tokens to the character.
 _MARGIN = 0.9
 
-# Han, kana, Hangul, their punctuation and full-width forms: tokenizers spend about one token on each.
-_DENSE = re.compile("[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
-
 
 def estimated_tokens(text: str) -> int:
     """Size of a text: characters / 4, CJK characters one token each; at least 1."""
-    quarters = len(text) if text.isascii() else len(text) + 3 * len(_DENSE.findall(text))
+    quarters = len(text) if text.isascii() else len(text) + 3 * len(DENSE_CHARACTER.findall(text))
     return max(1, -(-quarters // 4))
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from indexer.embeddings.minilm import read_vocabulary
 from indexer.errors import EmbedderUnavailable
+from indexer.text.scripts import CJK_LETTER
 from indexer.text.terms import is_spaced
 
 # A name tells at its ends and between - _ . / and :, never within a word.
@@ -118,7 +119,6 @@ _POOLINGS = (
 )  # fmt: skip
 _SAME_SIZE = {"Normalize", "Dropout", "LayerNorm"}
 
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]")
 # An English vocabulary (BERT's) has 2.2 % of them, a Chinese one a third; larger ones than this are made for many
 # scripts (mBERT 120,000, Qwen 152,000, XLM-R 250,000, against 30,000 to 50,000).
 # Source: BERT's is counted in its file; the sizes are those of each model's config.json.
@@ -265,7 +265,7 @@ def _has_tokens_for_more(path: Path) -> bool:
     count = cjk = 0
     for token in _tokens(path):
         count += 1
-        cjk += bool(_CJK.search(token))
+        cjk += bool(CJK_LETTER.search(token))
     return count > _MANY_TOKENS or cjk > _CJK_SHARE * count > 0
 
 

@@ -1,12 +1,18 @@
-"""Grammar of days: calendar names, the days that a question speaks of, the date that a message begins with.
+"""Grammar of days: calendar names, days that a question asks for, a text begins with, states or compares. Pure.
 
-Invariants: pure; a day in a question ("last Tuesday", "10.01.2024", "上周三") raises dated passages, it never filters.
-Relative days count from the day that the caller gives. Weeks begin on Monday. "last Tuesday" is the latest one before
-today, "next Friday" that of next week. With dots the day stands before the month; with slashes or dashes a date that
-can be read both ways raises both days. The date of a message ("[Monday 8 May 2023, 13:56] Anna: …", "2026-11-20 …",
-"【2026年11月20日】") stands at its very beginning; a sentence that only begins with a date has none.
+Invariants of questions ("last Tuesday", "10.01.2024", "上周三"): a day raises dated passages and never filters;
+relative days count from the day that the caller gives; weeks begin on Monday; "last Tuesday" is the latest one before
+today, "next Friday" that of next week; with dots the day stands before the month; with slashes or dashes a date that
+can be read both ways raises both days.
 
 Source: +3 for the month and +6 for the day, in standard deviations, chosen on LoCoMo.
+
+Invariants of stamps ("[Monday 8 May 2023, 13:56] Anna: …", "【2026年11月20日】"): no more than the beginning of a text
+is looked at; a sentence that only happens to begin with a date ("8 May 2023 was a fine day") has none.
+
+Four patterns differ for a reason: a question may lack the year and mean a month, a stamp must end as one, a heading is
+read strictly, since it dates all below it, and what is compared is read generously, without blanks that could join
+two numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 MONTH_BONUS = 3.0
 DAY_BONUS = 6.0
@@ -407,3 +413,121 @@ def leading_stamp(text: str) -> Stamp | None:
         return None
     after = _APART.match(head, match.end())
     return Stamp(found, after.end() if after else match.end())
+
+
+# --- days that a text states -------------------------------------------------------------------------------------
+
+_ISO = re.compile(r"(?<![0-9])([0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9])")
+_HEADING_DAY = re.compile(
+    r"(?<![0-9])([0-9]{4})"
+    r"(?:-([0-9]{2})-([0-9]{2})|/([0-9]{1,2})/([0-9]{1,2})| ?年 ?([0-9]{1,2}) ?月 ?([0-9]{1,2}) ?日)(?![0-9])"
+)
+_FULL_NUMBERED = re.compile(r"(?<!\d)((?:19|20)\d\d)\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})(?!\d)")
+_FULL_DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)? ([A-Za-z]{3,9})\.?,? ((?:19|20)\d\d)(?!\d)")
+_FULL_MONTH_FIRST = re.compile(r"\b([A-Za-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?,? ((?:19|20)\d\d)(?!\d)")
+
+
+def heading_day(text: str) -> dt.date | None:
+    """First day of a heading or a field that is on the calendar."""
+    return _first_day(_HEADING_DAY, text)
+
+
+def day_of_name(path: str) -> dt.date | None:
+    """Day in the name of a file."""
+    return _first_day(_ISO, path.replace("\\", "/").rpartition("/")[2])
+
+
+def _first_day(pattern: re.Pattern[str], text: str) -> dt.date | None:
+    for match in pattern.finditer(text):
+        year, month, day = (group for group in match.groups() if group)
+        if found := _on_calendar(year, int(month), day):
+            return found
+    return None
+
+
+def full_day(text: str) -> dt.date | None:
+    """First day that a text states in full: 2026-11-20, 20 November 2026, November 20, 2026, 2026年11月20日."""
+    if match := _FULL_NUMBERED.search(text):
+        return _on_calendar(match[1], int(match[2]), match[3])
+    if match := _FULL_DAY_FIRST.search(text):
+        return _on_calendar(match[3], MONTH_NUMBERS.get(match[2][:3].lower(), 0), match[1])
+    if match := _FULL_MONTH_FIRST.search(text):
+        return _on_calendar(match[3], MONTH_NUMBERS.get(match[1][:3].lower(), 0), match[2])
+    return None
+
+
+def _on_calendar(year: str, month: int, day: str) -> dt.date | None:
+    try:
+        return dt.date(int(year), month, int(day))
+    except ValueError:
+        return None
+
+
+# --- days and hours in comparable form ---------------------------------------------------------------------------
+
+Day: TypeAlias = tuple[int, int, int]  # year, 0 if it is not said, month, day
+
+_SHORT_MONTHS = tuple(name[:3] for name in MONTH_NAMES)
+_ANY_MONTH = rf"(?:{'|'.join(_SHORT_MONTHS)})[a-z]{{0,6}}"
+_ANY_DAY = re.compile(
+    rf"""(?ix)(?<![0-9A-Za-z:])(?:
+      (?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})(?!\d)
+    | (?:(?P<zy>\d{{4}})年)?(?P<zm>\d{{1,2}})月(?P<zd>\d{{1,2}})[日号]
+    | (?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})/(?P<ay>\d{{4}})(?!\d)
+    | (?P<ed>\d{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<em>{_ANY_MONTH})(?![a-z])(?:,?[ ](?P<ey>\d{{4}}))?
+    | (?P<um>{_ANY_MONTH})\.?[ ](?P<ud>\d{{1,2}})(?:st|nd|rd|th)?(?![\dA-Za-z:])(?:,?[ ](?P<uy>\d{{4}})(?!\d))?
+    )"""
+)
+_ANY_CLOCK = re.compile(
+    r"""(?ix)(?<![\d:.])(?:
+      (?P<h>[01]?\d|2[0-4]):(?P<m>[0-5]\d)(?::[0-5]\d(?:\.\d{1,9})?)?(?![\d:])(?P<pm>[ ]?[ap]\.?m\b)?
+    | (?P<eh>1[0-2]|0?\d)[ ]?(?P<epm>[ap]\.?m)\b
+    | (?P<zh>[01]?\d|2[0-4])[ ]?[点时](?P<half>半|(?P<zm>[0-5]?\d)分?)?
+    )"""
+)
+# Cheap signs that there may be a day or a time of day.
+_DAY_HINT = re.compile("[0-9](?:[-/.][0-9]|[年月])")
+_MONTH_HINT = re.compile(rf"{_ANY_MONTH}\.? [0-9]|[0-9](?:st|nd|rd|th)? (?:of )?{_ANY_MONTH}")
+_CLOCK_HINT = re.compile("[0-9](?::[0-5]| ?[apAP]\\.?[mM]| ?[点时])")
+
+
+def day_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of the days of a text."""
+    return (match.span() for match in (_ANY_DAY.finditer(text) if _may_have_days(text) else ()))
+
+
+def clock_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of the times of day of a text."""
+    return (match.span() for match in (_ANY_CLOCK.finditer(text) if _CLOCK_HINT.search(text) else ()))
+
+
+def _may_have_days(text: str) -> bool:
+    if _DAY_HINT.search(text):
+        return True
+    lowered = text.lower()
+    return any(month in lowered for month in _SHORT_MONTHS) and bool(_MONTH_HINT.search(lowered))
+
+
+def days_of(text: str) -> Iterator[Day]:
+    """Days of a text; both readings of one that can be read in two ways."""
+    for match in _ANY_DAY.finditer(text):
+        part = match.groupdict(default="0")
+        if match["m"]:
+            yield int(part["y"]), int(part["m"]), int(part["d"])
+        elif match["zm"]:
+            yield int(part["zy"]), int(part["zm"]), int(part["zd"])
+        elif match["ay"]:
+            yield int(part["ay"]), int(part["a"]), int(part["b"])
+            yield int(part["ay"]), int(part["b"]), int(part["a"])
+        elif match["em"]:
+            yield int(part["ey"]), MONTH_NUMBERS[part["em"][:3].lower()], int(part["ed"])
+        else:
+            yield int(part["uy"]), MONTH_NUMBERS[part["um"][:3].lower()], int(part["ud"])
+
+
+def clock_times_of(text: str) -> Iterator[int]:
+    """Times of day of a text, in minutes of the half day: morning and afternoon are not told apart."""
+    for match in _ANY_CLOCK.finditer(text):
+        hour = int(match["h"] or match["eh"] or match["zh"])
+        minute = int(match["m"] or match["zm"] or (30 if match["half"] == "半" else 0))
+        yield (hour * 60 + minute) % 720

@@ -14,6 +14,10 @@ from collections.abc import Iterable, Iterator
 from indexer.text.terms import index_terms
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
+# A bullet or number with a space after it, or a Chinese one, which needs none.
+LIST_ITEM = re.compile(
+    r"(?:[-*+•·‣–]|\(?[0-9]{1,3}[.)]|#\.|\([a-z]\))(?:\s|$)|[（(]?[一二三四五六七八九十]{1,3}[)）、．]|[0-9]{1,3}、"
+)
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 
 

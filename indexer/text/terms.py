@@ -20,6 +20,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from indexer.text.scripts import ALL_HAN, INDIC, UNSPACED
 from indexer.types import Passage
 
 if TYPE_CHECKING:
@@ -32,23 +33,15 @@ Hashes: TypeAlias = "NDArray[np.uint64]"
 TERM_RULES = "terms-6"
 MAX_TERM_CHARS = 40
 
-# Scripts written without spaces between words, and Hangul, whose words carry endings.
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
-    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7a3"  # kana, Hangul
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
-)
-_HAN_PAIR = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{2}")
+_HAN_PAIR = re.compile(f"[{ALL_HAN}]{{2}}")
 # What a pair of characters says more than the two, which count alone as well. Source: tests/evals/chinese.py, dev half,
 # at 1, .7, .5, .3, 0: hit@1 of paraphrased questions .570, .593, .607, .607, .619, hit@5 .841, .848, .856, .852, .856;
 # hit@1 of natural ones .930, .930, .930, .927, .923.
 _PAIR_WEIGHT = 0.5
-# The vowel signs of Indian scripts are no letters to `re`, but parts of words all the same.
-_INDIC = "\u0900-\u0963\u0966-\u0dff"
-_RUN = re.compile(f"[{_UNSPACED}]+|(?:[^\\W_{_UNSPACED}]|[{_INDIC}])+")
-_CJK = re.compile(f"[{_UNSPACED}]")
-_CHUNK = re.compile(f"[{_UNSPACED}]+|[^\\s{_UNSPACED}]+")
-_SPACED = re.compile(f"[\\w{_INDIC}]+(?:[^\\w\\s]+\\w+)*")
+_RUN = re.compile(f"[{UNSPACED}]+|(?:[^\\W_{UNSPACED}]|[{INDIC}])+")
+_CJK = re.compile(f"[{UNSPACED}]")
+_CHUNK = re.compile(f"[{UNSPACED}]+|[^\\s{UNSPACED}]+")
+_SPACED = re.compile(f"[\\w{INDIC}]+(?:[^\\w\\s]+\\w+)*")
 _LATIN = re.compile(
     "[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]"
 )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from indexer.text.outcomes import command_exit_of, failure_lines
 from memory_service.messages import Message, ToolCall, arguments_of, text_of
 from memory_service.text.statements import one_line
 
@@ -29,18 +30,6 @@ _SHOWN = re.compile(
     r"(?:^|[;&|]\s{0,4})(?:cat|head|tail|less)(?: -[-\w]{1,20}(?: \d{1,9})?)*"
     r" ([^\s;&|<>()'\"$-][^\s;&|<>()'\"]{0,300})"
 )
-_EXIT = re.compile(
-    r"(?:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|return[ _]?code|退出码)"
-    r"[\"'>]{0,2}[ \t]{0,3}[:=：]?[ \t]{0,3}(-?\d{1,5})(?![\d.])"
-)
-_FAILURE = re.compile(
-    r"""(?mx)^[ \t>|*-]{0,8}(?:[\w.]{0,60}(?:Error|Exception|Panic)\b
-      |[Ee]rror\b|ERROR\b|FAILED\b|FATAL\b|[Ff]atal:|panic:|E[ ]{3}
-      |npm[ ]ERR!|[Ff]ailed\b|[Pp]ermission[ ]denied|Traceback|错误|失败|异常|报错|无法|找不到)[^\n]{0,240}
-    | ^[^\n:]{1,80}:[^\n]{0,80}(?:command[ ]not[ ]found|[Nn]o[ ]such[ ]file|[Pp]ermission[ ]denied
-      |[Cc]onnection[ ]refused)[^\n]{0,120}"""
-)
-_NO_FAILURE = re.compile(r"(?i)\b(?:0|no) (?:errors?|failed|failures?)\b|没有(?:错误|失败|异常)|无错误")
 
 
 def files_of(call: ToolCall) -> Iterator[tuple[str, str]]:
@@ -82,16 +71,15 @@ def outcome_of(result: Message | None) -> str:
         return ""
     text = text_of(result)
     text = text if len(text) <= 800 else f"{text[:400]}\n{text[-400:]}"
-    lowered = text.lower()
-    told = _EXIT.search(lowered) if "exit" in lowered or "code" in lowered or "退出码" in text else None
-    return f"exit {told[1]}" if told else "failed" if result.get("is_error") else ""
+    code = command_exit_of(text)
+    return f"exit {code}" if code else "failed" if result.get("is_error") else ""
 
 
 def failure_of(result: Message) -> str:
     """The line of a result that says what went wrong; empty if nothing did."""
     text = text_of(result)
     text = text if len(text) <= 8_000 else f"{text[:3_000]}\n{text[-5_000:]}"
-    lines = [match[0].strip() for match in _FAILURE.finditer(text) if not _NO_FAILURE.search(match[0])]
+    lines = failure_lines(text)
     telling = [line for line in lines if not line.startswith("Traceback")]
     if telling:
         # A traceback says at its end what happened, everything else at its beginning.

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 from indexer.errors import EmbeddingError
 from indexer.text.terms import MOSTLY, query_terms, read_part
 from memory_service.compaction.extractive_lines import CandidateLines, candidate_lines
-from memory_service.compaction.sentences import clip
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.compaction.summary_format import LATEST, Line, Section, heading_size, render_summary
 from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.text.sentences import clip
 from memory_service.text.similarity import groups_of, read_fact
 
 if TYPE_CHECKING:

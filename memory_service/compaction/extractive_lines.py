@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
-from memory_service.compaction.sentences import Speakers, media_labels, sentences_of, speakers_of
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.summary_format import ASSISTANT, LATEST, TOOL, USER, Line, Section, parse_summary, unique
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, text_of, tool_calls_of
+from memory_service.text.phrases import is_bare_ask
 from memory_service.text.salience import has_identifiers, is_bare_list, particulars, worth
 from memory_service.text.secrets import has_secret, without_secrets
-from memory_service.text.sentences import Sentence, Voice
+from memory_service.text.sentences import Sentence, Speakers, Voice, media_labels, sentences_of, speakers_of
 from memory_service.text.statements import Kind, is_promise, is_standing, kind_of
 
 Judged = tuple[Sentence, tuple[Kind, float]]
@@ -36,8 +36,6 @@ _BINDING = (Kind.RULE, Kind.DECISION)
 _ASKING = (Kind.ASK, Kind.QUESTION)
 _ANSWERED_SHARE = 0.4
 _REPLY_CHARS = 2_000
-_BARE_WORDS, _BARE_CHARS = 7, 40
-_BARE = re.compile(r"\b(?:it|this|that|them|these|those|why|how)\b|[这那]个|回一下|看一下|怎么办|为什么")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,15 +124,10 @@ def _main(judged: Sequence[Judged], *, latest: bool = False) -> Sentence | None:
         # What was ordered without asking is what it is about.
         judged = [one for one in judged if one[1][0] in _BINDING] if latest else judged
     ranked = sorted(judged, key=lambda one: (-_rank(one[1][0]), -worth(one[0].text), one[0].place))
-    if ranked and _rank(ranked[0][1][0]) and _is_bare(ranked[0][0].text):
+    if ranked and _rank(ranked[0][1][0]) and is_bare_ask(ranked[0][0].text):
         # "Can you find out why?" asks for what the message began with.
         return min((sentence for sentence, _ in judged), key=lambda sentence: sentence.place)
     return ranked[0][0] if ranked else None
-
-
-def _is_bare(text: str) -> bool:
-    """Whether an ask names nothing that it is about."""
-    return len(text.split()) <= _BARE_WORDS and len(text) <= _BARE_CHARS and _BARE.search(text.lower()) is not None
 
 
 def _rank(kind: Kind) -> int:

@@ -24,7 +24,7 @@ from memory_service.compaction.actions import SUCCESS, command_of, failure_of, f
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
 from memory_service.messages.sizes import quarters
 from memory_service.text.frames import escaped
-from memory_service.text.identifiers import Identifier, find_identifiers
+from memory_service.text.identifiers import find_identifiers, with_measure
 from memory_service.text.secrets import redacted
 from memory_service.text.statements import (
     MAX_CHARS,
@@ -38,6 +38,7 @@ from memory_service.text.statements import (
     promises_of,
     question_of,
     rules_of,
+    speaks_of_deciding,
 )
 
 # How many of a kind a ledger keeps. Source: OpenClaw keeps 8 tool failures and 12 ids; a ledger of 80 entries takes
@@ -56,17 +57,8 @@ _SCAN_CHARS = 12_000
 _MESSAGE_IDENTIFIERS = 40
 _RESULT_IDENTIFIERS = 8
 _LAST_SEQS = 5
-_DECIDED = re.compile(r"(?i)\bdeci(?:ded|sion)\b|决定")
 # A number of few digits without a unit, and without a word that says what it measures.
 _BARE = re.compile(r"[\d.,]{1,4}")
-_MEASURE_CHARS, _MEASURE_WORDS = 40, 5
-_MEASURE_WORD = re.compile(r"\S+")
-# Where the words end that may say what a number measures: a clause, or what joins another one to it.
-_MEASURE_END = re.compile(
-    r"[\n,;:!?()\[\]{}|，。；：！？（）、\"'`*]|(?<!\d)\.|\.(?!\d)"
-    r"|\b(?:because|since|so|but|while|whereas|although|though|if|unless|when|which)\b|因为|由于|所以|但是?|如果|虽然",
-    re.IGNORECASE,
-)
 
 
 class LedgerEntry(TypedDict):
@@ -123,7 +115,7 @@ def _entry(kind: str, text: str, *seqs: int) -> LedgerEntry:
 def _statements(role: str, text: str) -> list[tuple[str, str]]:
     decisions, rules = decisions_of(text), rules_of(text) if role == "user" else []
     # What both decides and binds stands once.
-    decided = [decision for decision in decisions if decision not in rules or _DECIDED.search(decision)]
+    decided = [decision for decision in decisions if decision not in rules or speaks_of_deciding(decision)]
     rules = [rule for rule in rules if rule not in decided]
     promises = [promise for promise in promises_of(text) if promise not in decided and promise not in rules]
     found = [("decision", f"{role}: {decision}") for decision in decided]
@@ -139,25 +131,13 @@ def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str
     for identifier in find_identifiers(text):
         kind = _KINDS.get(identifier.kind)
         if kind and len(identifier.text) <= MAX_CHARS and (numbers or kind != "number"):
-            words = _measured(text, identifier) if kind == "number" else identifier.text
+            words = with_measure(text, identifier) if kind == "number" else identifier.text
             if kind == "number" and _BARE.fullmatch(words):
                 continue
             found.append((kind, words))
             if len(found) == limit:
                 break
     return found
-
-
-def _measured(text: str, number: Identifier) -> str:
-    """A number with the few words before it that say what it measures: "timeout of 30 s"."""
-    before = text[max(number.start - _MEASURE_CHARS, 0) : number.start]
-    start = max((end.end() for end in _MEASURE_END.finditer(before)), default=0)
-    words = list(_MEASURE_WORD.finditer(before, start))[-_MEASURE_WORDS:]
-    # The first word may be the end of one that is cut.
-    cut = not start and number.start > _MEASURE_CHARS and len(words) > 1 and before[0].isascii() and before[0] != " "
-    if words:
-        start = words[1 if cut and words[0].start() == 0 else 0].start()
-    return (before[start:] + text[number.start : number.end]).strip()
 
 
 def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from memory_service.compaction.sentences import split_text
 from memory_service.messages.sizes import quarters
-from memory_service.text.sentences import Voice
+from memory_service.text.phrases import is_nothing, subject_of
+from memory_service.text.sentences import Voice, split_text
 
 _T = TypeVar("_T")
 
@@ -46,22 +46,6 @@ MAX_CHARS = 48_000
 _HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)|\*\*([^*]{1,60})\*\*:?[ \t]*$")
 _OWN = re.compile(
     r"(?:(User, latest|User|Assistant|Tool)((?: \[\w+\])*): )?(.*?)(?: \(log:(\d{1,18})(?:, (\d{4}-\d\d-\d\d))?\))?"
-)
-_NOTHING = re.compile(r"\W*(?:none|n/?a|nothing|无|没有|暂无)?\W*", re.IGNORECASE)
-# By the words of a heading; the first that occurs decides.
-_SECTIONS: tuple[tuple[re.Pattern[str], Section], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), section)
-    for pattern, section in (
-        (r"this turn", Section.TURN),
-        (r"constraint|preference|\brules?\b|requirement|约束|限制|偏好|规则|要求", Section.RULES),
-        (r"decision|decided|决定|决策", Section.DECISIONS),
-        (r"open ask|open todo|open question|pending|unanswered|未决|待回答|待解决", Section.OPEN),
-        (r"fail|error|blocked|失败|错误|受阻", Section.FAILED),
-        (r"in progress|active|next|current state|current work|remaining|todo|进行中|下一步|待办", Section.PLANS),
-        (r"\bdone\b|completed|accomplished|progress|已完成|完成", Section.DONE),
-        (r"\bgoals?\b|objective|request|目标|任务", Section.GOAL),
-        (r"\bcontext\b(?<!critical context)|背景", Section.CONTEXT),
-    )
 )
 
 
@@ -149,14 +133,14 @@ def parse_summary(text: str) -> list[Line]:
         heading = _HEADING.fullmatch(bare)
         if heading is not None:
             section = _section_of(heading[1] or heading[2])
-        elif bare and not _NOTHING.fullmatch(bare):
+        elif bare and not is_nothing(bare):
             lines += _read_line(bare, section, len(lines))
     return lines
 
 
 def _section_of(heading: str) -> Section:
     exact = next((section for section in Section if section.value == heading.strip()), None)
-    return exact or next((section for words, section in _SECTIONS if words.search(heading)), Section.FACTS)
+    return exact or Section[subject_of(heading) or "FACTS"]
 
 
 def _read_line(bare: str, section: Section, place: int) -> Iterator[Line]:
@@ -174,7 +158,7 @@ def _read_line(bare: str, section: Section, place: int) -> Iterator[Line]:
         )
         return
     for offset, piece in enumerate(split_text(bare)):
-        if not _NOTHING.fullmatch(piece):
+        if not is_nothing(piece):
             yield Line(section=section, text=piece, place=place + offset, carried=True)
 
 

@@ -11,11 +11,11 @@ counts; nothing is written here.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memory_service.compaction.audit import claims_of, is_granted
+from indexer.text.dates import days_of
+from memory_service.compaction.audit import is_granted
 from memory_service.compaction.prompts import with_reasons
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.errors import CallCancelled, ContextOverflow, SummaryFailed
@@ -29,8 +29,8 @@ from memory_service.messages import Numbered, is_system, text_of, tool_calls_of,
 from memory_service.messages.placeholders import trim_middle
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.authorship import without_inserted
-from memory_service.text.grounding import SourceText
-from memory_service.text.identifiers import Identifier, days_of, find_identifiers
+from memory_service.text.grounding import SourceText, claims_of, names_user
+from memory_service.text.identifiers import Identifier, find_identifiers, is_year
 from memory_service.text.phrases import is_relative
 from memory_service.text.secrets import redacted, without_secrets
 
@@ -48,8 +48,6 @@ _LEAST_ROOM_TOKENS = 256
 # What "a year ago" may mean, and "ten years ago".
 _NEAR_DAYS = dt.timedelta(days=400)
 _NEAR_YEARS = 20
-_YEAR = re.compile(r"(?:19|20)\d\d(?: ?年)?")
-_USER = re.compile(r"\b(?:user|customer|client|owner)\b|用户|客户", re.IGNORECASE)
 _SAYINGS = {
     "empty": "it wrote nothing that can be used",
     "truncated": "its answer was cut off",
@@ -211,12 +209,12 @@ class _Source:
     def says(self, fact: str) -> bool:
         """True if the chunk supports a fact: its identifiers, numbers, days, quotes and consents."""
         held = all(self._text.holds(found) or self._resolves(found) for found in find_identifiers(fact))
-        claims = claims_of(fact) if _USER.search(fact) else ()
+        claims = claims_of(fact) if names_user(fact) else ()
         return held and all(is_granted(claim, self._request) for claim in claims)
 
     def _resolves(self, found: Identifier) -> bool:
         """True if a day or a year may be what "two weeks ago" or "last year" means, or when it was said."""
-        if found.kind == "number" and _YEAR.fullmatch(found.text):
+        if found.kind == "number" and is_year(found.text):
             near = _NEAR_YEARS if self._is_relative else 0
             return any(abs(int(found.text[:4]) - written.year) <= near for written in self._days)
         if found.kind != "date" or not self._is_relative:

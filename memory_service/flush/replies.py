@@ -18,11 +18,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from indexer.text.outcomes import begins_as_error
+from indexer.text.scripts import EAST_ASIAN
 from memory_service.flush.rules import Candidate
 from memory_service.llm.base import ChatMessage
 from memory_service.messages import Numbered
 from memory_service.text.frames import CHECKPOINT_END, fenced, without_thoughts
-from memory_service.text.phrases import is_narration, is_pleasantry
+from memory_service.text.identifiers import is_range, without_handles
+from memory_service.text.phrases import is_narration, is_pleasantry, reports_nothing
 from memory_service.text.secrets import REDACTED, redacted, without_public_blocks
 
 PROMPT_VERSION = "flush-1"
@@ -133,23 +136,6 @@ _SILENT_END = re.compile(
     r"(?:(?<![A-Za-z0-9_])|[<\[(`*\"'【「_]{1,4})(?:NO_(?:R(?:E(?:P(?:LY?)?)?)?)?|(?i:no_reply))[\W_]{0,8}\Z"
 )
 _SILENT_START = re.compile(r"[\W_]{0,8}NO_REPLY\b", re.IGNORECASE)
-_NOTHING = re.compile(
-    r"(?:\W*(?:none|n/?a|nothing(?: (?:new|else|durable|important|notable|more|worth\w*))*"
-    r"(?: (?:to|that|was|is|worth)\b.{0,60})?"
-    r"|(?:there (?:is|are|was|were) )?(?:no|nothing)(?: (?:new|durable|further|other|lasting|relevant))*"
-    r"(?: (?:memories|facts|items|notes|durable|information))?(?: (?:to|that|were|worth|found|was)\b.{0,60})?)\W*"
-    r"|\W*(?:无|暂无|没有|無|沒有)(?:任何|新的?|什么|需要|值得|可以?|要|持久)*(?:记录|記錄|记住|保存|存储|补充|新增)*的?"
-    r"(?:内容|信息|事实|记忆|事项|東西|东西)?\W*)",
-    re.IGNORECASE,
-)
-_ERROR = re.compile(
-    r"\W{0,8}(?:[\w.]{0,40}(?:error|exception)\b[^\n]{0,40}[:：]|(?:error|exception|traceback|fatal|http) ?[:(\d]"
-    r"|(?:4\d\d|5\d\d) [A-Z]|(?:request|connection|upstream|call) (?:failed|timed out|error)"
-    r"|(?:rate limit|quota|context length|maximum context|too many requests|internal server error|service unavailable"
-    r"|bad gateway|overloaded|insufficient)\b|(?:i'?m|i am|we'?re) (?:very )?(?:sorry|unable)|sorry,"
-    r"|i (?:can(?:'t|not)|could ?n[o']t)\b|(?:错误|出错|请求失败|调用失败|服务不可用|抱歉|对不起|很抱歉))",
-    re.IGNORECASE,
-)
 _JSON_ERROR = re.compile(r'\{\s{0,20}"(?:error|errors|exception)"')
 _COMMENT = re.compile("<!--")
 # What the service puts into a conversation, at the beginning of a line.
@@ -174,20 +160,13 @@ _HEADING = re.compile(
     r"[ \t]{0,3}#{1,6}(?:[ \t]|$)|[ \t]{0,3}(?:\*\*[^*\n]{1,100}\*\*|__[^_\n]{1,100}__)[ \t]*[:：]?[ \t]*$"
 )
 _QUOTE_MARK = re.compile(r"[ \t]{0,3}(?:>[ \t]?){1,8}")
-_HANDLE = re.compile(
-    r"[ \t]{0,4}[(\[（【]\s{0,4}(?:from |see |source:? )?(log:\d[\d\s,;、–—~至和&:andlog-]{0,160})[)\]）】]"
-    r"|[ \t]{1,4}[—–-]{0,2}[ \t]{0,4}"
-    r"((?:log:\d{1,12}(?:[ \t]?[-–][ \t]?(?:log:)?\d{1,12})?[,;、 ]{0,3}){1,12})[.。]?\Z",
-    re.IGNORECASE,
-)
-_RANGE = re.compile(r"(\d{1,12})(?:[ \t]?[-–—~至][ \t]?(?:log:)?(\d{1,12}))?", re.IGNORECASE)
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _TEXT_KEYS = ("text", "memory", "fact", "content", "note", "statement")
 _HANDLE_KEYS = ("messages", "handles", "handle", "log", "seqs", "source", "sources")
 _ENDS = ".!?。！？…"
-_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef]")
+_WIDE = re.compile(f"[{EAST_ASIAN}]")
 
 
 def is_silent(reply: str) -> bool:
@@ -199,7 +178,7 @@ def is_silent(reply: str) -> bool:
 def is_nothing(reply: str) -> bool:
     """True if a reply says in words of its own that there is nothing."""
     said = without_thoughts(reply).strip()
-    return is_silent(said) or (len(said) <= 200 and _NOTHING.fullmatch(said) is not None)
+    return is_silent(said) or (len(said) <= 200 and reports_nothing(said))
 
 
 def is_failure(reply: str) -> bool:
@@ -207,7 +186,7 @@ def is_failure(reply: str) -> bool:
     said = without_thoughts(reply).strip()
     if _JSON_ERROR.match(said):
         return True
-    return _ITEM.match(said) is None and _ERROR.match(said) is not None
+    return _ITEM.match(said) is None and begins_as_error(said)
 
 
 def facts_of_reply(reply: str, stretch: Sequence[Numbered]) -> list[Candidate]:
@@ -221,7 +200,7 @@ def facts_of_reply(reply: str, stretch: Sequence[Numbered]) -> list[Candidate]:
     places = _Places(stretch)
     kept: dict[str, Candidate] = {}
     for line in _lines(reply):
-        text, named = _without_handles(line)
+        text, named = without_handles(line)
         text = _tidy(text)
         if not _is_fact(text) or text.casefold() in kept:
             continue
@@ -333,7 +312,7 @@ def _told_handles(fact: dict[str, object]) -> str:
     named = next((fact[key] for key in _HANDLE_KEYS if key in fact), None)
     items = named if isinstance(named, list) else [named]
     written = [str(item).lower().removeprefix("log:") for item in items if isinstance(item, str | int)]
-    return "".join(f" (log:{item})" for item in written if _RANGE.fullmatch(item))
+    return "".join(f" (log:{item})" for item in written if is_range(item))
 
 
 def _from_markdown(text: str) -> Iterator[str]:
@@ -420,7 +399,7 @@ class _Reader:
 
     def _is_around(self, line: str) -> bool:
         """True if a plain line is no fact, but says something about the facts."""
-        if _announces(line) or _ERROR.match(line) or is_pleasantry(line):
+        if _announces(line) or begins_as_error(line) or is_pleasantry(line):
             return True
         return self._listed and is_narration(line)
 
@@ -437,15 +416,6 @@ def _joined(lines: Sequence[str]) -> str:
         if len(text) > _MAX_LINE_CHARS:
             break
     return text
-
-
-def _without_handles(line: str) -> tuple[str, list[tuple[int, int]]]:
-    """A line without the handles of messages, and the numbers that they name, first and last."""
-    ranges: list[tuple[int, int]] = []
-    for found in _HANDLE.finditer(line):
-        for first, last in _RANGE.findall(found[1] or found[2]):
-            ranges.append((int(first), int(last or first)))
-    return _HANDLE.sub("", line) if ranges else line, ranges
 
 
 def _tidy(text: str) -> str:

@@ -23,7 +23,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from indexer.text.outcomes import names_error
 from indexer.text.questions import asks
+from indexer.text.scripts import HAN
 from memory_service.messages import Numbered, tool_calls_of
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.authorship import Utterance, read_speech
@@ -31,6 +33,7 @@ from memory_service.text.phrases import (
     clean,
     is_aside,
     is_narration,
+    is_own,
     is_pleasantry,
     is_relative,
     is_request,
@@ -52,12 +55,6 @@ _MAKING = re.compile(
 )
 _SENDING = re.compile(r"(?:^|[_\W])(?:send|sent|mail|chat|notify|reply)(?![a-z])", re.IGNORECASE)
 _MADE_KEYS = ("id", "key", "number", "url", "html_url", "web_url", "link", "path", "file", "version", "sha", "status")
-_ERROR = re.compile(
-    r"\b(?:\w{0,40}Error|\w{0,40}Exception|error|fatal|failed|failure|denied|not found|timed? ?out"
-    r"|refused|cannot|panic)\b"
-    "|失败|错误|超时|拒绝",
-    re.IGNORECASE,
-)
 _MADE_URL = re.compile(r"https?://[^\s\"'<>)\]]{4,160}")
 _LOOKED_AT_CHARS = 4_000
 _ERROR_CHARS = 200
@@ -91,7 +88,7 @@ def outcome_of(tool: str, text: str, *, failed: bool) -> str:
 
 def _error_line(text: str) -> str:
     # Of a trace, the last line names the error.
-    return next((line for line in reversed(list(_lines(text))) if _ERROR.search(line)), "")
+    return next((line for line in reversed(list(_lines(text))) if names_error(line)), "")
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -137,8 +134,7 @@ _ON_THE_WAY = 1.0
 _OTHER_VOICE = 0.5
 _TOO_SMALL = 3
 
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
-_OWN = re.compile(r"\b(?:i|we)\b|我", re.IGNORECASE)
+_HAN = re.compile(f"[{HAN}]")
 _LATIN = re.compile("[A-Za-z]{2,}")
 _VALUE = re.compile(r"[\w:/#.-]{3,}(?<![.:-])")
 
@@ -411,7 +407,7 @@ def _is_chinese(text: str) -> bool:
 def _binds(text: str, role: str) -> bool:
     if role == "user":
         return bool(rules_of(text) or decisions_of(text) or is_promise(text))
-    return _OWN.search(text) is not None and is_promise(text)
+    return is_own(text) and is_promise(text)
 
 
 def _one_line(text: str) -> str:

@@ -7,11 +7,11 @@ its call; no cut goes through a character as people see it, nor through the end 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from typing import cast
 
+from indexer.text.outcomes import ends_in_error, exit_code_of
 from memory_service.messages import Message, Part, arguments_object, media_parts_of, parts_of, text_of, with_text
 from memory_service.messages.parts import MEDIA, text_part
 from memory_service.messages.sizes import quarters
@@ -24,21 +24,7 @@ TRUNCATED = "[truncated: output exceeded context limit]"
 # How much of a cut result is its end, if that end tells what went wrong. Source: OpenClaw's cap on tool results.
 TAIL_SHARE = 0.30
 TAIL_CHARS = 4_000
-_LOOKED_AT = 2_000  # of the end, in characters, for such signs
 
-# Found anywhere in a word: one sign too many keeps some of an end that could have gone, one too few loses the reason.
-_SIGNS = (
-    *("error", "exception", "traceback", "fail", "fatal", "panic", "denied", "timed out", "timeout", "abort", "killed"),
-    *("segmentation fault", "core dumped", "not found", "no such file", "exit code", "exit status", "exited with"),
-    *("错误", "報錯", "报错", "錯誤", "失败", "失敗", "异常", "異常", "例外", "致命", "崩溃", "崩潰", "超时", "超時"),
-    *("拒绝", "拒絕", "中止", "找不到", "未找到", "退出码", "退出代码", "返回码", "エラー", "오류"),
-)
-_EXIT = re.compile(
-    r"(?:\bexit(?:ed)?(?:[ _-]?with)?(?:[ _-]?(?:code|status))?|\breturn[ _-]?code|退出码|退出代码|退出状态|返回码)"
-    r"[\s:=\"'>:]{0,4}(-?\d{1,5})\b",
-    re.IGNORECASE,
-)
-_EXIT_SIGNS = ("exit", "return", "退出", "返回")
 _EXIT_CHARS = 300  # where an exit code stands: at the very beginning or the very end
 
 # What tells most about a call, the most telling first.
@@ -93,12 +79,6 @@ def trim_middle(text: str, *, head_chars: int, tail_chars: int, seq: int, notice
         return text
     said = _notice(tail - head, seq, notice)
     return "\n".join(piece for piece in (text[:head], said, text[tail:]) if piece)
-
-
-def ends_in_error(text: str) -> bool:
-    """True if the end of a text looks like a diagnosis: an error, a traceback, an exit code; English or Chinese."""
-    end = text[-_LOOKED_AT:].lower()
-    return any(sign in end for sign in _SIGNS)
 
 
 def stub_text(call_name: str, arguments: str, result_message: Message, seq: int) -> str:
@@ -241,10 +221,8 @@ def _is_glued(text: str, at: int) -> bool:
 def _outcome(text: str, message: Message, *, command: bool) -> list[str]:
     # What a file says of exit codes is no outcome of reading it.
     for piece in (text[-_EXIT_CHARS:], text[:_EXIT_CHARS]) if command else ():
-        lowered = piece.lower()
-        # The pattern is slow, and most results tell no exit code.
-        if any(sign in lowered for sign in _EXIT_SIGNS) and (found := _EXIT.search(piece)):
-            return [f"exit {found[1]}"]
+        if code := exit_code_of(piece):
+            return [f"exit {code}"]
     return ["error"] if message.get("is_error") else []
 
 

@@ -33,7 +33,6 @@ from memory_service.llm.base import not_cancelled
 from memory_service.llm.token_counter import scale_tokens
 from memory_service.memories.block import Context, Receipt, build_context, candidates_for
 from memory_service.memories.overlap import ViewText, drop_redundant
-from memory_service.memories.recall import decide_recall
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.messages import Message, is_tool_result, message_tokens, text_of, user_message
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
@@ -45,6 +44,7 @@ from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.folder import unreadable
 from memory_service.sessions.search import MessageHit, SessionKeywordSearch
+from memory_service.text.recall import decide_recall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from indexer.text.scripts import UNSPACED
 from indexer.text.terms import has_unspaced, index_terms, query_terms
 from memory_service.messages import Message, Numbered, Role, arguments_of, text_of, tool_calls_of
-from memory_service.text.similarity import UNSPACED
 
 SNIPPET_CHARS: Final = 300
 _WINDOW_CHARS, _OVERLAP_CHARS = 1_200, 200

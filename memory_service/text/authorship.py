@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from indexer.text.dates import full_day
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
 from memory_service.text.secrets import names_secret
 from memory_service.text.sentences import MAIL_BELOW, announces_others
@@ -127,10 +128,6 @@ def _settled(kinds: list[str]) -> list[str]:
 MAX_SAID_CHARS = 20_000
 
 _BRACKETS = re.compile(r"\s*[\[【]([^\[\]【】\n]{6,60})[\]】]\s*")
-_MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
-_ISO_DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})(?!\d)")
-_DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)? ([A-Za-z]{3,9})\.?,? ((?:19|20)\d\d)(?!\d)")
-_MONTH_FIRST = re.compile(r"\b([A-Za-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?,? ((?:19|20)\d\d)(?!\d)")
 _NAMED = re.compile(r"\s*([^\W\d_][\w.'’·-]{0,23}(?: [^\W\d_][\w.'’-]{0,23}){0,2})\s?(?:[:：])(?!//)\s*(?=\S)")
 # Words that stand before a colon and are no names.
 _LABELS = frozenset(
@@ -256,26 +253,8 @@ def without_inserted(text: str) -> str:
 
 def _bracketed_day(text: str) -> tuple[dt.date | None, str]:
     match = _BRACKETS.match(text)
-    day = find_day(match[1]) if match else None
+    day = full_day(match[1]) if match else None
     return (day, text[match.end() :]) if match and day else (None, text)
-
-
-def find_day(text: str) -> dt.date | None:
-    """The first day that a text states in full: 2026-11-20, 20 November 2026, November 20, 2026, 2026年11月20日."""
-    if match := _ISO_DAY.search(text):
-        return _day(match[1], int(match[2]), match[3])
-    if match := _DAY_FIRST.search(text):
-        return _day(match[3], _MONTHS.get(match[2][:3].lower(), 0), match[1])
-    if match := _MONTH_FIRST.search(text):
-        return _day(match[3], _MONTHS.get(match[1][:3].lower(), 0), match[2])
-    return None
-
-
-def _day(year: str, month: int, day: str) -> dt.date | None:
-    try:
-        return dt.date(int(year), month, int(day))
-    except ValueError:
-        return None
 
 
 def _day_at(at: str, zone: dt.tzinfo) -> dt.date | None:

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from indexer.text.dates import clock_spans, day_spans
+from indexer.text.scripts import EAST_ASIAN
+
 Amount: TypeAlias = tuple[str, float]  # what is measured, and how much in its base unit; "" is a bare number
-Day: TypeAlias = tuple[int, int, int]  # year, 0 if it is not said, month, day
 ValueKind: TypeAlias = Literal["date", "time", "number"]
 
 _TIME_UNITS = {
@@ -70,29 +72,6 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 _SIGNS = "€$£¥￥"
-_MONTHS = {name: at for at, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
-_DAY = re.compile(
-    rf"""(?ix)(?<![0-9A-Za-z:])(?:
-      (?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})(?!\d)
-    | (?:(?P<zy>\d{{4}})年)?(?P<zm>\d{{1,2}})月(?P<zd>\d{{1,2}})[日号]
-    | (?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})/(?P<ay>\d{{4}})(?!\d)
-    | (?P<ed>\d{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<em>{_MONTH})(?![a-z])(?:,?[ ](?P<ey>\d{{4}}))?
-    | (?P<um>{_MONTH})\.?[ ](?P<ud>\d{{1,2}})(?:st|nd|rd|th)?(?![\dA-Za-z:])(?:,?[ ](?P<uy>\d{{4}})(?!\d))?
-    )"""
-)
-_CLOCK = re.compile(
-    r"""(?ix)(?<![\d:.])(?:
-      (?P<h>[01]?\d|2[0-4]):(?P<m>[0-5]\d)(?::[0-5]\d(?:\.\d{1,9})?)?(?![\d:])(?P<pm>[ ]?[ap]\.?m\b)?
-    | (?P<eh>1[0-2]|0?\d)[ ]?(?P<epm>[ap]\.?m)\b
-    | (?P<zh>[01]?\d|2[0-4])[ ]?[点时](?P<half>半|(?P<zm>[0-5]?\d)分?)?
-    )"""
-)
-# Cheap signs that there may be a day or a time of day.
-_DATE_HINT = re.compile("[0-9](?:[-/.][0-9]|[年月])")
-_MONTH_NAMES = tuple(_MONTHS)
-_MONTH_HINT = re.compile(rf"{_MONTH}\.? [0-9]|[0-9](?:st|nd|rd|th)? (?:of )?{_MONTH}")
-_CLOCK_HINT = re.compile("[0-9](?::[0-5]| ?[apAP]\\.?[mM]| ?[点时])")
 _NUMERALS = {word: at for at, word in enumerate(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty".split())} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90,
@@ -108,10 +87,10 @@ def found_values(text: str) -> Iterator[tuple[ValueKind, int, int]]:
 
     Numbers of few digits without a unit are left out: they say little by themselves.
     """
-    for match in _DAY.finditer(text) if _may_have_days(text) else ():
-        yield "date", match.start(), match.end()
-    for match in _CLOCK.finditer(text) if _CLOCK_HINT.search(text) else ():
-        yield "time", match.start(), match.end()
+    for start, end in day_spans(text):
+        yield "date", start, end
+    for start, end in clock_spans(text):
+        yield "time", start, end
     for match in _NUMBER.finditer(text):
         if match["unit"] and _unit(match["unit"]):
             yield "number", match.start(), match.end()
@@ -119,13 +98,6 @@ def found_values(text: str) -> Iterator[tuple[ValueKind, int, int]]:
         number = match.string[match.start() : match.end("rest")]
         if not number.isdecimal() or _many_digits(number):
             yield "number", match.start(), match.end("rest")
-
-
-def _may_have_days(text: str) -> bool:
-    if _DATE_HINT.search(text):
-        return True
-    lowered = text.lower()
-    return any(month in lowered for month in _MONTH_NAMES) and bool(_MONTH_HINT.search(lowered))
 
 
 def _many_digits(value: str) -> bool:
@@ -200,31 +172,6 @@ def same_amounts(amount: Amount) -> Iterator[Amount]:
         yield "", _rounded(value / 100)
 
 
-def days_of(text: str) -> Iterator[Day]:
-    """The days of a text; both readings of one that can be read in two ways."""
-    for match in _DAY.finditer(text):
-        part = match.groupdict(default="0")
-        if match["m"]:
-            yield int(part["y"]), int(part["m"]), int(part["d"])
-        elif match["zm"]:
-            yield int(part["zy"]), int(part["zm"]), int(part["zd"])
-        elif match["ay"]:
-            yield int(part["ay"]), int(part["a"]), int(part["b"])
-            yield int(part["ay"]), int(part["b"]), int(part["a"])
-        elif match["em"]:
-            yield int(part["ey"]), _MONTHS[part["em"][:3].lower()], int(part["ed"])
-        else:
-            yield int(part["uy"]), _MONTHS[part["um"][:3].lower()], int(part["ud"])
-
-
-def clock_times_of(text: str) -> Iterator[int]:
-    """The times of day of a text, in minutes of the half day: morning and afternoon are not told apart."""
-    for match in _CLOCK.finditer(text):
-        hour = int(match["h"] or match["eh"] or match["zh"])
-        minute = int(match["m"] or match["zm"] or (30 if match["half"] == "半" else 0))
-        yield (hour * 60 + minute) % 720
-
-
 IdentifierKind = Literal[
     "path", "url", "email", "uuid", "hash", "id", "version", "date", "time", "address", "variable", "number", "quote",
     "command", "code",
@@ -248,10 +195,9 @@ class Identifier:
     end: int
 
 
-_CJK = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"
 _URL = re.compile(
     r"(?<![A-Za-z0-9])(?:https?|ftps?|wss?|s3|gs|ssh|git|file|postgres(?:ql)?|redis|mysql|mongodb|amqp)://"
-    rf"[^\s<>\"'`|\\{{}}()\[\]\u3000-\u303f{_CJK}]{{1,2000}}"
+    rf"[^\s<>\"'`|\\{{}}()\[\]\u3000-\u303f{EAST_ASIAN}]{{1,2000}}"
 )
 # A run of characters that identifiers are made of, if it has one that plain words have not.
 _RUN = re.compile(
@@ -260,7 +206,7 @@ _RUN = re.compile(
 _MAX_RUN = 4_096  # what is longer is no identifier but a blob, base64 or the like
 _DIGIT = re.compile("[0-9]")
 _FOLDER_END = re.compile(r"(?<![A-Za-z0-9/._~-])[A-Za-z0-9/._~-]++\Z")
-_CJK_FILE = re.compile(rf"(?<=/)[{_CJK}][\w-]{{0,80}}\.[A-Za-z0-9]{{1,5}}(?![A-Za-z0-9])")
+_CJK_FILE = re.compile(rf"(?<=/)[{EAST_ASIAN}][\w-]{{0,80}}\.[A-Za-z0-9]{{1,5}}(?![A-Za-z0-9])")
 # None holds its own opening sign, so that a run of those is not read again from each.
 _QUOTE = re.compile(
     r"\"([^\"\n]{2,400})\"|“([^“”\n]{2,400})”|「([^「」\n]{2,400})」|『([^『』\n]{2,400})』|«([^«»\n]{2,400})»"
@@ -468,3 +414,60 @@ def _command_lines(text: str, start: int, end: int) -> Iterator[_Span]:
             start_of_command = at + line.index(command)
             yield start_of_command, -start_of_command - len(command), "command"
         at += len(line)
+
+
+_YEAR = re.compile(r"(?:19|20)\d\d(?: ?年)?")
+
+
+def is_year(number: str) -> bool:
+    """True if a number is a year: "2026", "2026年"."""
+    return _YEAR.fullmatch(number) is not None
+
+
+# --- handles of messages -----------------------------------------------------------------------------------------
+
+_HANDLE = re.compile(
+    r"[ \t]{0,4}[(\[（【]\s{0,4}(?:from |see |source:? )?(log:\d[\d\s,;、–—~至和&:andlog-]{0,160})[)\]）】]"
+    r"|[ \t]{1,4}[—–-]{0,2}[ \t]{0,4}"
+    r"((?:log:\d{1,12}(?:[ \t]?[-–][ \t]?(?:log:)?\d{1,12})?[,;、 ]{0,3}){1,12})[.。]?\Z",
+    re.IGNORECASE,
+)
+_RANGE = re.compile(r"(\d{1,12})(?:[ \t]?[-–—~至][ \t]?(?:log:)?(\d{1,12}))?", re.IGNORECASE)
+
+
+def without_handles(line: str) -> tuple[str, list[tuple[int, int]]]:
+    """A line without the handles of messages, and the numbers that they name, first and last."""
+    ranges: list[tuple[int, int]] = []
+    for found in _HANDLE.finditer(line):
+        for first, last in _RANGE.findall(found[1] or found[2]):
+            ranges.append((int(first), int(last or first)))
+    return _HANDLE.sub("", line) if ranges else line, ranges
+
+
+def is_range(text: str) -> bool:
+    """True if a text is the number of a message, or those of a first and a last one."""
+    return _RANGE.fullmatch(text) is not None
+
+
+# --- what a number measures --------------------------------------------------------------------------------------
+
+_MEASURE_CHARS, _MEASURE_WORDS = 40, 5
+_MEASURE_WORD = re.compile(r"\S+")
+# Where the words end that may say what a number measures: a clause, or what joins another one to it.
+_MEASURE_END = re.compile(
+    r"[\n,;:!?()\[\]{}|，。；：！？（）、\"'`*]|(?<!\d)\.|\.(?!\d)"
+    r"|\b(?:because|since|so|but|while|whereas|although|though|if|unless|when|which)\b|因为|由于|所以|但是?|如果|虽然",
+    re.IGNORECASE,
+)
+
+
+def with_measure(text: str, number: Identifier) -> str:
+    """A number with the few words before it that say what it measures: "timeout of 30 s"."""
+    before = text[max(number.start - _MEASURE_CHARS, 0) : number.start]
+    start = max((end.end() for end in _MEASURE_END.finditer(before)), default=0)
+    words = list(_MEASURE_WORD.finditer(before, start))[-_MEASURE_WORDS:]
+    # The first word may be the end of one that is cut.
+    cut = not start and number.start > _MEASURE_CHARS and len(words) > 1 and before[0].isascii() and before[0] != " "
+    if words:
+        start = words[1 if cut and words[0].start() == 0 else 0].start()
+    return (before[start:] + text[number.start : number.end]).strip()

@@ -60,6 +60,35 @@ _PICTURE = re.compile(
     re.IGNORECASE,
 )
 _PICTURE_CHARS = 160
+_BARE_WORDS, _BARE_CHARS = 7, 40
+_BARE = re.compile(r"\b(?:it|this|that|them|these|those|why|how)\b|[这那]个|回一下|看一下|怎么办|为什么")
+_OWN = re.compile(r"\b(?:i|we)\b|我", re.IGNORECASE)
+# A line that stands for nothing, and a whole reply that says so in words.
+_NOTHING = re.compile(r"\W*(?:none|n/?a|nothing|无|没有|暂无)?\W*", re.IGNORECASE)
+_NOTHING_REPORTED = re.compile(
+    r"(?:\W*(?:none|n/?a|nothing(?: (?:new|else|durable|important|notable|more|worth\w*))*"
+    r"(?: (?:to|that|was|is|worth)\b.{0,60})?"
+    r"|(?:there (?:is|are|was|were) )?(?:no|nothing)(?: (?:new|durable|further|other|lasting|relevant))*"
+    r"(?: (?:memories|facts|items|notes|durable|information))?(?: (?:to|that|were|worth|found|was)\b.{0,60})?)\W*"
+    r"|\W*(?:无|暂无|没有|無|沒有)(?:任何|新的?|什么|需要|值得|可以?|要|持久)*(?:记录|記錄|记住|保存|存储|补充|新增)*的?"
+    r"(?:内容|信息|事实|记忆|事项|東西|东西)?\W*)",
+    re.IGNORECASE,
+)
+# Subjects of a summary's headings, by their words; the first that occurs decides.
+_SUBJECTS = tuple(
+    (re.compile(pattern, re.IGNORECASE), subject)
+    for pattern, subject in (
+        (r"this turn", "TURN"),
+        (r"constraint|preference|\brules?\b|requirement|约束|限制|偏好|规则|要求", "RULES"),
+        (r"decision|decided|决定|决策", "DECISIONS"),
+        (r"open ask|open todo|open question|pending|unanswered|未决|待回答|待解决", "OPEN"),
+        (r"fail|error|blocked|失败|错误|受阻", "FAILED"),
+        (r"in progress|active|next|current state|current work|remaining|todo|进行中|下一步|待办", "PLANS"),
+        (r"\bdone\b|completed|accomplished|progress|已完成|完成", "DONE"),
+        (r"\bgoals?\b|objective|request|目标|任务", "GOAL"),
+        (r"\bcontext\b(?<!critical context)|背景", "CONTEXT"),
+    )
+)
 
 
 def is_relative(text: str) -> bool:
@@ -92,6 +121,31 @@ def is_pleasantry(text: str) -> bool:
 def is_request(text: str) -> bool:
     """True if a question asks to do something, and so may state what is wanted."""
     return _REQUEST.match(text) is not None
+
+
+def is_bare_ask(text: str) -> bool:
+    """True if a request names nothing that it is about: "Can you find out why?"."""
+    return len(text.split()) <= _BARE_WORDS and len(text) <= _BARE_CHARS and _BARE.search(text.lower()) is not None
+
+
+def is_own(text: str) -> bool:
+    """True if a text speaks of its writer: "I", "we", "我"."""
+    return _OWN.search(text) is not None
+
+
+def is_nothing(line: str) -> bool:
+    """True if a line stands for nothing: "(none)", "N/A", "暂无"."""
+    return _NOTHING.fullmatch(line) is not None
+
+
+def reports_nothing(reply: str) -> bool:
+    """True if a reply says in words of its own that there is nothing."""
+    return _NOTHING_REPORTED.fullmatch(reply) is not None
+
+
+def subject_of(heading: str) -> str:
+    """Subject of a summary's heading, such as `RULES` or `OPEN`; empty for an unknown one."""
+    return next((subject for words, subject in _SUBJECTS if words.search(heading)), "")
 
 
 def picture_of(aside: str) -> str:

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from indexer.text.questions import has_time_words
+from indexer.text.scripts import HAN, HANGUL, KANA
 from indexer.text.terms import STOP_WORDS, has_unspaced
 
 # In this order: what one has found, the next does not see. Most sentences have nothing that an expression begins
@@ -157,7 +158,7 @@ Mark = Literal[
 ]
 
 _NOTE_WORD = re.compile(r"[a-z0-9]+(?:['’][a-z]+)?")
-_HAN_RUN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\u3040-\u30ff\uac00-\ud7a3]+")
+_HAN_RUN = re.compile(f"[{HAN}{KANA}{HANGUL}]+")
 
 
 def _words(text: str) -> frozenset[str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from indexer.text.scripts import UNSPACED
 from indexer.text.terms import STOP_WORDS, fold, has_unspaced, query_terms, simplified
 
 Key: TypeAlias = tuple[object, ...]
@@ -88,11 +89,6 @@ _DECIDED = re.compile(
     re.IGNORECASE,
 )
 
-# Scripts written without spaces between words, as `indexer.analysis` has them; goes between brackets in a pattern.
-UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
-)
 _LETTER = rf"[^\W_{UNSPACED}]"
 # Numbers, words, single characters of an unspaced script, signs that say something, and ends of sentences.
 _TOKEN = re.compile(

@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+from indexer.text.outcomes import has_failed, is_error_line, is_exit_only, names_outcome
 from indexer.text.questions import asks
+from indexer.text.scripts import COMMON_HAN
 from memory_service.text.sentences import Sentence, is_others, others_words, split_sentences
 
 MAX_CHARS = 240
@@ -98,7 +100,8 @@ _DUE_HAN = re.compile(
     rf"|(?:提醒我|我会|我来|我们会|会在|记得)[^。！？；\n]{{0,24}}{_WHEN_HAN}"
     rf"|{_WHEN_HAN}[^。！？；\n]{{0,12}}(?:提醒|我会|我来|交付|交给|回复您)"
 )
-_HAN = re.compile("[\u4e00-\u9fff]")
+_HAN = re.compile(f"[{COMMON_HAN}]")
+_DECIDING = re.compile(r"(?i)\bdeci(?:ded|sion)\b|决定")
 _QUESTION_END = ("?", "？", "吗", "呢", "吗。", "呢。")
 # "Book nothing before I say so, ok?" asks nothing.
 _TAG = re.compile(r"(?i)[,，]\s?(?:ok|okay|right|please|agreed|alright|好吗|好嗎|行吗|可以吗|好不好|知道吗)[?？]\Z")
@@ -156,6 +159,11 @@ def decisions_of(text: str) -> list[str]:
     """The sentences that decide something."""
     found = _found(text, _DECISION, _DECISION_HINTS, _DECISION_HAN)
     return [decision for decision in found if not _UNDECIDED.search(decision.lower())]
+
+
+def speaks_of_deciding(text: str) -> bool:
+    """True if a text has the very word: "decided", "decision", "决定"."""
+    return _DECIDING.search(text) is not None
 
 
 def promises_of(text: str) -> list[str]:
@@ -374,24 +382,6 @@ _NOT_DONE = re.compile(
     r"\b(?:not|never|nothing|n['’]t|yet|will be|to be|should be|once|when|until|if|before|unless|almost)\b"
     r"|n['’]t\b|未|没有?(?!问题)|尚|还没|如果|等.{0,12}(?:后|再)|一旦"
 )
-_FAILURE = re.compile(
-    r"\b(?:fail(?:s|ed|ing|ure)?|errors?|exceptions?|traceback|crash(?:es|ed|ing)?|tim(?:ed?|es) ?out|timeouts?|broken?"
-    r"|could ?n[o'’]t|can(?:no|['’])t|unable|denied|refused|revert(?:ed)?|rolled back|not found|no such file|panic"
-    r"|(?:does|did|do|is|was)(?:n['’]t| not) (?:work|help|fix|start|run|compile|working|load|connect)(?:ing)?"
-    r"|no luck|dead end|segfault|unauthori[sz]ed|forbidden|aborted)\b"
-)
-_NO_FAILURE = re.compile(
-    r"\b(?:0|no|without|zero) (?:errors?|fail(?:ures?|ed)?|exceptions?|warnings?)\b|没有(?:报错|错误|异常|失败)"
-)
-_FAILURE_HINT = re.compile("[失败报错异不没无崩超找拒回]")
-_FAILURE_ZH = re.compile(
-    "失败|报错|出错|错误|异常|不行|没用|无效|崩溃|超时|找不到|被?拒绝|回滚|没成功|没有成功|不起作用|没解决|起不来"
-)
-# What a program prints when it fails is no rule, whatever words it has.
-_ERROR_LINE = re.compile(
-    r"^(?:error|fatal|warn(?:ing)?|panic|e {2}|npm err!|err!|\[(?:error|warn|fatal)|traceback|\d{4}-\d\d-\d\d[t ]\d\d:)"
-    r"|^\W*\w*(?:error|exception)\b ?[:：(]|^(?:报错|错误)[:：]"
-)
 _PLAN = re.compile(
     r"\b(?:working on|in progress|currently|next(?: step| up|,|:)|i['’]ll|i will|we['’]ll|we will|let me"
     r"|i['’]m going to|"
@@ -446,7 +436,7 @@ def kind_of(sentence: Sentence) -> tuple[Kind, float]:
     asked = asks(text)
     if sentence.quoted:
         return (Kind.EMPTY, 0.0) if sentence.voice == "assistant" or asked else (Kind.FACT, 0.6)
-    if not asked and _ERROR_LINE.search(lower):
+    if not asked and is_error_line(lower):
         return Kind.FAILURE, 1.0
     if sentence.voice == "user" and (rule := _rule(lower, words, chinese)) and not (asked and rule < 1):
         return Kind.RULE, rule
@@ -492,39 +482,18 @@ def _of_work(lower: str, chinese: str, *, own: bool) -> tuple[Kind, float]:
     return Kind.FACT, 1.0
 
 
-def has_failed(lower: str, chinese: str) -> bool:
-    """True if a text, given in lower case and as Chinese if it has any, speaks of a failure."""
-    if _NO_FAILURE.search(lower):
-        return False
-    if "error" in lower or "exception" in lower or _FAILURE.search(lower):
-        return True
-    return bool(chinese) and _FAILURE_HINT.search(chinese) is not None and _FAILURE_ZH.search(chinese) is not None
-
-
 def _is_done(lower: str, chinese: str) -> bool:
     if chinese and _DONE_HINT.search(chinese) and _DONE_ZH.search(chinese):
         return not _NOT_DONE.search(lower)
     return _DONE.search(lower) is not None and not _NOT_DONE.search(lower)
 
 
-_OUTCOME = re.compile(
-    r"\b\d+ (?:tests? )?(?:passed|failed|errors?|warnings?|failures?)\b|\bexit(?:ed)?(?: with)?(?: code"
-    r"| status)?[ :=]+\d"
-    r"|\bbuild (?:succe|fail)|\b(?:succeeded|successful(?:ly)?|deployed|published)\b|\w*(?:error|exception)\b ?:"
-    r"|测试|成功|失败|报错|通过"
-)
-
-
-# What it was the exit of stands in no line; the commands of the ledger have it.
-_EXIT_ONLY = re.compile(r"\W*(?:process )?(?:exit(?:ed)?(?: with)?(?: code| status)?|return code|退出码)\W*-?\d+\W*")
-
-
 def _of_tool(sentence: Sentence, lower: str, chinese: str) -> tuple[Kind, float]:
     if len(sentence.text) > 200:
         return Kind.EMPTY, 0.0
-    if _EXIT_ONLY.fullmatch(lower):
+    if is_exit_only(lower):
         return Kind.EMPTY, 0.0
-    if _OUTCOME.search(lower):
+    if names_outcome(lower):
         bad = sentence.failed or has_failed(lower, chinese)
         exit_zero = "exit code 0" in lower or "exit code: 0" in lower
         return (Kind.FAILURE, 0.9) if bad and not exit_zero else (Kind.DONE, 0.6)

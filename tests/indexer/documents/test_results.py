@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexer.documents.transcripts import _is_acknowledgement, _json_by_lines
+from indexer.documents.transcripts import _json_by_lines
+from indexer.text.outcomes import is_acknowledgement
 
 NOTHING = [
     '{"ok": true}',
@@ -46,12 +47,12 @@ SOMETHING = [
 
 @pytest.mark.parametrize("text", NOTHING)
 def test_what_only_says_that_it_went_well_is_an_acknowledgement(text: str) -> None:
-    assert _is_acknowledgement(text)
+    assert is_acknowledgement(text)
 
 
 @pytest.mark.parametrize("text", SOMETHING)
 def test_what_says_more_or_that_it_went_wrong_is_none(text: str) -> None:
-    assert not _is_acknowledgement(text)
+    assert not is_acknowledgement(text)
 
 
 def record(number: int) -> dict[str, object]:
@@ -126,6 +127,6 @@ def test_hostile_text_takes_linear_time(text: str) -> None:
     for size in (190_000, 1_000_000):
         _json_by_lines(f"[{','.join([text.strip()] * (size // (len(text) + 1)))}]", 1200)
         _json_by_lines(text * (size // len(text)), 1200)
-    _is_acknowledgement(text * (1_000_000 // len(text)))
-    _is_acknowledgement((text * 120)[:119] + "x")
+    is_acknowledgement(text * (1_000_000 // len(text)))
+    is_acknowledgement((text * 120)[:119] + "x")
     assert time.perf_counter() - started < 25

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from indexer.text.outcomes import ends_in_error
 from memory_service.messages import Message, Part, media_parts_of, text_of, to_anthropic, to_openai
 from memory_service.messages.placeholders import (
     COMPACTED,
     OLD_CLEARED,
     TRUNCATED,
-    ends_in_error,
     is_cleared,
     media_label,
     payload_bytes,

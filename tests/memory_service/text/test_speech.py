@@ -4,7 +4,8 @@ import datetime as dt
 
 import pytest
 
-from memory_service.text.authorship import find_day, read_speech, without_inserted
+from indexer.text.dates import full_day
+from memory_service.text.authorship import read_speech, without_inserted
 from tests.memory_service.flush.stretches import stretch
 
 DAYS = {
@@ -32,8 +33,8 @@ INSERTED = {
 
 
 @pytest.mark.parametrize("text", DAYS)
-def test_find_day(text: str) -> None:
-    assert find_day(text) == DAYS[text]
+def test_full_day(text: str) -> None:
+    assert full_day(text) == DAYS[text]
 
 
 @pytest.mark.parametrize("text", INSERTED)

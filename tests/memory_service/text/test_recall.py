@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.memories.recall import MAX_QUERY_CHARS, decide_recall
+from memory_service.text.recall import MAX_QUERY_CHARS, decide_recall
 
 LOG = """2026-11-20 14:32:01 INFO starting worker
 2026-11-20 14:32:02 ERROR connection refused

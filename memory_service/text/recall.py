@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from indexer.text.questions import has_time_words
+from indexer.text.scripts import COMMON_HAN
 from indexer.text.terms import fold
 from memory_service.text.authorship import END_CHARS, authorship_of, without_inserted
 
@@ -38,7 +39,7 @@ _FILE = re.compile(
     r"|(?<![\w/.])(?:Dockerfile|Makefile|Procfile|Gemfile|Justfile|CHANGELOG|LICENSE)\b",
     re.ASCII,
 )
-_FILE_HAN = re.compile(rf"[\u4e00-\u9fff][\w-]{{0,40}}\.(?:{_EXTENSIONS})(?![A-Za-z0-9_/])")
+_FILE_HAN = re.compile(rf"[{COMMON_HAN}][\w-]{{0,40}}\.(?:{_EXTENSIONS})(?![A-Za-z0-9_/])")
 _TRIGGER = re.compile(
     r"""(?ix)\b(?:
       remember(?:ed|s|ing)? | remind(?:ed|er|s)? | recall(?:ed)? | forg[eo]t(?:ten)? | previous(?:ly)? | earlier
