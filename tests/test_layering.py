@@ -26,8 +26,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service._version",
         "memory_service.errors",
         "memory_service.events",
-        "indexer.text.outcomes",  # words that placeholders of messages look for
     ),
+    ("indexer.text.*",),
     (
         "indexer.corpus",
         "indexer.providers.*",

@@ -1,1 +1,1 @@
-"""Language that both libraries need: terms, days, questions, names, ends of sentences. Pure."""
+"""Language that both libraries need: terms, scripts, days, questions, names, outcomes, ends of sentences. Pure."""
