@@ -89,9 +89,13 @@ class _Known:
     before: str
     lines: int
     passages: list[Passage]
+    labelled: list[Passage]
     level: int
     above: tuple[str, ...]
     file_date: dt.date | None
+
+
+_NOTHING = _Known(before="", lines=0, passages=[], labelled=[], level=0, above=(), file_date=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,13 +133,16 @@ class Splitter:
         if path.startswith(EXTRA_MARK):
             return split_file(text, path)
         known = self._known.get(path)
-        spoken = (known and _grown(known, text, path)) or read_speakers(text, path=path)
-        last = _last_section(text, spoken)
+        spoken = _grown(known, text, path) if known else None
+        if known is None or spoken is None:
+            known, spoken = _NOTHING, read_speakers(text, path=path)
+        labelled = keep_shared_labels(spoken, known.labelled)
+        last = _last_section(text, spoken, labelled, known)
         if last is None:
             self._known.pop(path)
         else:
             self._known[path] = last
-        return keep_shared_labels(spoken)
+        return labelled
 
 
 def _common(before: Sequence[Passage], now: Sequence[Passage]) -> int:
@@ -166,8 +173,8 @@ def _grown(known: _Known, text: str, path: str) -> SpokenPassages | None:
     return SpokenPassages(passages=known.passages + moved, file_date=known.file_date)
 
 
-def _last_section(text: str, spoken: SpokenPassages) -> _Known | None:
-    """The file up to its last heading of level 1 or 2; None where that heading is not certain."""
+def _last_section(text: str, spoken: SpokenPassages, labelled: list[Passage], known: _Known) -> _Known | None:
+    """The file up to its last heading of level 1 or 2, where that can be told without doubt; `known` is its start."""
     if "\r" in text or text.startswith("\ufeff"):
         return None
     last = next((i for i in range(len(spoken.passages) - 1, -1, -1) if spoken.passages[i].opens_section), None)
@@ -175,11 +182,13 @@ def _last_section(text: str, spoken: SpokenPassages) -> _Known | None:
         return None
     first = spoken.passages[last]
     after = spoken.passages[last - 1].end_line if last else 0
-    lines = text.split("\n")
-    at = next((n for n in range(after, first.start_line - 1) if _HEADING.match(lines[n])), None)
+    # The heading may be the very one that the file was known up to, and stands behind it in any case.
+    lines = text[len(known.before) :].split("\n")
+    place = range(max(0, after - known.lines), first.start_line - 1 - known.lines)
+    at = next((n for n in place if _HEADING.match(lines[n])), None)
     if at is None or lines[at].lstrip("#").strip().rstrip("#").rstrip() != first.heading[-1]:
         return None
-    before = "\n".join((*lines[:at], ""))
+    before = known.before + "\n".join((*lines[:at], ""))
     # A comment that is still open there might end below, and take the heading with it.
     if before.rfind("<!--") > before.rfind("-->"):
         return None
@@ -189,8 +198,9 @@ def _last_section(text: str, spoken: SpokenPassages) -> _Known | None:
     level = len(lines[at]) - len(lines[at].lstrip("#"))
     return _Known(
         before=before,
-        lines=at,
+        lines=known.lines + at,
         passages=spoken.passages[:last],
+        labelled=labelled[:last],
         level=level,
         above=first.heading[:-1],
         file_date=spoken.file_date,

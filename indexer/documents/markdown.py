@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 from indexer.documents.blocks import Block, Kind, Line, Outline, Section, read_blocks
@@ -74,10 +75,26 @@ class SpokenPassages:
     file_date: dt.date | None
 
 
-def keep_shared_labels(spoken: SpokenPassages) -> list[Passage]:
-    """The passages, with only those labels that at least two of them carry."""
-    single = {name for name, count in Counter(p.label for p in spoken.passages).items() if count < 2}
-    return [replace(p, label=None) if p.label in single and p.label else p for p in spoken.passages]
+def keep_shared_labels(spoken: SpokenPassages, known: Sequence[Passage] = ()) -> list[Passage]:
+    """The passages, with only those labels that at least two of them carry.
+
+    Args:
+        spoken: The passages.
+        known: An earlier result for the first of them; what stays as it was is the same object.
+    """
+    counts = Counter(p.label for p in spoken.passages)
+    shared = {name for name, count in counts.items() if count > 1}
+    first = len(known)
+    return [
+        *(_labelled(before, p, shared) for before, p in zip(known, spoken.passages, strict=False)),
+        *(_labelled(p, p, shared) for p in islice(spoken.passages, first, None)),
+    ]
+
+
+def _labelled(before: Passage, spoken: Passage, shared: Collection[str | None]) -> Passage:
+    """A passage with its label if that is shared, as it was before if that says the same."""
+    label = spoken.label if spoken.label in shared else None
+    return before if before.label == label else replace(spoken, label=label)
 
 
 def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> SpokenPassages:

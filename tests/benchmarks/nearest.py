@@ -83,7 +83,9 @@ def warm(path: Path, turns: int) -> dict[str, object]:
             kept = SearchFilter(path_prefix=_prefix(count))
             rows = np.flatnonzero([corpus.files[file].path.startswith(kept.path_prefix) for file in corpus.file])
             few[len(rows)] = ratio(
-                partial(store.nearest, vector, 10, kept), partial(np.vecdot, matrix.vectors[rows], vector), turns
+                partial(store.nearest, vector, 10, kept),
+                partial(np.vecdot, matrix.held.rows[matrix.places[rows]], vector),
+                turns,
             )
     return {"warm": every, "few": few}
 

@@ -67,8 +67,8 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
         ),
         "a page written again keeps its old words": _mutant(
             recent,
-            "before if before and before.file is file else",
-            "before if before else",
+            "    if before.file is file:\n",
+            "    if before.file.path == file.path:\n",
             indexed.check_a_page_written_again_has_its_new_words,
         ),
         "neighbours of the words are left out": _mutant(

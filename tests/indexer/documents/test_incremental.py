@@ -74,6 +74,19 @@ def test_a_file_that_grew_at_its_end_is_compared_there_only() -> None:
         before = str(n)
 
 
+def test_a_passage_that_stays_is_the_same_object_whoever_is_named_in_it() -> None:
+    splitter = Splitter()
+    text = "# 2026-11-20\n" + "".join(f"\n## 14:{n:02}\n- Client {n} 说: number {n}\n" for n in range(50))
+    before = splitter.split(text, PATH)
+    for name in ("Anna", "Client 3 说", "Anna"):
+        text += f"\n## 15:00\n- {name}: one more\n"
+        after = splitter.split(text, PATH)
+        assert after == split_markdown(text, path=PATH)
+        made = [new for new, old in zip(after, before, strict=False) if new is not old]
+        assert len(made) <= 1 + (name == "Client 3 说" or name == "Anna"), name
+        before = after
+
+
 def test_files_do_not_mix() -> None:
     splitter = Splitter()
     for path in ("memory/2026-11-19.md", PATH, "MEMORY.md"):
