@@ -1,1 +1,1 @@
-"""Files on disk: which there are, which are left out, which changed."""
+"""Files on disk: which are indexed, which are left out, which changed."""

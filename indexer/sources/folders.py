@@ -1,10 +1,8 @@
-"""The extra folders of a workspace: what in them is indexed, under which path, and where that lies.
+"""Extra folders of a workspace: their indexed files, under paths `@NAME/way/to/the/file`.
 
-Invariants: nothing outside of a folder is listed or read, so no symbolic link below it is followed; what memory files
-and session logs are is never a file of an extra folder too, nor is what belongs to another workspace; a file lies in
-one folder, the innermost; of a folder that cannot be seen nothing is known, so nothing in it counts as gone.
-
-A path is `@NAME/way/to/the/file`: no path of a workspace begins with `@`.
+Invariants: nothing outside of a folder is listed or read, so no symbolic link below it is followed; memory files,
+session logs and the files of other workspaces are never files of an extra folder; a file is in one folder, the
+innermost; of a folder that cannot be read nothing is known, so none of its files counts as removed.
 """
 
 from __future__ import annotations
@@ -38,10 +36,10 @@ class ExtraFolder:
     """A folder beside the workspace that is indexed with it.
 
     Attributes:
-        name: What its paths begin with, after the `@`.
-        folder: Where it lies; the folder itself may be a symbolic link.
+        name: Beginning of its paths, after the `@`.
+        folder: Path of the folder; it may be a symbolic link itself.
         globs: Patterns as in `.gitignore`. With any that does not begin with "!", only files that match one are
-            indexed, whatever their kind; those that match one with "!" are not.
+            indexed, of whatever kind; those that match one with "!" are not.
     """
 
     name: str
@@ -51,14 +49,7 @@ class ExtraFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """A folder to look into.
-
-    Attributes:
-        absolute: Where it lies, with a slash at the end.
-        way: The same from the extra folder; empty for that itself.
-        levels: Rules that hold in it, the innermost first.
-        asked: Whether a glob asks for all of it.
-    """
+    """A folder on a walk."""
 
     absolute: str
     way: str
@@ -72,8 +63,7 @@ class Folders:
     Args:
         root: The workspace folder.
         extra: Its extra folders, with distinct names.
-        private: Folders with what belongs to others, such as the home of all workspaces: nothing in them is indexed,
-            but what lies in `root`.
+        private: Folders of others, such as the home of all workspaces: only their files below `root` are indexed.
 
     Raises:
         ValueError: Two folders have one name.
@@ -92,18 +82,14 @@ class Folders:
         return tuple(walk.extra.folder for walk in self._walks.values())
 
     def scan(self, known: dict[str, bytes] | None = None) -> Scan:
-        """Look for all files of all folders.
-
-        Args:
-            known: What files were, see `FolderScan`.
-        """
+        """All files of all folders; for `known` see `FolderScan`."""
         look = FolderScan(known={} if known is None else known)
         for walk, top, left_out in self._tops(look):
             walk.scan(top, left_out, look)
         return look.scan()
 
     def look(self, paths: Collection[str]) -> Scan:
-        """Look at some files alone; those that are not there, or are not indexed, are left out."""
+        """Some files alone; those that are not there, or are not indexed, are left out."""
         look = FolderScan()
         ways: dict[str, list[str]] = {}
         for path in paths:
@@ -115,7 +101,7 @@ class Folders:
         return look.scan()
 
     def locate(self, path: str) -> Path | None:
-        """Where a file lies, which need not be there; None for a path of no extra folder, or one over a link."""
+        """Path of a file, which need not exist; None for a path of no extra folder, or one over a link."""
         name, _, way = path.removeprefix(EXTRA_MARK).partition("/")
         walk = self._walks.get(name)
         if walk is None or not path.startswith(EXTRA_MARK) or not _is_way(way):
@@ -124,14 +110,14 @@ class Folders:
         return Path(place) if os.path.realpath(place) == place else None
 
     def names_file(self, path: str) -> bool:
-        """True if a path is that of a file, as far as it is there, and not of a folder."""
+        """True if a path is that of a file, existing or not, and not of a folder."""
         place = self.locate(path)
         return place is not None and not place.is_dir()
 
     def _tops(
         self, look: FolderScan, names: Collection[str] | None = None
     ) -> Iterator[tuple[_Walk, str, frozenset[str]]]:
-        """The folders that can be looked into: where each really lies, and what in it is left out."""
+        """Folders that can be walked: real path, and the paths in it that are left out."""
         if not self._walks:
             return
         own = _Own(self._root, self._private)
@@ -148,7 +134,7 @@ class Folders:
 
 
 class _Own:
-    """What belongs to workspaces, and is no file of an extra folder."""
+    """Folders that belong to workspaces, and so to no extra folder."""
 
     def __init__(self, root: Path, private: Sequence[Path]) -> None:
         self._root = os.path.realpath(root)
@@ -164,14 +150,14 @@ class _Own:
         return ""
 
     def left_out(self, top: str) -> frozenset[str]:
-        """What a walk of a folder must not enter."""
+        """Paths that a walk of a folder must not enter."""
         if _is_within(top, self._root):
             return frozenset(self._names)
         return frozenset((self._root, *self._private))
 
 
 class _Walk:
-    """One extra folder and what its globs ask for."""
+    """One extra folder with its globs."""
 
     def __init__(self, extra: ExtraFolder) -> None:
         self.extra = extra
@@ -194,7 +180,7 @@ class _Walk:
                 look.fail(self._prefix + place.way.rstrip("/") if place.way else self._prefix[:-1], str(error))
 
     def look(self, top: str, left_out: frozenset[str], way: str, look: FolderScan) -> None:
-        """Look at one file, on the way from the top down: what is above decides too."""
+        """Look at one file, on the way from the top down, as the rules above it decide too."""
         place: _Place | None = None
         *above, name = way.split("/")
         try:
@@ -228,7 +214,7 @@ class _Walk:
         return _Place(absolute=absolute, way="", levels=tuple(rules_above(top)), asked=False)
 
     def _listed(self, place: _Place, left_out: frozenset[str], look: FolderScan) -> list[_Place]:
-        """Takes the files of a folder, and gives the folders in it."""
+        """Take the files of a folder; gives the folders in it."""
         try:
             with open_folder(place.absolute.rstrip(os.sep) or os.sep) as listed:
                 entries = list(listed)
@@ -259,7 +245,6 @@ class _Walk:
         return [lower for name, lower in entered if lower is not None and _is_fit(prefix, name, look)]
 
     def _with_rules(self, place: _Place, names: Collection[str]) -> _Place:
-        """The folder with the rules that stand in it."""
         levels = with_rules_in(place.levels, place.absolute, names, place.way)
         return place if levels is place.levels else replace(place, levels=levels)
 
@@ -276,7 +261,7 @@ class _Walk:
         return _Place(absolute=absolute + os.sep, way=f"{way}{name}/", levels=place.levels, asked=place.asked or named)
 
     def _takes(self, place: _Place, name: str) -> bool:
-        """True if a file is indexed, if it is one."""
+        """True if a file of this name is indexed."""
         way, only = place.way, self._only
         if name[0] == ".":
             return False
@@ -289,12 +274,11 @@ class _Walk:
 
 
 def _listed_names(folder: str) -> set[str]:
-    """Which of the names that hold rules are in a folder."""
     return {name for name in RULES_NAMES if os.path.lexists(folder + name)}
 
 
 def _is_fit(prefix: str, name: str, look: FolderScan) -> bool:
-    """True if a name can stand in a path; one that cannot is named."""
+    """True if a name can be part of a path; one that cannot is a failure of the scan."""
     if name.isascii() and name.isprintable():
         return True
     if not look.fits(prefix + name):
@@ -306,7 +290,7 @@ def _is_fit(prefix: str, name: str, look: FolderScan) -> bool:
 
 
 def _is_way(way: str) -> bool:
-    """True if something could lie there: what `scan` never gives is not looked for."""
+    """True if `scan` could give such a path."""
     return all(part and part[0] != "." and _is_fit("", part, FolderScan()) for part in way.split("/"))
 
 

@@ -1,17 +1,14 @@
-"""Ignore rules in the notation of `.gitignore`: lines in, and for a name in a folder whether they match it.
+"""Ignore rules in the notation of `.gitignore`: their patterns, and the rules that hold in a folder.
 
-Invariants: pure; the last rule that matches decides, as in git; a pattern that git would never match matches
-nothing; no pattern takes more than linear time in the length of a name, whoever wrote it.
+Invariants: the last rule that matches decides, as in git, inner rules before outer ones; a pattern that git would
+never match matches nothing; no pattern takes more than linear time in the length of a name, whoever wrote it; rules
+that cannot be read are an error, for the files that they hide must not be shown; as in git, rules that are a symbolic
+link are none.
 
-Whoever walks a tree asks from the top down and stays out of what is ignored, so a rule for a folder need not be
-asked about what lies below it. `pathspec` 1.1.1 is no replacement: it has no `[[:alpha:]]`, refuses a whole file for a
-pattern that ends in a backslash, and with `/**/a/**/a/…/b` comes to no end.
+A walk asks from the top down and stays out of what is ignored, so a rule for a folder need not be asked about the
+files below it. `pathspec` 1.1.1 is no replacement: it has no `[[:alpha:]]`, refuses a whole file for a pattern that
+ends in a backslash, and with `/**/a/**/a/…/b` comes to no end.
 Source: gitignore(5), and git's own wildmatch.c, which the tests ask.
-
-Which ignore rules hold at a place of a tree: those in its folders, and in the repository around them.
-
-Invariants: inner rules come before outer ones; rules that cannot be read are an error, for what they hide must not be
-shown; as in git, rules that are a symbolic link are none.
 """
 
 from __future__ import annotations
@@ -52,7 +49,7 @@ class _Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
-    """Rules that follow one another and say the same; those for folders alone are apart."""
+    """Consecutive rules with the same verdict; those for folders alone are apart."""
 
     ignored: bool
     names: _Names
@@ -73,15 +70,12 @@ class IgnoreRules:
     groups: tuple[_Group, ...]
 
     def verdict(self, folder: str, name: str, *, is_folder: bool) -> bool | None:
-        """Whether a file or folder is ignored.
+        """True if a file or folder is ignored, False if a rule excepts it, None without a rule for it.
 
         Args:
-            folder: The folder that it lies in, from that of the rules, with a slash at the end; empty for the same.
-            name: What it is called.
-            is_folder: Whether it is a folder.
-
-        Returns:
-            None if no rule speaks of it.
+            folder: Its folder, relative to that of the rules, with a slash at the end; empty for the same.
+            name: Its name.
+            is_folder: True for a folder.
         """
         for group in self.groups:
             # In one piece: a walk asks this of every file.
@@ -108,7 +102,7 @@ class _Rule:
 
 @lru_cache(maxsize=512)
 def read_rules(text: str) -> IgnoreRules:
-    """Reads the rules of a `.gitignore` file; undecodable bytes stand in it as in the names of files."""
+    """Rules of a `.gitignore` file; undecodable bytes stand in it as in the names of files."""
     lines = text.removeprefix("\ufeff").split("\n")
     rules = [rule for line in lines if (rule := _rule(line.removesuffix("\r"))) is not None]
     groups = [_group(ignored, list(same)) for ignored, same in groupby(rules, key=lambda rule: rule.ignored)]
@@ -153,7 +147,7 @@ def _group(ignored: bool, rules: list[_Rule]) -> _Group:
 
 
 def _names(patterns: list[str]) -> _Names:
-    """Sorts patterns by what they cost: most are a name, or the beginning or end of one."""
+    """Patterns sorted by cost: most are a name, or the beginning or end of one."""
     literals, starts, ends, other = set[str](), list[str](), list[str](), list[str | None]()
     for pattern in patterns:
         if not _SPECIAL.search(pattern):
@@ -175,7 +169,7 @@ def _any_of(regexes: list[str | None]) -> re.Pattern[str] | None:
 def _path_regex(pattern: str) -> str | None:
     """A regular expression for a whole path; None for a pattern that matches nothing.
 
-    Between two `**`, the first place that fits is as good as any other, so nothing is ever tried twice.
+    Between two `**` the first place that fits is as good as any other, so nothing is ever tried twice.
     """
     parts: list[list[str]] = [[]]
     for segment in pattern.split("/"):
@@ -227,7 +221,7 @@ def _segment_regex(glob: str) -> str | None:
 
 
 def _class_regex(glob: str, at: int) -> tuple[int, str] | None:
-    """Reads a bracket expression from behind its `[`; gives where it ends, or None if it does not."""
+    """End and regular expression of a bracket expression after its `[`; None if it does not end."""
     negated = at < len(glob) and glob[at] in "!^"
     start = at = at + negated
     items = ""
@@ -269,7 +263,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """Rules that hold for a folder and all below it: a path counts from `cut` on, behind `prefix`."""
+    """Rules for a folder and all below it: a path counts from `cut` on, after `prefix`."""
 
     rules: IgnoreRules
     cut: int
@@ -281,13 +275,13 @@ class Unreadable(Exception):
 
 
 def is_ignored(levels: tuple[Level, ...], folder: str, name: str, *, is_folder: bool) -> bool:
-    """True if something is ignored.
+    """True if a file or folder is ignored.
 
     Args:
-        levels: The rules that hold where it lies, the innermost first.
-        folder: The folder that it lies in, from the top of the tree, with a slash at the end; empty for the top.
-        name: What it is called.
-        is_folder: Whether it is a folder.
+        levels: The rules that hold in its folder, the innermost first.
+        folder: Its folder, relative to the top of the tree, with a slash at the end; empty for the top.
+        name: Its name.
+        is_folder: True for a folder.
     """
     for level in levels:
         verdict = level.rules.verdict(level.prefix + folder[level.cut :], name, is_folder=is_folder)
@@ -302,8 +296,8 @@ def with_rules_in(levels: tuple[Level, ...], folder: str, names: Collection[str]
     Args:
         levels: Those of the one above.
         folder: The folder, with a slash at the end.
-        names: What is in it; of these, names that `RULES_NAMES` has count.
-        way: The folder from the top of the tree, with a slash at the end.
+        names: Names in it; only those of `RULES_NAMES` count.
+        way: The folder relative to the top of the tree, with a slash at the end.
 
     Raises:
         Unreadable: It has rules that cannot be read.
@@ -315,7 +309,7 @@ def with_rules_in(levels: tuple[Level, ...], folder: str, names: Collection[str]
 
 
 def rules_above(top: str) -> Iterator[Level]:
-    """The rules of the repository that a folder lies in, the innermost first, but for those in the folder itself."""
+    """Rules of the repository around a folder, the innermost first, without those in the folder itself."""
     at, prefix = top, ""
     found: list[Level] = []
     while not os.path.lexists(os.path.join(at, ".git")):
@@ -332,11 +326,7 @@ def rules_above(top: str) -> Iterator[Level]:
 
 
 def _text_of(path: str) -> str | None:
-    """The rules in a file; None if there is none that git would read.
-
-    Raises:
-        Unreadable: There is one that cannot be read: what it hides must not be shown.
-    """
+    """The rules in a file; None if there is none that git would read."""
     try:
         if not S_ISREG(os.lstat(path).st_mode):
             return None
@@ -352,5 +342,5 @@ def _text_of(path: str) -> str | None:
 
 
 def unreadable_reason(error: OSError) -> str:
-    """What the system says of a folder or file that cannot be read."""
+    """Why a folder or file cannot be read, as the system says, and what to do."""
     return f"it cannot be read ({error.strerror}); {_REMEDIES.get(error.errno or 0, 'check its permissions')}"

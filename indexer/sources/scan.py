@@ -1,8 +1,7 @@
-"""What there is to index and how a file is read: stat first, content only when that has changed.
+"""Scan of a workspace for files, and the reading of a file: stat first, content only when that has changed.
 
-Invariants: nothing outside the workspace is ever listed or read, so symbolic links are left out; a file
-that cannot be read is named with the reason, never taken for deleted; what is read is one state of the
-file, not the mixture of two.
+Invariants: nothing outside the workspace is ever listed or read, so symbolic links are left out; a file that cannot be
+read is named with the reason, never taken for deleted; the content of a file is one state of it, never a mixture.
 """
 
 from __future__ import annotations
@@ -44,18 +43,18 @@ class SourceFile(NamedTuple):
     inode: int
 
     def looks_like(self, state: FileState) -> bool:
-        """True if the file's stat is the one that `state` tells of."""
+        """True if the file has the stat of a stored state."""
         return self[2:] == state[2:6]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What a look at the folders found.
+    """Result of a scan.
 
     Attributes:
-        files: Files by path, but for those that are as they were known.
-        failures: Folders that could not be listed; nothing is known of what lies below them.
-        unchanged: How many files are as they were known.
+        files: New and changed files, by path.
+        failures: Folders that could not be listed; nothing is known of the files below them.
+        unchanged: Number of files that are as they were known.
     """
 
     files: dict[str, SourceFile]
@@ -63,12 +62,12 @@ class Scan:
     unchanged: int = 0
 
     def gone(self, paths: Iterable[str]) -> list[str]:
-        """Those of some paths, all missing here, that are really gone, and not hidden by a folder that failed."""
+        """Those of some missing paths that are really removed, not hidden by a folder that failed."""
         failed = {failure.path for failure in self.failures}
         return [path for path in paths if failed.isdisjoint(with_folders(path))]
 
     def joined(self, other: Scan) -> Scan:
-        """What two looks found together."""
+        """This scan and another one together."""
         return Scan(
             files=self.files | other.files,
             failures=(*self.failures, *other.failures),
@@ -78,12 +77,12 @@ class Scan:
 
 @dataclass(slots=True)
 class FolderScan:
-    """A look at the folders while it goes on.
+    """A scan while it goes on.
 
     Attributes:
-        known: What files were known by, see `FileState.stat`, by path. Each that is still so is taken out: what is left
-            in the end has changed, or is not there.
-        files: The other files that there are, by path.
+        known: Known stat of files by path, see `FileState.stat`. An unchanged file is taken out; the rest in the end
+            has changed or is missing.
+        files: The other files, by path.
     """
 
     known: dict[str, bytes] = field(default_factory=dict)
@@ -95,10 +94,10 @@ class FolderScan:
         self._known_before = len(self.known)
 
     def others(self, prefix: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, os.DirEntry[str]]]:
-        """Entries of a folder, and their paths, without those that are hidden and files that are as they were known.
+        """New and changed entries of a folder, with their paths; hidden ones are left out.
 
         Raises:
-            OSError: Nothing can be told of one of them.
+            OSError: The stat of one of them cannot be read.
         """
         known = self.known
         # Nearly all of a sync that finds nothing to do is in here, once for each file: no value is made of one.
@@ -119,10 +118,10 @@ class FolderScan:
             yield path, entry
 
     def take(self, path: str, source: Source, entry: os.DirEntry[str]) -> None:
-        """Note a file; one that went after it was listed is none.
+        """Add a file; one that was removed after the listing is ignored.
 
         Raises:
-            OSError: Nothing can be told of it.
+            OSError: Its stat cannot be read.
         """
         try:
             stat = entry.stat(follow_symlinks=False)
@@ -131,11 +130,11 @@ class FolderScan:
         self.files[path] = _file(path, source, stat)
 
     def fail(self, path: str, reason: str) -> None:
-        """Note what is not looked at, and why."""
+        """Add a path that is not looked at, and why."""
         self.failures.append(FileFailure(path=path.encode("utf-8", "backslashreplace").decode(), reason=reason))
 
     def fits(self, path: str) -> bool:
-        """True if a path can be written down; one that cannot is named."""
+        """True if a path is UTF-8; one that is not is a failure of the scan."""
         try:
             path.encode("utf-8")
         except UnicodeEncodeError:
@@ -144,13 +143,13 @@ class FolderScan:
         return True
 
     def scan(self) -> Scan:
-        """What it found."""
+        """The result."""
         return Scan(files=self.files, failures=tuple(self.failures), unchanged=self._known_before - len(self.known))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A file as it was read: its text, or why it has none; a session log as it is, in `raw`."""
+    """A file as read: its text, or why it has none; a session log as bytes, in `raw`."""
 
     file: SourceFile
     checked_ns: int
@@ -161,17 +160,17 @@ class Content:
 
 
 def require_folder(root: Path) -> None:
-    """Make sure that a workspace is there.
+    """Make sure that a workspace folder exists.
 
     Raises:
-        SourceMissing: It is not.
+        SourceMissing: It does not.
     """
     if not root.is_dir():
         raise SourceMissing(f"The workspace folder {root.name} is not there. Create it, or write a first memory.")
 
 
 def scan_memories(root: Path) -> Scan:
-    """Look for memory files in a workspace: MEMORY.md, USER.md and all Markdown below memory/.
+    """Scan for memory files: MEMORY.md, USER.md and all Markdown below memory/.
 
     Raises:
         SourceMissing: The workspace folder itself is not there or cannot be listed.
@@ -180,12 +179,12 @@ def scan_memories(root: Path) -> Scan:
 
 
 def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, bytes] | None = None) -> Scan:
-    """Look for all that is indexed in a workspace: memory files, and the session logs directly in sessions/.
+    """Scan for all indexed files: memory files, and the session logs directly in sessions/.
 
     Args:
         root: The workspace folder.
-        sessions: Whether session logs count.
-        known: What files were, see `FolderScan`.
+        sessions: Scan for session logs too.
+        known: Known stat of files, see `FolderScan`.
 
     Raises:
         SourceMissing: The workspace folder itself is not there or cannot be listed.
@@ -201,7 +200,7 @@ def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, bytes]
 
 
 def scan_paths(root: Path, paths: Collection[str]) -> Scan:
-    """Look at some files alone; those that are not there, or are reached by a link, are left out."""
+    """Scan of some files alone; those that are not there, or are reached by a link, are left out."""
     look = FolderScan()
     for path in paths:
         *folders, file = reversed(list(with_folders(path)))
@@ -223,7 +222,7 @@ def scan_paths(root: Path, paths: Collection[str]) -> Scan:
 
 
 def with_folders(path: str) -> Iterator[str]:
-    """A path and the folders that it lies in, from the inside out."""
+    """A path and its folders, from the inside out."""
     while path:
         yield path
         path = path.rpartition("/")[0]
@@ -243,13 +242,13 @@ def is_session_path(path: str) -> bool:
 
 
 def read(root: Path, file: SourceFile, *, max_bytes: int, place: Path | None = None) -> Content:
-    """Read one file. A reason why it has no text is part of the answer, not an exception.
+    """Read one file. A failure is part of the result, not an exception.
 
     Args:
         root: The workspace folder.
-        file: The file as it was found.
+        file: The file as scanned.
         max_bytes: A larger one is not read.
-        place: Where it lies, if not below the workspace folder.
+        place: Its absolute path, if not below the workspace folder.
     """
     if file.size_bytes > max_bytes:
         return _failed(file, f"it has {file.size_bytes:,} bytes, more than the limit of {max_bytes:,}; split it")
@@ -325,7 +324,6 @@ def _is_own(root: Path, name: str, look: FolderScan) -> bool:
 
 
 def _look_at_memories(root: str, look: FolderScan) -> None:
-    """Markdown files at any depth."""
     waiting = [MEMORY_FOLDER]
     while waiting:
         folder = waiting.pop()
@@ -339,7 +337,7 @@ def _look_at_memories(root: str, look: FolderScan) -> None:
 
 
 def _look_at_logs(root: str, look: FolderScan) -> None:
-    """Session logs, directly in their folder; what is kept beside them (blobs, locks, backups) has other names."""
+    """Session logs, directly in their folder; other files beside them (blobs, locks, backups) have other names."""
     with _told(SESSIONS_FOLDER, look), open_folder(f"{root}/{SESSIONS_FOLDER}") as entries:
         for path, entry in look.others(f"{SESSIONS_FOLDER}/", entries):
             if is_session_path(path) and entry.is_file(follow_symlinks=False):
@@ -358,9 +356,9 @@ def _told(folder: str, look: FolderScan) -> Iterator[None]:
 
 @contextmanager
 def open_folder(folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
-    """What is in a folder, in no order; a link that took its place meanwhile is refused.
+    """Entries of a folder, in no order; a link that took its place meanwhile is refused.
 
-    It is opened by its descriptor where that can be: the system need not find the way from the root to each file
+    It is opened by its descriptor where possible: the system need not resolve the path from the root for each file
     then, which is a sixth of a walk.
     """
     if os.scandir not in os.supports_fd:
@@ -375,7 +373,7 @@ def open_folder(folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
         os.close(descriptor)
 
 
-def source_of(path: str) -> Source:
+def _source_of(path: str) -> Source:
     """Source kind of a path: memory, session or extra file."""
     if path.startswith(EXTRA_MARK):
         return "files"
@@ -383,8 +381,8 @@ def source_of(path: str) -> Source:
 
 
 def source_file(path: str, stat: os.stat_result) -> SourceFile:
-    """A file as its stat shows it."""
-    return _file(path, source_of(path), stat)
+    """A file from its stat."""
+    return _file(path, _source_of(path), stat)
 
 
 def _file(path: str, source: Source, stat: os.stat_result) -> SourceFile:

@@ -1,13 +1,9 @@
-"""The watching of folders: file events as a hint of where to look, whole looks as the truth.
+"""Watching of folders: file events as a hint, whole scans as the truth. The only file that imports watchfiles.
 
-Invariants: whatever events say or fail to say, each folder is looked at as a whole at the start and every so
-often; a file that is being written is left alone until it has been quiet; nothing is watched through a symbolic
-link; a watcher that fails gives way to looks at short intervals, says so, and is tried again; one thread waits,
-and never spins.
-
-The events of the file system: which paths it says have changed. Imports watchfiles.
-
-Invariants: a failure is a state with its reason, never an exception; what is lost is for others to find.
+Invariants: whatever events say, each folder is scanned as a whole at the start and every so often; a file that is
+being written is left alone until it has been quiet; nothing is watched through a symbolic link; when events fail, the
+folders are scanned at short intervals, the state says so, and events are tried again; one thread waits, and never
+spins.
 """
 
 from __future__ import annotations
@@ -35,13 +31,13 @@ _TICK_SECONDS = 0.2
 
 
 class FileEvents:
-    """What the file system tells of some folders; nothing after a failure, until it is asked again.
+    """File events of some folders; none after a failure, until `follow` is called again.
 
     Args:
         stop: Ends a wait.
 
     Attributes:
-        failure: Why nothing is told; empty while nothing is wrong.
+        failure: Why there are no events; empty while nothing is wrong.
     """
 
     def __init__(self, stop: threading.Event) -> None:
@@ -50,7 +46,7 @@ class FileEvents:
         self._changes: Generator[set[FileChange], None, None] | None = None
 
     def follow(self, folders: Sequence[str]) -> list[str]:
-        """From now on tell of these folders, though not of those below; gives the last paths of those before."""
+        """Switch to other folders, without those below them; gives the last paths of the former ones."""
         before, self._changes, self.failure = self._changes, None, ""
         paths = self._first(folders) if folders else []
         # Those of the new ones come already, so nothing is lost between the two.
@@ -67,7 +63,7 @@ class FileEvents:
         return self._next()
 
     def close(self) -> None:
-        """Tell no more."""
+        """Stop the events."""
         self.failure = ""
         if self._changes is not None:
             self._changes.close()
@@ -126,8 +122,8 @@ class Watched:
     """The folders of one index.
 
     Attributes:
-        root: The workspace folder; of it, memory files and session logs count.
-        extra: Folders beside it, with all that is below them.
+        root: The workspace folder; its memory files and session logs count.
+        extra: Extra folders, with all folders below them.
     """
 
     root: Path
@@ -136,10 +132,10 @@ class Watched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchState:
-    """How a folder is watched.
+    """State of a watch.
 
     Attributes:
-        mode: By events; by whole looks at short intervals, where there are no events; or not at all.
+        mode: By events; by scans at short intervals, where there are no events; or not at all.
         reason: Why it is not by events.
     """
 
@@ -149,16 +145,16 @@ class WatchState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchTiming:
-    """How patient a watch is.
+    """Intervals of a watch.
 
     Attributes:
         quiet_seconds: A file is looked at when nothing has happened to it for so long,
         most_seconds: or, if it never rests, so long after the first change.
-        look_seconds: Time between whole looks while events come,
+        look_seconds: Time between whole scans while events come,
         poll_seconds: and while they do not.
-        look_share: Whole looks at one index take this share of the time at most.
-        check_seconds: How often is asked which folders there are, and whether they are still the same.
-        retry_seconds: When events are tried again after a failure.
+        look_share: Most of the time that whole scans of one index may take, as a share.
+        check_seconds: Time between two checks of which folders exist.
+        retry_seconds: Time until events are tried again after a failure.
     """
 
     quiet_seconds: float = 0.2
@@ -176,11 +172,11 @@ OnChange = Callable[[Path, Collection[str]], float]
 
 
 class Settling:
-    """Paths that changed, until they have been quiet for a while.
+    """Changed paths that wait until they have been quiet for a while.
 
     Args:
         quiet_seconds: How long is long enough.
-        most_seconds: How long a path that never rests is kept.
+        most_seconds: Longest wait of a path that never rests.
     """
 
     def __init__(self, *, quiet_seconds: float, most_seconds: float) -> None:
@@ -192,19 +188,19 @@ class Settling:
         return len(self._pending)
 
     def note(self, path: str, now: float) -> None:
-        """Take note of a change at `now`, in seconds of a clock that never goes back."""
+        """Add a change at `now`, in seconds of a monotonic clock."""
         first, _ = self._pending.get(path, (now, now))
         self._pending[path] = (first, now)
 
     def settled(self, now: float) -> list[str]:
-        """Give out the paths that are ready."""
+        """Take out the paths that are ready."""
         ready = [path for path, since in self._pending.items() if self._is_ready(*since, now)]
         for path in ready:
             del self._pending[path]
         return ready
 
     def clear(self) -> None:
-        """Forget all of them, because somebody looks at everything."""
+        """Forget all of them, as everything is scanned."""
         self._pending.clear()
 
     def _is_ready(self, first: float, last: float, now: float) -> bool:
@@ -213,7 +209,7 @@ class Settling:
 
 @dataclass(slots=True, kw_only=True)
 class _Home:
-    """One index's folders, as the watch knows them; `reason` says why there are no events of them."""
+    """Folders of one index; `reason` says why there are no events of them."""
 
     watched: Watched
     real: str
@@ -227,13 +223,13 @@ class _Home:
 
 
 class Watch:
-    """Follows the changes in any number of folders. Give `run` a thread.
+    """Watch of any number of folders. Give `run` a thread.
 
     Args:
-        homes: Which folders to watch; asked again and again.
-        on_change: See `OnChange`. What it raises ends `run`.
+        homes: Gives the folders to watch; called again and again.
+        on_change: See `OnChange`. An exception of it ends `run`.
         stop: Ends `run` within a fraction of a second.
-        timing: How patient it is.
+        timing: Its intervals.
     """
 
     def __init__(
@@ -255,14 +251,14 @@ class Watch:
         self._failure = ""
 
     def state(self, root: Path) -> WatchState:
-        """How a folder is watched at this moment."""
+        """State of one folder's watch."""
         home = self._homes.get(root)
         if home is None:
             return WatchState(mode="off", reason="nobody watches it")
         return WatchState(mode="polling", reason=home.reason) if home.reason else WatchState(mode="events")
 
     def run(self) -> None:
-        """Watch until told to stop."""
+        """Watch until stopped."""
         try:
             while not self._stop.is_set():
                 self._check(time.monotonic())
@@ -274,7 +270,7 @@ class Watch:
             self._homes = {}
 
     def _check(self, now: float) -> None:
-        """See which folders there are, and follow those that are new or not the same any more."""
+        """See which folders exist, and follow those that are new or were replaced."""
         if self._events.failure:
             self._do_without(self._events.failure, now)
         if now < self._check_at:
@@ -306,7 +302,7 @@ class Watch:
         )
 
     def _follow(self, now: float) -> None:
-        """Ask for the events of what is there now. What happened before they come is found by a whole look."""
+        """Subscribe to the folders that exist now. Earlier changes are found by a whole scan."""
         room = _MOST_FOLDERS
         self._places, self._failure = {}, ""
         reasons = dict[Path, str]()
@@ -327,7 +323,6 @@ class Watch:
             self._note(path, time.monotonic())
 
     def _do_without(self, failure: str, now: float) -> None:
-        """Poll for a while, then try events again."""
         self._events.close()
         self._failure, self._retry_at = failure, now + self._timing.retry_seconds
         for home in self._homes.values():
@@ -373,7 +368,7 @@ class Watch:
 
 
 def _folders(home: _Home) -> Iterator[str]:
-    """The folders whose files count, by their real paths."""
+    """Folders whose files count, by their real paths."""
     if not _is_folder(home.real):
         return
     yield home.real
@@ -395,7 +390,7 @@ def _with_all_below(top: str) -> Iterator[str]:
 
 
 def _has_sources(home: _Home, folder: str) -> bool:
-    """True if the files of a folder that came or went count."""
+    """True if the files of a new or removed folder count."""
     relative = _relative(home, folder)
     if _is_passed_over(os.path.basename(folder)) and folder != home.real:
         return False
@@ -403,13 +398,13 @@ def _has_sources(home: _Home, folder: str) -> bool:
 
 
 def _relative(home: _Home, path: str) -> str:
-    """A path below the workspace folder as the index names it; empty for others."""
+    """A path as the index names it, relative to the workspace folder; empty outside of it."""
     within = path.removeprefix(home.real + os.sep)
     return "" if within == path else within.replace(os.sep, "/")
 
 
 def _identity(home: _Home) -> tuple[object, ...]:
-    """What is another one when a folder was replaced."""
+    """Device and inode of each folder: they change when a folder is replaced."""
     below = [os.path.join(home.real, name) for name in (MEMORY_FOLDER, SESSIONS_FOLDER)]
     return tuple(_place(str(folder)) for folder in (home.real, *below, *home.watched.extra))
 
@@ -423,7 +418,7 @@ def _place(folder: str) -> tuple[int, int] | None:
 
 
 def _no_events(home: _Home, room: int) -> str:
-    """Why a folder cannot be watched by events; empty where it can."""
+    """Why a folder cannot be watched by events; empty if it can."""
     if not home.folders:
         return f"the folder {home.watched.root.name} is not there"
     return f"there are more than {_MOST_FOLDERS:,} folders" if len(home.folders) > room else ""

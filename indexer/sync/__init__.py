@@ -1,1 +1,1 @@
-"""Bringing an index up to date with files: planned, then done."""
+"""Synchronisation of an index with the files: planned, then done."""

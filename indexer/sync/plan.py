@@ -1,11 +1,7 @@
-"""What a sync has to do: disk compared with index, and a file's passages with those it had. Pure.
+"""Plan of a sync: the files on disk compared with the index, and the passages of a file with its former ones.
 
-Invariants: a passage that stands word for word in the index keeps its key and its vector, whatever moved
-around it; a path that cannot be seen is never planned as removed.
-
-The look at the files of an index: which there are, compared with what a store knows of them.
-
-Invariants: stat only, no content is read; of files that are named no others are looked at.
+Invariants: stat only, no content is read; if only files are named, no others are looked at; a passage with the same
+text keeps its key and its vector, whatever moved around it; a path that cannot be seen is never planned as removed.
 """
 
 from __future__ import annotations
@@ -34,12 +30,12 @@ from indexer.types import EXTRA_MARK, FileFailure, Passage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncPlan:
-    """What a sync would do, by path.
+    """Work of a sync, by path.
 
     Attributes:
         suspects: Files that look changed; reading them may show that they are not.
-        unsure: Files that look unchanged, but were read within the grain of the clock after a change.
-        unchanged: How many files need no look.
+        unsure: Files that look unchanged, but were read within the resolution of the clock after a change.
+        unchanged: Number of files without work.
     """
 
     added: tuple[SourceFile, ...]
@@ -52,25 +48,25 @@ class SyncPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageDiff:
-    """How the passages of a file differ from those the index knows of it."""
+    """Differences between the passages of a file and those in the index."""
 
     inserted: tuple[tuple[int, Passage], ...]
     moved: tuple[tuple[int, int, Passage], ...]
     removed: tuple[StoredPassage, ...]
 
 
-def plan_sync(
+def _plan_sync(
     scan: Scan,
     states: dict[str, FileState],
     *,
     wanted: Callable[[str], bool] | None = None,
 ) -> SyncPlan:
-    """Compare what is on disk with what is in the index.
+    """Compare a scan with the index.
 
     Args:
-        scan: What is on disk.
-        states: What is in the index; of files that the scan found unchanged nothing is needed.
-        wanted: Which paths to look at; all, unless given.
+        scan: The files on disk.
+        states: The files in the index; those that the scan found unchanged may be missing.
+        wanted: Tells which paths to look at; None is all.
     """
     added, suspects, unsure, still_failing, unchanged = [], [], [], list[FileFailure](), scan.unchanged
     for path, file in scan.files.items():
@@ -99,34 +95,34 @@ def plan_sync(
 
 
 def compare(passages: Sequence[Passage], known: Sequence[StoredPassage], *, first: int = 0) -> PassageDiff:
-    """Match the passages of a file with those that the index knows, by what they say, in order.
+    """Match the passages of a file with those in the index, by their text, in order.
 
     Args:
-        passages: What the file says now.
-        known: What the index holds of it.
-        first: How many passages of the file come before both, and stay as they are.
+        passages: The passages now.
+        known: The passages in the index.
+        first: Number of passages before both, which stay as they are.
     """
     if not known:
         return PassageDiff(inserted=tuple(enumerate(passages, first)), moved=(), removed=())
     waiting: dict[object, list[StoredPassage]] = defaultdict(list)
     for stored in reversed(known):
         waiting[_identity(stored.passage, stored.text_hash)].append(stored)
-    inserted, moved, kept = [], [], set()
+    inserted, moved, matched = [], [], set()
     for ordinal, passage in enumerate(passages, first):
         same = waiting.get(_identity(passage, text_hash(passage.text)))
         if not same:
             inserted.append((ordinal, passage))
             continue
         stored = same.pop()
-        kept.add(stored.key)
+        matched.add(stored.key)
         if (stored.ordinal, stored.passage) != (ordinal, passage):
             moved.append((stored.key, ordinal, passage))
-    removed = tuple(stored for stored in known if stored.key not in kept)
+    removed = tuple(stored for stored in known if stored.key not in matched)
     return PassageDiff(inserted=tuple(inserted), moved=tuple(moved), removed=removed)
 
 
 def text_hash(text: str) -> bytes:
-    """What a text is recognised by: 16 bytes of BLAKE2b."""
+    """Hash of a text: 16 bytes of BLAKE2b."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -139,12 +135,12 @@ Planned = tuple[SyncPlan, dict[str, FileState]]
 
 
 class SyncPlanner:
-    """Looks at the files of an index.
+    """Planner of syncs.
 
     Args:
         root: The workspace folder.
-        extra: Folders beside it.
-        sessions: Whether session logs count.
+        extra: Its extra folders.
+        sessions: Sync session logs too.
     """
 
     def __init__(self, root: Path, extra: Folders, *, sessions: bool) -> None:
@@ -153,7 +149,7 @@ class SyncPlanner:
         self._sessions = sessions
 
     def plan(self, store: IndexStore, paths: Collection[str], *, missing_ok: bool) -> Planned:
-        """What a sync of a store would do, and the states compared; of named files no others are looked at."""
+        """The plan of a sync, and the states compared; if only files are named, no others are looked at."""
         if paths and all(map(self._names_file, paths)):
             own = [path for path in paths if not path.startswith(EXTRA_MARK)]
             beside = [path for path in paths if path.startswith(EXTRA_MARK)]
@@ -166,27 +162,23 @@ class SyncPlanner:
         if not missing_ok:
             _require(paths, scan, states)
         wanted = _below(paths) if paths else None
-        return plan_sync(scan, states, wanted=wanted), states
+        return _plan_sync(scan, states, wanted=wanted), states
 
     def _names_file(self, path: str) -> bool:
-        """Whether a path can only be that of a file, so that nothing else has to be looked at."""
+        """True if a path can only be that of a file, so that no folder has to be scanned."""
         if path.startswith(EXTRA_MARK):
             return self._extra.names_file(path)
         return is_memory_path(path) or (self._sessions and is_session_path(path))
 
 
 def failures(plan: SyncPlan, states: dict[str, FileState]) -> tuple[FileFailure, ...]:
-    """What cannot be indexed: folders that cannot be seen, and files, each once."""
+    """Folders that cannot be read and files that cannot be indexed, each once."""
     files = (FileFailure(path=state.path, reason=state.failure) for state in states.values() if state.failure)
     return tuple({failure.path: failure for failure in (*plan.failures, *files)}.values())
 
 
 def _require(paths: Collection[str], scan: Scan, states: dict[str, FileState]) -> None:
-    """Make sure that there is something at every one of some paths, as far as can be told.
-
-    Raises:
-        SourceMissing: There is not.
-    """
+    """Raise `SourceMissing` if nothing is known at one of the paths."""
     there = {place for path in (*scan.files, *states) for place in with_folders(path)}
     missing = scan.gone(path for path in paths if path.rstrip("/") not in there)
     if missing:
@@ -197,6 +189,6 @@ def _require(paths: Collection[str], scan: Scan, states: dict[str, FileState]) -
 
 
 def _below(folders: Collection[str]) -> Callable[[str], bool]:
-    """Whether a path is one of some files and folders, or below one."""
+    """Test for paths that are one of some files and folders, or below one."""
     named = {folder.rstrip("/") for folder in folders}
     return lambda path: not named.isdisjoint(with_folders(path))

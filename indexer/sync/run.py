@@ -1,13 +1,10 @@
-"""A sync run: files read, passages compared, new ones embedded, all of it stored in small transactions.
+"""Sync of a store with the files: planned, carried out, and again for what other processes changed meanwhile.
 
-Invariants: a file's state is stored together with its passages, so an interrupted run goes on where it
-stopped; no transaction is open while a text is embedded; a file that fails keeps what an earlier run
-read from it.
+Files are read, passages compared, new ones embedded, and all of it is stored in small transactions.
 
-How a store is brought up to date with the files: planned, carried out, and again where others came between.
-
-Invariants: what another process changed meanwhile is planned anew, never written over; nothing here chooses
-which store or which model that is.
+Invariants: a file's state is stored together with its passages, so an interrupted run continues where it stopped; no
+transaction is open while a text is embedded; a file that fails keeps the passages of an earlier run; a change of
+another process is planned anew, never overwritten.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ Progress = Callable[[SyncProgress], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Portion:
-    """All that changes in a file, or for a large file one slice of it."""
+    """All that changes in a file, or one slice of it for a large file."""
 
     content: Content
     state: FileState
@@ -66,7 +63,7 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRun:
-    """What one run did, and the paths that another process changed under its hands: plan these again."""
+    """Result of one run, and the paths that another process changed during it: plan these again."""
 
     report: SyncReport
     refused: tuple[str, ...]
@@ -77,15 +74,15 @@ class Sync:
 
     Args:
         root: The workspace folder.
-        store: Where passages go.
-        embedder: Makes their vectors; None stores text alone.
-        fingerprint: What the index has to be made with: another process may make it anew meanwhile.
+        store: The store of the index.
+        embedder: Makes the vectors; None stores text alone.
+        fingerprint: Expected fingerprint of the index: another process may rebuild it meanwhile.
         max_file_bytes: Larger memory files are refused.
         max_log_bytes: Larger session logs are refused.
-        locate: Where a file of an extra folder lies; None for one of the workspace.
-        splitter: What remembers memory files between runs.
-        logs: What remembers session logs between runs.
-        on_progress: Told after every batch.
+        locate: Gives the absolute path of a file of an extra folder; None for one of the workspace.
+        splitter: Remembers memory files between runs.
+        logs: Remembers session logs between runs.
+        on_progress: Called after every batch.
         cancelled: Asked between files and batches.
     """
 
@@ -125,15 +122,15 @@ class Sync:
         self._progress = SyncProgress(done=0, total=0, done_bytes=0, total_bytes=0, passages=0, path="")
 
     def run(self, plan: SyncPlan, states: dict[str, FileState], paths: Collection[str] = ()) -> SyncRun:
-        """Carry out a plan, then give passages that lack a vector theirs.
+        """Carry out a plan, then embed passages without a vector.
 
         Args:
-            plan: What has to be done.
-            states: What it was made from.
+            plan: The plan.
+            states: The states that it was made from.
             paths: The files and folders that it is about; empty means all.
 
         Raises:
-            SyncCancelled: `cancelled` said so; what was written stays.
+            SyncCancelled: `cancelled` said so; finished batches stay.
             StoreError: The index cannot be written.
         """
         started = time.monotonic()
@@ -209,7 +206,7 @@ class Sync:
             yield from _slices(_Portion(content=content, state=state, diff=diff), self._batch_texts)
 
     def _diff(self, content: Content, before: FileState | None) -> PassageDiff | None:
-        """How a file's passages changed; None when only its state has to be noted, which is done here."""
+        """Differences of a file's passages; None if only its state is to be noted, which is done here."""
         path = content.file.path
         if content.failure:
             self._tally.failed.append(FileFailure(path=path, reason=content.failure))
@@ -237,7 +234,7 @@ class Sync:
         return compare(grown.passages, known, first=grown.first)
 
     def _note(self, state: FileState) -> None:
-        """Keep the state of a file whose passages stay as they are, to be stored with others."""
+        """Add the state of a file with unchanged passages to the next batch of states."""
         self._notes.append(FileWrite(path=state.path, state=state, expected_revision=state.revision))
         if len(self._notes) >= _BATCH_LINES:
             self._store_notes()
@@ -270,9 +267,9 @@ class Sync:
                 self._advance(path, 0, files=0, passages=len(portion.diff.inserted))
 
     def _take_back(self, files: Iterable[SourceFile]) -> None:
-        """Leave no trace of files that are gone, or are others, since they were read: they may have been erased.
+        """Remove files again that were removed, replaced or cut since they were read: they may have been erased.
 
-        Who erased them looked before their passages were written, and will not look again.
+        The erasure looked for their passages before these were written, and will not look again.
         """
         gone = {file.path for file in files if self._is_gone(file)}
         if not gone:
@@ -391,13 +388,13 @@ def not_cancelled() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncControl:
-    """Who follows a run, and may stop it."""
+    """Progress and cancellation of a run."""
 
     on_progress: Progress | None = None
     cancelled: Callable[[], bool] = not_cancelled
 
     def giving_way(self) -> SyncControl:
-        """The same, of a run that lets what people wait for pass."""
+        """The same, for a run that lets searches and small writes go first."""
 
         def cancelled() -> bool:
             THROTTLE.give_way()
@@ -431,13 +428,13 @@ class Runner(Protocol):
 
 
 class SyncRunner:
-    """Brings stores up to date with the files of one workspace.
+    """Runner that brings stores up to date with the files of one workspace.
 
     Args:
         planner: Compares a store with the files.
         runner: Carries a plan out.
         embedder: Makes vectors; None stores text alone.
-        following: Who follows the runs that are shown, and may stop them all.
+        following: Progress and cancellation of the runs that are shown; cancels all of them.
     """
 
     def __init__(self, planner: Planner, runner: Runner, embedder: Embedder | None, following: SyncControl) -> None:
@@ -452,20 +449,20 @@ class SyncRunner:
         """Bring a store up to date.
 
         Args:
-            store: Where passages go.
+            store: The store.
             paths: Files and folders to look at; empty means all.
-            missing_ok: Whether `paths` may name what is neither on disk nor in the store.
-            shown: Whether progress is told.
+            missing_ok: Accept `paths` that are neither on disk nor in the store.
+            shown: Report progress.
         """
         following = self._following if shown else replace(self._following, on_progress=None)
         return self._rounds(store, paths, missing_ok=missing_ok, embedder=self._embedder, following=following)
 
     def fill_texts(self, store: IndexStore, paths: Collection[str]) -> SyncReport:
-        """The same, leaving the vectors for later; it cannot be stopped."""
+        """Bring a store up to date without vectors; it cannot be cancelled."""
         return self._rounds(store, paths, missing_ok=True, embedder=None, following=SyncControl())
 
     def forget_changed(self, store: IndexStore) -> None:
-        """Take out of a store what is not in the files any more, and every file that looks changed."""
+        """Remove from a store every file that was removed or looks changed."""
         plan, states = self._plan(store, (), missing_ok=True)
         stale = (*plan.removed, *(file.path for file in plan.suspects))
         going = replace(plan, added=(), suspects=(), unsure=(), removed=stale)

@@ -1,8 +1,8 @@
-"""The vectors of texts for a store: those that it has, new ones from an embedder, and those that passages still lack.
+"""Vectors for the texts of a store: known ones, new ones from an embedder, and those that passages still lack.
 
-Invariants: nothing but a unit vector of the index's own length is ever stored; a passage that gets its vector later
-keeps its key and its terms; no transaction is open while a text is embedded; what an embedder fails to do is named,
-and its texts are found by their words.
+Invariants: only unit vectors of the index's own length are stored; a passage that gets its vector later keeps its key
+and its terms; no transaction is open while a text is embedded; failures of an embedder are named, and the texts are
+found by their words.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class TextVectors:
     """Vectors by text, each made once.
 
     Args:
-        store: Where some are already.
+        store: Has some of them already.
         embedder: Makes the others; None makes none.
-        made: What the index was made with.
+        made: Fingerprint of the index.
 
     Attributes:
-        embedded: How many were made.
-        reused: How many the store had.
-        problems: What went wrong, each "vector: why and what to do".
+        embedded: Number of new vectors.
+        reused: Number of vectors from the store.
+        problems: Failures, each "vector: why and what to do".
     """
 
     def __init__(self, store: IndexStore, embedder: Embedder | None, made: Fingerprint) -> None:
@@ -43,11 +43,11 @@ class TextVectors:
 
     @property
     def can_embed(self) -> bool:
-        """Whether there is an embedder that has not given up."""
+        """True while there is an embedder that has not given up."""
         return self._embedder is not None
 
     def of(self, texts: dict[bytes, str]) -> dict[bytes, bytes]:
-        """Vectors (float32, little-endian) of texts by their hash; without those that got none."""
+        """Vectors (float32, little-endian) of texts by their hash, as far as there are any."""
         if self._embedder is None or not texts:
             return {}
         vectors = self._store.vectors_of_texts(texts)
@@ -66,7 +66,7 @@ class TextVectors:
         return vectors
 
     def _rows(self, embedder: Embedder, texts: list[str]) -> Vectors | None:
-        """What a model makes of texts: unit rows, of zeros where it made no vector; None where it made none at all."""
+        """Unit rows of texts, with zeros for those without a vector; None if there is none at all."""
         name, dimensions = embedder.name, self._made.dimensions
         try:
             try:
@@ -104,18 +104,18 @@ def fill_in(
     most: int | None = None,
     before_batch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Give passages without a vector theirs, the newest first, batch by batch.
+    """Embed passages without a vector, the newest first, batch by batch.
 
     Args:
-        store: Whose passages.
-        made: What the index was made with.
-        vectors: Makes them.
-        paths: Of these files alone; of all, unless given.
-        most: Look at no more passages than this.
-        before_batch: Called before each batch; it ends the work by raising.
+        store: Store of the passages.
+        made: Fingerprint of the index.
+        vectors: Makes the vectors.
+        paths: Only passages of these files; None is all.
+        most: Largest number of passages to look at.
+        before_batch: Called before each batch; an exception of it ends the work.
 
     Raises:
-        StoreReplaced: The index was made anew meanwhile.
+        StoreReplaced: The index was rebuilt meanwhile.
         StoreError: The index cannot be written.
     """
     below, left = None, most

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from indexer.documents.markdown import split_markdown
 from indexer.sources.scan import Scan, SourceFile
 from indexer.stores.base import FileState, StoredPassage
-from indexer.sync.plan import PassageDiff, compare, plan_sync, text_hash
+from indexer.sync.plan import PassageDiff, _plan_sync, compare, text_hash
 from indexer.text.terms import passage_terms
 from indexer.types import FileFailure, Passage
 
@@ -56,7 +56,7 @@ def test_plan_tells_what_to_read_and_what_to_forget() -> None:
     )
     states = {path: state(path) for path in ("same", "changed", "gone", "memory/closed/kept")}
     states |= {"doubtful": state("doubtful", checked_ns=5), "failing": state("failing", failure="bad")}
-    plan = plan_sync(scan, states, wanted=lambda path: True)
+    plan = _plan_sync(scan, states, wanted=lambda path: True)
     assert [file.path for file in plan.added] == ["new"]
     assert {file.path for file in plan.suspects} == {"changed"}
     assert [file.path for file in plan.unsure] == ["doubtful"]
@@ -67,7 +67,7 @@ def test_plan_tells_what_to_read_and_what_to_forget() -> None:
 
 def test_plan_looks_at_what_is_wanted_alone() -> None:
     scan = Scan(files={"a": source("a"), "b": source("b")}, failures=())
-    plan = plan_sync(scan, {"c": state("c"), "d": state("d")}, wanted=lambda path: path in "bd")
+    plan = _plan_sync(scan, {"c": state("c"), "d": state("d")}, wanted=lambda path: path in "bd")
     assert ([file.path for file in plan.added], plan.removed) == (["b"], ("d",))
 
 
