@@ -1,8 +1,7 @@
-"""A search from question to hits: candidates from both halves, ranking, the passages of the best.
+"""Search from question to hits: candidates by words and vectors, ranking, the passages of the best.
 
-Invariants: filters decide before anything is ranked; one search ranks one state of the index, and a passage
-that goes before it is fetched is left out; no read is open while the question is embedded; a half that is
-missing is named, never passed over.
+Invariants: filters apply before ranking; one search ranks one state of the index, and a passage that is removed before
+it is fetched is left out; no read is open while the question is embedded; a missing half is named, never passed over.
 """
 
 from __future__ import annotations
@@ -59,14 +58,14 @@ _MEASURED = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is asked.
+    """A question with its options.
 
     Attributes:
         limit: Most hits to return.
         today: The day that "yesterday" and recency count from.
-        explain: Whether each hit says what every signal added to its score.
-        snippets: Whether the part of a long passage that is nearest to the question is looked for.
-        named: Who of the speakers is named in it.
+        explain: Give each hit the contribution of every signal to its score.
+        snippets: Look for the part of a long passage that is nearest to the question.
+        named: The speakers that it names.
     """
 
     text: str
@@ -81,7 +80,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """Candidates with their scores, unordered, and what each score is made of."""
+    """Candidates with their scores, unordered, and the parts of each score."""
 
     candidates: Candidates
     scores: Floats
@@ -117,13 +116,13 @@ def rank(
     """Score the candidates of a question.
 
     Args:
-        view: What to search.
-        query: What is asked.
-        words: Where its terms occur; none for a vector search.
-        vector: Its embedding, or None for a text search.
+        view: The index.
+        query: The question.
+        words: Occurrences of its terms; none for a vector search.
+        vector: Its vector; None for a text search.
         trust: Weight of the vectors.
-        settings: How to fuse.
-        reads_all: Whether the model reads other scripts than Latin.
+        settings: Settings of the ranking.
+        reads_all: True if the model reads other scripts than Latin.
     """
     found = merge_candidates(_found(view, query, words, vector))
     if not reads_all and vector is not None and trust >= 1.0:
@@ -145,7 +144,7 @@ def rank(
 
 
 def _recency_unit(scores: Floats, fusion: Fusion) -> float:
-    """What a weight of 1 is in the scale of the scores; among few or equal ones a tenth of the best."""
+    """Unit of the recency weight in the scale of the scores; among few or equal ones a tenth of the best."""
     # Those of "evidence" are in standard deviations already.
     if fusion == "evidence" or not len(scores):
         return 1.0
@@ -155,8 +154,8 @@ def _recency_unit(scores: Floats, fusion: Fusion) -> float:
 def _readable(found: Candidates) -> Mask:
     """Candidates that the model reads, or that have a word of the question in them or around them.
 
-    The vectors of what it does not read say nothing, and they bend the measure that the others are standardised by:
-    with as many passages in five other scripts beside the sample's notes, the English hit@5 fell from .93 to .83.
+    The vectors of others say nothing, and they shift the mean that the rest is standardised by: with as many passages
+    in five other scripts beside the sample's notes, the English hit@5 fell from .93 to .83.
     """
     readable: Mask = (found.cues & Cue.UNLATIN) == 0
     if found.text is not None:
@@ -165,7 +164,7 @@ def _readable(found: Candidates) -> Mask:
 
 
 def _found(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None) -> list[Candidates]:
-    """The candidates of each part of the index."""
+    """Candidates of each part of the index."""
     parts = []
     if view.packed and query.mode == "vector" and vector is not None:
         parts.append(_exact(view.store, view.packed, query, vector))
@@ -178,7 +177,7 @@ def _found(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors |
 
 
 def _unpacked(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None) -> Candidates:
-    """The candidates of what is not packed: all of it is looked at."""
+    """Candidates of the part that is not packed, of which all rows are scored."""
     corpus = view.corpus
     allowed = _allowed(corpus, query.kept)
     text = text_evidence(words.postings, corpus, words.known) if query.mode != "vector" else None
@@ -194,7 +193,7 @@ def _unpacked(view: IndexReader, query: Query, words: QueryTerms, vector: Vector
 
 
 def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> Candidates:
-    """The nearest of the packed passages as sqlite-vec finds them: by the stored float32, not by codes of them."""
+    """The nearest of the packed passages by sqlite-vec, from the stored float32 instead of their codes."""
     segment = packed.segment
     nearest, cosines = store.nearest(vector, CANDIDATES, query.kept)
     allowed = np.isin(segment.keys(np.arange(len(segment))), nearest)
@@ -219,7 +218,7 @@ def _packed(packed: Packed, query: Query, words: QueryTerms, vector: Vectors | N
 
 
 def _measured(store: IndexStore, found: Candidates, vector: Vectors) -> Candidates:
-    """The same with the cosines of the nearest as their stored vectors say."""
+    """The same candidates, with the cosines of the nearest from their stored vectors."""
     if found.vector is None or not len(found):
         return found
     own = found.vector.own.copy()
@@ -294,7 +293,7 @@ def _allowed(corpus: Corpus, kept: SearchFilter) -> Mask:
 
 
 def _leave_out(corpus: Corpus, ranges: Sequence[LineRange], allowed: Mask) -> None:
-    """Takes passages within ranges of lines off the allowed ones, which are changed in place."""
+    """Take passages within ranges of lines off the mask of allowed ones, which is changed in place."""
     numbers = {file.path: number for number, file in enumerate(corpus.files)}
     for lines in ranges:
         number = numbers.get(lines.path)
@@ -365,11 +364,11 @@ def embed_question(embedder: Embedder, question: str, degraded: list[str]) -> Ve
 
 
 def reads_all(embedder: Embedder | None) -> bool:
-    """Whether a model reads other scripts than Latin."""
+    """True if a model reads other scripts than Latin."""
     return embedder is None or embedder.reads(_OTHER_SCRIPTS)
 
 
 def trust_in(embedder: Embedder | None, question: str) -> float:
-    """How far vectors count for a question: less where the model, or no model, reads less than half of it."""
+    """Weight of the vectors for a question: less where the model, or no model, reads less than half of it."""
     reads = embedder.reads if embedder is not None else analysis.is_spaced
     return 1.0 if analysis.read_part(question, reads).share >= analysis.MOSTLY else _FOREIGN_TRUST

@@ -1,1 +1,1 @@
-"""What of an index is in memory, and what it says to a question: vector codes, postings, columns of passages."""
+"""Ranking of an index: its data in memory (vectors, postings, columns of passages), and the answer to a question."""

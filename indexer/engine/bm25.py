@@ -1,7 +1,7 @@
-"""BM25: how well the words of a question fit a passage, it with the one before, and its surroundings. Pure, numpy.
+"""BM25 of a question's words: in each passage, in it with the one before, and in its surroundings. Pure, numpy.
 
-Invariants: a score is 0.0 where no term occurs; with the statistics of all parts of an index, a passage has
-the same score in whichever part it stands.
+Invariants: a score is 0.0 where no term occurs; with the statistics of all parts of an index, a passage has the same
+score in whichever part it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ K1, B = 1.2, 0.75
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posting:
-    """Where one term of the question occurs: corpus rows and how often in each."""
+    """Corpus rows with one term of the question, and its frequency in each."""
 
     term: str
     rows: Ints
@@ -36,12 +36,12 @@ class TextEvidence:
     window: Floats
 
     def take(self, rows: Ints | Mask) -> TextEvidence:
-        """That of some rows."""
+        """Evidence of some rows."""
         return TextEvidence(unit=self.unit[rows], pair=self.pair[rows], window=self.window[rows])
 
     @staticmethod
     def joined(parts: Sequence[TextEvidence]) -> TextEvidence:
-        """That of several parts of an index, one after another."""
+        """Evidence of several parts of an index, one after another."""
         return TextEvidence(
             unit=np.concatenate([part.unit for part in parts]),
             pair=np.concatenate([part.pair for part in parts]),
@@ -51,7 +51,7 @@ class TextEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeStatistics:
-    """What BM25 has to know of all ranges of one kind: how many, how long, how many have a term.
+    """Statistics of all ranges of one kind for BM25: their number, their length, and how many have a term.
 
     Attributes:
         length: Terms of all ranges together.
@@ -63,7 +63,7 @@ class RangeStatistics:
     containing: Mapping[str, int] = field(default_factory=dict)
 
     def beside(self, other: RangeStatistics) -> RangeStatistics:
-        """Those of two parts of an index together."""
+        """Statistics of two parts of an index together."""
         terms = {*self.containing, *other.containing}
         return RangeStatistics(
             count=self.count + other.count,
@@ -72,7 +72,7 @@ class RangeStatistics:
         )
 
     def idf(self, term: str) -> float:
-        """How much a term tells. Source: Lucene's form, which is never negative, by the term's weight."""
+        """Inverse document frequency. Source: Lucene's form, which is never negative, by the term's weight."""
         containing = self.containing.get(term, 0)
         # What was removed since a part was counted may have been counted.
         return weight(term) * math.log1p(max(0.0, self.count - containing + 0.5) / (containing + 0.5))
@@ -85,14 +85,14 @@ class RangeStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextStatistics:
-    """The statistics of passages, of pairs and of windows."""
+    """Statistics of passages, of pairs and of windows."""
 
     unit: RangeStatistics = RangeStatistics()
     pair: RangeStatistics = RangeStatistics()
     window: RangeStatistics = RangeStatistics()
 
     def beside(self, other: TextStatistics) -> TextStatistics:
-        """Those of two parts of an index together."""
+        """Statistics of two parts of an index together."""
         return TextStatistics(
             unit=self.unit.beside(other.unit),
             pair=self.pair.beside(other.pair),
@@ -101,7 +101,7 @@ class TextStatistics:
 
 
 def text_statistics(postings: Sequence[Posting], corpus: Corpus) -> TextStatistics:
-    """The statistics of a question's terms in a corpus."""
+    """Statistics of a question's terms in a corpus."""
     return TextStatistics(
         unit=range_statistics(postings, corpus, corpus.units),
         pair=range_statistics(postings, corpus, corpus.pairs),
@@ -110,7 +110,7 @@ def text_statistics(postings: Sequence[Posting], corpus: Corpus) -> TextStatisti
 
 
 def range_statistics(postings: Sequence[Posting], corpus: Corpus, ranges: tuple[Ints, Ints]) -> RangeStatistics:
-    """The statistics of terms in every row's range of rows."""
+    """Statistics of terms in every row's range of rows."""
     if not len(corpus):
         return RangeStatistics()
     return RangeStatistics(
@@ -123,7 +123,7 @@ def range_statistics(postings: Sequence[Posting], corpus: Corpus, ranges: tuple[
 
 
 def text_evidence(postings: Sequence[Posting], corpus: Corpus, known: TextStatistics | None = None) -> TextEvidence:
-    """The lexical signals of a question's terms; `known` where the corpus is not all there is."""
+    """Lexical signals of a question's terms; `known` where the corpus is only a part of the index."""
     return TextEvidence(
         unit=bm25(postings, corpus, corpus.units, known.unit if known else None),
         pair=bm25(postings, corpus, corpus.pairs, known.pair if known else None),
@@ -137,10 +137,10 @@ def bm25(
     """BM25 of every row's range of rows, taken as one text.
 
     Args:
-        postings: Where the terms occur.
+        postings: Occurrences of the terms.
         corpus: The rows.
         ranges: First and last row of each range.
-        known: The statistics to score with; those of the corpus itself unless given.
+        known: Statistics to score with; None is those of the corpus itself.
 
     Returns:
         float64 array of shape (n,), 0.0 where no term occurs.

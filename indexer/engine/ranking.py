@@ -1,25 +1,19 @@
-"""The order of what is found: the signals of each passage, their fusion, recency, variety. Pure, numpy.
+"""Ranking: the signals of each candidate, their fusion, recency, variety. Pure, numpy, but for vectors of the store.
 
-Invariants: a signal is a float per corpus row, higher is better; nothing here reads a store or a clock.
+Invariants: a signal is a float per row, higher is better; a candidate occurs once, and every array has one element
+per candidate; nothing here reads a clock. Where the vectors of a corpus are not in memory, sqlite-vec gives the nearest
+by the stored float32: the signals are those of a pass over all vectors, as long as the corpus is not larger than what
+the store gives at once; above that, the other passages count as no nearer than the last one given, so candidates at
+the far end may differ, which changes all scores a little.
 
-The default recipe, "evidence", adds standardised signals (z: deviations from the mean over the
-candidates): the passage's own cosine, that of it with its neighbours, the best of its section, BM25 over
-it and the one before, BM25 over a window around it; then what the question says of days and of who
-speaks. Neighbours and windows end at headings: what stands below another one is about something else.
+The default recipe, "evidence", adds standardised signals (z: deviations from the mean over the candidates): the
+passage's own cosine, its cosine with its neighbours, the best of its section, BM25 over it and the one before, BM25
+over a window around it; then what the question says of days and speakers. Neighbours and windows end at headings: text
+below another heading is about something else.
 
-Source: weights chosen on five LoCoMo conversations, checked on five others, in evidence found within
-1,024 tokens (plain BM25 .75, z-fusion of single passages .77, this .89). MMR, second hops, feedback and
-headings inside vectors gained nothing.
-
-The passages that a search looks at closely: their columns and their signals, from whatever part of the index.
-
-Invariants: every array has one element per candidate; a candidate stands once.
-
-The vector signals of a corpus whose vectors are not in memory: sqlite-vec tells the nearest by the stored float32.
-
-Invariants: the signals of a candidate are those that a pass over all vectors gives, as long as the corpus is not larger
-than what the store tells at once; above that, passages that it does not tell count as no nearer than the last it does.
-Who is a candidate may differ at the far end, which changes all scores a little.
+Source: weights chosen on five LoCoMo conversations, checked on five others, in evidence found within 1,024 tokens
+(plain BM25 .75, z-fusion of single passages .77, this .89). MMR, second hops, feedback and headings inside vectors
+gained nothing.
 """
 
 from __future__ import annotations
@@ -52,11 +46,11 @@ Fusion = Literal["evidence", "blend", "rrf"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingSettings:
-    """How signals become one order.
+    """Settings of the ranking.
 
     Attributes:
         fusion: "evidence" is the recipe above; "blend" is 0.7 cosine + 0.3 BM25; "rrf" adds 1/(60 + rank).
-        recency_weight: What a passage of today gains over an old one, in standard deviations; 0 turns recency off.
+        recency_weight: Bonus of a passage of today over an old one, in standard deviations; 0 turns recency off.
         half_life_days: Age at which half of that is left. Undated and evergreen files do not age.
         mmr_lambda: Below 1, later hits that repeat earlier ones are put back (maximal marginal relevance).
     """
@@ -76,12 +70,12 @@ class VectorEvidence:
     section: Floats
 
     def take(self, rows: Ints | Mask) -> VectorEvidence:
-        """That of some rows."""
+        """Evidence of some rows."""
         return VectorEvidence(own=self.own[rows], triple=self.triple[rows], section=self.section[rows])
 
     @staticmethod
     def joined(parts: Sequence[VectorEvidence]) -> VectorEvidence:
-        """That of several parts of an index, one after another."""
+        """Evidence of several parts of an index, one after another."""
         return VectorEvidence(
             own=np.concatenate([part.own for part in parts]),
             triple=np.concatenate([part.triple for part in parts]),
@@ -97,7 +91,7 @@ def vector_evidence(own: Floats, triple: Floats, corpus: Corpus) -> VectorEviden
 
 
 def candidates(signals: Sequence[Floats], allowed: Mask, count: int = CANDIDATES) -> Ints:
-    """The union of each signal's best rows among those that a filter allows, ascending."""
+    """Union of each signal's best rows among those that a filter allows, ascending."""
     rows = np.flatnonzero(allowed)
     if len(rows) <= count:
         return rows
@@ -108,7 +102,7 @@ def candidates(signals: Sequence[Floats], allowed: Mask, count: int = CANDIDATES
 
 
 def standardised(values: Floats) -> Floats:
-    """Deviations from the mean in standard deviations; zeros where all are alike."""
+    """Deviations from the mean in standard deviations; zeros where all are equal."""
     if not len(values):
         return np.zeros(0)
     # `values.std()` does the same in three times the time.
@@ -121,14 +115,13 @@ def standardised(values: Floats) -> Floats:
 def fuse(
     text: TextEvidence | None, vector: VectorEvidence | None, trust: float, *, characters: bool = False
 ) -> dict[str, Floats]:
-    """The parts of the evidence recipe for candidates, by name; their sum is the score.
+    """Parts of the evidence recipe for candidates, by name; their sum is the score.
 
     Args:
-        text: Lexical signals of the candidates, or None without.
-        vector: Vector signals of the candidates, or None without.
+        text: Lexical signals of the candidates; None without.
+        vector: Vector signals of the candidates; None without.
         trust: Weight of the vectors, 1.0 where the model reads the question.
-        characters: Whether the question is of single characters, in a script without spaces that the model does
-            not read.
+        characters: True for a question of single characters, in a script without spaces that the model does not read.
     """
     parts: dict[str, Floats] = {}
     if vector is not None:
@@ -172,20 +165,20 @@ def reciprocal_ranks(text: TextEvidence | None, vector: VectorEvidence | None) -
 
 
 def speaker_bonus(labels: Ints, speakers: Mapping[int, str], named: frozenset[int]) -> Floats:
-    """+1.5 for what the named speakers say, -1.5 for what others say, when some but not all are named."""
+    """+1.5 for passages of the named speakers, -1.5 for those of others, when some but not all are named."""
     if not named or len(named) == len(speakers):
         return np.zeros(len(labels))
     return np.where(labels == 0, 0.0, np.where(np.isin(labels, list(named)), 1.5, -1.5))
 
 
 def cue_bonus(cues: Ints, asks_when: bool) -> Floats:
-    """+1 for words of time where the question asks when; -.4 for a question, +.4 for what follows one."""
+    """+1 for words of time where the question asks when; -.4 for a question, +.4 for a passage after one."""
     bonus = np.where(cues & Cue.QUESTION, -0.4, 0.0) + np.where(cues & Cue.ANSWER, 0.4, 0.0)
     return bonus + np.where(cues & Cue.TIME, 1.0, 0.0) if asks_when else bonus
 
 
 def age_share(days: Ints, evergreen: Mask, today: int, half_life_days: float) -> Floats:
-    """How much of its freshness each passage has left, 1.0 for today, for the future and for what never ages."""
+    """Share of its freshness that each passage has left: 1.0 for today, for the future and for what never ages."""
     ages = np.where((days == 0) | evergreen, 0, np.maximum(0, today - days))
     return np.exp2(-ages / half_life_days)
 
@@ -195,9 +188,9 @@ def mmr_order(scores: Floats, terms: Sequence[frozenset[str]], weight: float, co
 
     Args:
         scores: Relevance of each text.
-        terms: Terms of each text; likeness is their Jaccard index.
+        terms: Terms of each text; similarity is their Jaccard index.
         weight: 1.0 is relevance alone, 0.0 variety alone.
-        count: How many to put in order; the others are left out.
+        count: Number of positions; the others are left out.
 
     Source: Carbonell and Goldstein 1998.
     """
@@ -239,7 +232,7 @@ class Candidates:
         keys: The store's keys.
         days: Proleptic ordinals of their dates; 0 for undated.
         labels: Numbers of their labels; 0 for none.
-        evergreen: Whether each is of a file that does not age.
+        evergreen: True for passages of a file that does not age.
         text: Lexical signals; None where words were not searched.
         vector: Vector signals; None where vectors were not searched.
     """
@@ -258,12 +251,12 @@ class Candidates:
 
     @property
     def signals(self) -> list[Floats]:
-        """The signals whose best make a passage a candidate."""
+        """The signals whose best rows are candidates."""
         text = [self.text.pair, self.text.window] if self.text else []
         return text + ([self.vector.own, self.vector.triple] if self.vector else [])
 
     def take(self, rows: Ints | Mask) -> Candidates:
-        """Some of them."""
+        """Some of the candidates."""
         return Candidates(
             keys=self.keys[rows],
             days=self.days[rows],
@@ -275,7 +268,7 @@ class Candidates:
         )
 
     def best(self, count: int = CANDIDATES) -> Candidates:
-        """The union of each signal's best."""
+        """Union of each signal's best rows."""
         return self.take(candidates(self.signals, np.ones(len(self), bool), count))
 
 
@@ -325,10 +318,10 @@ def vector_candidates(
     """Candidates of a question, ascending, and the vector signals of all rows: exact for the candidates.
 
     Args:
-        store: Holds the vectors.
+        store: Store of the vectors.
         corpus: The passages.
-        vector: The question's.
-        kept: Which passages may be found.
+        vector: Vector of the question.
+        kept: Filter of the passages.
         allowed: The same, by row.
         lexical: Signals of words; the best rows by each are candidates too.
     """
@@ -345,7 +338,7 @@ def vector_candidates(
 
 
 def _triples(store: IndexStore, corpus: Corpus, vector: Vectors, rows: Ints, own: Floats) -> Floats:
-    """Cosine of each of some rows among its neighbours; writes the exact cosines of all these into `own`."""
+    """Cosine of some rows with their neighbours; writes the exact cosines of all these into `own`."""
     low, high = (ends[rows] for ends in corpus.triples)
     beside = np.zeros(len(corpus), bool)
     beside[low] = beside[rows] = beside[high] = True
@@ -362,7 +355,7 @@ def _triples(store: IndexStore, corpus: Corpus, vector: Vectors, rows: Ints, own
 
 
 def _cosines(store: IndexStore, corpus: Corpus, vector: Vectors, kept: SearchFilter) -> Floats:
-    """The cosine of each row, as far as the store tells."""
+    """Cosine of each row, as far as the store gives it."""
     # What a filter leaves out still counts as a neighbour; where not all can be told, those that it leaves matter.
     all_told = len(corpus) <= NEAREST_LIMIT
     keys, cosines = store.nearest(vector, min(len(corpus), NEAREST_LIMIT), SearchFilter() if all_told else kept)
@@ -373,7 +366,7 @@ def _cosines(store: IndexStore, corpus: Corpus, vector: Vectors, kept: SearchFil
 
 
 def _vectors(store: IndexStore, corpus: Corpus, rows: Ints, dimensions: int) -> Vectors:
-    """The vectors of some rows, ascending; zeros where a passage has none."""
+    """Vectors of some rows, ascending; zeros where a passage has none."""
     vectors = np.zeros((len(rows), dimensions), np.float32)
     keys, stored = store.vectors(corpus.keys[rows].tolist())
     found, known = corpus.rows(keys)

@@ -1,10 +1,7 @@
-"""What one search reads: a store at one moment, and what of it is in memory.
+"""Snapshot of an index that one search reads, and the words of a question in it.
 
-Invariants: a passage is in the corpus or stands in the packed segment, never in both.
-
-The words of a question: where they occur, and which of them a vector should not hear.
-
-Invariants: a term that occurs nowhere is left out; counts are of all parts of the index together.
+Invariants: a passage is in the corpus or in the packed segment, never in both; a term that occurs nowhere is left out;
+counts are of all parts of the index together.
 """
 
 from __future__ import annotations
@@ -31,8 +28,8 @@ class Packed:
     """The packed part of an index.
 
     Attributes:
-        standing: Rows of the segment that nothing has replaced; None for all.
-        recent: The words of what was written since.
+        standing: Mask of the rows that nothing has replaced; None for all.
+        recent: Words of the passages written since.
     """
 
     segment: Segment
@@ -42,13 +39,13 @@ class Packed:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexReader:
-    """What one search reads: a store within a read, and what of it is in memory.
+    """A store within a read, and its data in memory.
 
     Attributes:
-        corpus: The passages that are not packed, of a small index all.
+        corpus: The passages that are not packed; of a small index all.
         matrix: Their vectors, where they are in memory.
         packed: The others, where the index is large.
-        terms: Where the terms of late questions occur, of a small index.
+        terms: Occurrences of the terms of late questions, of a small index.
     """
 
     store: IndexStore
@@ -85,7 +82,7 @@ _COMMON_FROM = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTerms:
-    """Where the terms of a question occur.
+    """Occurrences of a question's terms.
 
     Attributes:
         postings: In the corpus.
@@ -98,7 +95,7 @@ class QueryTerms:
     known: TextStatistics | None = None
 
     def passages(self, term: str) -> int:
-        """How many passages have a term."""
+        """Number of passages with a term."""
         if self.known:
             return self.known.unit.containing.get(term, 0)
         return sum(len(posting.rows) for posting in self.postings if posting.term == term)
@@ -113,7 +110,7 @@ NO_TERMS = QueryTerms(postings=[])
 
 
 def find_terms(view: IndexReader, question: str) -> QueryTerms:
-    """Where the terms of a question occur."""
+    """Occurrences of a question's terms."""
     terms = analysis.query_terms(question)[:_MAX_TERMS]
     if view.packed:
         postings = view.packed.recent.postings(terms)
@@ -129,12 +126,12 @@ def find_terms(view: IndexReader, question: str) -> QueryTerms:
 
 
 def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:
-    """Who of the speakers a question names.
+    """The speakers that a question names.
 
     Args:
-        view: What is searched.
-        question: What is asked.
-        words: Where its terms occur; without them no word is taken for a misspelling.
+        view: The index.
+        question: The question.
+        words: Occurrences of its terms; without them no word is taken for a misspelling.
     """
     known = set(words.terms)
 
@@ -147,15 +144,15 @@ def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:
 def vector_text(
     question: str, words: QueryTerms, view: IndexReader, reads: Callable[[str], bool], named: Named = NOBODY
 ) -> str:
-    """The question without what cannot tell passages apart: names of speakers and words found in nearly all.
+    """The question without words that do not tell passages apart: names of speakers, words of nearly all.
 
     Args:
-        question: What is asked.
-        words: Where its terms occur.
-        view: What is searched.
-        reads: Whether the model reads a text. Only words that it reads are left, and that may be nothing; all of
-            the question where no term was found, as the vectors are all there is.
-        named: Who of the speakers is named.
+        question: The question.
+        words: Occurrences of its terms.
+        view: The index.
+        reads: Tells if the model reads a text. Only words that it reads are left, maybe none; the whole question where
+            no term was found, as the vectors are all there is.
+        named: The speakers that it names.
 
     Source: dropping non-stop words of more than 30 % of the passages gained .014 on LoCoMo.
     """

@@ -1,12 +1,8 @@
-"""What of an index is in memory, brings it up to date for every search, and has it packed when it is large.
+"""Snapshots of an index for its searches: data in memory, brought up to date before each, packed when it is large.
 
-Invariants: a view shows the store as the read sees that it is made within, whoever wrote; what is written
-after the packing is looked at beside the packed part, in full; nobody waits for a packing.
-
-Which views of an index a search uses while another generation takes its place.
-
-Invariants: a search is given the views of the generation that its read sees; those of the next one are
-made ready before the switch, and those before it are kept until nobody reads it any more.
+Invariants: a snapshot shows the store as the read around it sees it, whoever wrote; passages written after the packing
+are searched beside the packed part, in full; nobody waits for a packing. A search is given the generation that its
+read sees; the next one is loaded before the switch, and former ones are held until nobody reads them any more.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ _MENDED_BY = "Delete it and run `memory-service reindex`; no memory is lost."
 
 
 class IndexReaderManager:
-    """What one process holds of an index.
+    """Data of one generation of an index in memory.
 
     Args:
         store: The index.
@@ -72,7 +68,7 @@ class IndexReaderManager:
         self.trouble = ""
 
     def view(self, dimensions: int | None, *, loaded: bool = False) -> IndexReader:
-        """What a search of this moment reads; to be called within a read, by one thread at a time.
+        """The snapshot for a search; to be called within a read, by one thread at a time.
 
         Args:
             dimensions: Length of the vectors; None where none are searched.
@@ -101,14 +97,14 @@ class IndexReaderManager:
         )
 
     def _terms(self, corpus: Corpus, packed: Packed | None) -> KnownTerms:
-        """What is known of late questions' terms; of a packed index its own words tell."""
+        """Known occurrences of late questions' terms; a packed index has its own."""
         before = self._view
         if before is None or before.packed is not None or packed is not None:
             return KnownTerms()
         return before.terms.after(self._store, before.corpus, corpus)
 
     def _current_matrix(self, corpus: Corpus, dimensions: int | None, *, packed: bool, first: bool) -> Matrix | None:
-        """The vectors of a corpus; None where none are searched, or sqlite-vec answers."""
+        """Vectors of a corpus; None where none are searched, or sqlite-vec answers."""
         if dimensions is None:
             # A search by words between two by vectors: they need not be read again.
             return None
@@ -157,16 +153,13 @@ class IndexReaderManager:
             self._packing.release()
 
     def packed_passages(self) -> int:
-        """Passages in the packed part; to be called as `view` is."""
+        """Number of packed passages; to be called as `view` is."""
         now = self._store.head()
         segment = self._current_segment(now, self._path(now.generation))
         return 0 if segment is None else len(segment)
 
     def shortfall(self, passages: int) -> str:
-        """Why an index of so many passages is not packed as it should be, and what to do; to be called as `view` is.
-
-        Empty where it is, or need not be.
-        """
+        """Why an index of so many passages is not packed as it should be, and what to do; else empty."""
         packed, path = self.packed_passages(), self._store.segments.path()
         if self.trouble or packed or path is None or passages <= self._pack_passages:
             return self.trouble
@@ -177,7 +170,7 @@ class IndexReaderManager:
         return f"{how}{damaged}. Run `memory-service reindex`."
 
     def distrust(self) -> bool:
-        """Do without the packed part if it is damaged, or was replaced; whether it is. It is packed anew then."""
+        """Drop the packed part if it is damaged or was replaced; True if so. It is packed again then."""
         path, place = self._store.segments.path(), self._mapped
         if self._segment is None or path is None:
             return False
@@ -191,7 +184,7 @@ class IndexReaderManager:
         return True
 
     def check(self) -> None:
-        """Read all of the packed part for damage, if there is one that searches use.
+        """Read all of the packed part, if searches use one.
 
         Raises:
             StoreCorrupt: It is damaged.
@@ -201,7 +194,7 @@ class IndexReaderManager:
             raise StoreCorrupt(f"The packed part {path} of the index is damaged. {_MENDED_BY}")
 
     def scrub(self) -> None:
-        """Leave nothing in the packed part of what was removed.
+        """Erase removed passages from the packed part.
 
         Raises:
             StoreError: It cannot be done now; the message says why.
@@ -213,18 +206,18 @@ class IndexReaderManager:
 
     @property
     def generation(self) -> str:
-        """Which making of the index is in memory; empty before the first view."""
+        """Generation in memory; empty before the first view."""
         return self._corpus.generation if self._corpus else ""
 
     def take_over(self, ready: IndexReaderManager) -> None:
-        """Hold what was loaded from the same index at another path."""
+        """Take the data that was loaded from the same index at another path."""
         self._corpus, self._matrix = ready._corpus, ready._matrix
         self._segment, self._recent = ready._segment, ready._recent
         self._standing, self._seen, self._mapped = ready._standing, ready._seen, ready._mapped
         self._asked = ready._asked
 
     def close(self) -> None:
-        """Give back memory; a packing that runs ends with the process."""
+        """Free memory; a packing that runs ends with the process."""
         self._closed = True
         self._corpus = self._matrix = self._segment = self._recent = self._view = None
 
@@ -238,13 +231,13 @@ class IndexReaderManager:
         return Packed(segment=segment, standing=self._standing[1], recent=self._recent)
 
     def _path(self, generation: str) -> Path | None:
-        """Where the packed part of a generation is; resolving links for every search would cost a tenth of it."""
+        """Path of a generation's packed part; resolving links for every search would cost a tenth of it."""
         if self._place_of[0] != generation:
             self._place_of = generation, self._store.segments.path()
         return self._place_of[1]
 
     def _current_segment(self, now: Head, path: Path | None) -> Segment | None:
-        """The newest packed part that is not newer than what this read sees."""
+        """The newest packed part that is not newer than the state this read sees."""
         if self._segment is not None and self._segment.generation != now.generation:
             self._segment, self._seen, self._mapped = None, (), ()
         seen = _place(path)
@@ -293,14 +286,14 @@ _KEPT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Spare:
-    """Views of another generation than the one that most searches see."""
+    """Data of another generation than the one that most searches see."""
 
     generation: str
     views: IndexReaderManager
 
 
 class ReaderManagers:
-    """The views of an index, whichever generation of it is in use.
+    """Data of an index, for each of its generations in use.
 
     Args:
         store: The index.
@@ -316,7 +309,7 @@ class ReaderManagers:
         self._former_until = 0.0
 
     def views(self) -> IndexReaderManager:
-        """Those for the read at hand; to be called within it, by one thread at a time."""
+        """The manager for the read at hand; to be called within it, by one thread at a time."""
         if self._next is None and self._former is None:
             return self._views
         generation = self._store.head().generation
@@ -345,6 +338,6 @@ class ReaderManagers:
         self._next = _Spare(generation, views)
 
     def close(self) -> None:
-        """Give back memory."""
+        """Free memory."""
         self._views.close()
         self._next = self._former = None

@@ -1,7 +1,7 @@
-"""Where packed segments come from: built from a store, kept in a file beside it, opened again.
+"""Building of packed segments: from a store, into a file beside it.
 
-Invariants: a segment is of one generation at one revision; a file of another generation, or that is not
-whole, is passed over; who packs holds no lock that a reader or a writer waits for.
+Invariants: a segment is of one generation at one revision; a file of another generation, or a damaged one, is ignored;
+packing holds no lock that a reader or a writer waits for.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SCRUB_SECONDS = 60.0
 
 
 def open_segment(path: Path, generation: str) -> Segment | None:
-    """The segment in a file, mapped; None where there is none of this generation."""
+    """The segment in a file, mapped; None if there is none of this generation."""
     pack = open_pack(path)
     if pack is None or not _is_of(pack, generation):
         return None
@@ -53,10 +53,10 @@ def open_segment(path: Path, generation: str) -> Segment | None:
 
 
 def pack_store(store: IndexStore, path: Path) -> Segment | None:
-    """Build a segment of all that a store holds, and keep it in a file.
+    """Build a segment of all passages of a store, and write it to a file.
 
     Returns:
-        The segment as it was written; None where another process is packing or the store is empty.
+        The written segment; None where another process is packing or the store is empty.
 
     Raises:
         StoreError: The store cannot be read or the file not written; see `write_pack`.
@@ -75,10 +75,10 @@ def pack_store(store: IndexStore, path: Path) -> Segment | None:
 
 
 def scrub_pack(store: IndexStore, path: Path) -> None:
-    """Leave nothing in the file of what was removed from the store or replaced in it.
+    """Erase from the file the passages that were removed or replaced in the store.
 
     Raises:
-        StoreLocked: Another process packs, maybe what was removed.
+        StoreLocked: Another process packs, maybe the same passages.
         StoreError: The file cannot be read or written.
     """
     if not path.exists() and not draft_files(path):
@@ -114,7 +114,7 @@ def _remove(path: Path) -> None:
 
 @contextmanager
 def _alone(path: Path, *, seconds: float = 0.0) -> Iterator[None]:
-    """Nobody else packs or scrubs the file within the block.
+    """Hold the lock of the file, so that nobody else packs or scrubs it within the block.
 
     Raises:
         Timeout: Somebody does.
@@ -141,7 +141,7 @@ def _is_of(pack: Pack, generation: str) -> bool:
 
 
 def _standing(pack: Pack, segment: Segment, standing: Mask) -> tuple[dict[str, Array], dict[str, str]]:
-    """The arrays and notes without the rows that no longer stand."""
+    """Arrays and notes without the rows that were replaced."""
     rows = np.flatnonzero(standing)
     sizes = np.add.reduceat(np.r_[standing, False].astype(np.int64), segment.starts[:-1]) * (
         np.diff(segment.starts) > 0
@@ -172,7 +172,7 @@ def _joined(paths: Sequence[str]) -> Array:
 
 
 def _built(store: IndexStore) -> tuple[dict[str, Array], dict[str, str]]:
-    """All arrays of a segment, and what is noted beside them."""
+    """All arrays of a segment, and the notes beside them."""
     with store.reading():
         whole = store.corpus(None)
         # Ordered by the store's numbers, so that the files of a segment are found by bisection.

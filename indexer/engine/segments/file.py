@@ -1,8 +1,7 @@
-"""The file that named arrays are kept in, to be mapped into memory: a header, then one array after another.
+"""File of named arrays that is mapped into memory: a header, then one array after another.
 
-Invariants: a file is written whole under another name, synced and put in place at once, never changed
-afterwards; one whose header or size is not as it should be is as good as none. What is in it is made from
-somewhere else and may be deleted at any time.
+Invariants: a file is written whole under another name, synced and put in place at once, never changed afterwards; one
+with a wrong header or size counts as missing. Its content is derived and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _DRAFT = ".tmp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """Arrays as they lie in a file, mapped and read-only, and what was noted beside them."""
+    """Mapped, read-only arrays of a file, and the notes beside them."""
 
     notes: Mapping[str, str]
     arrays: Mapping[str, Array]
@@ -44,7 +43,7 @@ class Pack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where an array lies in a file, and its checksum."""
+    """Offset of an array in a file, and its checksum."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -57,11 +56,11 @@ class _Place:
 
 
 def write_pack(path: Path, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> None:
-    """Put arrays into a file, in the place of the one that is there.
+    """Write arrays to a file, replacing the one that is there.
 
     Raises:
-        StoreFull: The disk is full; the file that was there stays.
-        StoreError: The file cannot be written; the file that was there stays.
+        StoreFull: The disk is full; the former file stays.
+        StoreError: The file cannot be written; the former file stays.
     """
     flat = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
     places, offset = dict[str, _Place](), 0
@@ -93,7 +92,7 @@ def write_pack(path: Path, arrays: Mapping[str, Array], notes: Mapping[str, str]
 
 
 def open_pack(path: Path) -> Pack | None:
-    """Map a file; None where there is none that is whole."""
+    """Map a file; None if there is no whole one."""
     try:
         with open(path, "rb") as stream:
             header = _read_header(stream.readline(), stream.readline(), stream.readline())
@@ -130,7 +129,7 @@ def is_sound(path: Path) -> bool:
 
 
 def draft_files(path: Path) -> list[Path]:
-    """What is being written, or was left by a process that ended while it wrote."""
+    """Unfinished files, of running or crashed writers."""
     return sorted(path.parent.glob(f".{glob.escape(path.name)}.*{_DRAFT}"))
 
 
@@ -165,7 +164,7 @@ def _bytes(array: Array) -> memoryview:
 
 
 def _write(stream: BinaryIO, content: memoryview) -> None:
-    """Write piece by piece, each synced: whoever syncs a small file meanwhile would wait for all of it at once."""
+    """Write piece by piece, each synced: otherwise whoever syncs a small file meanwhile waits for all of it."""
     for start in THROTTLE.paced(range(0, len(content), _PIECE)):
         stream.write(content[start : start + _PIECE])
         if start:

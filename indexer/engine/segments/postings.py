@@ -1,9 +1,9 @@
-"""The postings of a packed segment: which rows each term occurs in, as flat arrays.
+"""Postings of a packed segment: the rows with each term, as flat arrays.
 
-Invariants: rows count from 0 in reading order; the rows of a term ascend; terms are known by their hash
-and ascend by it; a term without rows is not there. Nothing here is ever changed in place, so the arrays
-may be mapped from a file; all of it is derived from the store. How often a term occurs in one row is held
-up to 255, and only where it is more than once: that is one posting in fourteen.
+Invariants: rows count from 0 in reading order; the rows of a term ascend; terms are known by their hash and ascend by
+it; a term without rows is not there. Nothing here is changed in place, so the arrays may be mapped from a file; all of
+it is derived from the store. The frequency of a term in a row is held up to 255, and only where it is more than one:
+that is one posting in fourteen.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entries:
-    """Some postings, grouped by term; a term may come in several groups, but each of its rows once.
+    """Postings grouped by term; a term may have several groups, but each of its rows once.
 
     Attributes:
         terms: Hash of each group's term, shape (g,), in any order.
         sizes: Postings of each group, shape (g,).
         rows: Row of each posting, group after group, shape (m,), in any order.
-        counts: How often the term occurs in that row, at least 1, shape (m,).
+        counts: Frequency of the term in that row, at least 1, shape (m,).
     """
 
     terms: Hashes
@@ -47,15 +47,15 @@ class Entries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postings:
-    """Every term of a segment and where it occurs.
+    """All terms of a segment with their rows.
 
     Attributes:
         terms: Hash of each term, ascending, shape (t,).
         starts: The postings of term i are those from starts[i] to starts[i + 1], shape (t + 1,).
         rows: Row of each posting, shape (p,).
         repeated: Places in `rows` where the term occurs more than once, ascending, shape (q,).
-        counts: How often it does there, at most 255, shape (q,).
-        containing: How many pairs and windows contain each term, shape (t, 2).
+        counts: Its frequency there, at most 255, shape (q,).
+        containing: Number of pairs and windows with each term, shape (t, 2).
     """
 
     terms: Hashes
@@ -66,7 +66,7 @@ class Postings:
     containing: NDArray[np.int32]
 
     def counts_of(self, low: int, high: int) -> Counts:
-        """How often the term occurs in the row of each posting from place `low` to before `high`."""
+        """Frequencies in the rows of the postings from place `low` to before `high`."""
         # Numbers of another type would have the whole array copied.
         first, last = np.searchsorted(self.repeated, np.array([low, high], np.uint32)).tolist()
         counts = np.ones(high - low, np.uint8)
@@ -76,12 +76,12 @@ class Postings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Where one term of a question occurs: rows, ascending, a view of the postings, and how often in each.
+    """Postings of one term of a question: rows, ascending, as a view of the postings, and the frequency in each.
 
     Attributes:
-        units: How many rows contain it.
-        pairs: How many pairs do.
-        windows: How many windows do.
+        units: Number of rows with it.
+        pairs: Number of pairs with it.
+        windows: Number of windows with it.
     """
 
     term: str
@@ -125,16 +125,16 @@ def take(postings: Postings, new_rows: Ints, pairs: Ranges, windows: Ranges) -> 
     """A segment with some rows dropped, the others moved.
 
     Args:
-        postings: The segment as it was.
-        new_rows: The new number of each of its rows, in any order; -1 for one that goes.
-        pairs: As for `build`, for the rows as they will be.
+        postings: The former segment.
+        new_rows: The new number of each of its rows, in any order; -1 for a dropped one.
+        pairs: As for `build`, for the new rows.
         windows: The same.
     """
     return build(_moved(postings, new_rows), pairs, windows)
 
 
 def find(postings: Postings, terms: Sequence[str]) -> list[Found]:
-    """The postings of each term, in the order of the terms; unknown terms are left out."""
+    """Postings of each term, in the order of the terms; unknown terms are left out."""
     hashes = term_hashes(terms)
     places = np.searchsorted(postings.terms, hashes).tolist()
     found = list[Found]()
@@ -192,7 +192,7 @@ def _sorted(taken: list[tuple[Rows, Counts, Ints]], rank: Ints, rows: int) -> Ha
 
 
 def _unpacked(packed: Hashes, rows: int) -> tuple[Rows, NDArray[np.uint32], Counts]:
-    """Rows of the postings, places of those that count more than one, and what they count."""
+    """Rows of the postings, places of those with a frequency above one, and these frequencies."""
     mask = np.uint64((1 << rows.bit_length()) - 1)
     unpacked = np.empty(len(packed), np.int32)
     repeated, counts = [np.empty(0, np.uint32)], [np.empty(0, np.uint8)]
@@ -207,10 +207,10 @@ def _unpacked(packed: Hashes, rows: int) -> tuple[Rows, NDArray[np.uint32], Coun
 
 
 def _containing(rows: Rows, starts: NDArray[np.integer], ranges: Ranges) -> NDArray[np.int32]:
-    """How many ranges contain each term: what `ranking.bm25` counts, for all terms at once.
+    """Number of ranges with each term: the same as `bm25` counts, for all terms at once.
 
-    The ranges that hold a row are consecutive, from `first` to `last`; along the rows of a term both only
-    grow, so each row adds those of its ranges that lie beyond the last one of the row before.
+    The ranges that hold a row are consecutive, from `first` to `last`; along the rows of a term both only grow, so each
+    row adds those of its ranges that lie beyond the last one of the row before.
     """
     low, high = ranges
     every = np.arange(len(low))

@@ -1,8 +1,8 @@
-"""Compact codes of vectors: sign bits find what may be near, one byte per dimension says how near.
+"""Compact codes of vectors: sign bits find the nearest candidates, one byte per dimension gives their cosines.
 
-Invariants: row i of every array belongs to row i of the corpus; codes are never changed, new ones take their
-place, and their arrays may be read-only maps of a file; a passage without a vector has scale 0 and is never
-found; a coder gives the same vectors the same codes on every machine, alone or in company; no cosine is NaN.
+Invariants: row i of every array belongs to row i of the corpus; codes are never changed, new ones take their place,
+and their arrays may be read-only maps of a file; a passage without a vector has scale 0 and is never found; a coder
+gives the same vectors the same codes on every machine, alone or in company; no cosine is NaN.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _SHORTEST_SUM = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Coder:
-    """How vectors of one model become codes. Codes of different coders do not compare.
+    """Encoder for the vectors of one model. Codes of different coders do not compare.
 
     Attributes:
         dimensions: Length of the vectors.
-        mean: What their signs are counted from, float32 of shape (dimensions,). Vectors of many models lie in a
-            narrow cone; without this nearly all of their sign bits would be the same.
+        mean: Origin of their signs, float32 of shape (dimensions,). Vectors of many models lie in a narrow cone;
+            without this nearly all of their sign bits would be the same.
     """
 
     dimensions: int
@@ -75,7 +75,7 @@ class Coder:
 
     @property
     def words(self) -> int:
-        """Words of 64 sign bits per vector."""
+        """Number of 64-bit words of signs per vector."""
         return int(_signs(self.dimensions)[0].size) // _WORD
 
     def encode(self, vectors: Vectors) -> Codes:
@@ -130,25 +130,25 @@ class Codes:
 
     @cached_property
     def present(self) -> Mask | None:
-        """Which passages have a vector; None where all have."""
+        """Mask of the passages with a vector; None where all have one."""
         present: Mask = self.scales > 0
         return None if present.all() else present
 
 
 def nearest(codes: Codes, query: Vectors, k: int, allowed: Mask | None) -> tuple[Ints, Vectors]:
-    """Rows among which the k nearest of a query are, with their cosines by bytes.
+    """Rows that include the k nearest of a query, with their cosines by bytes.
 
     Such a cosine is off by at most half a step in every number: `scale / 2 · sum(|query|)`. Measured: .0004 as a rule
     and .002 at most with MiniLM, .006 at most with 8 dimensions and where one number outweighs all others.
 
     Args:
-        codes: What to search.
+        codes: The codes to search.
         query: Vector of the question, float32 of shape (dimensions,).
-        k: How many must be among them.
+        k: Number of nearest rows to include.
         allowed: Rows that may be found, of shape (n,); None for all.
 
     Returns:
-        Rows, ascending, and their cosines: about `survivors(n, k)` of them, or all that are allowed where they are few.
+        Rows, ascending, and their cosines: about `survivors(n, k)` of them, or all allowed ones where they are few.
 
     Raises:
         EmbeddingError: The query has another length, no direction, or is not finite.
@@ -174,10 +174,10 @@ def nearest(codes: Codes, query: Vectors, k: int, allowed: Mask | None) -> tuple
 
 
 def survivors(count: int, k: int) -> int:
-    """How many of `count` rows the sign bits leave.
+    """Number of rows, of `count`, that pass the sign bits.
 
-    Source: our measurement; half as many had a recall of .997 on ReLU-like and sparse vectors, and cost .1 ms less.
-    Of few rows the tenth nearest is often far off, and signs tell far ones apart badly: .988 of 10,000 with 2,000.
+    Source: our measurement; half as many had a recall of .997 on ReLU-like and sparse vectors, and cost .1 ms less. Of
+    few rows the tenth nearest is often far off, and signs tell far ones apart badly: .988 of 10,000 with 2,000.
     """
     return max(2000 if 50_000 <= count < 500_000 else 4000, 20 * k)
 
@@ -221,7 +221,7 @@ def _cosines(codes: Codes, unit: Vectors, rows: Ints) -> Vectors:
 
 
 def _distances(bits: Bits, word_bits: Bits, among: Ints | None) -> _Distances:
-    """How many bits of each row, or of each of some, differ from the query's: shape (n,) or (len(among),)."""
+    """Number of bits of each row, or of each of some, that differ from the query's: shape (n,) or (len(among),)."""
     count = bits.shape[1] if among is None else len(among)
     distances = np.zeros(count, np.uint16)
     size = min(count, _SCAN_ROWS)
@@ -294,7 +294,7 @@ def _rounded_up(scales: Vectors) -> Halves:
 
 
 def _usable(vectors: Vectors) -> Mask:
-    """Which rows are vectors: finite, and not zeros."""
+    """Mask of the rows that are vectors: finite, and not zeros."""
     squares = np.einsum("ij,ij->i", vectors, vectors)
     usable: Mask = np.isfinite(squares) & (squares > 0)
     return usable

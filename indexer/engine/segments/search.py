@@ -1,7 +1,7 @@
-"""What a packed segment says to a question: the rows that it reaches, and their signals.
+"""Search of a packed segment: candidate rows of a question, and their signals.
 
-Invariants: only rows that are allowed are told; a signal of a row is what it would be in memory, but for
-what the codes round (a cosine by .003) and for neighbours far from anything else that was found.
+Invariants: only allowed rows are found; a signal of a row is what it would be in memory, but for the rounding of the
+codes (.003 of a cosine) and for neighbours far from anything else that was found.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _NEIGHBOURED = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentQuery:
-    """What is looked for in a segment.
+    """A question to a segment.
 
     Attributes:
-        found: Where the question's terms occur; None where words are not searched.
+        found: Postings of the question's terms; None where words are not searched.
         known: Statistics of those terms in all parts of the index.
         vector: The question's vector; None where vectors are not searched.
         allowed: Rows that may be found; None for all.
@@ -62,7 +62,7 @@ class SegmentQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Near:
-    """What is near a question: rows, ascending, and their cosines; those of others on demand."""
+    """Rows near a question, ascending, and their cosines; those of other rows on demand."""
 
     codes: Codes | None
     vector: Vectors
@@ -110,13 +110,13 @@ def search_segment(segment: Segment, wanted: SegmentQuery) -> Candidates:
 
 
 def _among(rows: Ints, wanted: Ints) -> Mask:
-    """Which of some rows, ascending, are among others, ascending."""
+    """Mask of some rows, ascending, that are among others, ascending."""
     at = np.searchsorted(wanted, rows).clip(max=max(0, len(wanted) - 1))
     return wanted[at] == rows if len(wanted) else np.zeros(len(rows), bool)
 
 
 def _seeds(segment: Segment, near: _Near, allowed: Mask | None) -> Ints:
-    """The nearest rows, and those beside the nearest of them, ascending."""
+    """The nearest rows, and the neighbours of the very nearest, ascending."""
     low, high = segment.triples.of(near.best(_NEIGHBOURED))
     rows = unique_rows(np.concatenate([near.best(CANDIDATES), low, high]))
     return rows if allowed is None else rows[allowed[rows]]
@@ -131,7 +131,7 @@ def _near(segment: Segment, vector: Vectors, allowed: Mask | None) -> _Near:
 
 
 def _rows(segment: Segment, wanted: SegmentQuery, seeds: Ints) -> Ints:
-    """Rows to look at closely, ascending."""
+    """Rows to score exactly, ascending."""
     standing = _few(segment, wanted.allowed)
     if standing is not None:
         return standing
@@ -145,7 +145,7 @@ def _rows(segment: Segment, wanted: SegmentQuery, seeds: Ints) -> Ints:
 
 
 def _few(segment: Segment, allowed: Mask | None) -> Ints | None:
-    """All rows that are allowed, where they are so few that all of them can be looked at."""
+    """All allowed rows, where they are so few that all of them can be scored."""
     if allowed is None:
         return np.arange(len(segment)) if len(segment) <= _FEW else None
     return np.flatnonzero(allowed) if np.count_nonzero(allowed) <= _FEW else None
@@ -194,7 +194,7 @@ def _vector(segment: Segment, rows: Ints, near: _Near) -> VectorEvidence:
 
 
 def _section_best(segment: Segment, rows: Ints, own: Floats, near: _Near) -> Floats:
-    """The best cosine of each row's section, of all that was looked at."""
+    """The best cosine of each row's section, of all rows that were scored."""
     own_sections = segment.sections[rows].astype(np.int64)
     sections = unique_rows(own_sections)
     place = np.searchsorted(sections, own_sections)

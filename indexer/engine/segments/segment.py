@@ -1,12 +1,8 @@
-"""A packed segment of an index: its passages as columns, with vector codes and postings, over n rows.
+"""Packed segment of an index (passages as columns, vector codes, postings), and the words of passages written since.
 
-Invariants: a segment is never changed; which of its rows still stand is told beside it, as a mask. Rows of
-a file follow one another in reading order. Nothing in it is text, and all of it is made from the store.
-
-The words of passages that were written since the index was packed, in memory.
-
-Invariants: derived from the stored passages, by the rules that made the stored terms; what a file said
-before is not read again while it stays as it was.
+Invariants: a segment is never changed; a mask beside it says which of its rows nothing has replaced. Rows of a file
+follow one another in reading order. Nothing in it is text, and all of it is derived from the store. The words of later
+passages are derived by the rules that made the stored terms; an unchanged passage is not read again.
 """
 
 from __future__ import annotations
@@ -37,12 +33,12 @@ Offsets = NDArray[np.uint32] | NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How far a kind of range goes from each row: so many rows before it, and so many after it.
+    """Extent of one kind of range around each row: rows before it, and rows after it.
 
     Attributes:
         steps: Those of all kinds, a few bits each.
-        shift: Where the bits of this kind begin: first the rows before, then those after.
-        bits: How many each of the two has.
+        shift: First bit of this kind: first the rows before, then those after.
+        bits: Number of bits of each of the two.
         length: Terms of all ranges of this kind together.
     """
 
@@ -62,14 +58,14 @@ class Segment:
     """Columns over n rows.
 
     Attributes:
-        generation: The making of the index that this was packed from.
+        generation: Generation of the index that this was packed from.
         revision: The revision of the store that this shows.
         files: The store's numbers of the files, ascending.
         starts: First row of each file, and n.
         first_key: The lowest of the store's keys.
-        key_offsets: How far each row's key is above it.
+        key_offsets: Difference of each row's key to that.
         totals: Terms of all rows before each one, and of all; shape (n + 1,).
-        sections: Number of the section that each row stands in.
+        sections: Number of the section of each row.
         triple_norms: Length of the sum of each row's vector and its neighbours'.
         codes: None where the index has no vectors.
     """
@@ -99,7 +95,7 @@ class Segment:
     codes: Codes | None
 
     def __len__(self) -> int:
-        """Number of rows, standing or not."""
+        """Number of rows, replaced ones too."""
         return len(self.key_offsets)
 
     def keys(self, rows: Ints) -> Ints:
@@ -107,7 +103,7 @@ class Segment:
         return self.key_offsets[rows].astype(np.int64) + self.first_key
 
     def evergreen(self, rows: Ints) -> Mask:
-        """Whether some rows are of files that do not age."""
+        """Mask of some rows: True for files that do not age."""
         evergreen: Mask = self._evergreen_files[np.searchsorted(self.starts, rows, "right") - 1]
         return evergreen
 
@@ -116,7 +112,7 @@ class Segment:
         return np.array([path in EVERGREEN for path in self.paths], bool)
 
     def standing(self, replaced: Sequence[int]) -> Mask | None:
-        """Which rows still stand when some files were written anew or forgotten; None for all."""
+        """Mask of the rows that nothing has replaced, given rewritten and removed files; None for all."""
         known = self._positions(replaced)
         if not len(known):
             return None
@@ -127,11 +123,11 @@ class Segment:
 
     @cached_property
     def greetings(self) -> Greetings:
-        """Who greets whom by which name."""
+        """Greetings of one speaker by another."""
         return find_greetings(self.starts, self.labels, self.greeted)
 
     def around(self, known: TextStatistics) -> Surroundings:
-        """How its rows stand to each other, by the statistics of all parts of the index."""
+        """Ranges around its rows, by the statistics of all parts of the index."""
         return Surroundings(
             totals=self.totals,
             pairs=self.pairs.of,
@@ -149,7 +145,7 @@ class Segment:
         return known
 
     def allowed(self, kept: SearchFilter, standing: Mask | None) -> Mask | None:
-        """Which rows a filter leaves of those that stand; None for all."""
+        """Mask of the rows that a filter leaves of those that nothing has replaced; None for all."""
         mask = standing
         if kept.sources or kept.path_prefix:
             chosen = np.array(
@@ -182,7 +178,7 @@ class Segment:
         return {path: position for position, path in enumerate(self.paths)}
 
     def statistics(self, found: Sequence[Found]) -> TextStatistics:
-        """What BM25 has to know of some terms here."""
+        """Statistics of some terms here, for BM25."""
         n = len(self)
         return TextStatistics(
             unit=RangeStatistics(
@@ -211,7 +207,7 @@ class FileWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recent:
-    """The words of a corpus, in no order."""
+    """Words of a corpus, in no order."""
 
     corpus: Corpus
     files: dict[str, FileWords]
@@ -220,7 +216,7 @@ class Recent:
     counts: Ints
 
     def postings(self, terms: Sequence[str]) -> list[Posting]:
-        """Where terms occur; those that do not are left out."""
+        """Postings of terms that occur."""
         found = []
         for term, wanted in zip(terms, term_hashes(terms), strict=True):
             # A pass over all beats keeping them sorted: they change with every write.

@@ -1,7 +1,7 @@
-"""The short list of a question's words: which of many rows are worth scoring exactly, and their exact BM25.
+"""Shortlist of rows for a question's words: which of many rows are worth scoring exactly, and their exact BM25.
 
-Invariants: pure; nothing takes time by the number of rows, all by the number of postings looked at, which
-is bounded; what the short list leaves out is left out, what is in it gets the score that `bm25` gives.
+Invariants: pure; nothing takes time by the number of rows, all by the number of postings read, which is bounded; rows
+outside of the shortlist are left out, those on it get the score that `bm25` gives.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LENGTHS = 6_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """How the rows of a segment stand to each other.
+    """Ranges around the rows of a segment.
 
     Attributes:
         totals: Terms of all rows before each one, and of all; shape (n + 1,).
@@ -51,16 +51,16 @@ class Surroundings:
 def candidate_rows(
     found: Sequence[Found], idfs: Floats, around: Surroundings, budget: int, count: int, allowed: Mask | None = None
 ) -> Ints:
-    """Rows worth scoring exactly: those of the best pairs and of the best windows, by a close guess.
+    """Rows worth scoring exactly: those of the best pairs and of the best windows, by a close estimate.
 
-    Terms are taken from the rarest on while their postings fit into the budget, the rarest always; a common
-    word that does not fit has no say in who is on the list.
+    Terms are taken from the rarest on while their postings fit into the budget, the rarest always; a common word that
+    does not fit has no say in who is on the list.
 
     Args:
-        found: Where the terms occur.
-        idfs: What each term tells among pairs and among windows, shape (2, len(found)).
-        around: How rows stand to each other.
-        budget: Postings to look at.
+        found: Postings of the terms.
+        idfs: Inverse frequency of each term among pairs and among windows, shape (2, len(found)).
+        around: Ranges around the rows.
+        budget: Postings to read.
         count: About how many rows to return: never above 13/6 of it.
         allowed: Rows that may be returned; None for all.
 
@@ -103,10 +103,10 @@ def rows_in_ranges(ranges: Ranges) -> Ints:
 
 
 def counts_at(found: Sequence[Found], rows: Ints) -> Counts:
-    """How often each term occurs in given rows.
+    """Frequency of each term in given rows.
 
     Args:
-        found: Where the terms occur.
+        found: Postings of the terms.
         rows: Ascending, each once; the more of them follow one another, the faster.
 
     Returns:
@@ -135,10 +135,10 @@ def counts_at(found: Sequence[Found], rows: Ints) -> Counts:
 
 
 def frequencies(counts: Counts, rows: Ints, ranges: Ranges) -> Frequencies:
-    """How often each term occurs in ranges of rows.
+    """Frequency of each term in ranges of rows.
 
     Args:
-        counts: How often each term occurs in `rows`, from `counts_at`.
+        counts: Frequency of each term in `rows`, from `counts_at`.
         rows: All rows of the ranges, and maybe more, ascending.
         ranges: First and last row of each range, shape (m,).
 
@@ -156,9 +156,9 @@ def bm25_of(frequency: Frequencies, lengths: Lengths, idfs: Floats, mean_length:
     """BM25 of m texts.
 
     Args:
-        frequency: How often each term occurs in each text, shape (terms, m).
+        frequency: Frequency of each term in each text, shape (terms, m).
         lengths: Terms of each text.
-        idfs: What each term tells among texts of this kind, in the whole index.
+        idfs: Inverse frequency of each term among texts of this kind, in the whole index.
         mean_length: Terms of a text on average, in the whole index.
 
     Returns:
@@ -170,7 +170,7 @@ def bm25_of(frequency: Frequencies, lengths: Lengths, idfs: Floats, mean_length:
 
 
 def _touched(found: Sequence[Found], idfs: Floats, around: Surroundings, budget: int) -> tuple[Ints, Guess, Guess]:
-    """Distinct rows of the terms that fit, ascending, with what their terms add to a pair and to a window."""
+    """Distinct rows of the terms that fit, ascending, with the contribution of their terms to a pair and a window."""
     chosen = list[int]()
     for at in sorted(range(len(found)), key=lambda at: len(found[at].rows)):
         if chosen and len(found[at].rows) > budget:
@@ -198,7 +198,7 @@ def _touched(found: Sequence[Found], idfs: Floats, around: Surroundings, budget:
 
 
 def _within(rows: Ints, values: Guess, windows: Ranges) -> Guess:
-    """The values of the rows within each row's window, added up; rows ascend, each once."""
+    """Sums of the values of the rows within each row's window; rows ascend, each once."""
     low, high = windows
     total = values.copy()
     for step in range(1, min(WINDOW_REACH, len(rows) - 1) + 1):
