@@ -37,8 +37,8 @@ from indexer.reranking import RERANKED_HITS, Reranker, Reranking
 from indexer.search import nearest
 from indexer.sources.folders import Folders
 from indexer.sources.scan import require_folder
+from indexer.stores import DEFAULT_STORE, open_store
 from indexer.stores.base import IndexStore, StoredPassage, Unembedded, passages_of
-from indexer.stores.sqlite import SqliteStore
 from indexer.sync.plan import Planned, SyncPlan, SyncPlanner, failures
 from indexer.sync.run import Progress, Sync, SyncControl, SyncRun, SyncRunner, not_cancelled
 from indexer.sync.vectors import TextVectors, fill_in
@@ -124,7 +124,6 @@ class Timer:
         self._last = now
 
 
-INDEX_NAME = "index.sqlite"
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024
 DEFAULT_MAX_LOG_BYTES = 64 * 1024 * 1024
 _ROUNDS = 20
@@ -136,7 +135,8 @@ class Index:
     Args:
         root: The workspace folder.
         embedder: Makes vectors; None searches by words alone.
-        store: Where passages are kept; `<root>/index.sqlite` unless given.
+        store: Where passages are kept: the name of a store, "sqlite" (the file `<root>/index.sqlite`) or "memory" (lost
+            with the process), or the store itself.
         ranking: How results are ordered.
         sessions: Whether session logs are indexed; without, a sync takes out those that are.
         extra: Folders beside the workspace that are indexed with it; a sync takes out those that are not named.
@@ -154,7 +154,7 @@ class Index:
         root: Path,
         embedder: Embedder | None,
         *,
-        store: IndexStore | None = None,
+        store: IndexStore | str = DEFAULT_STORE,
         ranking: RankingSettings = RankingSettings(),  # noqa: B008  (frozen)
         sessions: bool = True,
         extra: Folders | None = None,
@@ -166,7 +166,7 @@ class Index:
     ) -> None:
         self.root = root
         self._embedder = embedder
-        self._store = store or SqliteStore(root / INDEX_NAME)
+        self._store = open_store(store, root) if isinstance(store, str) else store
         self._fitting = IndexCompatibility(self._store, embedder)
         self._ranking = ranking
         self._extra = extra or Folders(root)

@@ -28,6 +28,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from indexer.stores import DEFAULT_STORE, STORES
 from memory_service.compaction.presets import PRESETS, with_overrides
 from memory_service.errors import InvalidRequest
 
@@ -285,6 +286,7 @@ class Settings(_Table):
         description='Folders indexed too, "~/notes;docs=~/project/docs::*.md,!drafts/"; a table names workspaces.',
     )
     max_body_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, description="Larger HTTP bodies are refused.")
+    store: str = Field(default=DEFAULT_STORE, description="Where indexes are kept.")
     receipt_days: int = Field(default=30, ge=1, le=36_500, description="How long receipts are kept.")
     ranking: RankingTable = RankingTable()
     llm_model: str = Field(default="", description="litellm name of a model; unset means that no model is ever called.")
@@ -337,6 +339,16 @@ class Settings(_Table):
     def _readable_paths(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         for entries in value.values():
             read_extra_paths(entries)
+        return value
+
+    @field_validator("store")
+    @classmethod
+    def _lasting_store(cls, value: str) -> str:
+        known = " or ".join(name for name, kind in STORES.items() if kind.is_lasting)
+        if value not in STORES:
+            raise ValueError(f"there is no store {value!r}: write {known}")
+        if not STORES[value].is_lasting:
+            raise ValueError(f"what the store {value!r} holds is lost with the process: write {known}")
         return value
 
     @field_validator("timezone")

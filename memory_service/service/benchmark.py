@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexer import Embedder, Index, IndexerError, Mode, SourceMissing, StoreOutdated, SyncCancelled, SyncProgress
-from indexer.stores.base import IndexStore
-from indexer.stores.sqlite import SqliteStore
 
 RECALL_LIMIT = 10
 # A question is about so long.
@@ -90,7 +88,7 @@ class _Indexing:
 
 def measure(
     index: Index,
-    another: Callable[[IndexStore], Index],
+    another: Callable[[Path], Index],
     embedder: Embedder | None,
     *,
     seconds: float,
@@ -100,7 +98,7 @@ def measure(
 
     Args:
         index: Its index.
-        another: Makes an index of the same files in another store.
+        another: Makes an index of the same files, kept in a folder.
         embedder: The model in use, or None.
         seconds: How long to search, and how long to index, each.
         told: Hears what is being measured.
@@ -197,7 +195,7 @@ def _stage(name: str, laps_ms: Sequence[float]) -> Stage:
     return Stage(name=name, p50_ms=round(statistics.median(ordered), 3), p99_ms=round(slowest, 3))
 
 
-def _indexed(another: Callable[[IndexStore], Index], embedder: Embedder | None, seconds: float) -> _Indexing:
+def _indexed(another: Callable[[Path], Index], embedder: Embedder | None, seconds: float) -> _Indexing:
     """Index for a while, then have the model alone embed what was indexed."""
     passages, texts = 0, list[str]()
 
@@ -206,7 +204,7 @@ def _indexed(another: Callable[[IndexStore], Index], embedder: Embedder | None, 
         passages = progress.passages
 
     with tempfile.TemporaryDirectory() as name:
-        index = another(SqliteStore(Path(name) / "index.sqlite"))
+        index = another(Path(name))
         try:
             started = time.perf_counter()
             ends, degraded = started + seconds, tuple[str, ...]()

@@ -82,6 +82,7 @@ def examine(
         index = Index(
             folder,
             embedder,
+            store=settings.store,
             extra=extra_folders(folder, settings.extra_paths),
             max_file_bytes=settings.max_file_bytes,
         )
@@ -176,7 +177,7 @@ def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
         folder = Path(name)
         files = MemoryStore(folder, now=settings.now)
         entry = files.append(NewMemory(text=_SAMPLE))
-        index = Index(folder, embedder)
+        index = Index(folder, embedder, store=settings.store)
         try:
             index.sync()
             for query, mode in (

@@ -315,7 +315,7 @@ class MemoryService(SessionUseCases):
         with _translated():
             return measure(
                 index,
-                lambda store: self._workspaces.index(index.root, store),
+                lambda place: self._workspaces.index(index.root, place),
                 self._embedder,
                 seconds=seconds,
                 told=told,

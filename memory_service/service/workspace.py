@@ -23,7 +23,7 @@ from indexer import (
     Reranker,
     SentenceTransformerEmbedder,
 )
-from indexer.stores.base import IndexStore
+from indexer.stores import open_store
 from memory_service.compaction.compactor import Compactor
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, EnginePlace, GuardedEngine, load_engine
@@ -120,13 +120,13 @@ class OpenWorkspaces:
                 )
             return known
 
-    def index(self, folder: Path, store: IndexStore | None = None) -> Index:
-        """An index of a workspace's folder, in its own store unless another is given."""
+    def index(self, folder: Path, place: Path | None = None) -> Index:
+        """An index of a workspace's folder, kept there unless another place is given."""
         settings = self._settings
         return Index(
             folder,
             self._embedder,
-            store=store,
+            store=open_store(settings.store, place or folder),
             ranking=RankingSettings(**settings.ranking.model_dump()),
             extra=extra_folders(folder, settings.extra_paths),
             max_file_bytes=settings.max_file_bytes,

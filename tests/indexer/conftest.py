@@ -9,8 +9,8 @@ from tests.indexer.workspace import Workspace
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(tmp_path / "workspace")
+def workspace(tmp_path: Path, request: pytest.FixtureRequest) -> Workspace:
+    return Workspace(tmp_path / "workspace", store=getattr(request, "param", "sqlite"))
 
 
 @pytest.fixture

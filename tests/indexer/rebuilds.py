@@ -28,6 +28,11 @@ def files_of(workspace: Workspace) -> list[str]:
     return sorted(name for name in made if not name.endswith(("-wal", "-shm", ".pack")))
 
 
+def has_files(workspace: Workspace, *names: str) -> bool:
+    """True if these files of the index are there, and none of an index that is kept in memory."""
+    return files_of(workspace) == (list(names) if workspace.keeps_files else [])
+
+
 def content(index: Index) -> list[tuple[str, int, str]]:
     hits = index.search("quokka wombat numbat", limit=500, mode="text").hits
     return sorted((hit.path, hit.passage.start_line, hit.passage.text) for hit in hits)

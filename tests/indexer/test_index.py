@@ -22,7 +22,7 @@ from indexer.text import terms
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.stores.test_sqlite import beside, holding, two_sentences
 from tests.indexer.talks import turns, write_log
-from tests.indexer.workspace import TODAY, CountingEmbedder, Workspace, run_python, run_unprivileged, texts
+from tests.indexer.workspace import TODAY, CountingEmbedder, Workspace, every_store, run_python, run_unprivileged, texts
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ def raised_by(act: Callable[[], object]) -> IndexerError:
     return raised.value
 
 
+@every_store
 def test_status_before_and_after(workspace: Workspace) -> None:
     workspace.write_items("MEMORY.md", ["one"])
     index = workspace.index(HashEmbedder())
@@ -63,6 +64,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@every_store
 def test_what_a_sync_stored_is_found_by_every_index_on_the_folder(workspace: Workspace) -> None:
     first, second = workspace.index(HashEmbedder()), workspace.index(HashEmbedder())
     for number in range(5):
@@ -72,6 +74,7 @@ def test_what_a_sync_stored_is_found_by_every_index_on_the_folder(workspace: Wor
             assert texts(index, "quokka") == [f"quokka number {number}"]
 
 
+@every_store
 def test_vectors_in_memory_are_those_of_the_passages_after_any_rebuild(workspace: Workspace) -> None:
     workspace.write_items("memory/a.md", ["alpha", "beta"])
     workspace.write_items("memory/b.md", ["gamma", "delta"])
@@ -86,6 +89,7 @@ def test_vectors_in_memory_are_those_of_the_passages_after_any_rebuild(workspace
         assert best.passage.text == word and best.vector_score == pytest.approx(1, abs=1e-4)
 
 
+@every_store
 @pytest.mark.parametrize("other", [HashEmbedder(seed=1), HashEmbedder(32), None], ids=["model", "dimensions", "none"])
 def test_another_model_is_named_and_mended(filled: Workspace, other: HashEmbedder | None) -> None:
     index = filled.index(other)
@@ -351,6 +355,7 @@ def test_searches_while_threads_and_processes_write(workspace: Workspace, rebuil
     index.check()
 
 
+@every_store
 def test_searches_do_not_wait_for_a_sync_that_embeds(workspace: Workspace) -> None:
     workspace.write_items("memory/a.md", ["one quokka"])
     embedding, go_on = threading.Event(), threading.Event()
@@ -382,11 +387,13 @@ def test_nothing_is_left_beside_a_closed_index(filled: Workspace) -> None:
     assert [file.name for file in beside(filled.root / "index.sqlite")] == ["index.sqlite"]
 
 
+@every_store
 def test_rules_for_sessions_have_their_own_part_of_the_fingerprint(workspace: Workspace) -> None:
     made_by = workspace.index(None).fingerprint.rules.split("/")
     assert made_by == [markdown.PASSAGE_RULES, transcripts.TRANSCRIPT_RULES, formats.FILE_RULES, terms.TERM_RULES]
 
 
+@every_store
 def test_a_session_is_found_while_it_grows(workspace: Workspace) -> None:
     log = write_log(workspace.root, "start")
     index = workspace.synced(HashEmbedder())

@@ -21,11 +21,12 @@ from indexer import (
 from indexer.engine.matrix import load_matrix
 from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
 from indexer.search import MAX_QUERY_CHARS, Query, rank, to_hits
-from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.text.names import NOBODY
 from tests.indexer.talks import write_log
-from tests.indexer.workspace import TODAY, CountingEmbedder, FailingEmbedder, Workspace, texts
+from tests.indexer.workspace import TODAY, CountingEmbedder, FailingEmbedder, Workspace, every_store, texts
+
+pytestmark = every_store
 
 PLAIN = RankingSettings(recency_weight=0)
 _TWO = (("Emi", "Hey Summer!"), ("Elise", "嗨，小雨！"))
@@ -108,8 +109,10 @@ def test_a_text_search_finds_nothing_where_no_word_occurs(workspace: Workspace) 
 
 @pytest.mark.parametrize("error", [EmbedderUnavailable("It is gone. Get it."), EmbeddingError("It failed. Try again.")])
 @pytest.mark.parametrize("mode", ["hybrid", "vector"])
-def test_a_failing_model_leaves_the_words(facts: Index, mode: Mode, error: EmbeddingError) -> None:
-    failing = Index(facts.root, FailingEmbedder(error), today=lambda: TODAY)
+def test_a_failing_model_leaves_the_words(
+    facts: Index, workspace: Workspace, mode: Mode, error: EmbeddingError
+) -> None:
+    failing = workspace.index(FailingEmbedder(error))
     results = failing.search("deploys", mode=mode)
     assert (results.mode, results.degraded) == ("text", (f"vector: {error}",))
     assert results.hits == facts.search("deploys", mode="text").hits
@@ -309,7 +312,7 @@ def test_ranges_are_left_out_of_vectors_in_memory_and_in_the_store(
     lines = LineRange(path="sessions/talk.jsonl", start_line=shown[0], end_line=shown[1])
     kept = SearchFilter(sources=("sessions",), without=(lines,))
     for in_memory in (True, False):
-        view = view_of(workspace.root, in_memory=in_memory)
+        view = view_of(workspace, in_memory=in_memory)
         for question in ("quokka called Miez", "袋鼠"):
             query = Query(text=question, limit=400, mode=mode, kept=kept, today=TODAY)
             words = find_terms(view, question) if mode == "hybrid" else NO_TERMS
@@ -349,8 +352,8 @@ def test_a_talk_is_searched_like_the_same_talk_in_dated_files(workspace: Workspa
         assert as_spoken == as_listed, question
 
 
-def view_of(root: Path, *, in_memory: bool) -> IndexReader:
-    store = SqliteStore(root / "index.sqlite")
+def view_of(workspace: Workspace, *, in_memory: bool) -> IndexReader:
+    store = workspace.store()
     corpus = store.corpus(None)
     return IndexReader(store=store, corpus=corpus, matrix=load_matrix(store, corpus, 64, None) if in_memory else None)
 
@@ -370,7 +373,7 @@ def many(workspace: Workspace) -> None:
 )
 def test_vectors_in_memory_and_in_the_store_agree(workspace: Workspace, kept: SearchFilter) -> None:
     many(workspace)
-    view = view_of(workspace.root, in_memory=True)
+    view = view_of(workspace, in_memory=True)
     assert view.matrix is not None
     for question in ("word1 word2 word3", "word77", "word5 word250"):
         vector = HashEmbedder().embed_query(question)
@@ -389,7 +392,7 @@ def test_vectors_in_memory_and_in_the_store_agree(workspace: Workspace, kept: Se
 @pytest.mark.parametrize("mode", ["hybrid", "vector"])
 def test_a_store_too_large_for_memory_finds_the_same(workspace: Workspace, mode: Mode, kept: SearchFilter) -> None:
     many(workspace)
-    views = [view_of(workspace.root, in_memory=in_memory) for in_memory in (True, False)]
+    views = [view_of(workspace, in_memory=in_memory) for in_memory in (True, False)]
     for question in ("word1 word2 word3 word4", "word77 word78 word79", "word5 word250"):
         query = Query(text=question, limit=10, mode=mode, kept=kept, today=TODAY)
         vector = HashEmbedder().embed_query(question)
@@ -523,7 +526,7 @@ def test_the_ranking_without_names_is_what_it_was(workspace: Workspace, question
     workspace.write_items("memory/b.md", list(two))
     embedder = HashEmbedder()
     workspace.synced(embedder).close()
-    view = view_of(workspace.root, in_memory=True)
+    view = view_of(workspace, in_memory=True)
     words = find_terms(view, question)
     named = find_named(view, question, words)
     assert {"summer", "小雨"} <= view.greeted.keys(), "there are nicknames that are words"
@@ -543,7 +546,7 @@ def test_common_words_and_speakers_are_left_out_of_the_vector(workspace: Workspa
     index.search("Anna's project wombat")
     index.search("Anna project")
     assert embedder.questions[-2:] == ["wombat", "Anna project"]
-    view = view_of(workspace.root, in_memory=False)
+    view = view_of(workspace, in_memory=False)
     named = find_named(view, "Bob wombat", NO_TERMS)
     assert vector_text("Bob wombat", NO_TERMS, view, embedder.reads, named) == "wombat"
 
@@ -593,7 +596,7 @@ def test_results_are_stable_and_limited(workspace: Workspace) -> None:
     assert len(first) == 40
     for limit in (1, 7, 40):
         assert index.search("word1 word2", limit=limit).hits == first[:limit]
-    again = Index(workspace.root, HashEmbedder(), today=lambda: TODAY)
+    again = workspace.index(HashEmbedder())
     assert again.search("word1 word2", limit=40).hits == first
 
 

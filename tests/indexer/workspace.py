@@ -9,13 +9,21 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import numpy as np
+import pytest
 
-from indexer import Embedder, EmbeddingError, Index, RankingSettings, SearchFilter
+from indexer import Embedder, EmbeddingError, Index, SearchFilter
+from indexer.stores import STORES, open_store
+from indexer.stores.base import IndexStore
+from indexer.stores.memory import InMemoryStore
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
+
+# The fixture `workspace` with its index in each of the stores.
+every_store = pytest.mark.parametrize("workspace", [*STORES], indirect=True)
 
 TODAY = dt.date(2026, 11, 20)
 LONG_AGO_NS = 1_700_000_000_123_456_789
@@ -23,11 +31,17 @@ NOBODY = 65534
 
 
 class Workspace:
-    """A folder with memories."""
+    """A folder with memories, and the store of its index."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, store: str = "sqlite") -> None:
         self.root = root
+        self._shared = InMemoryStore() if store == "memory" else None
+        self.keeps_files = self._shared is None
         (root / "memory").mkdir(parents=True)
+
+    def store(self) -> IndexStore:
+        """The store, as another process would open it."""
+        return self._shared.reopened() if self._shared else open_store("sqlite", self.root)
 
     def write(self, path: str, text: str | bytes) -> Path:
         file = self.root / path
@@ -38,11 +52,12 @@ class Workspace:
     def write_items(self, path: str, items: Sequence[str]) -> Path:
         return self.write(path, "".join(f"- {item}\n" for item in items))
 
-    def index(self, embedder: Embedder | None = None, *, ranking: RankingSettings | None = None) -> Index:
-        return Index(self.root, embedder, ranking=ranking or RankingSettings(), today=lambda: TODAY)
+    def index(self, embedder: Embedder | None = None, **options: Any) -> Index:
+        """An index with the options of `Index`, on a day that does not change."""
+        return Index(self.root, embedder, **{"store": self.store(), "today": lambda: TODAY, **options})
 
-    def synced(self, embedder: Embedder | None = None, *, ranking: RankingSettings | None = None) -> Index:
-        index = self.index(embedder, ranking=ranking)
+    def synced(self, embedder: Embedder | None = None, **options: Any) -> Index:
+        index = self.index(embedder, **options)
         index.sync()
         return index
 

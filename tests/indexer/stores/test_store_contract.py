@@ -26,6 +26,7 @@ from indexer.stores.base import (
     Written,
     passages_of,
 )
+from indexer.stores.memory import InMemoryStore
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync.plan import text_hash
 from indexer.testing import HashEmbedder
@@ -40,15 +41,18 @@ EMBEDDER = HashEmbedder(DIMENSIONS)
 Open = Callable[[], IndexStore]
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "memory"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens the same store anew each time, as another process would."""
     opened: list[IndexStore] = []
+    shared = InMemoryStore()
 
     def connect() -> IndexStore:
         match request.param:
             case "sqlite":
                 opened.append(SqliteStore(tmp_path / "index.sqlite", busy_seconds=5))
+            case "memory":
+                opened.append(shared.reopened())
         return opened[-1]
 
     yield connect
@@ -130,7 +134,7 @@ def test_a_store_is_at_most_sixteen_methods() -> None:
 
 def test_no_part_outside_asks_which_store_it_is() -> None:
     root = Path(indexer.__file__).parent
-    named = re.compile(r"isinstance\([^)]*Store\b|class \w+\(SqliteStore\)|sqlite_generations|sqlite_rows")
+    named = re.compile(r"isinstance\([^)]*Store\b|SqliteStore|InMemoryStore|indexer\.stores\.(?!base\b)")
     for path in (*root.rglob("*.py"), *(root.parent / "memory_service").rglob("*.py")):
         assert path.parent.name == "stores" or not named.search(path.read_text(encoding="utf-8")), path
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from indexer import Embedder, EmbeddingError, Index, SourceMissing, StoreOutdated
 from indexer.embeddings.cache import CachedEmbedder
-from indexer.stores.base import IndexStore
+from indexer.stores import open_store
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
@@ -52,8 +52,8 @@ def notes(root: Path, files: int, lines: int) -> Path:
 
 
 def measured(root: Path, embedder: Embedder | None, *, pack_passages: int = 20_000) -> Benchmark:
-    def opened(store: IndexStore | None = None) -> Index:
-        return Index(root, embedder, store=store, pack_passages=pack_passages)
+    def opened(place: Path = root) -> Index:
+        return Index(root, embedder, store=open_store("sqlite", place), pack_passages=pack_passages)
 
     index = opened()
     try:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from indexer import Fingerprint, Index, Passage
-from indexer.index import INDEX_NAME
+from indexer.stores import open_store
 from indexer.stores.base import FileState, FileWrite, NewPassage
-from indexer.stores.sqlite import SqliteStore
 from indexer.sync.plan import text_hash
 from indexer.text.terms import passage_terms
 from indexer.types import Vectors
@@ -27,7 +26,7 @@ class Direct(Ours):
     def build(self, material: Material, folder: Path) -> None:
         """Write every file's passages."""
         made_with: Fingerprint = Index(folder, Given(material)).fingerprint
-        store = SqliteStore(folder / INDEX_NAME)
+        store = open_store("sqlite", folder)
         store.begin(made_with)
         writes: list[FileWrite] = []
         for start, lines, vectors in material.batches(FILE_PASSAGES):
