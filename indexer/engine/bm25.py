@@ -113,22 +113,27 @@ def range_statistics(postings: Sequence[Posting], corpus: Corpus, ranges: tuple[
     """Statistics of terms in every row's range of rows."""
     if not len(corpus):
         return RangeStatistics()
+    low, high = ranges
     return RangeStatistics(
         count=len(corpus),
         length=float(_lengths(corpus, ranges).sum()),
         containing={
-            posting.term: int(np.count_nonzero(_frequency(posting, len(corpus), ranges))) for posting in postings
+            posting.term: int(np.count_nonzero(_frequency(_running(posting, len(corpus)), low, high + 1)))
+            for posting in postings
         },
     )
 
 
 def text_evidence(postings: Sequence[Posting], corpus: Corpus, known: TextStatistics | None = None) -> TextEvidence:
     """Lexical signals of a question's terms; `known` where the corpus is only a part of the index."""
-    return TextEvidence(
-        unit=bm25(postings, corpus, corpus.units, known.unit if known else None),
-        pair=bm25(postings, corpus, corpus.pairs, known.pair if known else None),
-        window=bm25(postings, corpus, corpus.windows, known.window if known else None),
+    unit, pair, window = _scores(
+        postings,
+        corpus,
+        (corpus.units, known.unit if known else None),
+        (corpus.pairs, known.pair if known else None),
+        (corpus.windows, known.window if known else None),
     )
+    return TextEvidence(unit=unit, pair=pair, window=window)
 
 
 def bm25(
@@ -147,21 +152,46 @@ def bm25(
 
     Source: Robertson and Zaragoza 2009.
     """
-    scores = np.zeros(len(corpus))
+    return _scores(postings, corpus, (ranges, known))[0]
+
+
+def _scores(
+    postings: Sequence[Posting], corpus: Corpus, *kinds: tuple[tuple[Ints, Ints], RangeStatistics | None]
+) -> list[Floats]:
+    """BM25 by several kinds of ranges at once: what is counted of a term is counted once."""
     if not postings or not len(corpus):
-        return scores
-    length = _lengths(corpus, ranges)
-    mean = known.mean_length if known else max(1e-9, float(length.mean()))
-    saturation = K1 * (1 - B + B * length / mean)
+        return [np.zeros(len(corpus)) for _ in kinds]
+    scored = [_Scored(corpus, ranges, known) for ranges, known in kinds]
     for posting in postings:
-        frequency = _frequency(posting, len(corpus), ranges)
-        if known:
-            idf = known.idf(posting.term)
-        else:
-            found = {posting.term: int(np.count_nonzero(frequency))}
-            idf = RangeStatistics(count=len(corpus), containing=found).idf(posting.term)
-        scores += idf * frequency * (K1 + 1) / (frequency + saturation)
-    return scores
+        running = _running(posting, len(corpus))
+        for each in scored:
+            each.add(posting.term, running)
+    return [each.scores for each in scored]
+
+
+class _Scored:
+    """BM25 of one kind of ranges, term by term."""
+
+    def __init__(self, corpus: Corpus, ranges: tuple[Ints, Ints], known: RangeStatistics | None) -> None:
+        low, high = ranges
+        self.scores = np.zeros(len(corpus))
+        self._low, self._end = low, high + 1
+        self._known = known
+        length = _lengths(corpus, ranges)
+        mean = known.mean_length if known else max(1e-9, float(length.mean()))
+        self._saturation = K1 * (1 - B + B * length / mean)
+
+    def add(self, term: str, running: Floats) -> None:
+        """Add what one term is worth."""
+        frequency = _frequency(running, self._low, self._end)
+        known = self._known
+        if known is None:
+            known = RangeStatistics(count=len(frequency), containing={term: int(np.count_nonzero(frequency))})
+        # In place: to make new arrays takes longer than to compute what is in them.
+        worth = frequency * (known.idf(term) * (K1 + 1))
+        frequency += self._saturation
+        worth /= frequency
+        self.scores += worth
 
 
 def _lengths(corpus: Corpus, ranges: tuple[Ints, Ints]) -> Floats:
@@ -170,10 +200,15 @@ def _lengths(corpus: Corpus, ranges: tuple[Ints, Ints]) -> Floats:
     return length
 
 
-def _frequency(posting: Posting, n: int, ranges: tuple[Ints, Ints]) -> Floats:
-    low, high = ranges
+def _running(posting: Posting, n: int) -> Floats:
+    """How often a term occurs in all rows before each one, and in all; shape (n + 1,)."""
     counts = np.zeros(n + 1)
     counts[posting.rows + 1] = posting.counts
-    running = np.cumsum(counts)
-    frequency: Floats = running[high + 1] - running[low]
+    return np.cumsum(counts, out=counts)
+
+
+def _frequency(running: Floats, low: Ints, end: Ints) -> Floats:
+    """How often a term occurs in ranges of rows, `end` excluded."""
+    frequency: Floats = running.take(end)
+    frequency -= running.take(low)
     return frequency
