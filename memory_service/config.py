@@ -52,7 +52,7 @@ class ExtraPath:
     globs: tuple[str, ...]
 
 
-def read_extra_path(entry: str) -> ExtraPath:
+def _read_extra_path(entry: str) -> ExtraPath:
     """Reads one entry.
 
     Raises:
@@ -77,7 +77,7 @@ def read_extra_paths(entries: tuple[str, ...]) -> tuple[ExtraPath, ...]:
         ValueError: One cannot be read, or two have one name.
     """
     found: dict[str, ExtraPath] = {}
-    for extra in map(read_extra_path, entries):
+    for extra in map(_read_extra_path, entries):
         if extra.name in found:
             raise ValueError(
                 f"{found[extra.name].folder} and {extra.folder} would both be {extra.name}: "
@@ -87,7 +87,7 @@ def read_extra_paths(entries: tuple[str, ...]) -> tuple[ExtraPath, ...]:
     return tuple(found.values())
 
 
-def by_workspace(value: object, default: str) -> object:
+def _by_workspace(value: object, default: str) -> object:
     """Brings what the setting may be, a text, a list or a table of these, into the form of a table of lists.
 
     Args:
@@ -332,7 +332,7 @@ class Settings(_Table):
     @field_validator("extra_paths", mode="before")
     @classmethod
     def _by_workspace(cls, value: object) -> object:
-        return by_workspace(value, DEFAULT_WORKSPACE)
+        return _by_workspace(value, DEFAULT_WORKSPACE)
 
     @field_validator("extra_paths")
     @classmethod

@@ -49,11 +49,11 @@ def messages_of(said: object) -> list[WireMessage]:
         InvalidRequest: It is none.
     """
     if isinstance(said, Iterable) and not isinstance(said, str | bytes | Mapping) and not _is_object(said):
-        return [message_of(each) for each in said]
-    return [message_of(said)]
+        return [_message_of(each) for each in said]
+    return [_message_of(said)]
 
 
-def message_of(said: object) -> WireMessage:
+def _message_of(said: object) -> WireMessage:
     """One message as JSON; fields that hold nothing are left out, but for its content.
 
     Raises:
@@ -242,7 +242,7 @@ def _of_choices(value: object, choices: list[Any] | tuple[Any, ...]) -> ModelAns
     if message is None:
         raise _reported(value)
     return ModelAnswer(
-        message={"role": "assistant", **message_of(message)},
+        message={"role": "assistant", **_message_of(message)},
         finish_reason=_word(_part(choices[0], "finish_reason")),
         usage=usage_report(_part(value, "usage")),
     )
@@ -256,7 +256,7 @@ def _of_message(value: object) -> ModelAnswer:
             finish_reason=_word(_part(value, "stop_reason")),
             usage=usage_report(_part(value, "usage")),
         )
-    return ModelAnswer(message={"role": "assistant", **message_of(value)})
+    return ModelAnswer(message={"role": "assistant", **_message_of(value)})
 
 
 def _reported(value: object) -> UpstreamFailed:

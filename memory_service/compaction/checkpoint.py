@@ -54,7 +54,7 @@ class Checkpoint:
     role: Literal["user", "assistant"] = "user"
 
 
-def checkpoint_text(checkpoint: Checkpoint) -> str:
+def _checkpoint_text(checkpoint: Checkpoint) -> str:
     """The text of a checkpoint; empty if there is nothing to say."""
     pins = _block("pinned", escaped("\n".join(checkpoint.pins)))
     if not (checkpoint.summary or checkpoint.ledger or checkpoint.request):
@@ -74,7 +74,7 @@ def checkpoint_text(checkpoint: Checkpoint) -> str:
 
 def checkpoint_messages(checkpoint: Checkpoint) -> list[Message]:
     """The checkpoint as messages: none, or one."""
-    text = checkpoint_text(checkpoint)
+    text = _checkpoint_text(checkpoint)
     return [{"role": checkpoint.role, "content": text}] if text else []
 
 
@@ -111,7 +111,7 @@ def frame_tokens(*, toolless: bool = False) -> int:
     """What a checkpoint takes beside its parts: its words about itself, and the tags."""
     upto = 10**6 if toolless else 0
     parts = Checkpoint(summary="-", ledger="-", request="-", request_seq=10**6, toolless_upto=upto)
-    return count_tokens(checkpoint_text(parts))
+    return count_tokens(_checkpoint_text(parts))
 
 
 def is_checkpoint(text: str) -> bool:

@@ -137,7 +137,7 @@ class SummaryCalls:
         for _ in range(self.rules.retries + 1):
             asked = with_reasons(prompt, told)
             if not self._fits(asked, spec):
-                raise too_large(prompt_tokens(asked), self.calls.window_tokens)
+                raise _too_large(prompt_tokens(asked), self.calls.window_tokens)
             cap = None if self.rules.condense else spec.target_tokens
             verdict = validate_answer(self.calls.ask(asked), headings=spec.headings, cap_tokens=cap)
             kind = verdict.kind
@@ -172,7 +172,7 @@ def refused_answer(kind: str) -> SummaryFailed:
     return SummaryFailed(failure(_SAYINGS[kind], "try again, or set another llm_model"), kind=kind)
 
 
-def too_large(tokens: int, window_tokens: int) -> SummaryFailed:
+def _too_large(tokens: int, window_tokens: int) -> SummaryFailed:
     """The error for what does not fit the summariser's window."""
     what = f"a request of about {tokens:,} tokens is more than its window of {window_tokens:,} takes"
     return SummaryFailed(failure(what, "set a model with a larger window, or another preset"), kind="token_overflow")
@@ -256,11 +256,11 @@ class ChunkedSummary:
             self._fit(self._at, room)
         left = self._size(self._at)
         if left > room * self._calls.left:
-            raise too_large(left, self._calls.window_tokens)
+            raise _too_large(left, self._calls.window_tokens)
         end = first_chunk(self._groups, self._at, self._limit(room), safety=self._rules.safety)
         if end < len(self._groups) and self._rules.one_call:
             if not self._omit_oversized(self._at, len(self._groups)):
-                raise too_large(left, self._calls.window_tokens)
+                raise _too_large(left, self._calls.window_tokens)
             return self._next_end(reasons)
         return end
 
@@ -291,7 +291,7 @@ class ChunkedSummary:
     def _fit(self, at: int, room: int) -> None:
         """Put notes in the place of the largest messages of a unit until it fits."""
         if not self._rules.without_oversized:
-            raise too_large(group_tokens(self._groups[at]), self._calls.window_tokens)
+            raise _too_large(group_tokens(self._groups[at]), self._calls.window_tokens)
         group = list(self._groups[at])
         size = self._group_size(at)
         for place in sorted(range(len(group)), key=lambda place: -group[place].tokens):
@@ -301,7 +301,7 @@ class ChunkedSummary:
             size -= (group[place].tokens - note.tokens) * self._rules.safety
             group[place] = note
         if size > room:
-            raise too_large(group_tokens(self._groups[at]), self._calls.window_tokens)
+            raise _too_large(group_tokens(self._groups[at]), self._calls.window_tokens)
         self._groups[at] = tuple(group)
 
     def _omit_oversized(self, start: int, end: int) -> bool:

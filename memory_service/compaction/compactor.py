@@ -18,7 +18,7 @@ from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.ledger import LedgerEntry, entries_of, merge_ledger
+from memory_service.compaction.ledger import LedgerEntry, ledger_of, merge_ledger
 from memory_service.compaction.model_summary import summarize
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
@@ -286,7 +286,7 @@ class Compactor:
     ) -> _Content:
         """Summary and ledger for what a plan covers; a hook's summary, or one that a model or rules write."""
         covered, prefix = original_messages(state, plan)
-        ledger = merge_ledger(state.head.ledger, entries_of((*covered, *prefix)))
+        ledger = merge_ledger(state.head.ledger, ledger_of((*covered, *prefix)))
         said = without_secrets((*covered, *prefix))
         request = _request(state, plan, said[: len(covered)], said[len(covered) :], ledger, compaction_options)
         labels = Labels(state.head.labels) if compaction_options.identifier_policy == "anonymize" else None

@@ -100,7 +100,7 @@ def cut_by_tokens(
         if units[later].kind == "user":
             at = later
             break
-    return border_before(messages, units, units[at].first, live)
+    return _border_before(messages, units, units[at].first, live)
 
 
 def cut_by_turns(messages: Sequence[Numbered], turns: int, *, live: Collection[str] = ()) -> int:
@@ -108,13 +108,13 @@ def cut_by_turns(messages: Sequence[Numbered], turns: int, *, live: Collection[s
     begins = turns_of(messages)
     if len(begins) <= turns:
         return 0
-    return border_before(messages, units_of([each.message for each in messages]), begins[-turns], live)
+    return _border_before(messages, units_of([each.message for each in messages]), begins[-turns], live)
 
 
 def cut_by_count(messages: Sequence[Numbered], count: int, *, live: Collection[str] = ()) -> int:
     """The first of the messages that stay, when the last `count` do, and those they must not be parted from."""
     at = max(0, len(messages) - count)
-    return border_before(messages, units_of([each.message for each in messages]), at, live)
+    return _border_before(messages, units_of([each.message for each in messages]), at, live)
 
 
 def halving_cut(messages: Sequence[Numbered], most_tokens: int) -> int:
@@ -131,7 +131,7 @@ def halving_cut(messages: Sequence[Numbered], most_tokens: int) -> int:
     return at
 
 
-def border_before(messages: Sequence[Numbered], units: Sequence[Unit], at: int, live: Collection[str]) -> int:
+def _border_before(messages: Sequence[Numbered], units: Sequence[Unit], at: int, live: Collection[str]) -> int:
     """The last place at or before `at` where a cut may be."""
     running = next((unit.first for unit in units if _is_live(messages, unit, live)), len(messages))
     at = min(at, running)

@@ -76,7 +76,7 @@ class LineSelection:
             self.take(line, None if limit is None else limit - (self.used - start))
 
 
-def best_first(lines: Iterable[Line]) -> list[Line]:
+def _best_first(lines: Iterable[Line]) -> list[Line]:
     """Lines by score; of equals the earlier one."""
     return sorted(lines, key=lambda line: (-line.score, line.seq, line.place))
 
@@ -91,7 +91,7 @@ def mmr_order(lines: Sequence[Line], *, embedder: Embedder | None = None) -> lis
     Raises:
         EmbeddingError: From the embedder.
     """
-    candidates = best_first(lines)[:MAX_CANDIDATES]
+    candidates = _best_first(lines)[:MAX_CANDIDATES]
     if len(candidates) < 2:
         return candidates
     values = [line.score / (20 + quarters(line.text)) ** 0.5 for line in candidates]
@@ -142,7 +142,7 @@ def _by_meaning(lines: Sequence[Line], embedder: Embedder) -> Novelty:
 
 def deduplicate(lines: Sequence[Line]) -> list[Line]:
     """Of lines that say the same, the last, in order; looks at the `MAX_CANDIDATES` best."""
-    ordered = sorted(best_first(lines)[:MAX_CANDIDATES], key=lambda line: (line.seq, line.place))
+    ordered = sorted(_best_first(lines)[:MAX_CANDIDATES], key=lambda line: (line.seq, line.place))
     groups = groups_of([read_fact(line.text) for line in ordered])
     return [ordered[at] for at in sorted(group[-1] for group in groups)]
 
@@ -232,9 +232,9 @@ def _choose(material: CandidateLines, facts: Sequence[Line], request: SummaryReq
     _take_goals(selection, [line for line in goals if line not in now], room)
     if material.coverage and request.target_tokens >= CONTEXT_FROM:
         selection.take(Line(section=Section.CONTEXT, text=str(material.coverage)))
-    lines = {section: best_first(_of(material, section)) for section in Section}
+    lines = {section: _best_first(_of(material, section)) for section in Section}
     lines[Section.FACTS] = list(facts)
-    lines[Section.RULES] = best_first(deduplicate(lines[Section.RULES]))
+    lines[Section.RULES] = _best_first(deduplicate(lines[Section.RULES]))
     turn_share = _TURN_SHARE if request.messages or request.previous else 1.0
     selection.fill(lines[Section.TURN], room.share(turn_share))
     for section, share in _FIRST:
@@ -246,7 +246,7 @@ def _choose(material: CandidateLines, facts: Sequence[Line], request: SummaryReq
     for section in (Section.RULES, Section.DECISIONS):
         selection.fill(lines[section])
     rest = [line for section, _ in _THEN[:-1] for line in lines[section]]
-    selection.fill([*best_first(rest), *facts, *lines[Section.TURN]])
+    selection.fill([*_best_first(rest), *facts, *lines[Section.TURN]])
     return selection.lines
 
 

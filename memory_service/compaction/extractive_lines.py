@@ -68,7 +68,7 @@ class OpenQuestions:
         return sum(term in self.terms for term in asked) > _ANSWERED_SHARE * len(asked)
 
 
-def open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with_terms: bool) -> OpenQuestions:
+def _open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with_terms: bool) -> OpenQuestions:
     """What is asked for.
 
     Args:
@@ -87,7 +87,7 @@ def open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with
             spoken.append(judged)
             waiting += _asked(judged)
             last = judged[0][0] if judged and not _asked(judged) else None
-        elif is_reply(item.message):
+        elif _is_reply(item.message):
             waiting, last = [], None
             replied = True
             replies += [text_of(item.message)[:_REPLY_CHARS]] if with_terms else []
@@ -103,7 +103,7 @@ def open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with
     )
 
 
-def is_reply(message: Message) -> bool:
+def _is_reply(message: Message) -> bool:
     """Whether a message is the assistant's and says something without going on to call a tool."""
     if is_tool_result(message) or message["role"] != "assistant" or tool_calls_of(message):
         return False
@@ -182,7 +182,7 @@ class Coverage:
         )
 
 
-def read_coverage(text: str) -> Coverage | None:
+def _read_coverage(text: str) -> Coverage | None:
     """What a written line says; None for any other text."""
     match = _LINE.fullmatch(text)
     if match is None:
@@ -194,7 +194,7 @@ def read_coverage(text: str) -> Coverage | None:
     )
 
 
-def coverage_of(messages: Sequence[Numbered]) -> Coverage | None:
+def _coverage_of(messages: Sequence[Numbered]) -> Coverage | None:
     """What messages there are; None if there are none but system messages."""
     counted = [item for item in messages if not is_system(item.message)]
     if not counted:
@@ -270,9 +270,9 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     said = [(item, _kinds(item, speakers)) for item in everything]
     earlier = [line for line in parse_summary(request.previous) if not _hides(line.text)]
     foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
-    asks = open_questions_of(said, with_terms=foreign)
+    asks = _open_questions_of(said, with_terms=foreign)
     coverage = _coverage(earlier, everything)
-    earlier = [line for line in earlier if line.section is not Section.CONTEXT or read_coverage(line.text) is None]
+    earlier = [line for line in earlier if line.section is not Section.CONTEXT or _read_coverage(line.text) is None]
     newest = max((item.seq for item in everything), default=max((line.seq for line in earlier), default=0))
     oldest = min((item.seq for item in everything), default=newest)
     focus = frozenset(query_terms(request.instructions)) if request.instructions else frozenset[str]()
@@ -316,9 +316,9 @@ def _kinds(item: Numbered, speakers: Speakers) -> Kinds:
 
 def _coverage(earlier: Iterable[Line], messages: Sequence[Numbered]) -> Coverage | None:
     before = next(
-        (found for line in earlier if line.section is Section.CONTEXT and (found := read_coverage(line.text))), None
+        (found for line in earlier if line.section is Section.CONTEXT and (found := _read_coverage(line.text))), None
     )
-    now = coverage_of(messages)
+    now = _coverage_of(messages)
     return before + now if before and now else before or now
 
 

@@ -1,22 +1,14 @@
-"""The typed ledger: the exact things of a conversation that no model ever rewrites, found and merged by code.
+"""Typed ledger: the exact things of a conversation that no model rewrites, found, merged and written by code. Pure.
 
-```
-message_entries (one message; callers may cache it)  +  calls, questions, answers (across messages)  ->  entries_of
-merged(the ledger so far, the new entries)  ->  the next ledger, bounded
-```
-Invariants: pure; linear; every text is quoted from its message, on one line, at most 240 characters, without secrets;
-a merge is bounded and depends on nothing but its arguments, so that a replay gives the same ledger.
-
-How a ledger looks in a prompt, and which of it fits.
-
-Invariants: pure; one line for each entry, so that none can open a section of its own or close a frame; the same
-ledger gives the same bytes; what fits is counted exactly as `count_tokens` counts the text.
+Invariants: linear; every text is quoted from its message, on one line, at most 240 characters, without secrets; a merge
+is bounded and depends on nothing but its arguments, so that a replay gives the same ledger; one line for each entry in
+a prompt, so that none can open a section of its own or close a frame; what fits is counted as `count_tokens` counts it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -72,24 +64,17 @@ class LedgerEntry(TypedDict):
     seqs: list[int]
 
 
-def entries_of(
-    messages: Sequence[Numbered], *, entries: Callable[[Numbered], tuple[LedgerEntry, ...]] | None = None
-) -> tuple[LedgerEntry, ...]:
-    """The ledger of some messages.
-
-    Args:
-        messages: In order.
-        entries: `message_entries`, or a caller's cache of it.
+def ledger_of(messages: Sequence[Numbered]) -> tuple[LedgerEntry, ...]:
+    """Ledger of some messages, in order.
 
     Returns:
         Each thing once with the messages it stands in, the one mentioned last at the end; `merge_ledger` caps it.
     """
-    each = entries or message_entries
-    alone = (entry for message in messages for entry in each(message))
+    alone = (entry for message in messages for entry in _message_entries(message))
     return tuple(_joined([*alone, *_calls(messages), *_answers(messages), *_open_asks(messages)]))
 
 
-def message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
+def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
     """What one message gives by itself: rules, decisions, promises, names, identifiers, failures of tools."""
     inner = message.message
     if is_system(inner):
@@ -193,7 +178,7 @@ def merge_ledger(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry], *, cap:
 
     Args:
         old: The ledger so far.
-        new: What later messages add, see `entries_of`.
+        new: What later messages add, see `ledger_of`.
         cap: The most entries it may have.
 
     Returns:

@@ -30,7 +30,7 @@ from memory_service.llm.transcript import Entry, adaptive_ratio, entries_of, ins
 from memory_service.messages.placeholders import handle
 from memory_service.text.secrets import redacted
 
-__all__ = ["TURN_CONTEXT", "Check", "Style", "SummaryRules", "accept_any", "summarize"]
+__all__ = ["TURN_CONTEXT", "Check", "Style", "SummaryRules", "summarize"]
 
 TURN_CONTEXT = "**Turn context (split turn):**"
 
@@ -43,7 +43,7 @@ _SHOWN_OMISSIONS = 8
 Check = Callable[[str, Reading], tuple[str, ...]]
 
 
-def accept_any(text: str, reading: Reading) -> tuple[str, ...]:
+def _accept_any(text: str, reading: Reading) -> tuple[str, ...]:
     """The check that finds nothing wrong with any text."""
     return ()
 
@@ -54,7 +54,7 @@ def summarize(
     model: ChatModel,
     *,
     window_tokens: int,
-    check: Check = accept_any,
+    check: Check = _accept_any,
     amend: Callable[[str], str] = str,
     fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,

@@ -539,7 +539,7 @@ class GuardRules:
     placeholder: str = COMPACTED
 
 
-def guard_limit_chars(window_tokens: int, share: float = SHARE, max_chars: int = MAX_CHARS) -> int:
+def _guard_limit_chars(window_tokens: int, share: float = SHARE, max_chars: int = MAX_CHARS) -> int:
     """The largest text that one result may be, in characters; a CJK one counts for four."""
     return max(0, min(int(window_tokens * CHARS_PER_TOKEN * share), max_chars))
 
@@ -558,7 +558,7 @@ def guarded_view(
     Returns:
         As many messages as there were.
     """
-    limit_chars = guard_limit_chars(window_tokens, rules.share, rules.max_chars)
+    limit_chars = _guard_limit_chars(window_tokens, rules.share, rules.max_chars)
     limit_tokens = limit_chars // CHARS_PER_TOKEN + MESSAGE_TOKENS
     return [
         each

@@ -39,7 +39,7 @@ from memory_service.messages import Numbered, is_tool_result, media_parts_of, nu
 from memory_service.messages.placeholders import is_cleared, payload_bytes, placeholder_text, shorten_result
 
 
-def cache_ttl(
+def _cache_ttl(
     messages: Sequence[Numbered],
     rules: PruningRules,
     *,
@@ -100,7 +100,7 @@ def budget(messages: Sequence[Numbered], rules: PruningRules, *, prior: PriorPru
     return _said(draft, 0, sum(draft.clear(result) for result in reversed(old)))
 
 
-def to_target(
+def _to_target(
     messages: Sequence[Numbered],
     rules: PruningRules,
     *,
@@ -386,7 +386,7 @@ def prune(
     if pruning_request.mode == "cache_ttl":
         work.take(
             "cache_ttl",
-            cache_ttl(
+            _cache_ttl(
                 tail,
                 rules,
                 window_tokens=pruning_request.window_tokens,
@@ -402,7 +402,7 @@ def prune(
         work.take("duplicates", duplicates(tail, rules, prior=work.of_results()))
         work.take(
             "old_results",
-            to_target(
+            _to_target(
                 tail,
                 rules,
                 tokens=work.tokens,

@@ -143,7 +143,7 @@ def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry,
     return replace(
         head,
         tail_start=made.tail_start,
-        summary=apply_delta(below.summary, made.summary),
+        summary=_apply_delta(below.summary, made.summary),
         ledger=ledger,
         labels={**below.labels, **made.labels} if made.labels else below.labels,
         role=made.role,
@@ -174,7 +174,7 @@ def text_delta(base: str, text: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def apply_delta(base: str, parts: Sequence[Part]) -> str:
+def _apply_delta(base: str, parts: Sequence[Part]) -> str:
     """The text that parts stand for; lines that the base does not have are left out."""
     lines = base.split("\n")
     return "\n".join(part if isinstance(part, str) else "\n".join(lines[part[0] : part[1] + 1]) for part in parts)

@@ -237,7 +237,7 @@ class GuardedEngine:
         if engine is None:
             return None
         try:
-            return run_within(seconds or self._limits.call, lambda: ask(engine), name=self.name)
+            return _run_within(seconds or self._limits.call, lambda: ask(engine), name=self.name)
         except Exception as error:
             self._quarantine(session_id, error)
             return None
@@ -250,7 +250,7 @@ class GuardedEngine:
 
     def _try_to_load(self) -> None:
         try:
-            engine = run_within(self._limits.load, self._load, name=self.name)
+            engine = _run_within(self._limits.load, self._load, name=self.name)
             # It is asked once: a property may fail, and may not change its mind.
             self._info, self._engine = engine.info, engine
         except Exception as error:
@@ -275,7 +275,7 @@ class GuardedEngine:
         )
 
 
-def run_within(seconds: float, work: Callable[[], T], *, name: str) -> T:
+def _run_within(seconds: float, work: Callable[[], T], *, name: str) -> T:
     """The result of some work, if it takes no longer than a limit; a thread that does goes on alone, unheard.
 
     Raises:

@@ -61,7 +61,7 @@ _ERROR_CHARS = 200
 _VALUE_CHARS = 160
 
 
-def tool_names(messages: Sequence[Numbered]) -> dict[str, str]:
+def _tool_names(messages: Sequence[Numbered]) -> dict[str, str]:
     """The names of the tools that were called, by the id of the call."""
     return {call["id"]: call["function"]["name"] for item in messages for call in tool_calls_of(item.message)}
 
@@ -181,7 +181,7 @@ class _Question:
     text: str
 
 
-def find_notes(said: Sequence[Utterance], messages: Sequence[Numbered]) -> list[Note]:
+def _find_notes(said: Sequence[Utterance], messages: Sequence[Numbered]) -> list[Note]:
     """Every fact that a stretch holds, in order.
 
     Args:
@@ -198,7 +198,7 @@ class _Reader:
         self._said = said
         count = Counter(item.name for item in said if item.name)
         self._names = tuple(name for name, _ in count.most_common(_MAX_NAMES))
-        self._tools = tool_names(messages)
+        self._tools = _tool_names(messages)
         self._calls = {item.seq: item.message.get("tool_call_id") or "" for item in messages}
         self._working = frozenset(item.seq for item in messages if tool_calls_of(item.message))
         self._told = frozenset(_VALUE.findall("\n".join(item.text for item in said if item.role == "assistant")))
@@ -500,7 +500,7 @@ def find_candidates(messages: Sequence[Numbered], *, share: float = SHARE, zone:
     messages = without_secrets(messages)
     said = read_speech(messages, zone)
     sizes = [quarters(item.text) for item in said if item.role != "tool"]
-    chosen = _choose(find_notes(said, messages), _budget(len(sizes), sum(sizes), share))
+    chosen = _choose(_find_notes(said, messages), _budget(len(sizes), sum(sizes), share))
     return [
         Candidate(text=note.text, seqs=note.seqs, date=note.day, score=round(note.score, 4))
         for note in sorted(chosen, key=lambda note: note.order)

@@ -60,7 +60,7 @@ def validate_answer(
         return AnswerValidation(kind="content_filter", reason="It was withheld by a content filter.")
     if completion.finish_reason in ("length", "max_tokens"):
         return AnswerValidation(kind="truncated", reason="It was cut off before its end. Write a shorter one.")
-    text = strip_wrapping(completion.text)
+    text = _strip_wrapping(completion.text)
     if not text:
         return AnswerValidation(kind="empty", reason="It was empty. Write the record as text.")
     text, fault = _with_headings(text, headings)
@@ -69,7 +69,7 @@ def validate_answer(
     return _within_cap(text, cap_tokens)
 
 
-def strip_wrapping(text: str) -> str:
+def _strip_wrapping(text: str) -> str:
     """An answer without thoughts, without a code block or tags around the whole, and without secrets."""
     text = without_thoughts(text).strip()
     lines = text.split("\n")

@@ -49,13 +49,13 @@ def units_of(messages: Sequence[Message]) -> list[Unit]:
     at = 0
     while at < len(messages):
         end = _end_of_unit(messages, at)
-        waits = end == len(messages) and bool(unanswered(messages[at:end]))
+        waits = end == len(messages) and bool(_unanswered(messages[at:end]))
         units.append(Unit(kind=_kind_of(messages[at]), first=at, last=end - 1, open=waits))
         at = end
     return units
 
 
-def unanswered(unit: Sequence[Message]) -> list[str]:
+def _unanswered(unit: Sequence[Message]) -> list[str]:
     """The ids of the calls of a unit's messages that have no result, in their order."""
     if not unit:
         return []
@@ -125,7 +125,7 @@ def _calls_by_id(at: int, message: Message) -> dict[str, list[Call]]:
 
 def winner_of(replies: Sequence[Reply], *, runs: bool) -> Reply | None:
     """The result that counts; `runs` when the call is known to answer more than once."""
-    real = [reply for reply in replies if not is_stand_in(reply.message) and not is_empty(reply.message)] or replies
+    real = [reply for reply in replies if not _is_stand_in(reply.message) and not is_empty(reply.message)] or replies
     if runs or any(reply.message.get("interim") for reply in real):
         final = [reply for reply in real if not reply.message.get("interim")] or real
         return final[-1] if final else None
@@ -135,10 +135,10 @@ def winner_of(replies: Sequence[Reply], *, runs: bool) -> Reply | None:
 def says_more(reply: Reply, winner: Reply) -> bool:
     """True if a result that does not count says something that has to be kept: it came later and is another one."""
     new = reply.late and reply.at > winner.at and reply.message.get("content") != winner.message.get("content")
-    return new and not is_empty(reply.message) and not is_stand_in(reply.message)
+    return new and not is_empty(reply.message) and not _is_stand_in(reply.message)
 
 
-def is_stand_in(message: Message) -> bool:
+def _is_stand_in(message: Message) -> bool:
     """True if a result was put in by us; views come back to us from callers that store them."""
     return text_of(message) in (MISSING, RUNNING)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from memory_service.compaction.checkpoint import Labels
-from memory_service.compaction.ledger import LedgerEntry, entries_of, merge_ledger
+from memory_service.compaction.ledger import LedgerEntry, ledger_of, merge_ledger
 from memory_service.compaction.record import Compaction, Head, LoggedCompaction, Pin, built_on
 from memory_service.compaction.view import Conversation
 from memory_service.errors import InvalidRequest, TooLarge
@@ -201,7 +201,7 @@ class _Fold:
     def _compact(self, record: Record, made: Compaction) -> None:
         self._state, self._messages = self.state(), []
         below = self._state.heads.get(made.base, Head()) if made.base is not None else Head()
-        head = built_on(below, made, record.seq, ledger_after(self._state, below, made))
+        head = built_on(below, made, record.seq, _ledger_after(self._state, below, made))
         past = LoggedCompaction(seq=record.seq, at=record.ts, compaction=made, head=head)
         self._state = replace(
             self._state,
@@ -254,12 +254,12 @@ class _Fold:
         )
 
 
-def ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[LedgerEntry, ...]:
+def _ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[LedgerEntry, ...]:
     """The ledger once a compaction counts: what the newly covered messages hold goes into the one before."""
     if made.stage == "prune":
         return below.ledger
     covered = state.between(below.tail_start, made.tail_start - 1)
-    ledger = merge_ledger(below.ledger, entries_of([each for each in covered if not is_system(each.message)]))
+    ledger = merge_ledger(below.ledger, ledger_of([each for each in covered if not is_system(each.message)]))
     return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
 
 

@@ -82,7 +82,7 @@ _HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_00
 _HAN = re.compile("[零〇一二两三四五六七八九十百千万亿半]{1,12}")
 
 
-def found_values(text: str) -> Iterator[tuple[ValueKind, int, int]]:
+def _found_values(text: str) -> Iterator[tuple[ValueKind, int, int]]:
     """Spans of days, times of day and numbers in a text; they may overlap.
 
     Numbers of few digits without a unit are left out: they say little by themselves.
@@ -290,7 +290,7 @@ def _atoms(text: str) -> Iterator[_Span]:
         for kind, start, end in _shapes_of(run) if len(run) <= 200 else _split_shapes(run):
             yield at + start, -at - end, kind
     if _DIGIT.search(text):
-        for value_kind, start, end in found_values(text):
+        for value_kind, start, end in _found_values(text):
             yield start, -end, value_kind
     if not text.isascii():
         yield from _cjk_files(text)

@@ -206,10 +206,10 @@ def _no(reason: str) -> RecallDecision:
 
 
 def _yes(said: str, reason: str) -> RecallDecision:
-    return RecallDecision(search=True, query=query_of(said), reason=reason)
+    return RecallDecision(search=True, query=_query_of(said), reason=reason)
 
 
-def query_of(said: str) -> str:
+def _query_of(said: str) -> str:
     """Search query of a message: without courtesies, a long message cut to its questions, beginning and end."""
     text = _BLANKS.sub(" ", _without_courtesies(said if len(said) <= LONG_CHARS else _essence(said))).strip()
     return _cut(text)

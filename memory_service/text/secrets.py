@@ -24,7 +24,6 @@ __all__ = [
     "REDACTED",
     "Secret",
     "announces_secret",
-    "find_secrets",
     "has_secret",
     "names_secret",
     "redacted",
@@ -84,7 +83,7 @@ def redacted(text: str) -> str:
     """
     # What one secret hid may be seen once that is gone.
     for _ in range(_MOST_PASSES):
-        found = sorted(find_secrets(text), key=lambda secret: (secret.start, -secret.end))
+        found = sorted(_find_secrets(text), key=lambda secret: (secret.start, -secret.end))
         if not found:
             break
         text = _replaced(text, found)
@@ -93,7 +92,7 @@ def redacted(text: str) -> str:
 
 def has_secret(text: str) -> bool:
     """True if a text holds a secret: whether `redacted` would change it."""
-    return next(find_secrets(text), None) is not None
+    return next(_find_secrets(text), None) is not None
 
 
 def announces_secret(text: str) -> bool:
@@ -106,7 +105,7 @@ def names_secret(text: str) -> bool:
     return NAMES.search(text) is not None
 
 
-def find_secrets(text: str) -> Iterator[Secret]:
+def _find_secrets(text: str) -> Iterator[Secret]:
     """The secrets of a text, in no order; they may overlap."""
     plain = _Plain(text)
     places = _Places(plain.text)

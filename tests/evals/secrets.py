@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_service.text.secrets import find_secrets
+from memory_service.text.secrets import _find_secrets
 from memory_service.text.sentences import split_sentences
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "default"
@@ -45,7 +45,7 @@ def alarms_in(texts: Iterator[str]) -> Alarms:
     count, found = 0, list[tuple[str, str]]()
     for text in texts:
         count += sum(1 for line in text.splitlines() for _ in split_sentences(line))
-        found += [(each.kind, text[max(each.start - _AROUND, 0) : each.end]) for each in find_secrets(text)]
+        found += [(each.kind, text[max(each.start - _AROUND, 0) : each.end]) for each in _find_secrets(text)]
     return Alarms(sentences=count, found=tuple(found))
 
 

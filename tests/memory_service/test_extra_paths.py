@@ -10,7 +10,7 @@ import pytest
 from indexer import SearchFilter
 from indexer.testing import HashEmbedder
 from memory_service import MemoryClient
-from memory_service.config import FILE_NAME, ExtraPath, load_settings, read_extra_path, read_extra_paths
+from memory_service.config import FILE_NAME, ExtraPath, _read_extra_path, load_settings, read_extra_paths
 from memory_service.errors import InvalidName, InvalidRequest, NotFound
 from memory_service.memories.store import NewMemory
 from memory_service.service import MemoryService
@@ -50,15 +50,15 @@ def opened(home: Path, **values: object) -> MemoryService:
 def test_an_entry(entry: str, expected: tuple[str, str, tuple[str, ...]] | None) -> None:
     if expected is None:
         with pytest.raises(ValueError, match="write NAME=/a/x=y"):
-            read_extra_path(entry)
+            _read_extra_path(entry)
     else:
         name, folder, globs = expected
-        assert read_extra_path(entry) == ExtraPath(name=name, folder=Path(folder), globs=globs)
+        assert _read_extra_path(entry) == ExtraPath(name=name, folder=Path(folder), globs=globs)
 
 
 def test_a_tilde_is_the_home_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert read_extra_path("~/notes").folder == tmp_path / "notes"
+    assert _read_extra_path("~/notes").folder == tmp_path / "notes"
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_a_tilde_is_the_home_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_pa
 )
 def test_what_cannot_be_read_says_what_to_write(entry: str) -> None:
     with pytest.raises(ValueError, match=r"write|leave it out"):
-        read_extra_path(entry)
+        _read_extra_path(entry)
 
 
 def test_a_name_that_cannot_be_one_leaves_the_folder_to_be_named() -> None:
     with pytest.raises(ValueError, match=r"write NAME=/a/b$"):
-        read_extra_path("no!name=/a/b")
+        _read_extra_path("no!name=/a/b")
 
 
 def test_two_alike_names_need_another() -> None:

@@ -13,7 +13,7 @@ from memory_service.compaction.cut import covered_by
 from memory_service.compaction.model_summary import summarize
 from memory_service.compaction.plan import plan_compaction
 from memory_service.compaction.presets import PRESETS, SummaryRules
-from memory_service.compaction.pruning import cache_ttl
+from memory_service.compaction.pruning import _cache_ttl
 from memory_service.compaction.record import Head, Pin
 from memory_service.compaction.summary import SummaryRequest, with_note
 from memory_service.compaction.view import ViewShape, project, with_head
@@ -96,7 +96,7 @@ def check_a_cache_is_cold_at_its_age() -> None:
     messages = log(*said)
     for seconds, pruned in ((rules.ttl_seconds - 1, False), (rules.ttl_seconds, True)):
         used = now - dt.timedelta(seconds=seconds)
-        made = cache_ttl(messages, rules, window_tokens=40_000, tokens=25_000, now=now, last_used_at=used)
+        made = _cache_ttl(messages, rules, window_tokens=40_000, tokens=25_000, now=now, last_used_at=used)
         assert bool(made.cleared) == pruned
 
 
@@ -106,10 +106,10 @@ def check_a_result_before_exactly_the_last_replies_is_pruned() -> None:
     now = dt.datetime(2026, 11, 20, 9, tzinfo=dt.UTC)
     replies = [calls("a"), *(says("ok") for _ in range(rules.keep_last_assistants))]
     said = [user("go"), replies[0], result("a", "x" * 100_000), *replies[1:]]
-    made = cache_ttl(log(*said), rules, window_tokens=40_000, tokens=25_000, now=now, last_used_at=None)
+    made = _cache_ttl(log(*said), rules, window_tokens=40_000, tokens=25_000, now=now, last_used_at=None)
     assert made.cleared
     early = log(user("go"), result("a", "x" * 100_000), *replies[1:])
-    made = cache_ttl(early, rules, window_tokens=40_000, tokens=25_000, now=now, last_used_at=None)
+    made = _cache_ttl(early, rules, window_tokens=40_000, tokens=25_000, now=now, last_used_at=None)
     assert made.cleared
 
 

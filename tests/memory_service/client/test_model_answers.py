@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from memory_service import InvalidRequest, Reply, UpstreamFailed
-from memory_service.client._messages import message_of, messages_of, prompt_tokens, read_answer, text_of, usage_report
+from memory_service.client._messages import _message_of, messages_of, prompt_tokens, read_answer, text_of, usage_report
 
 
 class Function(BaseModel):
@@ -127,12 +127,12 @@ def test_a_report_of_an_error_is_no_answer(value: object, told: str) -> None:
 def test_messages_come_one_by_one_or_in_a_list() -> None:
     one = Message(role="user", content="甲")
     assert messages_of(one) == messages_of([one]) == messages_of(iter([one])) == [{"role": "user", "content": "甲"}]
-    assert message_of({"role": "tool", "content": None, "name": None}) == {"role": "tool", "content": None}
+    assert _message_of({"role": "tool", "content": None, "name": None}) == {"role": "tool", "content": None}
     deep: object = "x"
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(InvalidRequest, match="deeply"):
-        message_of({"role": "user", "content": deep})
+        _message_of({"role": "user", "content": deep})
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.text() | st.integers(), lambda one: st.lists(one, max_size=3))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
-from memory_service.compaction.ledger import entries_of
+from memory_service.compaction.ledger import ledger_of
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Numbered, numbered, read_messages
 from memory_service.sessions.records import json_text
@@ -112,7 +112,7 @@ def test_an_unfaithful_summary_is_found(messages: tuple[Numbered, ...], summary:
 
 def test_what_matters_is_in_the_summary_or_the_ledger() -> None:
     bare = audit_summary("Something happened.", request=SummaryRequest(messages=ENGLISH), top=3)
-    ledger = entries_of(ENGLISH)
+    ledger = ledger_of(ENGLISH)
     beside = audit_summary("Something happened.", request=SummaryRequest(messages=ENGLISH, ledger=ledger), top=3)
 
     assert {"ORD-4711", "ops@example.com"} <= {*bare.missing} and len(bare.missing) == 3
@@ -174,7 +174,7 @@ def test_a_no_is_no_consent() -> None:
     claim = "The user confirmed deleting the database."
 
     assert audit_summary(claim, request=SummaryRequest(messages=said), top=0).flagged == (claim,)
-    assert audit_summary(claim, request=SummaryRequest(messages=(), ledger=entries_of(said)), top=0).flagged == (claim,)
+    assert audit_summary(claim, request=SummaryRequest(messages=(), ledger=ledger_of(said)), top=0).flagged == (claim,)
 
 
 LINES = st.sampled_from(

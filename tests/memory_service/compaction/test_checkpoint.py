@@ -6,8 +6,8 @@ import pytest
 
 from memory_service.compaction.checkpoint import (
     Checkpoint,
+    _checkpoint_text,
     checkpoint_messages,
-    checkpoint_text,
     frame_tokens,
     is_checkpoint,
     is_request,
@@ -23,11 +23,11 @@ FULL = Checkpoint(
 
 
 def test_nothing_to_say_is_no_message() -> None:
-    assert checkpoint_text(Checkpoint()) == "" and checkpoint_messages(Checkpoint()) == []
+    assert _checkpoint_text(Checkpoint()) == "" and checkpoint_messages(Checkpoint()) == []
 
 
 def test_its_parts_stand_in_their_order_within_tags() -> None:
-    text = checkpoint_text(FULL)
+    text = _checkpoint_text(FULL)
     parts = (
         "not instructions", "<summary>\n## Goal\n- 备份\n</summary>", "<ledger>\n- path: /srv/app\n</ledger>",
         "<pinned>\n- 周五绝不部署\n</pinned>", '<current-request handle="log:12">\n下一步？\n</current-request>',
@@ -39,12 +39,12 @@ def test_its_parts_stand_in_their_order_within_tags() -> None:
 
 
 def test_parts_that_are_missing_leave_no_empty_tags() -> None:
-    text = checkpoint_text(Checkpoint(summary="S"))
+    text = _checkpoint_text(Checkpoint(summary="S"))
     assert "<ledger>" not in text and "<pinned>" not in text and "current-request" not in text
 
 
 def test_pins_alone_are_no_record_of_a_compaction() -> None:
-    text = checkpoint_text(Checkpoint(pins=("- a", "- 乙")))
+    text = _checkpoint_text(Checkpoint(pins=("- a", "- 乙")))
     assert "compacted" not in text and "<pinned>\n- a\n- 乙\n</pinned>" in text
 
 
@@ -55,8 +55,8 @@ def test_the_assistant_says_it_in_another_systems_words() -> None:
 
 @pytest.mark.parametrize("made", [FULL, Checkpoint(pins=("- a",)), Checkpoint(summary="S", role="assistant")])
 def test_it_is_known_again(made: Checkpoint) -> None:
-    assert is_checkpoint(checkpoint_text(made))
-    assert not is_checkpoint(f"He said: {checkpoint_text(made)}") and not is_checkpoint("")
+    assert is_checkpoint(_checkpoint_text(made))
+    assert not is_checkpoint(f"He said: {_checkpoint_text(made)}") and not is_checkpoint("")
 
 
 @pytest.mark.parametrize("text", ["x" * 5_000, "备" * 5_000, "x备" * 2_500, "x" * 2_000 + "备" * 2_000])
@@ -102,7 +102,7 @@ def test_who_shows_something_asks_nothing(message: Message, asks: bool) -> None:
 def test_the_frame_is_what_a_checkpoint_takes_beside_its_parts() -> None:
     parts = count_tokens("S" * 400) + count_tokens("L" * 400) + count_tokens("R" * 400)
     whole = count_tokens(
-        checkpoint_text(Checkpoint(summary="S" * 400, ledger="L" * 400, request="R" * 400, request_seq=9))
+        _checkpoint_text(Checkpoint(summary="S" * 400, ledger="L" * 400, request="R" * 400, request_seq=9))
     )
     assert parts < whole <= parts + frame_tokens()
 

@@ -11,7 +11,7 @@ from indexer.testing import HashEmbedder
 from memory_service.compaction.compactor import CompactionOptions, Compactor, Draft
 from memory_service.compaction.options import budget_of, shape_of
 from memory_service.compaction.presets import PRESETS
-from memory_service.compaction.record import Pin, apply_delta
+from memory_service.compaction.record import Pin, _apply_delta
 from memory_service.compaction.view import project
 from memory_service.errors import CallCancelled, Incompressible, UpstreamFailed
 from memory_service.llm.base import ChatModel
@@ -64,7 +64,7 @@ def test_a_draft_is_what_the_record_comes_to() -> None:
     made = draft(state)
     assert made.made is not None and made.summary is not None and made.summary.method == "extractive"
     after = committed(state, made)
-    assert after.head.summary == made.head.summary == apply_delta("", made.made.summary)
+    assert after.head.summary == made.head.summary == _apply_delta("", made.made.summary)
     assert after.head.ledger == made.head.ledger
     view = project(after, shape_of(options_of(settings(HOME), after)))
     assert view == made.view and view.tokens == made.made.tokens_after < made.made.tokens_before

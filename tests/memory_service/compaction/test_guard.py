@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.compaction.prune_steps import GuardRules, guard_limit_chars, guarded_view
+from memory_service.compaction.prune_steps import GuardRules, _guard_limit_chars, guarded_view
 from memory_service.messages import Message, Numbered, is_tool_result, message_tokens, numbered, text_of
 from memory_service.messages.placeholders import COMPACTED, TRUNCATED
 from memory_service.messages.units import units_of
@@ -22,10 +22,10 @@ def of_tokens(tokens: int, char: str = "a") -> Message:
 
 
 def test_the_limit_is_a_share_of_the_window_up_to_a_cap() -> None:
-    assert guard_limit_chars(8_000) == 9_600
-    assert guard_limit_chars(8_000, share=0.5) == 16_000
-    assert guard_limit_chars(200_000) == 50_000
-    assert guard_limit_chars(0) == 0
+    assert _guard_limit_chars(8_000) == 9_600
+    assert _guard_limit_chars(8_000, share=0.5) == 16_000
+    assert _guard_limit_chars(200_000) == 50_000
+    assert _guard_limit_chars(0) == 0
 
 
 def test_results_within_their_share_are_the_same_objects() -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from memory_service.compaction.ledger import (
     CAPS,
     LedgerEntry,
-    entries_of,
+    _message_entries,
     fit_ledger,
+    ledger_of,
     merge_ledger,
-    message_entries,
     render_ledger,
 )
 from memory_service.messages import Numbered, numbered, read_messages
@@ -73,7 +73,7 @@ def texts(entries: tuple[LedgerEntry, ...], kind: str) -> list[str]:
     ],
 )
 def test_what_is_said_is_quoted(said: str, kind: str, found: list[str]) -> None:
-    assert texts(message_entries(talk(user(said))[0]), kind) == found
+    assert texts(_message_entries(talk(user(said))[0]), kind) == found
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_is_said_is_quoted(said: str, kind: str, found: list[str]) -> None:
     ],
 )
 def test_calls_tell_files(name: str, arguments: str, kind: str, paths: list[str]) -> None:
-    found = entries_of(talk(assistant("", ("c", name, arguments)), result("c", "ok")))
+    found = ledger_of(talk(assistant("", ("c", name, arguments)), result("c", "ok")))
 
     assert sorted(texts(found, kind)) == paths
 
@@ -112,7 +112,7 @@ def test_calls_tell_files(name: str, arguments: str, kind: str, paths: list[str]
     ],
 )
 def test_commands_tell_how_they_ended(output: str, error: bool, command: str) -> None:
-    found = entries_of(
+    found = ledger_of(
         talk(assistant("", ("c", "bash", '{"command": "npm test"}')), result("c", output, is_error=error))
     )
 
@@ -132,11 +132,11 @@ def test_commands_tell_how_they_ended(output: str, error: bool, command: str) ->
     ],
 )
 def test_failures_are_quoted(output: str, failure: list[str]) -> None:
-    assert texts(message_entries(talk(result("c", output))[0]), "failure") == failure
+    assert texts(_message_entries(talk(result("c", output))[0]), "failure") == failure
 
 
 def test_a_failed_write_wrote_nothing() -> None:
-    found = entries_of(
+    found = ledger_of(
         talk(assistant("", ("c", "write_file", '{"path": "a.py"}')), result("c", "denied", is_error=True))
     )
 
@@ -152,13 +152,13 @@ def test_asks_stay_open_until_they_are_answered() -> None:
     )
     answered = [*asked, numbered({"role": "assistant", "content": "查过了。"}, 5)]
 
-    assert texts(entries_of(asked), "ask") == ["能查一下端口5433吗？"]
-    assert texts(entries_of(answered), "ask") == []
-    assert texts(merge_ledger(entries_of(asked), entries_of(talk(*[user("x")] * 5, user("see A-100")))), "ask") == []
+    assert texts(ledger_of(asked), "ask") == ["能查一下端口5433吗？"]
+    assert texts(ledger_of(answered), "ask") == []
+    assert texts(merge_ledger(ledger_of(asked), ledger_of(talk(*[user("x")] * 5, user("see A-100")))), "ask") == []
 
 
 def test_confirmations_quote_both_sides() -> None:
-    found = entries_of(
+    found = ledger_of(
         talk(
             assistant("Ready. Shall I drop table t1?"),
             user("No, not yet."),
@@ -173,7 +173,7 @@ def test_confirmations_quote_both_sides() -> None:
 
 def test_secrets_never_enter() -> None:
     secret = "sk-" + "a1B2" * 8
-    found = entries_of(
+    found = ledger_of(
         talk(
             user(f"Always use {secret}. 必须用密码：abc123!x"),
             assistant(
@@ -272,18 +272,16 @@ def test_any_conversation_is_taken(said: list[tuple[str, str, str]]) -> None:
         for role, text, more in said
     ]
     messages = talk(*raw)
-    found = entries_of(messages)
+    found = ledger_of(messages)
 
     assert all(len(entry["text"]) <= 240 and "\n" not in entry["text"] for entry in found)
-    cache = {message.seq: message_entries(message) for message in messages}
-    assert entries_of(messages, entries=lambda message: cache[message.seq]) == found
 
 
 def test_two_thousand_messages_are_read_in_good_time() -> None:
     filler = "We looked at the code of the checkout and found that it waits for the payment. " * 4
     messages = talk(*(user(f"{filler} See ORD-{at} in /srv/app/f{at}.py, it took {at} ms.") for at in range(500)))
     start = time.process_time()
-    merge_ledger((), entries_of(messages))
+    merge_ledger((), ledger_of(messages))
 
     assert time.process_time() - start < 10
 
@@ -292,6 +290,6 @@ def test_two_thousand_messages_are_read_in_good_time() -> None:
 def test_hostile_messages_take_bounded_time(piece: str) -> None:
     messages = talk(user(piece * (1_000_000 // len(piece))), result("c", piece * 100_000))
     start = time.process_time()
-    entries_of(messages)
+    ledger_of(messages)
 
     assert time.process_time() - start < 10

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.chunked import prompt_tokens
-from memory_service.compaction.model_summary import TURN_CONTEXT, Check, SummaryRules, accept_any, summarize
+from memory_service.compaction.model_summary import TURN_CONTEXT, Check, SummaryRules, _accept_any, summarize
 from memory_service.compaction.prompts import OPENCODE_HEADINGS, PROMPT_VERSION
 from memory_service.compaction.summary import Reading, Summary, SummaryRequest
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
@@ -41,7 +41,7 @@ def written(
     messages: Sequence[Numbered] = (),
     *,
     window: int = 32_000,
-    check: Check = accept_any,
+    check: Check = _accept_any,
     cancelled: Callable[[], bool] = not_cancelled,
     timeout: float = 20.0,
     fallback: ScriptedModel | None = None,
@@ -591,7 +591,7 @@ def test_no_secret_no_bytes_and_no_thoughts_in_any_request() -> None:
     )
     model = ScriptedModel(f"the key is {secret}", "done")
     summary = written(
-        model, PLAIN, history, prefix=history, previous=f"key {secret}", check=accept_any
+        model, PLAIN, history, prefix=history, previous=f"key {secret}", check=_accept_any
     )  # fmt: skip
     sent = "".join(map(asked, model.requests))
     for never_sent in (secret, encoded, "thought"):

@@ -22,7 +22,7 @@ from memory_service.compaction.prune_steps import (
     results_of,
     view_tokens,
 )
-from memory_service.compaction.pruning import budget, cache_ttl, media, media_to_bytes, to_target
+from memory_service.compaction.pruning import _cache_ttl, _to_target, budget, media, media_to_bytes
 from memory_service.messages import Message, Numbered, is_tool_result, numbered, text_of
 from memory_service.messages.placeholders import OLD_CLEARED
 from memory_service.messages.repair import repaired
@@ -60,21 +60,21 @@ TINY = replace(EAGER, min_result_chars=0, soft_trim_chars=0, head_chars=4, tail_
 Step = Callable[[Sequence[Numbered], PruningRules, PriorPruning], Pruned]
 
 
-def _cache_ttl(messages: Sequence[Numbered], rules: PruningRules, prior: PriorPruning) -> Pruned:
+def _by_cache_ttl(messages: Sequence[Numbered], rules: PruningRules, prior: PriorPruning) -> Pruned:
     tokens = view_tokens(messages, prior)
-    return cache_ttl(messages, rules, window_tokens=600, tokens=tokens, now=NOW, last_used_at=None, prior=prior)
+    return _cache_ttl(messages, rules, window_tokens=600, tokens=tokens, now=NOW, last_used_at=None, prior=prior)
 
 
-def _to_target(messages: Sequence[Numbered], rules: PruningRules, prior: PriorPruning) -> Pruned:
+def _by_to_target(messages: Sequence[Numbered], rules: PruningRules, prior: PriorPruning) -> Pruned:
     tokens = view_tokens(messages, prior)
-    return to_target(messages, rules, tokens=tokens, target_tokens=300, window_tokens=1_000, prior=prior)
+    return _to_target(messages, rules, tokens=tokens, target_tokens=300, window_tokens=1_000, prior=prior)
 
 
 STEPS: dict[str, Step] = {
     "duplicates": lambda messages, rules, prior: duplicates(messages, rules, prior=prior),
-    "cache_ttl": _cache_ttl,
+    "cache_ttl": _by_cache_ttl,
     "budget": lambda messages, rules, prior: budget(messages, rules, prior=prior),
-    "to_target": _to_target,
+    "to_target": _by_to_target,
     "media": lambda messages, rules, prior: media(messages, prior=prior),
     "media_hard": lambda messages, rules, prior: media(messages, hard=True, prior=prior),
     "media_to_bytes": lambda messages, rules, prior: media_to_bytes(messages, 30, prior=prior),
@@ -205,5 +205,5 @@ def test_what_a_stub_would_make_longer_stays() -> None:
         *(each for at, text in enumerate(texts) for each in (calls(f"c{at}"), result(f"c{at}", text))),
     ]
     view = [numbered(message, seq) for seq, message in enumerate([*messages, says("done")], 1)]
-    done = to_target(view, TINY, tokens=900, target_tokens=0, window_tokens=1_000, force=True)
+    done = _to_target(view, TINY, tokens=900, target_tokens=0, window_tokens=1_000, force=True)
     assert [*done.cleared] == [7]

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from memory_service.compaction.prune_steps import PriorPruning, Pruned, PruningRules, pruned_view
-from memory_service.compaction.pruning import budget, cache_ttl, to_target
+from memory_service.compaction.pruning import _cache_ttl, _to_target, budget
 from memory_service.messages import Message, Numbered, numbered, text_of
 from memory_service.messages.placeholders import COMPACTED, OLD_CLEARED
 from tests.memory_service.messages.test_repair import IMAGE, says, system, user
@@ -47,7 +47,7 @@ def work(*results: str, replies: int = 3, **keys: Any) -> list[Numbered]:
 
 def pruned(messages: list[Numbered], rules: PruningRules = OPENCLAW, **prior: Any) -> Pruned:
     wanted = {"window_tokens": 40_000, "tokens": size(messages), "now": NOW, "last_used_at": LONG_AGO, **prior}
-    return cache_ttl(messages, rules, **wanted)
+    return _cache_ttl(messages, rules, **wanted)
 
 
 # -- OpenClaw: when the cache is cold -----------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_the_walk_ends_where_a_result_was_cleared_before() -> None:
 
 
 def aimed(messages: list[Numbered], target: int, rules: PruningRules = DEFAULT, **keys: Any) -> Pruned:
-    return to_target(
+    return _to_target(
         messages, rules, **{"tokens": size(messages), "target_tokens": target, "window_tokens": 30_000, **keys}
     )
 
@@ -280,7 +280,7 @@ def test_errors_pins_open_and_unread_results_stay() -> None:
         *step("half", text, interim=True),
     ]
     messages = view(user("go"), *settled, *step("old", text), *step("unread", text))
-    done = to_target(
+    done = _to_target(
         messages,
         PruningRules(protect_tokens=0),
         tokens=size(messages),

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.compaction.record import apply_delta, text_delta
+from memory_service.compaction.record import _apply_delta, text_delta
 
 LINES = st.lists(st.sampled_from(["", "- a", "- b", "- 部署在周二", "## Goal", "\r", "- a "]), max_size=12)
 
 
 @given(base=LINES.map("\n".join), text=LINES.map("\n".join))
 def test_a_delta_gives_the_text_back(base: str, text: str) -> None:
-    assert apply_delta(base, text_delta(base, text)) == text
+    assert _apply_delta(base, text_delta(base, text)) == text
 
 
 @given(base=st.text(max_size=40), text=st.text(max_size=40))
 def test_whatever_the_texts_are(base: str, text: str) -> None:
-    assert apply_delta(base, text_delta(base, text)) == text
+    assert _apply_delta(base, text_delta(base, text)) == text
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_a_text_that_shares_its_lines_takes_little() -> None:
 
 
 def test_lines_that_the_base_does_not_have_are_left_out() -> None:
-    assert apply_delta("a\nb", ((1, 9), "c")) == "b\nc"
+    assert _apply_delta("a\nb", ((1, 9), "c")) == "b\nc"
 
 
 def test_a_megabyte_takes_no_time() -> None:
     base, text = "x\n" * 500_000, "y\nx\n" * 250_000
     started = time.perf_counter()
-    assert apply_delta(base, text_delta(base, text)) == text
+    assert _apply_delta(base, text_delta(base, text)) == text
     assert time.perf_counter() - started < 50

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.ledger import entries_of, fit_ledger, merge_ledger, render_ledger
+from memory_service.compaction.ledger import fit_ledger, ledger_of, merge_ledger, render_ledger
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Message, Numbered, Role, numbered
 
@@ -48,7 +48,7 @@ def test_a_summary_has_nothing_that_says_nothing(summary: str) -> None:
 
 
 def test_a_ledger_has_rules_and_promises_but_no_words_of_others() -> None:
-    text = render_ledger(merge_ledger((), entries_of(_messages())))
+    text = render_ledger(merge_ledger((), ledger_of(_messages())))
     assert "## Promises and deadlines\n- assistant: They want a yes by Friday 12:00. (log:4)" in text
     assert "never ship plants below 5 °C" in text and "From now on" in text
     assert "换成" not in text and "不要再打电话" not in text and "We never do" not in text
@@ -57,6 +57,6 @@ def test_a_ledger_has_rules_and_promises_but_no_words_of_others() -> None:
 def test_what_always_holds_fits_before_what_was_said_of_one_thing() -> None:
     said = ("Never push to main.", "绝不能删除日志。", *(f"Do not touch part {at} today." for at in range(12)))
     messages = [numbered({"role": "user", "content": text}, seq) for seq, text in enumerate(said, 1)]
-    text = render_ledger(fit_ledger(merge_ledger((), entries_of(messages)), 60))
+    text = render_ledger(fit_ledger(merge_ledger((), ledger_of(messages)), 60))
     assert "Never push to main." in text and "绝不能删除日志。" in text
     assert 0 < text.count("Do not touch") < 12

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.engines import AssembleCall, CompactCall, EnginePlace, GuardedEngine, load_engine
-from memory_service.engines.guarded import EngineFault, TimeLimits, run_within
+from memory_service.engines.guarded import EngineFault, TimeLimits, _run_within
 from memory_service.messages import Message, Numbered, message_tokens, numbered
 from memory_service.messages.repair import repaired
 
@@ -213,9 +213,9 @@ def test_a_prompt_is_in_budget_and_valid_or_there_is_none(
 
 
 def test_work_within_its_time_gives_its_result_or_its_error() -> None:
-    assert run_within(5, lambda: "好", name="x") == "好"
-    assert run_within(5, lambda: None, name="x") is None
+    assert _run_within(5, lambda: "好", name="x") == "好"
+    assert _run_within(5, lambda: None, name="x") is None
     with pytest.raises(LookupError):
-        run_within(5, lambda: [][0], name="x")
+        _run_within(5, lambda: [][0], name="x")
     with pytest.raises(EngineFault, match="TimedOut"):
-        run_within(0.01, lambda: time.sleep(1), name="x")
+        _run_within(0.01, lambda: time.sleep(1), name="x")

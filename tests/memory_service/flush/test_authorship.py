@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.ledger import entries_of
+from memory_service.compaction.ledger import ledger_of
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.flush.rules import find_candidates
 from memory_service.messages import Message, Numbered, numbered
@@ -51,7 +51,7 @@ def _rules(messages: tuple[Numbered, ...]) -> tuple[list[str], str, list[str]]:
     """The rules of the ledger, the summary's section of them, and the memories."""
     summary = extract(SummaryRequest(messages=messages, target_tokens=800)).text
     section = summary.partition("## User constraints\n")[2].partition("\n\n")[0]
-    rules = [entry["text"] for entry in entries_of(messages) if entry["kind"] == "rule"]
+    rules = [entry["text"] for entry in ledger_of(messages) if entry["kind"] == "rule"]
     return rules, section, [each.text for each in find_candidates(messages)]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from memory_service.compaction.checkpoint import Checkpoint, checkpoint_text
+from memory_service.compaction.checkpoint import Checkpoint, _checkpoint_text
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.flush.model import ANSWER_TOKENS, MAX_CHUNK_TOKENS, extract_facts
 from memory_service.flush.rules import Candidate
@@ -47,7 +47,7 @@ def test_nothing_is_an_answer(answer: str) -> None:
 
 
 def test_nothing_is_asked_where_nothing_was_said() -> None:
-    checkpoint = checkpoint_text(Checkpoint(summary="- Ingrid moved."))
+    checkpoint = _checkpoint_text(Checkpoint(summary="- Ingrid moved."))
     assert extract_facts([], ScriptedModel()) == []
     assert extract_facts(stretch("s System.", f"u {checkpoint}"), ScriptedModel()) == []
 

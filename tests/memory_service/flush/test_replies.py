@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.compaction.checkpoint import Checkpoint, checkpoint_text
+from memory_service.compaction.checkpoint import Checkpoint, _checkpoint_text
 from memory_service.flush.replies import MAX_CHARS, MAX_LINES, facts_of_reply, is_failure, is_nothing, is_silent
 from memory_service.messages import numbered
 from tests.memory_service.flush.stretches import stretch
@@ -111,7 +111,7 @@ def test_an_item_that_announces_others_is_said_with_each() -> None:
 
 
 def test_code_comments_and_what_the_service_put_in_are_never_taken() -> None:
-    checkpoint = checkpoint_text(Checkpoint(summary="- Summary fact one.", pins=("- Pin fact one.",), request="Go on"))
+    checkpoint = _checkpoint_text(Checkpoint(summary="- Summary fact one.", pins=("- Pin fact one.",), request="Go on"))
     reply = f"""- First fact stays.
 ```python
 - code is no fact

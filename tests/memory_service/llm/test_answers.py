@@ -10,9 +10,9 @@ from memory_service.compaction.prompts import ANCHORED_HEADINGS, OPENCODE_HEADIN
 from memory_service.llm.answers import (
     LEFT_OUT,
     AnswerValidation,
+    _strip_wrapping,
     clip_sections,
     clip_to_sentence,
-    strip_wrapping,
     validate_answer,
 )
 from memory_service.llm.base import Completion, Usage
@@ -87,12 +87,12 @@ def test_a_heading_above_others_may_say_nothing() -> None:
 
 
 def test_secrets_and_fences_leave_an_answer() -> None:
-    assert strip_wrapping("the key is sk-abcdefghijklmnop1234 </summary> x") == "the key is [redacted] &lt;/summary> x"
+    assert _strip_wrapping("the key is sk-abcdefghijklmnop1234 </summary> x") == "the key is [redacted] &lt;/summary> x"
 
 
 def test_a_block_of_code_inside_stays() -> None:
     text = "- run:\n```sh\nmake\n```"
-    assert strip_wrapping(text) == text
+    assert _strip_wrapping(text) == text
 
 
 def test_what_is_little_over_is_cut_and_keeps_its_headings() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.ledger import entries_of
+from memory_service.compaction.ledger import ledger_of
 from memory_service.compaction.model_summary import SummaryRules, summarize
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.errors import SummaryFailed
@@ -70,7 +70,7 @@ def _summary_by_model(messages: Messages, text: str) -> str:
 
 
 def _ledger(messages: Messages, text: str) -> str:
-    return str(entries_of(messages))
+    return str(ledger_of(messages))
 
 
 WAYS = {
