@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from indexer.testing import Exchange, LoopbackServer
 from memory_service.errors import CallCancelled, UpstreamFailed
-from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, not_cancelled
+from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, CallUsage, ChatMessage, Completion, not_cancelled
 
 _POLL_SECONDS = 0.01
 _Step = TypeVar("_Step")
@@ -44,9 +44,9 @@ class Reply:
     cached_tokens: int = 0
     tool_call: str | None = None
 
-    def usage(self, prompt_chars: int) -> Usage:
+    def usage(self, prompt_chars: int) -> CallUsage:
         """What the provider would report."""
-        return Usage(
+        return CallUsage(
             input_tokens=math.ceil(prompt_chars / 4) if self.input_tokens is None else self.input_tokens,
             output_tokens=math.ceil(len(self.text) / 4) if self.output_tokens is None else self.output_tokens,
             cached_tokens=self.cached_tokens,

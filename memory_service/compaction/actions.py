@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from indexer.text.outcomes import command_exit_of, failure_lines
 from memory_service.messages import Message, ToolCall, arguments_of, text_of
-from memory_service.text.statements import one_line
+from memory_service.text.statements import single_line
 
 SUCCESS = ("", "exit 0")  # of outcomes: none told, or none bad
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -83,10 +83,10 @@ def failure_of(result: Message) -> str:
     telling = [line for line in lines if not line.startswith("Traceback")]
     if telling:
         # A traceback says at its end what happened, everything else at its beginning.
-        return one_line(telling[-1] if len(telling) < len(lines) else telling[0])
+        return single_line(telling[-1] if len(telling) < len(lines) else telling[0])
     if outcome_of(result) in SUCCESS:
         return ""
-    return one_line(next((line for line in text.splitlines() if line.strip()), ""))
+    return single_line(next((line for line in text.splitlines() if line.strip()), ""))
 
 
 @lru_cache(maxsize=1_024)

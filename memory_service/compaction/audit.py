@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from memory_service.compaction.summary import Reading, SummaryRequest
+from memory_service.compaction.summary import PromptReading, SummaryRequest
 from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
 from memory_service.messages.shapes import Json
 from memory_service.text.frames import escaped, visible
@@ -110,7 +110,7 @@ def audit_summary(
     request: SummaryRequest,
     headings: Sequence[str] = (),
     pins: Sequence[str] = (),
-    reading: Reading | None = None,
+    reading: PromptReading | None = None,
     top: int = 12,
 ) -> Audit:
     """Checks a summary.
@@ -123,7 +123,7 @@ def audit_summary(
         reading: What the service wrote into the prompts is no finding, nor is what a model never saw.
         top: How many identifiers of the source have to be carried.
     """
-    reading = reading or Reading()
+    reading = reading or PromptReading()
     messages = without_secrets((*request.messages, *request.prefix))
     read = [message for message in messages if message.seq not in reading.unread]
     # The numbers of messages ground no number of the summary.

@@ -20,7 +20,7 @@ from typing import Literal
 from memory_service.compaction.ledger import LedgerEntry, merge_ledger
 from memory_service.messages import Message, Numbered, text_of, with_texts
 from memory_service.messages.sizes import count_tokens, quarters
-from memory_service.text.frames import CHECKPOINT_BEGIN, CHECKPOINT_END, COMPACTED, PINS_BEGIN, escaped
+from memory_service.text.frames import CHECKPOINT_BEGIN, CHECKPOINT_END, COMPACTED_CONTEXT, PINS_BEGIN, escaped
 from memory_service.text.identifiers import find_identifiers
 from memory_service.text.statements import names_of
 
@@ -69,7 +69,7 @@ def _checkpoint_text(checkpoint: Checkpoint) -> str:
         CHECKPOINT_END,
     ]
     text = "\n\n".join(piece for piece in pieces if piece)
-    return f"{COMPACTED}\n{text}" if checkpoint.role == "assistant" else text
+    return f"{COMPACTED_CONTEXT}\n{text}" if checkpoint.role == "assistant" else text
 
 
 def checkpoint_messages(checkpoint: Checkpoint) -> list[Message]:
@@ -116,7 +116,7 @@ def frame_tokens(*, toolless: bool = False) -> int:
 
 def is_checkpoint(text: str) -> bool:
     """Whether a text is one that the service put into a view, and nothing that anybody said."""
-    return text.startswith((_BEGIN, _PINS, f"{COMPACTED}\n{_BEGIN}"))
+    return text.startswith((_BEGIN, _PINS, f"{COMPACTED_CONTEXT}\n{_BEGIN}"))
 
 
 def _block(name: str, text: str, attributes: str = "") -> str:
@@ -139,7 +139,7 @@ _LEAST_DIGITS = 7
 _GROUPED = re.compile(r"\d{1,3}(?: \d{3})+", re.ASCII)
 _DATE = re.compile(r"(?:19|20)\d\d-?\d\d-?\d\d", re.ASCII)
 
-Span = tuple[int, int, str]
+_Span = tuple[int, int, str]
 
 
 class Labels:
@@ -195,7 +195,7 @@ class Labels:
             return self._label("file", entry["text"])
         return self.text(entry["text"])
 
-    def _replaced(self, text: str, spans: Iterable[Span]) -> str:
+    def _replaced(self, text: str, spans: Iterable[_Span]) -> str:
         pieces, at = list[str](), 0
         for start, end, noun in spans:
             pieces += [text[at:start], self._label(noun, text[start:end])]
@@ -214,10 +214,10 @@ class Labels:
             self._counts[found[1]] = max(self._counts.get(found[1], 0), int(found[2]))
 
 
-def _spans(text: str) -> list[Span]:
+def _spans(text: str) -> list[_Span]:
     """What is to be replaced, in order; nothing within a handle or a label, nothing twice."""
     taken = [match.span() for pattern in (_HANDLE, _LABEL) for match in pattern.finditer(text)]
-    kept, end = list[Span](), 0
+    kept, end = list[_Span](), 0
     for span in sorted([*_identifiers(text), *_numbers(text), *_names(text)], key=lambda span: (span[0], -span[1])):
         if span[0] >= end and not any(span[0] < last and first < span[1] for first, last in taken):
             kept.append(span)
@@ -225,20 +225,20 @@ def _spans(text: str) -> list[Span]:
     return kept
 
 
-def _identifiers(text: str) -> Iterator[Span]:
+def _identifiers(text: str) -> Iterator[_Span]:
     for found in find_identifiers(text):
         if found.kind in _NOUNS:
             yield found.start, found.end, _NOUNS[found.kind]
 
 
-def _names(text: str) -> Iterator[Span]:
+def _names(text: str) -> Iterator[_Span]:
     """Where somebody says what they are called; their names alone are not to be told from other words."""
     for said in names_of(text):
         if (at := text.find(said)) >= 0:
             yield at, at + len(said), "person"
 
 
-def _numbers(text: str) -> Iterator[Span]:
+def _numbers(text: str) -> Iterator[_Span]:
     for match in _DIGITS.finditer(text):
         number = match[0].strip()
         digits = sum(map(str.isdigit, number))

@@ -20,9 +20,9 @@ from memory_service.compaction.prompts import SummarySpec, condense_prompt, merg
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.llm.answers import AnswerValidation, clip_sections, clip_to_sentence, validate_answer
 from memory_service.llm.base import ChatMessage
-from memory_service.llm.calls import Calls, failure
+from memory_service.llm.calls import ModelCalls, call_failure, estimate_prompt
 from memory_service.llm.transcript import (
-    Entry,
+    TranscriptEntry,
     adaptive_ratio,
     chunk_tokens,
     first_chunk,
@@ -77,7 +77,7 @@ class SummaryCalls:
         notes: What went differently than asked.
     """
 
-    def __init__(self, calls: Calls, rules: SummaryRules) -> None:
+    def __init__(self, calls: ModelCalls, rules: SummaryRules) -> None:
         self.calls, self.rules = calls, rules
         self.omissions: dict[str, int] = {}
         self.notes: list[str] = []
@@ -85,9 +85,11 @@ class SummaryCalls:
     def room(self, task: SummaryTask, previous: str, reasons: Sequence[str] = ()) -> int:
         """Tokens, with their safety margin, that a conversation may take in one call; may be negative."""
         prompt = with_reasons(task.prompt("", task.spec, previous), reasons)
-        return self.calls.window_tokens - self._answer_tokens(task.spec) - prompt_tokens(prompt)
+        return self.calls.window_tokens - self._answer_tokens(task.spec) - estimate_prompt(prompt)
 
-    def read(self, task: SummaryTask, entries: Sequence[Entry], previous: str, reasons: Sequence[str] = ()) -> str:
+    def read(
+        self, task: SummaryTask, entries: Sequence[TranscriptEntry], previous: str, reasons: Sequence[str] = ()
+    ) -> str:
         """What is written from a chunk and what was written before it."""
         size = sum(entry.tokens for entry in entries)
         wanted = max(LEAST_WANTED_TOKENS, int(size * WANTED_SHARE) + count_tokens(previous))
@@ -126,7 +128,7 @@ class SummaryCalls:
         self.notes.append("Lines of the summary were left out for its length.")
         return clip_sections(text, cap_tokens) or clip_to_sentence(text, cap_tokens)
 
-    def omit(self, entry: Entry) -> Entry:
+    def omit(self, entry: TranscriptEntry) -> TranscriptEntry:
         """A note in the place of a message that is too large."""
         self.omissions[omitted_note(entry)] = entry.seq
         return omit_text(entry)
@@ -137,7 +139,7 @@ class SummaryCalls:
         for _ in range(self.rules.retries + 1):
             asked = with_reasons(prompt, told)
             if not self._fits(asked, spec):
-                raise _too_large(prompt_tokens(asked), self.calls.window_tokens)
+                raise _too_large(estimate_prompt(asked), self.calls.window_tokens)
             cap = None if self.rules.condense else spec.target_tokens
             verdict = validate_answer(self.calls.ask(asked), headings=spec.headings, cap_tokens=cap)
             kind = verdict.kind
@@ -154,7 +156,7 @@ class SummaryCalls:
         raise refused_answer(kind)
 
     def _fits(self, prompt: Sequence[ChatMessage], spec: SummarySpec) -> bool:
-        return prompt_tokens(prompt) + self._answer_tokens(spec) // 2 <= self.calls.window_tokens
+        return estimate_prompt(prompt) + self._answer_tokens(spec) // 2 <= self.calls.window_tokens
 
     def _answer_tokens(self, spec: SummarySpec) -> int:
         """What is kept free for the answer. No limit is sent: a model that thinks would spend it on thoughts."""
@@ -162,26 +164,23 @@ class SummaryCalls:
         return min(wanted, self.calls.window_tokens // 4)
 
 
-def prompt_tokens(prompt: Sequence[ChatMessage]) -> int:
-    """Size of a prompt by estimate."""
-    return sum(count_tokens(message["content"]) + 4 for message in prompt)
-
-
 def refused_answer(kind: str) -> SummaryFailed:
     """The error for an answer that was refused as often as one was asked for."""
-    return SummaryFailed(failure(_SAYINGS[kind], "try again, or set another llm_model"), kind=kind)
+    return SummaryFailed(call_failure(_SAYINGS[kind], "try again, or set another llm_model"), kind=kind)
 
 
 def _too_large(tokens: int, window_tokens: int) -> SummaryFailed:
     """The error for what does not fit the summariser's window."""
     what = f"a request of about {tokens:,} tokens is more than its window of {window_tokens:,} takes"
-    return SummaryFailed(failure(what, "set a model with a larger window, or another preset"), kind="token_overflow")
+    return SummaryFailed(
+        call_failure(what, "set a model with a larger window, or another preset"), kind="token_overflow"
+    )
 
 
 _PARALLEL = 4
 _LEAST_PART_TOKENS = 200
 
-Group = tuple[Entry, ...]
+Group = tuple[TranscriptEntry, ...]
 
 
 class ChunkedSummary:
@@ -195,7 +194,7 @@ class ChunkedSummary:
     """
 
     def __init__(
-        self, summary_calls: SummaryCalls, entries: Sequence[Entry], task: SummaryTask, previous: str = ""
+        self, summary_calls: SummaryCalls, entries: Sequence[TranscriptEntry], task: SummaryTask, previous: str = ""
     ) -> None:
         self._summary_calls, self._task, self._text = summary_calls, task, previous
         self._rules, self._calls = summary_calls.rules, summary_calls.calls
@@ -346,7 +345,11 @@ class MapReduceSummary:
     """
 
     def __init__(
-        self, summary_calls: SummaryCalls, shares: Sequence[Sequence[Entry]], task: SummaryTask, previous: str = ""
+        self,
+        summary_calls: SummaryCalls,
+        shares: Sequence[Sequence[TranscriptEntry]],
+        task: SummaryTask,
+        previous: str = "",
     ) -> None:
         self._summary_calls, self._task, self._previous = summary_calls, task, previous
         target = task.spec.target_tokens
@@ -386,18 +389,18 @@ class MapReduceSummary:
     def _read_in_turn(self) -> list[str]:
         """The parts one after the other; once one fails, those before it are kept where the rules say so."""
         texts: list[str] = []
-        failure: UpstreamFailed | None = None
+        call_failure: UpstreamFailed | None = None
         for roll in self._rolls:
-            if failure is not None:
-                texts.append(roll.missing(failure))
+            if call_failure is not None:
+                texts.append(roll.missing(call_failure))
                 continue
             try:
                 texts.append(roll.finish())
-                failure = roll.failure
+                call_failure = roll.failure
             except UpstreamFailed as error:
                 if not (self._summary_calls.rules.keep_partial and texts):
                     raise
-                failure = error
+                call_failure = error
                 texts.append(roll.missing(error))
         return texts
 

@@ -24,7 +24,14 @@ from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Pl
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
 from memory_service.compaction.record import Compaction, Head, built_on, text_delta
-from memory_service.compaction.summary import IdentifierPolicy, Reading, Summary, SummaryRequest, read_upto, with_note
+from memory_service.compaction.summary import (
+    IdentifierPolicy,
+    PromptReading,
+    Summary,
+    SummaryRequest,
+    read_upto,
+    with_note,
+)
 from memory_service.compaction.view import (
     Conversation,
     Originals,
@@ -348,7 +355,7 @@ class Compactor:
         audits: list[Audit] = []
         headings, pins = terms.rules.headings, terms.pins
 
-        def faults(text: str, reading: Reading) -> tuple[str, ...]:
+        def faults(text: str, reading: PromptReading) -> tuple[str, ...]:
             audits.append(audit_summary(text, request=request, headings=headings, pins=pins, reading=reading))
             return audit_problems(audits[-1])
 

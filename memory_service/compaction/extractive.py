@@ -23,7 +23,7 @@ from indexer.errors import EmbeddingError
 from indexer.text.terms import MOSTLY, query_terms, read_part
 from memory_service.compaction.extractive_lines import CandidateLines, candidate_lines
 from memory_service.compaction.summary import Summary, SummaryRequest
-from memory_service.compaction.summary_format import LATEST, Line, Section, heading_size, render_summary
+from memory_service.compaction.summary_format import LATEST, Section, SummaryLine, heading_size, render_summary
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.sentences import clip
 from memory_service.text.similarity import groups_of, read_fact
@@ -44,16 +44,16 @@ class LineSelection:
     """Lines taken so far, within a budget in quarters of a token."""
 
     budget: int
-    lines: list[Line] = field(default_factory=list)
+    lines: list[SummaryLine] = field(default_factory=list)
     used: int = 0
     _sections: set[Section] = field(default_factory=set)
     _taken: set[tuple[str, str]] = field(default_factory=set)
 
-    def cost(self, line: Line) -> int:
+    def cost(self, line: SummaryLine) -> int:
         """What taking a line would take of the budget."""
         return line.size + (0 if line.section in self._sections else heading_size(line.section))
 
-    def take(self, line: Line, limit: int | None = None) -> bool:
+    def take(self, line: SummaryLine, limit: int | None = None) -> bool:
         """Takes a line if it fits, also within a limit of its own; a text is taken once.
 
         Returns:
@@ -69,19 +69,19 @@ class LineSelection:
         self.used += cost
         return True
 
-    def fill(self, lines: Iterable[Line], limit: int | None = None) -> None:
+    def fill(self, lines: Iterable[SummaryLine], limit: int | None = None) -> None:
         """Takes lines in their order as long as they fit, all together within a limit of their own."""
         start = self.used
         for line in lines:
             self.take(line, None if limit is None else limit - (self.used - start))
 
 
-def _best_first(lines: Iterable[Line]) -> list[Line]:
+def _best_first(lines: Iterable[SummaryLine]) -> list[SummaryLine]:
     """Lines by score; of equals the earlier one."""
     return sorted(lines, key=lambda line: (-line.score, line.seq, line.place))
 
 
-def mmr_order(lines: Sequence[Line], *, embedder: Embedder | None = None) -> list[Line]:
+def mmr_order(lines: Sequence[SummaryLine], *, embedder: Embedder | None = None) -> list[SummaryLine]:
     """The best lines by score for their length, each weighed by what the ones before it do not say.
 
     Args:
@@ -110,7 +110,7 @@ def mmr_order(lines: Sequence[Line], *, embedder: Embedder | None = None) -> lis
     return [candidates[index] for index in order]
 
 
-def _by_terms(lines: Sequence[Line]) -> Novelty:
+def _by_terms(lines: Sequence[SummaryLine]) -> Novelty:
     terms = [frozenset(query_terms(line.text)) for line in lines]
     covered: set[str] = set()
     seen = 0
@@ -125,7 +125,7 @@ def _by_terms(lines: Sequence[Line]) -> Novelty:
     return novelty
 
 
-def _by_meaning(lines: Sequence[Line], embedder: Embedder) -> Novelty:
+def _by_meaning(lines: Sequence[SummaryLine], embedder: Embedder) -> Novelty:
     vectors = embedder.embed_documents([line.text for line in lines])
     likeness: list[list[float]] = (vectors @ vectors.T).tolist()
     nearest = [0.0] * len(lines)
@@ -140,14 +140,14 @@ def _by_meaning(lines: Sequence[Line], embedder: Embedder) -> Novelty:
     return novelty
 
 
-def deduplicate(lines: Sequence[Line]) -> list[Line]:
+def _deduplicate(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
     """Of lines that say the same, the last, in order; looks at the `MAX_CANDIDATES` best."""
     ordered = sorted(_best_first(lines)[:MAX_CANDIDATES], key=lambda line: (line.seq, line.place))
     groups = groups_of([read_fact(line.text) for line in ordered])
     return [ordered[at] for at in sorted(group[-1] for group in groups)]
 
 
-PROMPT_VERSION = "extractive-1"
+_RULES_VERSION = "extractive-1"
 # Below this a line about the covered messages costs more than it tells, in tokens.
 CONTEXT_FROM = 120
 
@@ -195,7 +195,7 @@ def extract(request: SummaryRequest, *, embedder: Embedder | None = None) -> Sum
 
 
 def _summary(text: str, notes: tuple[str, ...]) -> Summary:
-    return Summary(text=text, method="extractive", prompt_version=PROMPT_VERSION, notes=notes)
+    return Summary(text=text, method="extractive", prompt_version=_RULES_VERSION, notes=notes)
 
 
 def _policy_notes(request: SummaryRequest) -> Sequence[str]:
@@ -206,7 +206,7 @@ def _policy_notes(request: SummaryRequest) -> Sequence[str]:
     return ()
 
 
-def _suited(embedder: Embedder | None, facts: Sequence[Line]) -> Embedder | None:
+def _suited(embedder: Embedder | None, facts: Sequence[SummaryLine]) -> Embedder | None:
     """The embedder, unless it was trained on other scripts than most of the lines have."""
     if embedder is None:
         return None
@@ -224,17 +224,17 @@ class _Room:
         return int(self.budget * part)
 
 
-def _choose(material: CandidateLines, facts: Sequence[Line], request: SummaryRequest) -> list[Line]:
+def _choose(material: CandidateLines, facts: Sequence[SummaryLine], request: SummaryRequest) -> list[SummaryLine]:
     room = _Room(4 * max(request.target_tokens, 0))
     selection = LineSelection(budget=room.budget)
     goals = _of(material, Section.GOAL)
     now = [line for line in goals if line.label == LATEST and request.target_tokens < _LATEST_FROM]
     _take_goals(selection, [line for line in goals if line not in now], room)
     if material.coverage and request.target_tokens >= CONTEXT_FROM:
-        selection.take(Line(section=Section.CONTEXT, text=str(material.coverage)))
+        selection.take(SummaryLine(section=Section.CONTEXT, text=str(material.coverage)))
     lines = {section: _best_first(_of(material, section)) for section in Section}
     lines[Section.FACTS] = list(facts)
-    lines[Section.RULES] = _best_first(deduplicate(lines[Section.RULES]))
+    lines[Section.RULES] = _best_first(_deduplicate(lines[Section.RULES]))
     turn_share = _TURN_SHARE if request.messages or request.previous else 1.0
     selection.fill(lines[Section.TURN], room.share(turn_share))
     for section, share in _FIRST:
@@ -250,7 +250,7 @@ def _choose(material: CandidateLines, facts: Sequence[Line], request: SummaryReq
     return selection.lines
 
 
-def _take_goals(selection: LineSelection, goals: Sequence[Line], room: _Room) -> None:
+def _take_goals(selection: LineSelection, goals: Sequence[SummaryLine], room: _Room) -> None:
     limit = max(room.share(_GOAL_SHARE / 2), 4 * _GOAL_TOKENS)
     for line in goals:
         allowed = min(limit, room.budget - selection.used)
@@ -261,5 +261,5 @@ def _take_goals(selection: LineSelection, goals: Sequence[Line], room: _Room) ->
             selection.take(replace(line, text=short, seq=0))
 
 
-def _of(material: CandidateLines, section: Section) -> list[Line]:
+def _of(material: CandidateLines, section: Section) -> list[SummaryLine]:
     return [line for line in material.lines if line.section is section]

@@ -21,7 +21,16 @@ from dataclasses import dataclass, replace
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
 from memory_service.compaction.summary import SummaryRequest
-from memory_service.compaction.summary_format import ASSISTANT, LATEST, TOOL, USER, Line, Section, parse_summary, unique
+from memory_service.compaction.summary_format import (
+    ASSISTANT,
+    LATEST,
+    TOOL,
+    USER,
+    Section,
+    SummaryLine,
+    parse_summary,
+    unique,
+)
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, text_of, tool_calls_of
 from memory_service.text.phrases import is_bare_ask
 from memory_service.text.salience import has_identifiers, is_bare_list, particulars, worth
@@ -58,7 +67,7 @@ class OpenQuestions:
     heard: bool
     terms: frozenset[str]
 
-    def answers(self, line: Line) -> bool:
+    def answers(self, line: SummaryLine) -> bool:
         """Whether an ask of an earlier summary has its answer."""
         if line.label in (USER, LATEST):
             return self.replied
@@ -259,7 +268,7 @@ _FRAGMENTS = frozenset({Section.FACTS, Section.DONE, Section.FAILED})
 class CandidateLines:
     """All lines that could be in a summary, and what they are taken from."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[SummaryLine, ...]
     coverage: Coverage | None
 
 
@@ -314,7 +323,7 @@ def _kinds(item: Numbered, speakers: Speakers) -> Kinds:
     return [(sentence, kind) for sentence, kind in kinds if kind[0] is not Kind.EMPTY]
 
 
-def _coverage(earlier: Iterable[Line], messages: Sequence[Numbered]) -> Coverage | None:
+def _coverage(earlier: Iterable[SummaryLine], messages: Sequence[Numbered]) -> Coverage | None:
     before = next(
         (found for line in earlier if line.section is Section.CONTEXT and (found := _read_coverage(line.text))), None
     )
@@ -322,28 +331,28 @@ def _coverage(earlier: Iterable[Line], messages: Sequence[Numbered]) -> Coverage
     return before + now if before and now else before or now
 
 
-def _last_of_binding(lines: Iterable[Line]) -> list[Line]:
+def _last_of_binding(lines: Iterable[SummaryLine]) -> list[SummaryLine]:
     """The lines, of rules and decisions that were said again the last: it may take back what was said between."""
     listed = list(lines)
     last = {_key(line): at for at, line in enumerate(listed) if line.purpose == "binding"}
     return [line for at, line in enumerate(listed) if line.purpose != "binding" or last[_key(line)] == at]
 
 
-def _key(line: Line) -> tuple[str, str]:
+def _key(line: SummaryLine) -> tuple[str, str]:
     return line.purpose, fold(line.text).strip(" .。!！,，;；")
 
 
-def _may_stand(line: Line, request: SummaryRequest) -> bool:
+def _may_stand(line: SummaryLine, request: SummaryRequest) -> bool:
     return request.identifier_policy != "anonymize" or not has_identifiers(line.text)
 
 
-def _focused(line: Line, focus: frozenset[str]) -> Line:
+def _focused(line: SummaryLine, focus: frozenset[str]) -> SummaryLine:
     if not focus or focus.isdisjoint(query_terms(line.text)):
         return line
     return replace(line, score=line.score * _FOCUS)
 
 
-def _dated(line: Line, since: str) -> Line:
+def _dated(line: SummaryLine, since: str) -> SummaryLine:
     """The line without its day, unless it is a fact of another day than the first or its own words need one."""
     if line.carried or not line.day:
         return line
@@ -351,8 +360,8 @@ def _dated(line: Line, since: str) -> Line:
     return line if later or has_time_words(line.text) else replace(line, day="")
 
 
-def _line(sentence: Sentence, section: Section, score: float, *, label: str = "") -> Line:
-    return Line(
+def _line(sentence: Sentence, section: Section, score: float, *, label: str = "") -> SummaryLine:
+    return SummaryLine(
         section=section,
         text=sentence.text,
         label=label or sentence.name or _LABELS[sentence.voice],
@@ -364,7 +373,7 @@ def _line(sentence: Sentence, section: Section, score: float, *, label: str = ""
     )
 
 
-def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene) -> Line | None:
+def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene) -> SummaryLine | None:
     section = _SECTIONS[kind[0]]
     dated = section in (Section.PLANS, Section.FACTS) and not sentence.quoted and is_promise(sentence.text)
     if dated:
@@ -391,7 +400,7 @@ def _is_fragment(text: str) -> bool:
     return short and (text[0].isdigit() or not particulars(text))
 
 
-def _goals(earlier: Sequence[Line], asks: OpenQuestions) -> Iterator[Line]:
+def _goals(earlier: Sequence[SummaryLine], asks: OpenQuestions) -> Iterator[SummaryLine]:
     old = [line for line in earlier if line.section is Section.GOAL]
     first = [line for line in old if line.label != LATEST][:_MOST_GOALS]
     if first:
@@ -404,12 +413,12 @@ def _goals(earlier: Sequence[Line], asks: OpenQuestions) -> Iterator[Line]:
         yield from (line for line in old if line.label == LATEST)
 
 
-def _open(asks: OpenQuestions) -> Iterator[Line]:
+def _open(asks: OpenQuestions) -> Iterator[SummaryLine]:
     for sentence in asks.waiting:
         yield _line(sentence, Section.OPEN, 1.0 + worth(sentence.text))
 
 
-def _carried(earlier: Iterable[Line], asks: OpenQuestions) -> Iterator[Line]:
+def _carried(earlier: Iterable[SummaryLine], asks: OpenQuestions) -> Iterator[SummaryLine]:
     """Lines of the earlier summary, those of a turn that was under way under what they are, scored."""
     for line in earlier:
         kind, sure = kind_of(Sentence(text=line.text, voice=line.voice))
@@ -426,7 +435,7 @@ def _carried(earlier: Iterable[Line], asks: OpenQuestions) -> Iterator[Line]:
         yield replace(line, section=section, score=score)
 
 
-def _aged(line: Line, newest: int, oldest: int) -> Line:
+def _aged(line: SummaryLine, newest: int, oldest: int) -> SummaryLine:
     if line.section not in _AGEING:
         return line
     dated = line.section is Section.PLANS and is_promise(line.text)

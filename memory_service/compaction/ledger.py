@@ -19,17 +19,17 @@ from memory_service.text.frames import escaped
 from memory_service.text.identifiers import find_identifiers, with_measure
 from memory_service.text.secrets import redacted
 from memory_service.text.statements import (
-    MAX_CHARS,
+    STATEMENT_CHARS,
     ask_of,
     decisions_of,
     is_no,
     is_standing,
     is_yes,
     names_of,
-    one_line,
     promises_of,
     question_of,
     rules_of,
+    single_line,
     speaks_of_deciding,
 )
 
@@ -94,7 +94,7 @@ def _scanned(text: str) -> str:
 
 
 def _entry(kind: str, text: str, *seqs: int) -> LedgerEntry:
-    return {"kind": kind, "text": one_line(text, MAX_CHARS), "seqs": list(seqs)}
+    return {"kind": kind, "text": single_line(text, STATEMENT_CHARS), "seqs": list(seqs)}
 
 
 def _statements(role: str, text: str) -> list[tuple[str, str]]:
@@ -115,7 +115,7 @@ def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str
     found: list[tuple[str, str]] = []
     for identifier in find_identifiers(text):
         kind = _KINDS.get(identifier.kind)
-        if kind and len(identifier.text) <= MAX_CHARS and (numbers or kind != "number"):
+        if kind and len(identifier.text) <= STATEMENT_CHARS and (numbers or kind != "number"):
             words = with_measure(text, identifier) if kind == "number" else identifier.text
             if kind == "number" and _BARE.fullmatch(words):
                 continue
@@ -135,7 +135,9 @@ def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
             command, outcome = command_of(call), outcome_of(result)
             if command:
                 ending = f" ({outcome})" if outcome else ""
-                yield _entry("command", one_line(redacted(command), MAX_CHARS - len(ending)) + ending, message.seq)
+                yield _entry(
+                    "command", single_line(redacted(command), STATEMENT_CHARS - len(ending)) + ending, message.seq
+                )
             if outcome in SUCCESS:
                 for kind, path in files_of(call):
                     yield _entry(kind, redacted(path), message.seq)
@@ -153,8 +155,8 @@ def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
         elif role == "user":
             answer = text_of(message.message)
             if question and answer and (is_yes(answer) or is_no(answer)):
-                told = one_line(redacted(answer[:400]), 100)
-                yield _entry("confirmation", f"“{one_line(question, 130)}” → “{told}”", asked, message.seq)
+                told = single_line(redacted(answer[:400]), 100)
+                yield _entry("confirmation", f"“{single_line(question, 130)}” → “{told}”", asked, message.seq)
             question = ""
 
 

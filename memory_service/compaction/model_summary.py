@@ -22,15 +22,15 @@ from memory_service.compaction.chunked import (
 )
 from memory_service.compaction.presets import Style, SummaryRules
 from memory_service.compaction.prompts import PROMPT_VERSION, SummarySpec, prefix_prompt, summary_prompt
-from memory_service.compaction.summary import Reading, Summary, SummaryRequest
+from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest
 from memory_service.errors import ContextOverflow, SummaryFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, not_cancelled
-from memory_service.llm.calls import Calls, Spent, failure
-from memory_service.llm.transcript import Entry, adaptive_ratio, entries_of, inserted_markers, parts
+from memory_service.llm.calls import ModelCalls, Spent, call_failure
+from memory_service.llm.transcript import TranscriptEntry, adaptive_ratio, inserted_markers, parts, transcript_entries
 from memory_service.messages.placeholders import handle
 from memory_service.text.secrets import redacted
 
-__all__ = ["TURN_CONTEXT", "Check", "Style", "SummaryRules", "summarize"]
+__all__ = ["TURN_CONTEXT", "Style", "SummaryCheck", "SummaryRules", "summarize"]
 
 TURN_CONTEXT = "**Turn context (split turn):**"
 
@@ -40,10 +40,10 @@ _PREVIOUS_SHARE = 0.3
 _SHOWN_OMISSIONS = 8
 
 
-Check = Callable[[str, Reading], tuple[str, ...]]
+SummaryCheck = Callable[[str, PromptReading], tuple[str, ...]]
 
 
-def _accept_any(text: str, reading: Reading) -> tuple[str, ...]:
+def _accept_any(text: str, reading: PromptReading) -> tuple[str, ...]:
     """The check that finds nothing wrong with any text."""
     return ()
 
@@ -54,7 +54,7 @@ def summarize(
     model: ChatModel,
     *,
     window_tokens: int,
-    check: Check = _accept_any,
+    check: SummaryCheck = _accept_any,
     amend: Callable[[str], str] = str,
     fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
@@ -74,14 +74,14 @@ def summarize(
         fallbacks: Who writes if the model, and those before, cannot be used at all.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
-        spent: Counted on, see `Calls`.
+        spent: Counted on, see `ModelCalls`.
 
     Raises:
         SummaryFailed: No answer could be accepted, or the history fits no call; `kind` tells.
         UpstreamFailed: The provider failed; `kind` tells.
         CallCancelled: `cancelled` became true.
     """
-    calls = Calls(
+    calls = ModelCalls(
         model,
         window_tokens=window_tokens,
         fallbacks=fallbacks,
@@ -97,7 +97,7 @@ def summarize(
         return run.summary(run.text(check))
     except ContextOverflow as error:
         what, remedy = "it does not fit the model's window", "set a model with a larger window"
-        raise SummaryFailed(failure(what, remedy), kind=error.kind) from error
+        raise SummaryFailed(call_failure(what, remedy), kind=error.kind) from error
 
 
 class _Run:
@@ -108,13 +108,13 @@ class _Run:
     ) -> None:
         self._request, self._rules, self._summary_calls, self._amend = request, rules, summary_calls, amend
         chars = rules.tool_output_chars
-        self._dropped = _spoken(entries_of(request.messages[: request.dropped], tool_output_chars=chars))
-        self._entries = _spoken(entries_of(request.messages[request.dropped :], tool_output_chars=chars))
-        self._prefix = _spoken(entries_of(request.prefix, tool_output_chars=chars))
+        self._dropped = _spoken(transcript_entries(request.messages[: request.dropped], tool_output_chars=chars))
+        self._entries = _spoken(transcript_entries(request.messages[request.dropped :], tool_output_chars=chars))
+        self._prefix = _spoken(transcript_entries(request.prefix, tool_output_chars=chars))
         # Summaries of other presets, and what people wrote into a log, were never redacted.
         self._previous = redacted(request.previous).strip()
 
-    def text(self, check: Check) -> str:
+    def text(self, check: SummaryCheck) -> str:
         """The whole text, accepted by the check.
 
         Raises:
@@ -148,10 +148,10 @@ class _Run:
             notes=tuple(dict.fromkeys((*calls.notes, *self._summary_calls.notes, *omissions))),
         )
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> PromptReading:
         notes = self._summary_calls.omissions
         shown = inserted_markers([*self._dropped, *self._entries, *self._prefix])
-        return Reading(inserted=(*notes, *shown), unread=frozenset(notes.values()))
+        return PromptReading(inserted=(*notes, *shown), unread=frozenset(notes.values()))
 
     def _body(self) -> ChunkedSummary | MapReduceSummary | None:
         """What reads the messages, in the preset's style."""
@@ -165,7 +165,7 @@ class _Run:
         entries = self._entries or self._dropped
         return self._reader(entries) if entries else None
 
-    def _reader(self, entries: Sequence[Entry]) -> ChunkedSummary | MapReduceSummary:
+    def _reader(self, entries: Sequence[TranscriptEntry]) -> ChunkedSummary | MapReduceSummary:
         previous = self._summary_calls.cut(
             self._previous, int(self._summary_calls.calls.window_tokens * _PREVIOUS_SHARE)
         )
@@ -183,7 +183,7 @@ class _Run:
             body.finish(reasons), self._spec(self._body_tokens(), self._rules.headings)
         )
 
-    def _part_count(self, roll: ChunkedSummary, entries: Sequence[Entry]) -> int:
+    def _part_count(self, roll: ChunkedSummary, entries: Sequence[TranscriptEntry]) -> int:
         rules = self._rules
         if len(entries) < rules.min_messages_for_parts:
             return 1
@@ -237,7 +237,7 @@ class _Run:
         return self._summary_calls.cut(self._amend("\n\n".join(pieces)), self._request.target_tokens)
 
 
-def _spoken(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def _spoken(entries: Sequence[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
     return tuple(entry for entry in entries if entry.text)
 
 

@@ -47,7 +47,7 @@ from memory_service.compaction.cut import KeepRules
 from memory_service.compaction.prompts import ANCHORED_HEADINGS, OPENCODE_HEADINGS
 from memory_service.compaction.prune_steps import GuardRules, PruningRules
 from memory_service.compaction.pruning import PruningMode
-from memory_service.llm.calls import ATTEMPTS, BACKOFF_SECONDS
+from memory_service.llm.calls import BACKOFF_SECONDS, CALL_ATTEMPTS
 from memory_service.llm.transcript import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY, TOOL_OUTPUT_CHARS
 from memory_service.messages.placeholders import OLD_CLEARED, TRUNCATED
 from memory_service.schemas.memories import Order
@@ -98,7 +98,7 @@ class SummaryRules:
     without_oversized: bool = True
     condense: bool = False
     retries: CountFromZero = 1
-    attempts: Count = ATTEMPTS
+    attempts: Count = CALL_ATTEMPTS
     backoff_seconds: Seconds = BACKOFF_SECONDS
     max_calls: Count = 24
     keep_partial: bool = False

@@ -37,7 +37,7 @@ from memory_service.messages import (
     with_text,
 )
 from memory_service.messages.placeholders import (
-    COMPACTED,
+    OUTPUT_REMOVED,
     placeholder_text,
     see_text,
     shorten_result,
@@ -238,7 +238,7 @@ def may_prune(name: str, allow: tuple[str, ...], deny: tuple[str, ...]) -> bool:
     return not allow or any(fnmatchcase(folded, pattern.casefold()) for pattern in allow)
 
 
-class Draft:
+class PruningDraft:
     """What a step has decided so far; it takes only what makes the view smaller."""
 
     def __init__(self, rules: PruningRules, prior: PriorPruning, tokens: int) -> None:
@@ -401,7 +401,7 @@ def duplicates(
         prior: What is settled before.
     """
     rules = rules or PruningRules()
-    draft = Draft(rules, prior, view_tokens(messages, prior))
+    draft = PruningDraft(rules, prior, view_tokens(messages, prior))
     found = [each for each in results_of(messages, rules, prior) if not media_parts_of(each.numbered.message)]
     twins = _twins(messages, rules, prior) if found else {}
     latest = _latest_of_files(messages, rules, prior) if found else None
@@ -515,8 +515,8 @@ def _file_of(function: Function) -> _File | None:
     return None
 
 
-SHARE = 0.30  # of the window. Source: OpenClaw's live cap on tool results
-MAX_CHARS = 50_000  # whatever the window is. Source: OpenClaw's cap on every result
+_SHARE = 0.30  # of the window. Source: OpenClaw's live cap on tool results
+_MAX_CHARS = 50_000  # whatever the window is. Source: OpenClaw's cap on every result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -532,14 +532,14 @@ class GuardRules:
         placeholder: What stands for a result that was taken out whole; the handle is put behind it.
     """
 
-    share: Share = SHARE
-    max_chars: Chars = MAX_CHARS
+    share: Share = _SHARE
+    max_chars: Chars = _MAX_CHARS
     clear_share: Share | None = None
     notice: str = ""
-    placeholder: str = COMPACTED
+    placeholder: str = OUTPUT_REMOVED
 
 
-def _guard_limit_chars(window_tokens: int, share: float = SHARE, max_chars: int = MAX_CHARS) -> int:
+def _guard_limit_chars(window_tokens: int, share: float = _SHARE, max_chars: int = _MAX_CHARS) -> int:
     """The largest text that one result may be, in characters; a CJK one counts for four."""
     return max(0, min(int(window_tokens * CHARS_PER_TOKEN * share), max_chars))
 

@@ -25,9 +25,9 @@ from typing import Literal
 from memory_service.compaction.prune_steps import (
     CHARS_PER_TOKEN,
     NO_PRIOR_PRUNING,
-    Draft,
     PriorPruning,
     Pruned,
+    PruningDraft,
     PruningRules,
     ToolResult,
     duplicates,
@@ -63,7 +63,7 @@ def _cache_ttl(
     Returns:
         The step; empty with a note if it is not the time for it.
     """
-    draft = Draft(rules, prior, tokens)
+    draft = PruningDraft(rules, prior, tokens)
     latest = now - timedelta(seconds=rules.ttl_seconds)
     if not rules.by_result and last_used_at is not None and last_used_at > latest:
         return draft.dropped("The provider's prompt cache is still warm.")
@@ -83,7 +83,7 @@ def budget(messages: Sequence[Numbered], rules: PruningRules, *, prior: PriorPru
     The walk back leaves the last turns alone, counts what tools said before them, and ends where a result was
     cleared before.
     """
-    draft = Draft(rules, prior, view_tokens(messages, prior))
+    draft = PruningDraft(rules, prior, view_tokens(messages, prior))
     before = _start_of_last_turns(messages, rules.protect_turns)
     cleared = max((at for at in range(before) if _was_cleared(messages[at], prior)), default=-1)
     total, gain, old = 0, 0, list[ToolResult]()
@@ -126,7 +126,7 @@ def _to_target(
     Returns:
         The step; empty with a note if the gain would not be worth the provider's prompt cache.
     """
-    draft = Draft(rules, prior, tokens)
+    draft = PruningDraft(rules, prior, tokens)
     if tokens <= target_tokens:
         return draft.dropped()
     usable = window_tokens if usable_tokens is None else usable_tokens
@@ -141,7 +141,7 @@ def _to_target(
 
 
 def _trimmed_then_cleared(
-    draft: Draft, found: Sequence[ToolResult], rules: PruningRules, target_tokens: int
+    draft: PruningDraft, found: Sequence[ToolResult], rules: PruningRules, target_tokens: int
 ) -> tuple[int, int]:
     """Shortens all if it must, then clears the oldest; returns how many of each.
 
@@ -178,7 +178,7 @@ def _between_first_user_and_last_replies(
     return [result for result in found if first < result.at < last and result.at not in newest]
 
 
-def _clear_while_full(draft: Draft, found: Sequence[ToolResult], rules: PruningRules, window_tokens: int) -> int:
+def _clear_while_full(draft: PruningDraft, found: Sequence[ToolResult], rules: PruningRules, window_tokens: int) -> int:
     """Clears the oldest results until the view is below its ratio; returns how many."""
     prunable = sum(map(draft.size, found))
     if not rules.hard_clear or prunable * CHARS_PER_TOKEN < rules.min_prunable_chars:
@@ -191,7 +191,9 @@ def _clear_while_full(draft: Draft, found: Sequence[ToolResult], rules: PruningR
     return clears
 
 
-def _each_by_itself(draft: Draft, found: Sequence[ToolResult], rules: PruningRules, window_tokens: int) -> Pruned:
+def _each_by_itself(
+    draft: PruningDraft, found: Sequence[ToolResult], rules: PruningRules, window_tokens: int
+) -> Pruned:
     trims = clears = 0
     for result in found:
         if rules.hard_clear and result.tokens > rules.hard_clear_ratio * window_tokens:
@@ -245,7 +247,7 @@ def _least_gain(rules: PruningRules, tokens: int, window_tokens: int) -> int:
     return max(least, int(rules.min_gain_share * tokens))
 
 
-def _said(draft: Draft, trims: int, clears: int) -> Pruned:
+def _said(draft: PruningDraft, trims: int, clears: int) -> Pruned:
     return draft.done(
         f"{trims} old results were shortened." if trims else "", f"{clears} old results were cleared." if clears else ""
     )

@@ -152,13 +152,13 @@ def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry,
 
 
 # The lines from one number to another of the base, counted from 0, both included; or some lines of text.
-Part: TypeAlias = "str | tuple[int, int]"
+DeltaPart: TypeAlias = "str | tuple[int, int]"
 
 
-def text_delta(base: str, text: str) -> tuple[Part, ...]:
+def text_delta(base: str, text: str) -> tuple[DeltaPart, ...]:
     """A text as parts; without a base, the text itself."""
     known = {line: number for number, line in reversed(list(enumerate(base.split("\n"))))} if base else {}
-    parts = list[Part]()
+    parts = list[DeltaPart]()
     for line in text.split("\n"):
         number = known.get(line)
         last = parts[-1] if parts else None
@@ -174,7 +174,7 @@ def text_delta(base: str, text: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _apply_delta(base: str, parts: Sequence[Part]) -> str:
+def _apply_delta(base: str, parts: Sequence[DeltaPart]) -> str:
     """The text that parts stand for; lines that the base does not have are left out."""
     lines = base.split("\n")
     return "\n".join(part if isinstance(part, str) else "\n".join(lines[part[0] : part[1] + 1]) for part in parts)

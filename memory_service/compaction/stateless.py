@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder
 
 # Source: 15 million took 60 s, and clients wait 30 (our measurement).
-MAX_CHARS = 4_000_000
+_MAX_CHARS = 4_000_000
 
 
 def compact(
@@ -192,7 +192,7 @@ def _options(request: StatelessRequest, fallback: Fallback | None) -> Compaction
 
 def _conversation(messages: Sequence[Mapping[str, Any]], pins: Sequence[str]) -> Conversation:
     """The messages, numbered as whoever sent them counts: several of ours may be one of Anthropic's."""
-    read_sent(messages, most_chars=MAX_CHARS)
+    read_sent(messages, most_chars=_MAX_CHARS)
     said = [(seq, each) for seq, given in enumerate(messages, 1) for each in _said(given)]
     return Conversation(
         messages=tuple(numbered(each, seq) for seq, each in said),

@@ -69,7 +69,7 @@ class SummaryRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class PromptReading:
     """How the prompts for a summary differed from the messages.
 
     Attributes:
@@ -153,7 +153,7 @@ def _without_calls(message: Message) -> Message:
     return said
 
 
-PROMPT_VERSION = "note-2"
+_NOTE_VERSION = "note-2"
 _NOTE = re.compile(
     r"\[(\d{1,9}) messages \(log:(\d{1,18})-\d{1,18}(?:; (\d{1,9}) very large)?\) "
     r"were left out here without a summary\.\]\Z"
@@ -183,6 +183,6 @@ def with_note(request: SummaryRequest, kind: str, *, window_tokens: int) -> Summ
     return Summary(
         text="\n\n".join(part for part in (previous, note) if part),
         method="note",
-        prompt_version=PROMPT_VERSION,
+        prompt_version=_NOTE_VERSION,
         notes=(f"No summary could be written ({kind}); a note stands for {len(gone)} messages.",),
     )

@@ -41,7 +41,7 @@ _VOICES: dict[str, Voice] = {USER: "user", LATEST: "user", ASSISTANT: "assistant
 # Longer than any line that is written here: a sentence, its speaker, its handle.
 OWN_CHARS = 400
 # An earlier summary that is longer is no summary; of it the beginning and the end are read.
-MAX_CHARS = 48_000
+_MAX_CHARS = 48_000
 
 _HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)|\*\*([^*]{1,60})\*\*:?[ \t]*$")
 _OWN = re.compile(
@@ -50,7 +50,7 @@ _OWN = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class SummaryLine:
     """One line of a summary.
 
     Attributes:
@@ -106,9 +106,9 @@ def heading_size(section: Section) -> int:
     return len(section.value) + len("## \n\n")
 
 
-def render_summary(lines: Iterable[Line]) -> str:
+def render_summary(lines: Iterable[SummaryLine]) -> str:
     """The lines as Markdown, by section, in the order of their messages."""
-    blocks: dict[Section, list[Line]] = {section: [] for section in Section}
+    blocks: dict[Section, list[SummaryLine]] = {section: [] for section in Section}
     for line in lines:
         blocks[line.section].append(line)
     return "\n\n".join(
@@ -118,16 +118,16 @@ def render_summary(lines: Iterable[Line]) -> str:
     )
 
 
-def _order(line: Line) -> tuple[bool, int, int]:
+def _order(line: SummaryLine) -> tuple[bool, int, int]:
     return line.label == LATEST, line.seq, line.place
 
 
-def parse_summary(text: str) -> list[Line]:
+def parse_summary(text: str) -> list[SummaryLine]:
     """The lines of an earlier summary, whoever wrote it."""
-    lines: list[Line] = []
+    lines: list[SummaryLine] = []
     section = Section.FACTS
-    if len(text) > MAX_CHARS:
-        text = f"{text[: MAX_CHARS // 2]}\n{text[-MAX_CHARS // 2 :]}"
+    if len(text) > _MAX_CHARS:
+        text = f"{text[: _MAX_CHARS // 2]}\n{text[-_MAX_CHARS // 2 :]}"
     for raw in text.splitlines():
         bare = raw.strip()
         heading = _HEADING.fullmatch(bare)
@@ -143,10 +143,10 @@ def _section_of(heading: str) -> Section:
     return exact or Section[subject_of(heading) or "FACTS"]
 
 
-def _read_line(bare: str, section: Section, place: int) -> Iterator[Line]:
+def _read_line(bare: str, section: Section, place: int) -> Iterator[SummaryLine]:
     own = _OWN.fullmatch(bare[2:]) if bare.startswith("- ") and len(bare) <= OWN_CHARS else None
     if own is not None:
-        yield Line(
+        yield SummaryLine(
             section=section,
             label=own[1] or "",
             media=(own[2] or "").strip(),
@@ -159,7 +159,7 @@ def _read_line(bare: str, section: Section, place: int) -> Iterator[Line]:
         return
     for offset, piece in enumerate(split_text(bare)):
         if not is_nothing(piece):
-            yield Line(section=section, text=piece, place=place + offset, carried=True)
+            yield SummaryLine(section=section, text=piece, place=place + offset, carried=True)
 
 
 def unique(items: Iterable[tuple[Hashable, _T]]) -> list[_T]:

@@ -20,7 +20,7 @@ from memory_service.compaction.record import Head, LoggedCompaction, Pin
 from memory_service.compaction.summary import without_tools
 from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
-from memory_service.messages.repair import PORTABLE, Repair, Rules, repaired
+from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted
 
@@ -107,7 +107,7 @@ class View:
     last_seq: int
     seqs: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
-    repairs: tuple[Repair, ...] = ()
+    repairs: tuple[MessageRepair, ...] = ()
     tail: tuple[Numbered, ...] = ()
 
     @property

@@ -34,7 +34,7 @@ from memory_service.messages import Message, Numbered, is_system, message_tokens
 from memory_service.messages.reading import MAX_MESSAGES
 from memory_service.messages.repair import repaired
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 # Source: our own. An agent may wait for each of these calls; what takes longer belongs into a thread of the engine.
 CALL_SECONDS = 10.0
@@ -231,7 +231,7 @@ class GuardedEngine:
 
         self._asked(session_id, told)
 
-    def _asked(self, session_id: str, ask: Callable[[ContextEngine], T], *, seconds: float | None = None) -> T | None:
+    def _asked(self, session_id: str, ask: Callable[[ContextEngine], _T], *, seconds: float | None = None) -> _T | None:
         """What it answers within its time; None, and quarantine, if it fails."""
         engine = self._loaded()
         if engine is None:
@@ -275,14 +275,14 @@ class GuardedEngine:
         )
 
 
-def _run_within(seconds: float, work: Callable[[], T], *, name: str) -> T:
+def _run_within(seconds: float, work: Callable[[], _T], *, name: str) -> _T:
     """The result of some work, if it takes no longer than a limit; a thread that does goes on alone, unheard.
 
     Raises:
         EngineFault: It takes longer, or tries to end the process.
         Exception: Whatever it raises.
     """
-    done: list[T] = []
+    done: list[_T] = []
     failed: list[BaseException] = []
 
     def run() -> None:

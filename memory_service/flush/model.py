@@ -23,11 +23,11 @@ from memory_service.flush.replies import extraction_prompt, facts_of_reply, is_f
 from memory_service.flush.rules import Candidate, deduplicate
 from memory_service.llm.answers import validate_answer
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
-from memory_service.llm.calls import Calls, Spent
-from memory_service.llm.transcript import SAFETY, Entry, entries_of, first_chunk, grouped, transcript
+from memory_service.llm.calls import ModelCalls, Spent, estimate_prompt
+from memory_service.llm.transcript import SAFETY, TranscriptEntry, first_chunk, grouped, transcript, transcript_entries
 from memory_service.messages import Numbered, is_system, text_of, tool_calls_of, with_text
 from memory_service.messages.placeholders import trim_middle
-from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.messages.sizes import quarters
 from memory_service.text.authorship import without_inserted
 from memory_service.text.grounding import SourceText, claims_of, names_user
 from memory_service.text.identifiers import Identifier, find_identifiers, is_year
@@ -35,14 +35,14 @@ from memory_service.text.phrases import is_relative
 from memory_service.text.secrets import redacted, without_secrets
 
 # What a model is taken to read if nothing is known of it.
-DEFAULT_WINDOW_TOKENS = 32_000
+_DEFAULT_WINDOW_TOKENS = 32_000
 # A larger window is read in pieces all the same: an answer of a few dozen lines holds no more than such a piece says,
 # and models overlook what stands in the middle of long texts. Source: "Lost in the Middle", TACL 2024.
 MAX_CHUNK_TOKENS = 48_000
 # What is kept free for an answer of the most lines that are taken.
 ANSWER_TOKENS = 4_000
 TRIES = 2
-MAX_CALLS = 64
+_MAX_CALLS = 64
 _TAIL_SHARE = 0.3
 _LEAST_ROOM_TOKENS = 256
 # What "a year ago" may mean, and "ten years ago".
@@ -78,7 +78,7 @@ def extract_facts(
         fallbacks: Who reads from then on if `model`, and those before, cannot be used at all.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
-        spent: Counted on, see `Calls`.
+        spent: Counted on, see `ModelCalls`.
 
     Raises:
         CallCancelled: `cancelled` became true.
@@ -87,14 +87,14 @@ def extract_facts(
         UpstreamFailed: The provider failed.
     """
     read = list(_read(without_secrets(stretch)))
-    entries = [entry for entry in entries_of(read) if entry.text]
+    entries = [entry for entry in transcript_entries(read) if entry.text]
     if not entries:
         return []
-    calls = Calls(
+    calls = ModelCalls(
         model,
-        window_tokens=model.context_window() or DEFAULT_WINDOW_TOKENS,
+        window_tokens=model.context_window() or _DEFAULT_WINDOW_TOKENS,
         fallbacks=fallbacks,
-        max_calls=MAX_CALLS,
+        max_calls=_MAX_CALLS,
         timeout_seconds=timeout_seconds,
         cancelled=cancelled,
         spent=spent,
@@ -113,7 +113,7 @@ def _read(stretch: Sequence[Numbered]) -> Iterator[Numbered]:
         yield each if said == text else replace(each, message=with_text(each.message, said))
 
 
-def _all_found(reader: _Reader, entries: Sequence[Entry]) -> Iterator[Candidate]:
+def _all_found(reader: _Reader, entries: Sequence[TranscriptEntry]) -> Iterator[Candidate]:
     """Facts of the chunks in turn; a chunk that does not fit is divided again."""
     groups = grouped(entries)
     start = 0
@@ -137,7 +137,7 @@ class _Reader:
         messages: The stretch by number.
     """
 
-    calls: Calls
+    calls: ModelCalls
     instructions: str
     messages: Mapping[int, Numbered]
 
@@ -149,12 +149,12 @@ class _Reader:
         """
         window_tokens = self.calls.window_tokens
         prompt = self._prompt("")
-        room = window_tokens - min(ANSWER_TOKENS, window_tokens // 4) - _prompt_tokens(prompt)
+        room = window_tokens - min(ANSWER_TOKENS, window_tokens // 4) - estimate_prompt(prompt)
         if room < _LEAST_ROOM_TOKENS:
-            raise refused_answer("token_overflow")
+            raise _refused("token_overflow")
         return min(room, MAX_CHUNK_TOKENS)
 
-    def found(self, chunk: Sequence[Entry]) -> list[Candidate]:
+    def found(self, chunk: Sequence[TranscriptEntry]) -> list[Candidate]:
         """The facts of a chunk."""
         # A single unit may be larger than the window; most of such a one is what a tool printed.
         limit = int(self.room() * 4 / SAFETY)
@@ -185,7 +185,7 @@ class _Reader:
             if kind == "content_filter":
                 break
             reasons = (reason,)
-        raise refused_answer(kind)
+        raise _refused(kind)
 
     def _completion(self, prompt: Sequence[ChatMessage]) -> Completion:
         try:
@@ -193,7 +193,7 @@ class _Reader:
         except CallCancelled:
             raise CallCancelled("The flush was cancelled. Nothing was written.") from None
         except SummaryFailed as error:
-            raise refused_answer(error.kind) from error
+            raise _refused(error.kind) from error
 
 
 class _Source:
@@ -225,7 +225,7 @@ class _Source:
         )
 
 
-def refused_answer(kind: str) -> SummaryFailed:
+def _refused(kind: str) -> SummaryFailed:
     """The error for a stretch that a model could not be brought to read."""
     what = _SAYINGS.get(kind, "it gave no answer that can be used")
     return SummaryFailed(
@@ -249,10 +249,6 @@ def _texts(each: Numbered) -> Iterator[str]:
         yield call["function"]["name"]
         # Line breaks as they are meant: behind `\\n` a path would begin with an n.
         yield call["function"]["arguments"].replace("\\n", "\n").replace('\\"', '"')
-
-
-def _prompt_tokens(prompt: Sequence[ChatMessage]) -> int:
-    return sum(count_tokens(message["content"]) + 4 for message in prompt)
 
 
 def _day_of(at: str) -> dt.date | None:

@@ -8,7 +8,7 @@ speech, statements, wording, secrets, outcomes  ->  worth  ->  notes (every fact
 ```
 Invariants of candidates: the same messages give the same candidates; a candidate is one line of less than 400
 characters without the opening of a comment; no two say the same thing; together they stay within a share of what was
-said, except in a short stretch, and always within `MAX_ENTRIES` and `MAX_TOKENS`.
+said, except in a short stretch, and always within `MAX_ENTRIES` and `_MAX_NOTES_TOKENS`.
 
 Invariants of tool results (an error's message, the id or address of what a call made): never bulk; one line of at
 most a few hundred characters for a result; a result without either gives none.
@@ -36,10 +36,10 @@ from memory_service.text.phrases import (
     is_own,
     is_pleasantry,
     is_relative,
-    is_request,
     picture_of,
     points_back,
-    split_lines,
+    requests_action,
+    statement_lines,
     without_joint,
 )
 from memory_service.text.salience import FACTS, Mark, chance, content_of, limit_marks, marks_of, words_of, worth_of
@@ -66,7 +66,7 @@ def _tool_names(messages: Sequence[Numbered]) -> dict[str, str]:
     return {call["id"]: call["function"]["name"] for item in messages for call in tool_calls_of(item.message)}
 
 
-def outcome_of(tool: str, text: str, *, failed: bool) -> str:
+def _outcome_of(tool: str, text: str, *, failed: bool) -> str:
     """Outcome of a tool result as one line; empty for most.
 
     Args:
@@ -214,7 +214,7 @@ class _Reader:
                 yield from self._message(item)
 
     def _outcome(self, item: Utterance) -> Iterator[Note]:
-        line = outcome_of(self._tools.get(self._calls.get(item.seq, ""), ""), item.text, failed=item.failed)
+        line = _outcome_of(self._tools.get(self._calls.get(item.seq, ""), ""), item.text, failed=item.failed)
         if not self._told.isdisjoint(_VALUE.findall(line.partition(" made ")[2])):
             # Whoever made it has told of it in words.
             return
@@ -225,7 +225,7 @@ class _Reader:
 
     def _message(self, item: Utterance) -> Iterator[Note]:
         asked, question = self._answered(item), ""
-        lines = _without_secrets(split_lines(without_public_blocks(item.text)))
+        lines = _without_secrets(statement_lines(without_public_blocks(item.text)))
         others = "" if item.name else others_words(item.text)
         for line in _without_bulk(lines):
             facts, picture, last = self._statements(line, item, asked, others)
@@ -262,7 +262,7 @@ class _Reader:
                 continue
             if asks(raw) and not (item.role == "user" and not item.name and _binds(text, item.role)):
                 question = text
-                if not (item.role == "user" and not item.name and is_request(text)):
+                if not (item.role == "user" and not item.name and requests_action(text)):
                     continue
             statement = self._statement(text, item, before, answers=asked is not None and not facts)
             before = text
@@ -460,9 +460,9 @@ def _shortened(group: list[_Statement]) -> list[_Statement]:
     return [group[at] for at in sorted(kept)]
 
 
-SHARE = 0.34
+_SHARE = 0.34
 MAX_ENTRIES = 40
-MAX_TOKENS = 4_000
+_MAX_NOTES_TOKENS = 4_000
 # What an entry takes in its file beside its text, at most: list marker, time heading, blank line.
 ENTRY_CHARS = 14
 # Up to so many messages, or quarters of a token, nothing is left out for its size; from so many on the share holds.
@@ -489,7 +489,9 @@ class Candidate:
     score: float
 
 
-def find_candidates(messages: Sequence[Numbered], *, share: float = SHARE, zone: dt.tzinfo = dt.UTC) -> list[Candidate]:
+def find_candidates(
+    messages: Sequence[Numbered], *, share: float = _SHARE, zone: dt.tzinfo = dt.UTC
+) -> list[Candidate]:
     """The facts of a stretch of conversation, in the order in which they were said.
 
     Args:
@@ -513,7 +515,7 @@ def _budget(count: int, size: int, share: float) -> float:
     A short stretch may be kept whole, with what each entry adds; the share holds for a long one.
     """
     longer = min(_between(count, *_SHORT_MESSAGES), _between(size, *_SHORT_QUARTERS))
-    return size * share * longer + MAX_TOKENS * 4 * (1 - longer)
+    return size * share * longer + _MAX_NOTES_TOKENS * 4 * (1 - longer)
 
 
 def _between(value: float, low: float, high: float) -> float:
@@ -548,7 +550,7 @@ def _choose(notes: list[Note], budget: float) -> list[Note]:
     sizes = {note.order: quarters(note.text) + ENTRY_CHARS for note in notes}
     for note in sorted(notes, key=lambda note: _rank(note, sizes[note.order])):
         size, cost = sizes[note.order], count_tokens(note.text)
-        if used + size > budget or tokens + cost > MAX_TOKENS:
+        if used + size > budget or tokens + cost > _MAX_NOTES_TOKENS:
             continue
         chosen.append(note)
         used, tokens = used + size, tokens + cost

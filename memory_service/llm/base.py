@@ -22,7 +22,7 @@ class ChatMessage(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class CallUsage:
     """Tokens as the provider counted them; 0 where it did not.
 
     Attributes:
@@ -53,7 +53,7 @@ class Completion:
 
     text: str
     finish_reason: str
-    usage: Usage
+    usage: CallUsage
     model: str
     tool_calls_present: bool = False
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
+from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
 
 # How often the window may shrink: each time it at least halves, or becomes what the provider told.
 _SHRINKS = 5
 _POLL_SECONDS = 0.02
 # Source: seeds 000 and 003: half a second before the second try, and twice as long before each further one.
-ATTEMPTS = 4
+CALL_ATTEMPTS = 4
 BACKOFF_SECONDS = 0.5
 # The most that is waited at once, whatever a provider asks for.
 LONGEST_WAIT_SECONDS = 30.0
@@ -43,7 +44,7 @@ class Spent:
     output_tokens: int = 0
 
 
-class Calls:
+class ModelCalls:
     """The calls of one summary.
 
     Args:
@@ -70,7 +71,7 @@ class Calls:
         window_tokens: int,
         fallbacks: Sequence[ChatModel] = (),
         max_calls: int = 24,
-        attempts: int = ATTEMPTS,
+        attempts: int = CALL_ATTEMPTS,
         backoff_seconds: float = BACKOFF_SECONDS,
         timeout_seconds: float = 300.0,
         cancelled: Callable[[], bool] = not_cancelled,
@@ -157,10 +158,10 @@ class Calls:
             raise _ended()
         with self._changing:
             if self._seconds <= 0:
-                raise SummaryFailed(failure("there is no time left", "allow it more time"), kind="timeout")
+                raise SummaryFailed(call_failure("there is no time left", "allow it more time"), kind="timeout")
             if self._left <= 0:
                 raise SummaryFailed(
-                    failure("it takes more calls than are allowed", "set a model with a larger window"),
+                    call_failure("it takes more calls than are allowed", "set a model with a larger window"),
                     kind="token_overflow",
                 )
             self._left -= 1
@@ -218,6 +219,11 @@ def _ended() -> CallCancelled:
     return CallCancelled("The summary was cancelled. Nothing was changed.")
 
 
-def failure(what: str, remedy: str) -> str:
+def call_failure(what: str, remedy: str) -> str:
     """The message of a failed summary. Its beginning keeps it from being taken for an overflow of the conversation."""
     return f"The model failed to summarise the history: {what}. Nothing was changed; {remedy}."
+
+
+def estimate_prompt(prompt: Sequence[ChatMessage]) -> int:
+    """Size of a prompt in tokens, by estimate."""
+    return sum(count_tokens(message["content"]) + MESSAGE_TOKENS for message in prompt)

@@ -19,7 +19,7 @@ from typing import Any
 
 from indexer.providers.litellm import litellm_package, provider_message
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
-from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, Completion, Usage, not_cancelled
+from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, CallUsage, ChatMessage, Completion, not_cancelled
 from memory_service.llm.errors import FailureKind, ProviderFailure, classify
 
 ERROR_MESSAGES: dict[FailureKind, tuple[str, str]] = {
@@ -153,10 +153,10 @@ def _completion(response: Any, model: str) -> Completion:
     )
 
 
-def _usage(usage: Any) -> Usage:
+def _usage(usage: Any) -> CallUsage:
     prompt = getattr(usage, "prompt_tokens_details", None)
     answer = getattr(usage, "completion_tokens_details", None)
-    return Usage(
+    return CallUsage(
         input_tokens=_count(usage, "prompt_tokens"),
         output_tokens=_count(usage, "completion_tokens"),
         cached_tokens=_count(prompt, "cached_tokens") or _count(usage, "cache_read_input_tokens"),

@@ -27,8 +27,8 @@ from memory_service.text.secrets import without_secrets
 
 # Source: OpenClaw, OpenCode and pi cut results for their summaries at this length; OpenClaw keeps such an end.
 TOOL_OUTPUT_CHARS = 2_000
-TAIL_SHARE = 0.30
-TAIL_CHARS = 600
+_TAIL_SHARE = 0.30
+_TAIL_CHARS = 600
 
 _NAME_CHARS = 64
 _DATE_TOKENS = 6
@@ -49,7 +49,7 @@ _FALSE_HEAD = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TranscriptEntry:
     """A message as the summariser reads it.
 
     Attributes:
@@ -67,7 +67,9 @@ class Entry:
     tokens: int
 
 
-def entries_of(messages: Sequence[Numbered], *, tool_output_chars: int = TOOL_OUTPUT_CHARS) -> tuple[Entry, ...]:
+def transcript_entries(
+    messages: Sequence[Numbered], *, tool_output_chars: int = TOOL_OUTPUT_CHARS
+) -> tuple[TranscriptEntry, ...]:
     """The messages as the summariser reads them, one entry each.
 
     Args:
@@ -83,11 +85,11 @@ def entries_of(messages: Sequence[Numbered], *, tool_output_chars: int = TOOL_OU
         text = "\n".join(_pieces(each, names, tool_output_chars))
         tokens = (count_tokens(text) + 1 + _DATE_TOKENS * (each.at[:10] != day)) if text else 0
         day = each.at[:10] if text else day
-        entries.append(Entry(seq=each.seq, at=each.at, message=each.message, text=text, tokens=tokens))
+        entries.append(TranscriptEntry(seq=each.seq, at=each.at, message=each.message, text=text, tokens=tokens))
     return tuple(entries)
 
 
-def transcript(entries: Sequence[Entry]) -> str:
+def transcript(entries: Sequence[TranscriptEntry]) -> str:
     """The entries as one text, the date wherever a new day begins."""
     lines: list[str] = []
     day = ""
@@ -100,20 +102,20 @@ def transcript(entries: Sequence[Entry]) -> str:
     return "\n".join(lines)
 
 
-def omit_text(entry: Entry) -> Entry:
+def omit_text(entry: TranscriptEntry) -> TranscriptEntry:
     """Copy of an entry with a note in place of its text."""
     text = omitted_note(entry)
     return replace(entry, text=f"{handle(entry.seq)} {text}", tokens=count_tokens(text) + 4)
 
 
-def omitted_note(entry: Entry) -> str:
+def omitted_note(entry: TranscriptEntry) -> str:
     """Note for a message too large for a summary: `[Omitted: large tool result, ~38K tokens; log:12]`."""
     what = "tool result" if is_tool_result(entry.message) else f"{entry.message['role']} message"
     size = f"{round(entry.tokens / 1_000)}K" if entry.tokens >= 1_000 else str(entry.tokens)
     return f"[Omitted: large {what}, ~{size} tokens; {handle(entry.seq)}]"
 
 
-def inserted_markers(entries: Sequence[Entry]) -> tuple[str, ...]:
+def inserted_markers(entries: Sequence[TranscriptEntry]) -> tuple[str, ...]:
     """Bracketed texts of the entries: markers written by this module, and any in the messages."""
     return tuple(dict.fromkeys(found[0] for entry in entries for found in _BRACKETS.finditer(entry.text)))
 
@@ -194,7 +196,7 @@ def _cut(text: str, limit: int, seq: int, *, failed: bool = False) -> str:
     """A text within a limit: its beginning, and its end where that tells what went wrong."""
     if quarters(text) <= limit:
         return text
-    tail = min(int(limit * TAIL_SHARE), TAIL_CHARS) if failed or ends_in_error(text) else 0
+    tail = min(int(limit * _TAIL_SHARE), _TAIL_CHARS) if failed or ends_in_error(text) else 0
     return trim_middle(text, head_chars=limit - tail, tail_chars=tail, seq=seq)
 
 
@@ -208,7 +210,7 @@ OVERSIZED_SHARE = 0.5
 
 
 class Sized(Protocol):
-    """A message and what it takes, such as a `Numbered` or an `Entry`."""
+    """A message and what it takes, such as a `Numbered` or an `TranscriptEntry`."""
 
     @property
     def message(self) -> Message:

@@ -15,7 +15,7 @@ from typing import Final
 
 from indexer.types import Hit
 from memory_service.messages import Numbered, text_of, tool_calls_of
-from memory_service.text.similarity import comparable_text, covers, statements_of, words_of
+from memory_service.text.similarity import comparable_text, covers, statements_of, words_of_statements
 
 # Of two that say the same, the longer one takes the place of a better one only up to this many times its length.
 _LONGER: Final = 4
@@ -44,7 +44,7 @@ class _Texts:
 
     def holders(self, statements: Sequence[str], within: int) -> Iterator[int]:
         """The places, among some, of texts that make all of some statements, in order."""
-        for word in words_of(statements):
+        for word in words_of_statements(statements):
             within &= self.places.get(word, 0)
             if not within:
                 return

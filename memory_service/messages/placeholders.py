@@ -18,12 +18,12 @@ from memory_service.messages.sizes import quarters
 
 # The texts of other systems, as rules may ask for them.
 OLD_CLEARED = "[Old tool result content cleared]"
-COMPACTED = "[compacted: tool output removed to free context]"
+OUTPUT_REMOVED = "[compacted: tool output removed to free context]"
 TRUNCATED = "[truncated: output exceeded context limit]"
 
 # How much of a cut result is its end, if that end tells what went wrong. Source: OpenClaw's cap on tool results.
-TAIL_SHARE = 0.30
-TAIL_CHARS = 4_000
+_TAIL_SHARE = 0.30
+_TAIL_CHARS = 4_000
 
 _EXIT_CHARS = 300  # where an exit code stands: at the very beginning or the very end
 
@@ -59,7 +59,7 @@ def shorten_result(message: Message, limit_chars: int, seq: int, *, notice: str 
     if 4 * len(text) <= limit or quarters(text) <= limit:
         return message
     room = limit - said
-    tail = min(int(room * TAIL_SHARE), TAIL_CHARS) if ends_in_error(text) else 0
+    tail = min(int(room * _TAIL_SHARE), _TAIL_CHARS) if ends_in_error(text) else 0
     return with_text(message, trim_middle(text, head_chars=room - tail, tail_chars=tail, seq=seq, notice=notice))
 
 

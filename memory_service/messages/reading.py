@@ -18,7 +18,7 @@ MAX_MESSAGES = 10_000
 # A million tokens: more than a model takes, and seconds of work. Source: 15.9 million took 14 s (our measurement).
 MAX_MESSAGE_CHARS = 4_000_000
 MAX_PARTS = 1_000
-MAX_CALLS = 256
+_MAX_CALLS = 256
 MAX_ID_CHARS = 4_096  # litellm puts Gemini's thought signatures into ids
 
 _ROLES: tuple[str, ...] = get_args(Role)
@@ -195,8 +195,8 @@ def _read_thinking(value: object, at: str) -> list[Part]:
 def _read_calls(value: object, at: str) -> list[ToolCall]:
     _check(value is None or isinstance(value, list), at, "a list")
     calls = cast("list[object]", value or [])
-    if len(calls) > MAX_CALLS:
-        raise TooLarge(f"{at}: {len(calls)} calls are over the limit of {MAX_CALLS}.")
+    if len(calls) > _MAX_CALLS:
+        raise TooLarge(f"{at}: {len(calls)} calls are over the limit of {_MAX_CALLS}.")
     return [_read_call(call, f"{at}[{index}]") for index, call in enumerate(calls)]
 
 

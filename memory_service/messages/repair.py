@@ -41,9 +41,18 @@ from memory_service.messages import (
     user_message,
     without_thinking,
 )
-from memory_service.messages.units import MISSING, RUNNING, Call, Reply, new_ids, replies_of, says_more, winner_of
+from memory_service.messages.units import (
+    MISSING,
+    RUNNING,
+    UnitCall,
+    UnitReply,
+    new_ids,
+    replies_of,
+    says_more,
+    winner_of,
+)
 
-RepairKind = Literal[
+MessageRepairKind = Literal[
     "orphan_result",
     "duplicate_result",
     "late_result",
@@ -82,7 +91,7 @@ MISTRAL = Rules(after_result="assistant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repair:
+class MessageRepair:
     """A repair that was made.
 
     Attributes:
@@ -91,7 +100,7 @@ class Repair:
         detail: A sentence with ids and roles, without what was said.
     """
 
-    kind: RepairKind
+    kind: MessageRepairKind
     index: int
     detail: str
 
@@ -101,7 +110,7 @@ class Repaired:
     """A list that every provider takes, and what was done for that."""
 
     messages: list[Message]
-    repairs: tuple[Repair, ...]
+    repairs: tuple[MessageRepair, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +122,7 @@ class _Item:
     stands_in_for: str | None = None
 
 
-_Step = Callable[[Sequence[_Item]], Iterator[_Item | Repair]]
+_Step = Callable[[Sequence[_Item]], Iterator[_Item | MessageRepair]]
 
 
 def repaired(messages: Sequence[Message], *, pending: Collection[str] = (), rules: Rules = PORTABLE) -> Repaired:
@@ -139,23 +148,23 @@ def repaired(messages: Sequence[Message], *, pending: Collection[str] = (), rule
         *([_answer_results] if rules.after_result == "assistant" else []),
     )
     items = [_Item(index, message) for index, message in enumerate(messages)]
-    repairs: list[Repair] = []
+    repairs: list[MessageRepair] = []
     for step in steps:
         done = list(step(items))
         items = [each for each in done if isinstance(each, _Item)]
-        repairs += [each for each in done if isinstance(each, Repair)]
+        repairs += [each for each in done if isinstance(each, MessageRepair)]
     return Repaired(messages=[item.message for item in items], repairs=tuple(repairs))
 
 
-def _drop_empty(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+def _drop_empty(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
     for item in items:
         if not is_tool_result(item.message) and is_empty(item.message):
-            yield Repair(kind="empty", index=item.index, detail=f"A message of the role {item.message['role']}.")
+            yield MessageRepair(kind="empty", index=item.index, detail=f"A message of the role {item.message['role']}.")
         else:
             yield item
 
 
-def _pair(items: Sequence[_Item], running: frozenset[str]) -> Iterator[_Item | Repair]:
+def _pair(items: Sequence[_Item], running: frozenset[str]) -> Iterator[_Item | MessageRepair]:
     """Puts one result behind each call, and keeps as text what has no call."""
     messages = [item.message for item in items]
     replies = replies_of(messages)
@@ -174,27 +183,29 @@ def _pair(items: Sequence[_Item], running: frozenset[str]) -> Iterator[_Item | R
             yield item
 
 
-def _loose_result(item: _Item, reply: Reply | None, winner: Reply | None) -> Iterator[_Item | Repair]:
+def _loose_result(item: _Item, reply: UnitReply | None, winner: UnitReply | None) -> Iterator[_Item | MessageRepair]:
     """A result where it stood; the one that counts is put behind its call instead."""
     call_id = item.message.get("tool_call_id", "")
     if reply is None or winner is None:
-        yield Repair(kind="orphan_result", index=item.index, detail=f"There is no call {call_id!r} before it.")
+        yield MessageRepair(kind="orphan_result", index=item.index, detail=f"There is no call {call_id!r} before it.")
         if not is_empty(item.message):
             yield _Item(item.index, _as_user(_ORPHAN, item.message))
     elif reply is not winner and says_more(reply, winner):
-        yield Repair(kind="late_result", index=item.index, detail=f"The call {call_id!r} has another result.")
+        yield MessageRepair(kind="late_result", index=item.index, detail=f"The call {call_id!r} has another result.")
         yield _Item(item.index, _as_user(_LATE, item.message))
     elif reply is not winner:
-        yield Repair(kind="duplicate_result", index=item.index, detail=f"The call {call_id!r} has another result.")
+        yield MessageRepair(
+            kind="duplicate_result", index=item.index, detail=f"The call {call_id!r} has another result."
+        )
 
 
 def _unit(
     items: Sequence[_Item],
     at: int,
-    winners: dict[Call, Reply | None],
-    ids: dict[Call, str],
+    winners: dict[UnitCall, UnitReply | None],
+    ids: dict[UnitCall, str],
     running: frozenset[str],
-) -> Iterator[_Item | Repair]:
+) -> Iterator[_Item | MessageRepair]:
     """An assistant message with calls and one result for each, in their order."""
     item, calls = items[at], tool_calls_of(items[at].message)
     wire_ids = [ids.get((at, position), call["id"]) for position, call in enumerate(calls)]
@@ -207,25 +218,29 @@ def _unit(
             yield _Item(item.index, tool_result(call_id, text), call_id)
             continue
         if reply.late or reply.at < before:
-            yield Repair(kind="moved_result", index=items[reply.at].index, detail=f"Put behind the call {call_id!r}.")
+            yield MessageRepair(
+                kind="moved_result", index=items[reply.at].index, detail=f"Put behind the call {call_id!r}."
+            )
         before = max(before, reply.at)
         same = reply.message.get("tool_call_id") == call_id
         message = reply.message if same else cast(Message, {**reply.message, "tool_call_id": call_id})
         yield _Item(items[reply.at].index, message)
 
 
-def _with_ids(item: _Item, wire_ids: Sequence[str]) -> Iterator[_Item | Repair]:
+def _with_ids(item: _Item, wire_ids: Sequence[str]) -> Iterator[_Item | MessageRepair]:
     calls = tool_calls_of(item.message)
     renamed = [(call["id"], new) for call, new in zip(calls, wire_ids, strict=True) if call["id"] != new]
     for old, new in renamed:
-        yield Repair(kind="call_id", index=item.index, detail=f"The id {old!r} is taken or empty; it is now {new!r}.")
+        yield MessageRepair(
+            kind="call_id", index=item.index, detail=f"The id {old!r} is taken or empty; it is now {new!r}."
+        )
     if renamed:
         changed = [{**call, "id": new} for call, new in zip(calls, wire_ids, strict=True)]
         item = _Item(item.index, cast(Message, {**item.message, "tool_calls": changed}))
     yield item
 
 
-def _leave_open(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+def _leave_open(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
     """Takes back what stands in for results that may still come: those of the last message."""
     last = max((at for at, item in enumerate(items) if not is_tool_result(item.message)), default=-1)
     for at, item in enumerate(items):
@@ -233,23 +248,23 @@ def _leave_open(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
             yield item
         elif at < last:
             detail = f"The call {item.stands_in_for!r} has none."
-            yield Repair(kind="missing_result", index=item.index, detail=detail)
+            yield MessageRepair(kind="missing_result", index=item.index, detail=detail)
             yield item
 
 
-def _settle_system(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+def _settle_system(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
     """Lets system messages stand at the beginning only."""
     begun = False
     for item in items:
         system = is_system(item.message)
         begun = begun or not system
         if begun and system:
-            yield Repair(kind="mid_system", index=item.index, detail="It stood behind other messages.")
+            yield MessageRepair(kind="mid_system", index=item.index, detail="It stood behind other messages.")
             item = _Item(item.index, _as_user(_SYSTEM, item.message))
         yield item
 
 
-def _place_thinking(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+def _place_thinking(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
     """Lets thinking stand at the beginning of an assistant's turn only.
 
     Anthropic reads neighbouring assistant messages as one turn, so thinking of the second would stand in its middle.
@@ -258,28 +273,30 @@ def _place_thinking(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
     for item in items:
         role = item.message["role"]
         if "thinking_blocks" in item.message and (role != "assistant" or before == "assistant"):
-            yield Repair(kind="thinking", index=item.index, detail="It stood where no turn of the assistant begins.")
+            yield MessageRepair(
+                kind="thinking", index=item.index, detail="It stood where no turn of the assistant begins."
+            )
             item = _Item(item.index, without_thinking(item.message))
         before = role
         yield item
 
 
-def _begin_with_user(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+def _begin_with_user(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
     begun = False
     for item in items:
         if not begun and not is_system(item.message):
             begun = True
             if item.message["role"] != "user":
-                yield Repair(kind="first_user", index=item.index, detail=f"The {item.message['role']} began.")
+                yield MessageRepair(kind="first_user", index=item.index, detail=f"The {item.message['role']} began.")
                 yield _Item(item.index, user_message(FIRST_USER))
         yield item
 
 
-def _answer_results(items: Sequence[_Item]) -> Iterator[_Item | Repair]:
+def _answer_results(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
     before = ""
     for item in items:
         if before == "tool" and item.message["role"] not in ("tool", "assistant"):
-            yield Repair(kind="after_result", index=item.index, detail="The user spoke right behind a result.")
+            yield MessageRepair(kind="after_result", index=item.index, detail="The user spoke right behind a result.")
             yield _Item(item.index, {"role": "assistant", "content": AFTER_RESULT})
         before = item.message["role"]
         yield item

@@ -83,11 +83,11 @@ def _kind_of(message: Message) -> UnitKind:
 MISSING = "[The result of this tool call is missing: it was interrupted, or its result was never recorded.]"
 RUNNING = "[This tool call still runs. Its result will follow.]"
 
-Call = tuple[int, int]  # position of the message, position of the call in it
+UnitCall = tuple[int, int]  # position of the message, position of the call in it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class UnitReply:
     """A result of a call; `late` when other messages stand between the two."""
 
     at: int
@@ -95,10 +95,10 @@ class Reply:
     late: bool
 
 
-def replies_of(messages: Sequence[Message]) -> dict[Call, list[Reply]]:
+def replies_of(messages: Sequence[Message]) -> dict[UnitCall, list[UnitReply]]:
     """Finds the results of every call; what is in none of the lists has no call."""
-    replies: dict[Call, list[Reply]] = {}
-    latest: dict[str, list[Call]] = {}
+    replies: dict[UnitCall, list[UnitReply]] = {}
+    latest: dict[str, list[UnitCall]] = {}
     holder = -1
     for at, message in enumerate(messages):
         if is_tool_result(message):
@@ -106,7 +106,7 @@ def replies_of(messages: Sequence[Message]) -> dict[Call, list[Reply]]:
             if waiting:
                 # The last of them stays, for results that come twice.
                 call = waiting.pop() if len(waiting) > 1 else waiting[0]
-                replies[call].append(Reply(at=at, message=message, late=call[0] != holder))
+                replies[call].append(UnitReply(at=at, message=message, late=call[0] != holder))
         else:
             holder = at
             calls = _calls_by_id(at, message)
@@ -115,15 +115,15 @@ def replies_of(messages: Sequence[Message]) -> dict[Call, list[Reply]]:
     return replies
 
 
-def _calls_by_id(at: int, message: Message) -> dict[str, list[Call]]:
+def _calls_by_id(at: int, message: Message) -> dict[str, list[UnitCall]]:
     """The calls of a message, the first of an id at the end."""
-    calls: dict[str, list[Call]] = {}
+    calls: dict[str, list[UnitCall]] = {}
     for position, call in reversed([*enumerate(tool_calls_of(message))]):
         calls.setdefault(call["id"], []).append((at, position))
     return calls
 
 
-def winner_of(replies: Sequence[Reply], *, runs: bool) -> Reply | None:
+def winner_of(replies: Sequence[UnitReply], *, runs: bool) -> UnitReply | None:
     """The result that counts; `runs` when the call is known to answer more than once."""
     real = [reply for reply in replies if not _is_stand_in(reply.message) and not is_empty(reply.message)] or replies
     if runs or any(reply.message.get("interim") for reply in real):
@@ -132,7 +132,7 @@ def winner_of(replies: Sequence[Reply], *, runs: bool) -> Reply | None:
     return real[0] if real else None
 
 
-def says_more(reply: Reply, winner: Reply) -> bool:
+def says_more(reply: UnitReply, winner: UnitReply) -> bool:
     """True if a result that does not count says something that has to be kept: it came later and is another one."""
     new = reply.late and reply.at > winner.at and reply.message.get("content") != winner.message.get("content")
     return new and not is_empty(reply.message) and not _is_stand_in(reply.message)
@@ -143,11 +143,11 @@ def _is_stand_in(message: Message) -> bool:
     return text_of(message) in (MISSING, RUNNING)
 
 
-def new_ids(messages: Sequence[Message]) -> dict[Call, str]:
+def new_ids(messages: Sequence[Message]) -> dict[UnitCall, str]:
     """Ids for the calls that have none or one that an earlier call has; the same whatever comes behind them."""
     seen: set[str] = set()
     counts: dict[str, int] = {}
-    renamed: dict[Call, str] = {}
+    renamed: dict[UnitCall, str] = {}
     for at, message in enumerate(messages):
         for position, call in enumerate(tool_calls_of(message)):
             call_id = call["id"]

@@ -33,7 +33,7 @@ from memory_service.schemas.sessions import SessionChanges
 from memory_service.service.options import check_new, check_settings, pressure_of
 from memory_service.service.session_services import SessionServices
 from memory_service.sessions.folder import foreign_messages, unreadable
-from memory_service.sessions.records import Appended, Body, Keyed, Pending, SessionHeader, Unpin, json_text
+from memory_service.sessions.records import Appended, Body, Keyed, Pending, SessionHeader, Unpin, compact_json
 from memory_service.sessions.records import Message as LoggedMessage
 from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState
@@ -435,7 +435,7 @@ def _is_ours(message: object) -> bool:
 
 def _json(message: object) -> str:
     try:
-        return json_text(message)
+        return compact_json(message)
     except (ValueError, TypeError):
         raise InvalidRequest("A message holds a number that JSON does not have. Send none such as NaN.") from None
 

@@ -26,7 +26,7 @@ from memory_service.compaction.record import Compaction, Pin
 from memory_service.errors import InvalidRequest
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
-from memory_service.sessions.media import Detached, Encoding, Part, detach
+from memory_service.sessions.media import Detached, DetachedPart, Encoding, detach
 from memory_service.sessions.records import (
     Body,
     Fields,
@@ -41,7 +41,7 @@ from memory_service.sessions.records import (
     Undo,
     Unknown,
     Unpin,
-    json_text,
+    compact_json,
 )
 
 # Deeper than any message of a provider, and far from where the parser gives up.
@@ -67,7 +67,7 @@ class Stamp(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class RecordDraft:
     """A record without its number: the end of its line, and the media that go beside the log."""
 
     kind: str
@@ -75,14 +75,14 @@ class Draft:
     media: Detached | None = None
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """A record as its line holds it: the text of a message without its media, which `parts` name."""
 
     record: Record
-    parts: tuple[Part, ...] = ()
+    parts: tuple[DetachedPart, ...] = ()
 
 
-def draft(body: Body) -> Draft:
+def draft_record(body: Body) -> RecordDraft:
     """Checks a record and writes all of its line but the beginning.
 
     Raises:
@@ -94,7 +94,7 @@ def draft(body: Body) -> Draft:
         raise InvalidRequest(f"A record of the unknown kind {body.kind!r} cannot be written. Use one that is known.")
     kind = next(kind for kind, form in _FORMS.items() if form.made is type(body))
     try:
-        return Draft(kind=kind, rest=json_text(_told(body))[1:])
+        return RecordDraft(kind=kind, rest=compact_json(_told(body))[1:])
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidRequest(f"A {kind} record holds a value that is no JSON. Use only what JSON knows.") from error
 
@@ -108,7 +108,7 @@ def _told(body: Body) -> dict[str, Json]:
     return told
 
 
-def encode(made: Draft, *, seq: int, ts: str, batch: int = 1) -> bytes:
+def encode(made: RecordDraft, *, seq: int, ts: str, batch: int = 1) -> bytes:
     """The line of a record; `batch` is how many are written at once, if it is the first of them."""
     count = f'"batch":{batch},' if batch > 1 else ""
     kind = "" if made.kind == "message" else f'"kind":"{made.kind}",'
@@ -124,7 +124,7 @@ def stamp(line: bytes) -> Stamp | None:
     return Stamp(int(seq), int(batch or 0), ts.decode("utf-8", "replace"), (kind or b"message").decode(), match.end())
 
 
-def decode(line: bytes) -> Line:
+def decode(line: bytes) -> LogLine:
     """The record of a line.
 
     Raises:
@@ -133,22 +133,22 @@ def decode(line: bytes) -> Line:
     place = stamp(line)
     if place is None:
         raise ValueError("no beginning of a record")
-    parsed = parse(line.decode())
+    parsed = _parse(line.decode())
     if not isinstance(parsed, dict):
         raise ValueError("no object")
     body, parts = _body(place.kind, parsed, line, place.size_bytes)
-    return Line(record=Record(seq=place.seq, ts=place.ts, kind=place.kind, body=body), parts=parts)
+    return LogLine(record=Record(seq=place.seq, ts=place.ts, kind=place.kind, body=body), parts=parts)
 
 
 def is_object(line: bytes) -> bool:
     """True if a line is a JSON object, ours or not."""
     try:
-        return line.endswith(b"\n") and isinstance(parse(line.decode()), dict)
+        return line.endswith(b"\n") and isinstance(_parse(line.decode()), dict)
     except ValueError:
         return False
 
 
-def parse(text: str) -> Json:
+def _parse(text: str) -> Json:
     """Parse a JSON text; numbers too long to compute with stay text.
 
     Raises:
@@ -178,9 +178,9 @@ _PARSER = json.JSONDecoder(parse_constant=_refuse)
 _PARSER_OF_LONG_NUMBERS = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse)
 
 
-def _draft_of_message(message: Message) -> Draft:
+def _draft_of_message(message: Message) -> RecordDraft:
     try:
-        parsed = parse(message.text)
+        parsed = _parse(message.text)
     except ValueError as error:
         raise InvalidRequest("A message is not JSON. Send a JSON object.") from error
     if not isinstance(parsed, dict):
@@ -188,9 +188,9 @@ def _draft_of_message(message: Message) -> Draft:
     if _is_deep(parsed):
         raise InvalidRequest(f"A message is nested more than {MAX_NESTING} levels deep. Make it flatter.")
     media = detach(message.text, parsed)
-    usage = f'"usage":{json_text(_told(message.usage))},' if message.usage else ""
-    parts = f'"media":{json_text([asdict(part) for part in media.parts])},' if media.parts else ""
-    return Draft(kind="message", rest=f"{usage}{parts}{_message_field(media.text)}}}", media=media)
+    usage = f'"usage":{compact_json(_told(message.usage))},' if message.usage else ""
+    parts = f'"media":{compact_json([asdict(part) for part in media.parts])},' if media.parts else ""
+    return RecordDraft(kind="message", rest=f"{usage}{parts}{_message_field(media.text)}}}", media=media)
 
 
 def _message_field(text: str) -> str:
@@ -219,7 +219,7 @@ def _is_deep(value: Json) -> bool:
     return True
 
 
-def _body(kind: str, parsed: Json, line: bytes, begins: int) -> tuple[Body, tuple[Part, ...]]:
+def _body(kind: str, parsed: Json, line: bytes, begins: int) -> tuple[Body, tuple[DetachedPart, ...]]:
     fields = Fields(parsed)
     if kind == "message":
         return _message(fields, line, begins)
@@ -229,7 +229,7 @@ def _body(kind: str, parsed: Json, line: bytes, begins: int) -> tuple[Body, tupl
     return form.read(fields), ()
 
 
-def _message(fields: Fields, line: bytes, begins: int) -> tuple[Message, tuple[Part, ...]]:
+def _message(fields: Fields, line: bytes, begins: int) -> tuple[Message, tuple[DetachedPart, ...]]:
     usage = _usage(Fields(dict(fields.mapping("usage")))) if fields.has("usage") else None
     parts = tuple(_part(Fields(item)) for item in fields.items("media")) if fields.has("media") else ()
     if fields.has("text"):
@@ -242,11 +242,11 @@ def _message(fields: Fields, line: bytes, begins: int) -> tuple[Message, tuple[P
     return Message(text=text, usage=usage), parts
 
 
-def _part(fields: Fields) -> Part:
+def _part(fields: Fields) -> DetachedPart:
     encoding = fields.text("encoding")
     if encoding not in ("base64", "text"):
         raise ValueError("an unknown encoding")
-    return Part(
+    return DetachedPart(
         at=fields.integer("at"),
         lead=fields.integer("lead"),
         sha256=fields.text("sha256"),

@@ -133,7 +133,7 @@ class SessionLogs:
         # To be removed, a log need not be sound, nor the disk have room to mend it.
         with log.writing(must_exist=True, mend=False):
             first()
-            own = [name, *(file for file in self._names() if recovery.is_aside(file, name))]
+            own = [name, *(file for file in self._names() if recovery.is_put_aside(file, name))]
             # The log goes last: as long as it is there, a delete that was broken off can be repeated.
             if any(map(self._named_in, own)):
                 self._remove_unnamed(but=own)
@@ -147,7 +147,7 @@ class SessionLogs:
     def has_files(self, session_id: str) -> bool:
         """True if the log of a session, or what a trim or a repair put beside it, is there."""
         name = f"{session_id}{SUFFIX}"
-        return any(file == name or recovery.is_aside(file, name) for file in self._names())
+        return any(file == name or recovery.is_put_aside(file, name) for file in self._names())
 
     @property
     def drafts(self) -> tuple[Path, ...]:

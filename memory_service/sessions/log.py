@@ -26,8 +26,8 @@ from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.sessions import recovery
 from memory_service.sessions.base import SessionLog
-from memory_service.sessions.codec import Draft, Line, draft, encode
-from memory_service.sessions.media import Blobs, Part, attach, describe, media_of
+from memory_service.sessions.codec import LogLine, RecordDraft, draft_record, encode
+from memory_service.sessions.media import Blobs, DetachedPart, attach, describe, media_of
 from memory_service.sessions.offsets import Offsets, line_of
 from memory_service.sessions.records import Appended, Body, Followed, Message, Record, Repair, SessionHeader, Trimmed
 from memory_service.sessions.recovery import LogRecovery, save_beside
@@ -124,7 +124,7 @@ class JsonlLog:
         """
         if not bodies:
             raise InvalidRequest("There is nothing to append. Send at least one record.")
-        drafts = [draft(body) for body in bodies]
+        drafts = [draft_record(body) for body in bodies]
         with self._held(edition) if edition else self.writing() as descriptor:
             self._expect(expected_last_seq)
             if not self._offsets.last_seq:
@@ -215,7 +215,7 @@ class JsonlLog:
             self._expect(expected_last_seq)
             kept, gone = recovery.trim_lines(lambda: disk.whole_lines(descriptor), keep_last, also)
             backup = save_beside(self._path, lambda: disk.pieces(descriptor), "bak")
-            made = draft(Trimmed(backup=backup.name, lines=gone, head=head, ledger=ledger))
+            made = draft_record(Trimmed(backup=backup.name, lines=gone, head=head, ledger=ledger))
             try:
                 self._replace(descriptor, (*kept, *self._lines([made])))
             except BaseException:
@@ -289,11 +289,11 @@ class JsonlLog:
                 "Read what was added, then try again."
             )
 
-    def _begun(self, first: Body, drafts: Sequence[Draft]) -> list[Draft]:
+    def _begun(self, first: Body, drafts: Sequence[RecordDraft]) -> list[RecordDraft]:
         """A first batch: it begins with a header that no other log has."""
         is_header = isinstance(first, SessionHeader)
         header = first if isinstance(first, SessionHeader) else SessionHeader(session_id=self._session_id)
-        return [draft(replace(header, log_id=secrets.token_hex(8))), *drafts[is_header:]]
+        return [draft_record(replace(header, log_id=secrets.token_hex(8))), *drafts[is_header:]]
 
     @contextmanager
     def _reading(self) -> Iterator[int | None]:
@@ -338,7 +338,7 @@ class JsonlLog:
         """Cuts a torn end, and writes a header if the log has lost its own. The lock is held."""
         self._mending.cut(descriptor)
         if not self._mending.has_header(descriptor):
-            self._write(descriptor, [draft(self._lost_header())])
+            self._write(descriptor, [draft_record(self._lost_header())])
             self._mending.note("header", f"{self._path.name} had lost its header and has a new one.")
 
     def _lost_header(self) -> SessionHeader:
@@ -348,7 +348,7 @@ class JsonlLog:
         if not disk.replace_durably(self._path, raw, expected=disk.signature(os.fstat(descriptor))):
             raise disk.restless(self._path.name)
 
-    def _lines(self, drafts: Sequence[Draft]) -> list[bytes]:
+    def _lines(self, drafts: Sequence[RecordDraft]) -> list[bytes]:
         first = self._offsets.last_seq + 1
         ts = self._now().astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
         return [
@@ -356,7 +356,7 @@ class JsonlLog:
             for seq, made in enumerate(drafts, start=first)
         ]
 
-    def _write(self, descriptor: int, drafts: Sequence[Draft]) -> None:
+    def _write(self, descriptor: int, drafts: Sequence[RecordDraft]) -> None:
         """Appends a batch with one write."""
         disk.append_durably(descriptor, b"".join(self._lines(drafts)))
         if not self._offsets.end:
@@ -371,7 +371,7 @@ class JsonlLog:
         self._offsets.refresh(descriptor)
 
     @contextmanager
-    def _kept_media(self, drafts: Iterable[Draft]) -> Iterator[None]:
+    def _kept_media(self, drafts: Iterable[RecordDraft]) -> Iterator[None]:
         """Stores the media of a batch; those that are new go again if the batch fails."""
         contents = [content for made in drafts if made.media for content in made.media.contents]
         if not contents:
@@ -391,7 +391,7 @@ class JsonlLog:
                         self._blobs.remove(sha256)
                 raise
 
-    def _second_look(self, seq: int, edition: int) -> Line | None:
+    def _second_look(self, seq: int, edition: int) -> LogLine | None:
         """A record that was not where it should be: it is damaged, or was taken back meanwhile, or the log is gone."""
         with self._reading() as descriptor:
             if descriptor is None or self._offsets.edition != edition:
@@ -402,7 +402,7 @@ class JsonlLog:
                 self._mending.drop(seq)
             return line
 
-    def _message(self, seq: int) -> tuple[Message, tuple[Part, ...]]:
+    def _message(self, seq: int) -> tuple[Message, tuple[DetachedPart, ...]]:
         with self._reading() as descriptor:
             line = None
             if descriptor is not None and self._offsets.start_of(seq) is not None:
@@ -411,7 +411,7 @@ class JsonlLog:
             raise NotFound(f"The log of {self._session_id} has no message {seq}. Read the log to see what it has.")
         return line.record.body, line.parts
 
-    def _with_media(self, line: Line, media: bool) -> Record:
+    def _with_media(self, line: LogLine, media: bool) -> Record:
         body = line.record.body
         if not line.parts or not isinstance(body, Message):
             return line.record

@@ -28,7 +28,7 @@ from memory_service.sessions.records import Media
 Encoding = Literal["base64", "text"]
 
 # A string of nothing but base64 is taken out if it is longer than this, whatever it is.
-LONG_CHARS = 8 * 1024
+_LONG_CHARS = 8 * 1024
 # Each part costs two waits for the disk: an icon in the source of a page is not worth them.
 _EMBEDDED_CHARS = 1024
 _SOURCE_CHARS = 64
@@ -42,7 +42,7 @@ _DATA_URL = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DetachedPart:
     """Something that was taken out of a text.
 
     Attributes:
@@ -65,7 +65,7 @@ class Detached:
     """A text without its media; `contents` belong to `parts`, one by one."""
 
     text: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[DetachedPart, ...] = ()
     contents: tuple[bytes, ...] = ()
 
 
@@ -82,7 +82,7 @@ def detach(text: str, parsed: Json) -> Detached:
     spans = _apart(sorted({*_data_urls(text), *_sources(text, parsed)}))
     if not spans:
         return Detached(text=text)
-    left, parts, contents = list[str](), list[Part](), list[bytes]()
+    left, parts, contents = list[str](), list[DetachedPart](), list[bytes]()
     at = end = 0
     for span in spans:
         left.append(text[end : span.start])
@@ -94,7 +94,7 @@ def detach(text: str, parsed: Json) -> Detached:
     return Detached(text="".join(left) + text[end:], parts=tuple(parts), contents=tuple(contents))
 
 
-def attach(text: str, parts: Iterable[Part], content: Callable[[Part], bytes]) -> str:
+def attach(text: str, parts: Iterable[DetachedPart], content: Callable[[DetachedPart], bytes]) -> str:
     """Puts the media back where they were."""
     pieces, end = list[str](), 0
     for part in parts:
@@ -104,7 +104,7 @@ def attach(text: str, parts: Iterable[Part], content: Callable[[Part], bytes]) -
     return "".join(pieces) + text[end:]
 
 
-def describe(text: str, media: Iterable[Media], parts: Iterable[Part]) -> str:
+def describe(text: str, media: Iterable[Media], parts: Iterable[DetachedPart]) -> str:
     """Puts a short note where each of the media was."""
     pieces, end = list[str](), 0
     for medium, part in zip(media, parts, strict=True):
@@ -114,7 +114,7 @@ def describe(text: str, media: Iterable[Media], parts: Iterable[Part]) -> str:
     return "".join(pieces) + text[end:]
 
 
-def media_of(parts: Iterable[Part], seq: int) -> tuple[Media, ...]:
+def media_of(parts: Iterable[DetachedPart], seq: int) -> tuple[Media, ...]:
     """Descriptions of a logged message's detached parts."""
     return tuple(
         Media(mime=part.mime, size_bytes=part.size_bytes, handle=f"log:{seq}#{number}")
@@ -158,7 +158,7 @@ def _payloads(parsed: Json) -> Iterator[tuple[str, str]]:
                 found = fields.get("data")
                 if mime and isinstance(found, str) and len(found) >= _SOURCE_CHARS and _BASE64.fullmatch(found):
                     yield found, mime
-            case str(value) if len(value) > LONG_CHARS and _BASE64.fullmatch(value):
+            case str(value) if len(value) > _LONG_CHARS and _BASE64.fullmatch(value):
                 yield value, _OTHER
             case _:
                 pass
@@ -192,8 +192,8 @@ def _content(written: str) -> tuple[bytes, Encoding]:
     return (raw, "base64") if base64.b64encode(raw).decode() == written else (written.encode(), "text")
 
 
-def _part(at: int, span: _Span, content: bytes, encoding: Encoding) -> Part:
-    return Part(
+def _part(at: int, span: _Span, content: bytes, encoding: Encoding) -> DetachedPart:
+    return DetachedPart(
         at=at,
         lead=span.lead,
         sha256=hashlib.sha256(content).hexdigest(),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from memory_service.disk import Signature, signature
-from memory_service.sessions.codec import Line, Stamp, decode, is_object, stamp
+from memory_service.sessions.codec import LogLine, Stamp, decode, is_object, stamp
 
 # A line begins with its place in the log; this much of it tells whether it is still the same one.
 _GLANCE_BYTES = 160
@@ -101,7 +101,7 @@ class Offsets:
             return None
         return self._starts[at]
 
-    def line(self, descriptor: int, seq: int) -> Line | None:
+    def line(self, descriptor: int, seq: int) -> LogLine | None:
         """A record by its number, from the open file; None if there is none, or it is damaged."""
         start = self.start_of(seq)
         if start is None:
@@ -220,7 +220,7 @@ class Offsets:
         self.end = batch.begin
 
 
-def line_of(raw: bytes, seq: int) -> Line | None:
+def line_of(raw: bytes, seq: int) -> LogLine | None:
     """The record of a line; None if it is damaged, or another one."""
     try:
         line = decode(raw)

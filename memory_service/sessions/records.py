@@ -221,7 +221,7 @@ class Repair:
     message: str
 
 
-def json_text(value: object) -> str:
+def compact_json(value: object) -> str:
     """The JSON of a value on one line, as short as it gets, that UTF-8 can take.
 
     Raises:

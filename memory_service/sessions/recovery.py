@@ -159,11 +159,11 @@ def backups(lines: Iterable[bytes], name: str) -> list[str]:
             continue
         with suppress(ValueError):  # of a line that was damaged nobody knows the file
             body = decode(line).record.body
-            if isinstance(body, Trimmed) and is_aside(body.backup, name):
+            if isinstance(body, Trimmed) and is_put_aside(body.backup, name):
                 found.append(body.backup)
     return found[::-1]
 
 
-def is_aside(file: str, name: str) -> bool:
+def is_put_aside(file: str, name: str) -> bool:
     """True if a file was put beside the log `name` by a trim or a repair."""
     return file.startswith(name) and _ASIDE.fullmatch(file, len(name)) is not None

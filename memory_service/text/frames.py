@@ -25,7 +25,7 @@ CHECKPOINT_BEGIN = "[Checkpoint:"
 CHECKPOINT_END = "[End of checkpoint]"
 PINS_BEGIN = "[Pinned:"
 # Another system's name for a checkpoint, which its prompts rely on.
-COMPACTED = "[COMPACTED_CONTEXT]"
+COMPACTED_CONTEXT = "[COMPACTED_CONTEXT]"
 
 # Control characters, and what no screen shows: zero-width marks, soft hyphens, marks that reorder a line, halves of
 # characters, and the letters of tags, in which whole sentences can be spelled unseen.
@@ -70,7 +70,9 @@ _NAMES = {
         rf"(?:{_spelled(*PROMPT_TAGS, *VIEW_TAGS)})(?![\w-])|{_spelled('file')}(?:\s+path|\s*>)|--\s*memory\s+id"
     ),
     "line": re.compile(
-        _spelled(*(line.strip("[]").lower() for line in (CHECKPOINT_BEGIN, CHECKPOINT_END, PINS_BEGIN, COMPACTED)))
+        _spelled(
+            *(line.strip("[]").lower() for line in (CHECKPOINT_BEGIN, CHECKPOINT_END, PINS_BEGIN, COMPACTED_CONTEXT))
+        )
     ),
 }
 

@@ -118,7 +118,7 @@ def is_pleasantry(text: str) -> bool:
     return _PLEASANTRY.match(text) is not None
 
 
-def is_request(text: str) -> bool:
+def requests_action(text: str) -> bool:
     """True if a question asks to do something, and so may state what is wanted."""
     return _REQUEST.match(text) is not None
 
@@ -183,7 +183,7 @@ _CHINESE_OPENING = re.compile(
 )
 
 
-def split_lines(text: str) -> list[list[str]]:
+def statement_lines(text: str) -> list[list[str]]:
     """The statements of each line of a text: sentences, and asides in brackets; no code blocks, tables, markup."""
     lines = (
         [sentence for piece in _pieces(line) for sentence in split_sentences(piece)] for line in _prose_lines(text)

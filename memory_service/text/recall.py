@@ -15,9 +15,9 @@ from indexer.text.scripts import COMMON_HAN
 from indexer.text.terms import fold
 from memory_service.text.authorship import END_CHARS, authorship_of, without_inserted
 
-MAX_QUERY_CHARS: Final = 500
+_MAX_QUERY_CHARS: Final = 500
 # A message beyond this is cut to what it asks, how it begins and how it ends.
-LONG_CHARS: Final = 600
+_LONG_CHARS: Final = 600
 _SMALL_TALK_CHARS = 120
 
 _COMMAND = re.compile(r"/([a-z][a-z0-9_-]{0,31}|回忆|记住|搜索)(?=\s|$)", re.IGNORECASE)
@@ -123,7 +123,7 @@ class RecallDecision:
     """Decision to search memories or not, with the query and the reason.
 
     Attributes:
-        query: What for, at most `MAX_QUERY_CHARS`; empty if they are not.
+        query: What for, at most `_MAX_QUERY_CHARS`; empty if they are not.
         reason: Why, in a few plain words.
     """
 
@@ -211,7 +211,7 @@ def _yes(said: str, reason: str) -> RecallDecision:
 
 def _query_of(said: str) -> str:
     """Search query of a message: without courtesies, a long message cut to its questions, beginning and end."""
-    text = _BLANKS.sub(" ", _without_courtesies(said if len(said) <= LONG_CHARS else _essence(said))).strip()
+    text = _BLANKS.sub(" ", _without_courtesies(said if len(said) <= _LONG_CHARS else _essence(said))).strip()
     return _cut(text)
 
 
@@ -232,7 +232,7 @@ def _essence(said: str) -> str:
     asking = [at for at, each in enumerate(sentences) if each.endswith(_ASKING_END)]
     asking += [at for at, each in enumerate(sentences) if _ASKING.match(each) and at not in asking[-1:]]
     wanted = dict.fromkeys([*reversed(asking), len(sentences) - 1, 0])
-    kept, room = list[int](), MAX_QUERY_CHARS
+    kept, room = list[int](), _MAX_QUERY_CHARS
     for at in wanted:
         size = len(sentences[at]) + 1
         if size <= room:
@@ -246,7 +246,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    if len(text) <= MAX_QUERY_CHARS:
+    if len(text) <= _MAX_QUERY_CHARS:
         return text
-    space = text.rfind(" ", MAX_QUERY_CHARS - 60, MAX_QUERY_CHARS)
-    return text[: space if space > 0 else MAX_QUERY_CHARS].rstrip()
+    space = text.rfind(" ", _MAX_QUERY_CHARS - 60, _MAX_QUERY_CHARS)
+    return text[: space if space > 0 else _MAX_QUERY_CHARS].rstrip()

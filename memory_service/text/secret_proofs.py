@@ -87,10 +87,10 @@ _CARDS = re.compile(
     r"|(?:6011|65\d\d|64[4-9]\d)\d{12}|62\d{14,17}|35(?:2[89]|[3-8]\d)\d{12}|3(?:0[0-5]|[68]\d)\d{11}"
 )
 
-Match = re.Match[str]
+_Match = re.Match[str]
 
 
-def place_of(found: Match) -> tuple[int, int]:
+def place_of(found: _Match) -> tuple[int, int]:
     """Span of the secret itself: a group of the pattern, or the whole match."""
     for name in VALUES:
         if name in found.re.groupindex and found[name] is not None:
@@ -99,36 +99,36 @@ def place_of(found: Match) -> tuple[int, int]:
     return found.span()
 
 
-def _value(found: Match) -> str:
+def _value(found: _Match) -> str:
     start, end = place_of(found)
     return found.string[start:end]
 
 
-def _before(found: Match, chars: int = 40) -> str:
+def _before(found: _Match, chars: int = 40) -> str:
     start = place_of(found)[0]
     return found.string[max(start - chars, 0) : start]
 
 
-def _after(found: Match, chars: int = 16) -> str:
+def _after(found: _Match, chars: int = 16) -> str:
     end = place_of(found)[1]
     return found.string[end : end + chars]
 
 
-def _before_name(found: Match) -> str:
+def _before_name(found: _Match) -> str:
     return found.string[max(found.start() - 16, 0) : found.start()]
 
 
-def _name(found: Match) -> str:
+def _name(found: _Match) -> str:
     return str(found["name"]).lower()
 
 
-def is_no_placeholder(found: Match) -> bool:
+def is_no_placeholder(found: _Match) -> bool:
     """True if a value is more than what stands for one, such as `<password>` or `${TOKEN}`."""
     value = _value(found)
     return REDACTED not in value and not _PLACEHOLDER.match(value) and value.strip("\"'`.,;)") not in _PLACES
 
 
-def is_given(found: Match) -> bool:
+def is_given(found: _Match) -> bool:
     """True if what stands behind "password:" is given there, and not spoken of."""
     value = _value(found)
     word = value.strip("\"'`.,;:!?()*_").lower()
@@ -141,7 +141,7 @@ def is_given(found: Match) -> bool:
     return "\n" not in found["gap"] or _looks_coded(value)
 
 
-def is_code_like(found: Match) -> bool:
+def is_code_like(found: _Match) -> bool:
     """The same behind "token:": what goes on as a sentence, or counts, is none."""
     value = _value(found)
     if not is_given(found):
@@ -156,7 +156,7 @@ def is_code_like(found: Match) -> bool:
     return value.isascii() and not value.istitle() and not re.match(r"[.!?]?[ \t]{1,3}\w", _after(found))
 
 
-def is_coded(found: Match) -> bool:
+def is_coded(found: _Match) -> bool:
     """True if what stands behind "is" is quoted, or has a digit or a sign as no word has it."""
     value = _value(found)
     if not is_no_placeholder(found) or _AGAIN.match(value) or _NAMED_THINGS.match(value):
@@ -170,13 +170,13 @@ def is_coded(found: Match) -> bool:
     return _looks_coded(value.rstrip(".!?")) and len(value) >= (4 if value.isdecimal() else 5)
 
 
-def is_said_plainly(found: Match) -> bool:
+def is_said_plainly(found: _Match) -> bool:
     """True if "my password is tulips." names a word: one that does not say how passwords are."""
     word = found["secret"].lower()
     return word not in _NO_VALUES and not _ENDED.search(word)
 
 
-def is_unsigned_password(found: Match) -> bool:
+def is_unsigned_password(found: _Match) -> bool:
     """True if "password hunter2" gives one: letters with digits or signs."""
     value = found["secret"].rstrip(".!?)")
     if not is_no_placeholder(found) or _NAMED_THINGS.match(value) or (_MEASURED.match(value) and value.isascii()):
@@ -185,7 +185,7 @@ def is_unsigned_password(found: Match) -> bool:
     return coded and len(value) >= 5 and not _AGAIN.search(value)
 
 
-def is_prose_free(found: Match) -> bool:
+def is_prose_free(found: _Match) -> bool:
     """True if what stands behind "passphrase:" is one: words alone that begin with none of those that speak of it."""
     words = found["secret"].split()
     if not words or REDACTED in found["secret"] or _PLACEHOLDER.match(words[0]):
@@ -195,7 +195,7 @@ def is_prose_free(found: Match) -> bool:
     return words[0].strip("\"'.,!").lower() not in _NO_VALUES and not (len(words) == 1 and _ENDED.search(words[0]))
 
 
-def is_unsigned_key(found: Match) -> bool:
+def is_unsigned_key(found: _Match) -> bool:
     """True if "the api token a3f5…" gives one: digits and letters as no word mixes them."""
     value = found["secret"]
     if _NO_KEY.search(found["before"] or "") or _PLACEHOLDER.match(value):
@@ -203,7 +203,7 @@ def is_unsigned_key(found: Match) -> bool:
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and _changes(value) >= 0.2
 
 
-def is_number_code(found: Match) -> bool:
+def is_number_code(found: _Match) -> bool:
     """True if a value is what a keypad takes."""
     value = _value(found).strip("\"'`.,;!?)")
     digits = sum(map(str.isdigit, value))
@@ -212,19 +212,19 @@ def is_number_code(found: Match) -> bool:
     return not (_MEASURE.match(_after(found)) and _MEASURED.match(value))
 
 
-def is_bearer(found: Match) -> bool:
+def is_bearer(found: _Match) -> bool:
     """True if a word behind "bearer" is a token: it has a digit, or stands in a header."""
     value = found["secret"]
     return bool(found["before"]) or any(map(str.isdigit, value))
 
 
-def is_basic(found: Match) -> bool:
+def is_basic(found: _Match) -> bool:
     """True if a word behind "basic" is a name and a password in base64."""
     decoded = _decoded(found["secret"])
     return ":" in decoded and decoded.isprintable()
 
 
-def writing_of(found: Match) -> str:
+def writing_of(found: _Match) -> str:
     """The writing that a word is base64 of; empty if it is none."""
     word = found["secret"]
     if word.islower() or word.isupper() or word.isdecimal():
@@ -247,7 +247,7 @@ def _decoded(word: str) -> str:
         return ""
 
 
-def is_random(found: Match) -> bool:
+def is_random(found: _Match) -> bool:
     """True if a long word looks drawn at random: cases and digits mixed. Hashes are ids, and what says so is one."""
     word = found[0].strip("=-_")
     if len(set(word)) < 14 or sum(map(str.isdigit, word)) < 2 or _PUBLIC.match(word):
@@ -257,7 +257,7 @@ def is_random(found: Match) -> bool:
     return _changes(word) >= 0.38 and not _IDENTIFIED.search(_before(found))
 
 
-def is_aws_secret(found: Match) -> bool:
+def is_aws_secret(found: _Match) -> bool:
     """True if forty characters are drawn at random, and no path."""
     word = found[0]
     if len(set(word)) < 18 or not any(map(str.isdigit, word)) or _PUBLIC.match(word):
@@ -280,7 +280,7 @@ def _digits(text: str) -> str:
     return "".join(char for char in text if char.isdigit())
 
 
-def is_card(found: Match) -> bool:
+def is_card(found: _Match) -> bool:
     """True if a number is that of a card: an issuer's first digits, the right last one, groups as on a card."""
     text = found["secret"]
     groups = re.split("[ -]", text)
@@ -295,12 +295,12 @@ def _luhn(number: str) -> bool:
     return (sum(map(int, number[-1::-2])) + sum(doubled)) % 10 == 0
 
 
-def is_bank_account(found: Match) -> bool:
+def is_bank_account(found: _Match) -> bool:
     """True if a number that is called an account's has the digits of one."""
     return 8 <= len(_digits(found["secret"])) <= 24
 
 
-def is_iban(found: Match) -> bool:
+def is_iban(found: _Match) -> bool:
     """True if a number has the length of its country's, and the remainder that all have."""
     text = re.sub("[ -]", "", found[0])
     number = text[: _IBAN_LENGTHS.get(text[:2], 0)]
@@ -309,14 +309,14 @@ def is_iban(found: Match) -> bool:
     return int("".join(str(int(char, 36)) for char in number[4:] + number[:4])) % 97 == 1
 
 
-def is_ssn(found: Match) -> bool:
+def is_ssn(found: _Match) -> bool:
     """True if a number is one that is given out. Source: SSA, POMS RM 10201.035."""
     area, group, serial = found[0].split("-")
     valid = area not in ("000", "666") and area < "900" and group != "00" and serial != "0000"
     return valid and not _IDENTIFIED.search(_before(found))
 
 
-def is_chinese_id(found: Match) -> bool:
+def is_chinese_id(found: _Match) -> bool:
     """True if a number has a day of birth and the check digit of its first seventeen."""
     number = found[0].upper()
     try:
@@ -326,7 +326,7 @@ def is_chinese_id(found: Match) -> bool:
     return "10X98765432"[sum(int(digit) * 2 ** (17 - at) for at, digit in enumerate(number[:17])) % 11] == number[17]
 
 
-def is_seed(found: Match) -> bool:
+def is_seed(found: _Match) -> bool:
     """True if words in a row are those of a wallet: no sentence has so many without any of its small ones."""
     return _NO_SEED.isdisjoint(_words(found[0][-(place_of(found)[1] - place_of(found)[0]) :]))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from memory_service.messages.shapes import with_texts
 from memory_service.messages.sizes import Numbered
-from memory_service.text.secret_kinds import KINDS, NAMES, Kind
+from memory_service.text.secret_kinds import KINDS, NAMES, SecretKind
 from memory_service.text.secret_proofs import REDACTED, place_of
 
 __all__ = [
@@ -120,13 +120,13 @@ def _find_secrets(text: str) -> Iterator[Secret]:
                     yield Secret(kind=kind.name, start=first, end=last)
 
 
-def _near(lowered: str) -> Iterable[Kind]:
+def _near(lowered: str) -> Iterable[SecretKind]:
     """The kinds that a text in lower case may have: most texts hold no hint, and there are many hints."""
     present = {at: None for word, places in _HINTED.items() if word in lowered for at in places}
     return (*_UNHINTED, *(KINDS[at] for at in present))
 
 
-def _spans(kind: Kind, places: _Places) -> Iterator[tuple[int, int]]:
+def _spans(kind: SecretKind, places: _Places) -> Iterator[tuple[int, int]]:
     text = places.text
     for found in _found(kind, places):
         start, end = place_of(found)
@@ -140,7 +140,7 @@ def _spans(kind: Kind, places: _Places) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _found(kind: Kind, places: _Places) -> Iterator[re.Match[str]]:
+def _found(kind: SecretKind, places: _Places) -> Iterator[re.Match[str]]:
     """Matches of a pattern, searched near its hints only: most texts are long and hold few."""
     text = places.text
     if kind.wide:
@@ -165,7 +165,7 @@ class _Places:
         self.lowered = _lowered(text)
         self._known: dict[str | re.Pattern[str], list[int]] = {}
 
-    def of(self, kind: Kind) -> list[int]:
+    def of(self, kind: SecretKind) -> list[int]:
         """The places near which a secret of a kind may stand, in order."""
         places = [place for hint in kind.hints for place in self._hints(hint)]
         if kind.near is not None:

@@ -1,8 +1,8 @@
 """Sentences: splitting of lines, texts and messages; words of others, quoted or passed on. Pure.
 
 Invariants: linear in the length of the text; the sentences of a line stand in it as they are, in their order, and
-nothing but blanks between them is left out; English, German and Chinese have the same care. Of a message at most
-`HEAD_CHARS` and `TAIL_CHARS` are read; its sentences occur in it but for white space where a line was wrapped;
+nothing but blanks between them is left out; English, German and Chinese have the same care. Of a long
+message the beginning and the end are read; its sentences occur in it but for white space where a line was wrapped;
 thinking, bytes and what looks like a secret never become a sentence.
 """
 
@@ -314,12 +314,12 @@ def _passes_on(line: str) -> bool:
 # Roles with the names that say who speaks at the start of their messages.
 Speakers: TypeAlias = frozenset[tuple[str, str]]
 
-HEAD_CHARS = 8_000
-TAIL_CHARS = 4_000
-TOOL_CHARS = 2_000
-SENTENCE_CHARS = 240
-UNSPACED_CHARS = 90
-CODE_LINES = 2
+_HEAD_CHARS = 8_000
+_MESSAGE_TAIL_CHARS = 4_000
+_TOOL_CHARS = 2_000
+_SENTENCE_CHARS = 240
+_UNSPACED_CHARS = 90
+_CODE_LINES = 2
 _NAME_CHARS = 64
 
 _MARKS = re.compile(r"(?:[#>*+•|=~-]++|\d{1,3}[.)]|\[[ xX]\])(?:\s++|$)")
@@ -431,7 +431,7 @@ def clip(text: str, room: int) -> str:
 
 
 def _within(text: str, *, tool: bool) -> str:
-    head, tail = (TOOL_CHARS, TOOL_CHARS) if tool else (HEAD_CHARS, TAIL_CHARS)
+    head, tail = (_TOOL_CHARS, _TOOL_CHARS) if tool else (_HEAD_CHARS, _MESSAGE_TAIL_CHARS)
     if len(text) <= head + tail:
         return text
     first, last = text[:head], text[-tail:]
@@ -455,7 +455,7 @@ def _lines(text: str) -> list[str]:
     for raw in text.splitlines():
         line = raw.strip()
         if line.startswith(("```", "~~~")):
-            if code is not None and len(code) <= CODE_LINES:
+            if code is not None and len(code) <= _CODE_LINES:
                 kept += code
             kept.append("")
             code = [] if code is None else None
@@ -496,7 +496,7 @@ def _with_reasons(line: str) -> Iterator[str]:
     for piece in split_sentences(line):
         if not waiting:
             waiting = piece
-        elif len(waiting) <= UNSPACED_CHARS and _REASON.match(piece):
+        elif len(waiting) <= _UNSPACED_CHARS and _REASON.match(piece):
             waiting += piece if waiting[-1] in "。！？；" else f" {piece}"
         else:
             yield waiting
@@ -506,10 +506,10 @@ def _with_reasons(line: str) -> Iterator[str]:
 
 
 def _clauses(sentence: str) -> Iterator[str]:
-    if len(sentence) <= UNSPACED_CHARS:
+    if len(sentence) <= _UNSPACED_CHARS:
         yield sentence
         return
-    limit = UNSPACED_CHARS if has_unspaced(sentence) else SENTENCE_CHARS
+    limit = _UNSPACED_CHARS if has_unspaced(sentence) else _SENTENCE_CHARS
     while len(sentence) > limit:
         cut = _last_border(sentence, limit) or limit
         yield sentence[:cut].strip()
@@ -523,4 +523,4 @@ def _last_border(text: str, end: int) -> int:
     if borders:
         return borders[-1]
     space = text.rfind(" ", 0, end + 1)
-    return space if space > 0 else end if has_unspaced(text[:end]) else 0 if end < SENTENCE_CHARS else end
+    return space if space > 0 else end if has_unspaced(text[:end]) else 0 if end < _SENTENCE_CHARS else end

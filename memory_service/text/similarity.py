@@ -21,7 +21,7 @@ from indexer.text.terms import STOP_WORDS, fold, has_unspaced, query_terms, simp
 Key: TypeAlias = tuple[object, ...]
 
 # What lies beyond is not looked into for statements.
-MAX_CHARS: Final = 100_000
+_SEARCHED_CHARS: Final = 100_000
 # A longer text is compared as a whole or not at all.
 _MAX_CHARS: Final = 4_000
 # With fewer words behind it, what stands before a colon is needed to know what is spoken of.
@@ -262,7 +262,7 @@ def groups_of(facts: Sequence[Fact]) -> list[list[int]]:
 def statements_of(text: str) -> tuple[str, ...]:
     """Statements of a text, sentence by sentence, each prepared for `covers`."""
     found: dict[str, None] = {}
-    for line in text[:MAX_CHARS].splitlines():
+    for line in text[:_SEARCHED_CHARS].splitlines():
         whole = read_fact(line)
         for sentence in _SENTENCE_END.split(whole.plain):
             bare = read_fact(sentence).plain
@@ -280,12 +280,12 @@ def statements_of(text: str) -> tuple[str, ...]:
 
 
 def comparable_text(text: str) -> str:
-    """A text as `covers` looks into it; what lies beyond `MAX_CHARS` is not read."""
-    words = " ".join(token for token in _tokens(text[:MAX_CHARS]) if token != "?")
+    """A text as `covers` looks into it; what lies beyond `_SEARCHED_CHARS` is not read."""
+    words = " ".join(token for token in _tokens(text[:_SEARCHED_CHARS]) if token != "?")
     return f" {_END} {words} {_END} "
 
 
-def words_of(statements: Sequence[str]) -> set[str]:
+def words_of_statements(statements: Sequence[str]) -> set[str]:
     """The words that a text must have to make some statements."""
     return {word for statement in statements for word in statement.split()} - {_END}
 

@@ -17,7 +17,7 @@ from indexer.text.questions import asks
 from indexer.text.scripts import COMMON_HAN
 from memory_service.text.sentences import Sentence, is_others, others_words, split_sentences
 
-MAX_CHARS = 240
+STATEMENT_CHARS = 240
 
 # Patterns run over lower case and begin with letters, which is what the engine skips ahead by; what has to stand
 # before them is looked at afterwards.
@@ -143,7 +143,7 @@ _NAME = re.compile(
 _BLANKS = re.compile(r"\s+")
 
 
-def one_line(text: str, limit: int = MAX_CHARS) -> str:
+def single_line(text: str, limit: int = STATEMENT_CHARS) -> str:
     """A text on one line, cut at `limit` characters with a mark."""
     line = _BLANKS.sub(" ", text[: 4 * limit]).strip()
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
@@ -188,7 +188,7 @@ def names_of(text: str) -> list[str]:
     """Names by which people introduce themselves."""
     lowered = text.lower()
     hinted = "my name" in lowered or "call me" in lowered or "i am called" in lowered or "我" in text
-    return [one_line(match[0], 80) for match in _NAME.finditer(text)] if hinted else []
+    return [single_line(match[0], 80) for match in _NAME.finditer(text)] if hinted else []
 
 
 def ask_of(text: str) -> str:
@@ -239,7 +239,7 @@ def _asks(sentence: str) -> bool:
 
 
 def _sentences(text: str) -> list[str]:
-    return [one_line(sentence) for line in text.splitlines() for sentence in split_sentences(line)]
+    return [single_line(sentence) for line in text.splitlines() for sentence in split_sentences(line)]
 
 
 def _found(text: str, latin: re.Pattern[str], hints: tuple[str, ...], han: re.Pattern[str]) -> list[str]:
@@ -258,8 +258,8 @@ def _found(text: str, latin: re.Pattern[str], hints: tuple[str, ...], han: re.Pa
             if at < 0 or _asks(whole) or is_others(whole, others):
                 continue
             # Of an endless line, what stands around the words.
-            start = 0 if at < MAX_CHARS - 40 else _last_border(whole, at - MAX_CHARS // 2, at)
-            found[one_line(whole[start:].strip(" \t-*>#•"))] = None
+            start = 0 if at < STATEMENT_CHARS - 40 else _last_border(whole, at - STATEMENT_CHARS // 2, at)
+            found[single_line(whole[start:].strip(" \t-*>#•"))] = None
     return list(found)
 
 

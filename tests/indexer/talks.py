@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memory_service.sessions.codec import draft, encode
+from memory_service.sessions.codec import draft_record, encode
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Body, Message, SessionHeader
 
@@ -33,7 +33,7 @@ def _lines(parts: Sequence[Sequence[Body]], at: dt.datetime, step: dt.timedelta)
     for number, bodies in enumerate(parts):
         ts = (at + max(0, number - 1) * step).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
         for seq, body in enumerate(bodies, first):
-            yield encode(draft(body), seq=seq, ts=ts, batch=len(bodies) if seq == first else 1)
+            yield encode(draft_record(body), seq=seq, ts=ts, batch=len(bodies) if seq == first else 1)
         first += len(bodies)
 
 

@@ -113,7 +113,7 @@ def _loose(kind: str) -> Callable[[Patch], None]:
 
     def keeps(item: Any, reply: Any, winner: Any) -> Iterator[Any]:
         found = list(made(item, reply, winner))
-        if any(isinstance(each, repair.Repair) and each.kind == kind for each in found):
+        if any(isinstance(each, repair.MessageRepair) and each.kind == kind for each in found):
             yield item
         else:
             yield from found

@@ -12,7 +12,7 @@ from memory_service.compaction.audit import Audit, audit_problems, audit_record,
 from memory_service.compaction.ledger import ledger_of
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Numbered, numbered, read_messages
-from memory_service.sessions.records import json_text
+from memory_service.sessions.records import compact_json
 
 
 def call(call_id: str, name: str, arguments: str) -> dict[str, object]:
@@ -107,7 +107,7 @@ def test_an_unfaithful_summary_is_found(messages: tuple[Numbered, ...], summary:
     assert not audit.ok
     assert drop_ungrounded(text, audit) == "## Done\n- Something that is true.\n## Next\n(none)"
     assert any(wrong in problem for problem in audit_problems(audit))
-    assert json_text(audit_record(audit))
+    assert compact_json(audit_record(audit))
 
 
 def test_what_matters_is_in_the_summary_or_the_ledger() -> None:

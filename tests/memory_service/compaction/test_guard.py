@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memory_service.compaction.prune_steps import GuardRules, _guard_limit_chars, guarded_view
 from memory_service.messages import Message, Numbered, is_tool_result, message_tokens, numbered, text_of
-from memory_service.messages.placeholders import COMPACTED, TRUNCATED
+from memory_service.messages.placeholders import OUTPUT_REMOVED, TRUNCATED
 from memory_service.messages.units import units_of
 from tests.memory_service.messages.test_repair import IMAGE, calls, result, sequences, user
 
@@ -43,7 +43,7 @@ def test_seed_002_cuts_what_is_large_and_clears_what_is_too_large(char: str) -> 
         assert cut.startswith(char * 400)
         assert f"\n{TRUNCATED} [... " in cut
         assert cut.endswith(f"left out; log:{seq}]")
-    assert too_large == f"{COMPACTED} log:4"
+    assert too_large == f"{OUTPUT_REMOVED} log:4"
     assert 2_400 <= guarded[1].tokens <= 2_510
 
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.compaction.chunked import prompt_tokens
-from memory_service.compaction.model_summary import TURN_CONTEXT, Check, SummaryRules, _accept_any, summarize
+from memory_service.compaction.model_summary import TURN_CONTEXT, SummaryCheck, SummaryRules, _accept_any, summarize
 from memory_service.compaction.prompts import OPENCODE_HEADINGS, PROMPT_VERSION
-from memory_service.compaction.summary import Reading, Summary, SummaryRequest
+from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
-from memory_service.llm.base import ChatMessage, Completion, Usage, not_cancelled
+from memory_service.llm.base import CallUsage, ChatMessage, Completion, not_cancelled
+from memory_service.llm.calls import estimate_prompt
 from memory_service.llm.errors import OVERFLOWS, classify
 from memory_service.llm.litellm import LiteLLMModel
 from memory_service.messages import Message, Numbered
@@ -41,7 +41,7 @@ def written(
     messages: Sequence[Numbered] = (),
     *,
     window: int = 32_000,
-    check: Check = _accept_any,
+    check: SummaryCheck = _accept_any,
     cancelled: Callable[[], bool] = not_cancelled,
     timeout: float = 20.0,
     fallback: ScriptedModel | None = None,
@@ -53,7 +53,7 @@ def written(
         fallbacks=(fallback,) if fallback else (),
     )  # fmt: skip
     for prompt in model.requests:
-        assert prompt_tokens(prompt) < window
+        assert estimate_prompt(prompt) < window
     return summary
 
 
@@ -159,7 +159,7 @@ def test_no_failure_is_taken_for_an_overflow_of_the_conversation() -> None:
 def test_the_check_has_the_last_word() -> None:
     seen = []
 
-    def check(text: str, reading: Reading) -> tuple[str, ...]:
+    def check(text: str, reading: PromptReading) -> tuple[str, ...]:
         seen.append(text)
         return () if "端口 8080" in text else ("It leaves out `端口 8080`.",)
 
@@ -252,7 +252,7 @@ def test_a_window_that_is_told_is_learned() -> None:
     summary = written(model, messages=chat(60))
     assert any("12,000" in note and "told" in note for note in summary.notes)
     for prompt in model.requests[2:]:
-        assert prompt_tokens(prompt) < 12_000
+        assert estimate_prompt(prompt) < 12_000
     read = "".join(asked(prompt) for prompt in model.requests[:1] + model.requests[2:])
     assert all(read.count(f"log:{seq} [") == 1 for seq in range(1, 241))
 
@@ -261,7 +261,7 @@ def test_a_window_that_is_not_told_is_halved() -> None:
     model = ScriptedModel(OVER, *[GOOD] * 20)
     summary = written(model, messages=chat(60))
     assert any("16,000" in note for note in summary.notes)
-    assert all(prompt_tokens(prompt) < 16_000 for prompt in model.requests[1:])
+    assert all(estimate_prompt(prompt) < 16_000 for prompt in model.requests[1:])
 
 
 def test_halving_ends() -> None:
@@ -378,7 +378,7 @@ class Meeting:
         self.requests.append(list(messages))
         self._together.wait()
         text = self._answers(asked(messages))
-        return Completion(text=text, finish_reason="stop", usage=Usage(input_tokens=1), model=self.name)
+        return Completion(text=text, finish_reason="stop", usage=CallUsage(input_tokens=1), model=self.name)
 
     def context_window(self) -> int | None:
         return None
@@ -565,7 +565,7 @@ def test_another_model_is_asked_where_the_first_cannot_be_used() -> None:
     other = ScriptedModel(*[GOOD] * 9, name="other", context_window=16_000)
     summary = written(model, messages=chat(60), fallback=other)
     assert summary.model == "other" and any("other" in note for note in summary.notes)
-    assert len(model.requests) == 1 and all(prompt_tokens(prompt) < 16_000 for prompt in other.requests[1:])
+    assert len(model.requests) == 1 and all(estimate_prompt(prompt) < 16_000 for prompt in other.requests[1:])
 
 
 @pytest.mark.parametrize("rules", [ANCHORED, PARTS])
@@ -624,7 +624,7 @@ def test_every_request_fits_and_every_summary_too(
         assert count_tokens(summary.text) <= target
         assert 1 <= summary.calls == len(model.requests) <= rules.max_calls
     for prompt in model.requests:
-        assert prompt_tokens(prompt) <= window
+        assert estimate_prompt(prompt) <= window
 
 
 # --- through litellm, over a loopback port ---

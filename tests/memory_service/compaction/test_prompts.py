@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.compaction.chunked import prompt_tokens
 from memory_service.compaction.prompts import (
     ANCHORED_HEADINGS,
     CONTINUE_NOTE,
@@ -17,6 +16,7 @@ from memory_service.compaction.prompts import (
     with_reasons,
 )
 from memory_service.compaction.summary import IdentifierPolicy
+from memory_service.llm.calls import estimate_prompt
 from tests.memory_service.compaction.talk import asked
 
 
@@ -131,5 +131,5 @@ def test_the_length_is_told_in_words_and_in_characters() -> None:
 
 def test_a_prompt_without_its_material_is_small() -> None:
     spec = SummarySpec(headings=ANCHORED_HEADINGS)
-    assert prompt_tokens(summary_prompt("", spec)) < 1_000
+    assert estimate_prompt(summary_prompt("", spec)) < 1_000
     assert PROMPT_VERSION and CONTINUE_NOTE and MEDIA_REMOVED_NOTE

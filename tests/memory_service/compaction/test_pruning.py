@@ -9,7 +9,7 @@ import pytest
 from memory_service.compaction.prune_steps import PriorPruning, Pruned, PruningRules, pruned_view
 from memory_service.compaction.pruning import _cache_ttl, _to_target, budget
 from memory_service.messages import Message, Numbered, numbered, text_of
-from memory_service.messages.placeholders import COMPACTED, OLD_CLEARED
+from memory_service.messages.placeholders import OLD_CLEARED, OUTPUT_REMOVED
 from tests.memory_service.messages.test_repair import IMAGE, says, system, user
 
 DEFAULT = PruningRules()
@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(seconds=301)
 OPENCLAW = PruningRules(placeholder=OLD_CLEARED)
 OPENCODE = PruningRules(placeholder=OLD_CLEARED)
-SEED_002 = PruningRules(placeholder=COMPACTED, by_result=True)
+SEED_002 = PruningRules(placeholder=OUTPUT_REMOVED, by_result=True)
 
 
 def step(call_id: str, text: str, *, tool: str = "bash", image: bool = False, **keys: Any) -> list[Message]:
@@ -141,10 +141,10 @@ def test_tools_are_allowed_and_denied_by_pattern_and_denying_wins() -> None:
 def test_seed_002_looks_at_each_result_by_itself() -> None:
     texts = ("a" * 81_000, "b" * 9_000, "c" * 3_900, "旧" * 20_500)
     done = pruned(work(*texts), SEED_002, tokens=1)
-    assert done.cleared[3] == f"{COMPACTED} log:3"
+    assert done.cleared[3] == f"{OUTPUT_REMOVED} log:3"
     assert done.cleared[5].startswith("b" * 1_500 + "\n[...")
     assert 7 not in done.cleared
-    assert done.cleared[9] == f"{COMPACTED} log:9"
+    assert done.cleared[9] == f"{OUTPUT_REMOVED} log:9"
 
 
 def test_seed_002_counts_the_age_of_each_result() -> None:

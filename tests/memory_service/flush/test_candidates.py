@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.flush.rules import ENTRY_CHARS, MAX_ENTRIES, MAX_TOKENS, SHARE, find_candidates
+from memory_service.flush.rules import _MAX_NOTES_TOKENS, _SHARE, ENTRY_CHARS, MAX_ENTRIES, find_candidates
 from memory_service.messages import Message, Numbered, numbered
 from memory_service.messages.sizes import count_tokens, quarters
 from tests.memory_service.flush.stretches import AT, stretch, texts
@@ -56,7 +56,7 @@ def test_any_messages_give_candidates_of_the_promised_form(messages: list[Number
     assert candidates == find_candidates(messages)
     seqs = {item.seq for item in messages}
     assert len(candidates) <= MAX_ENTRIES
-    assert sum(count_tokens(candidate.text) for candidate in candidates) <= MAX_TOKENS
+    assert sum(count_tokens(candidate.text) for candidate in candidates) <= _MAX_NOTES_TOKENS
     assert len({candidate.text for candidate in candidates}) == len(candidates)
     assert [candidate.seqs[-1] for candidate in candidates] == sorted(candidate.seqs[-1] for candidate in candidates)
     for candidate in candidates:
@@ -98,7 +98,7 @@ def test_few_messages_and_little_text_are_both_short() -> None:
     assert len(texts(*many)) == 6
 
 
-@pytest.mark.parametrize("share", [0.1, SHARE, 0.6])
+@pytest.mark.parametrize("share", [0.1, _SHARE, 0.6])
 def test_a_long_stretch_keeps_to_its_share(share: float) -> None:
     messages = stretch(*_facts(60))
     said = sum(quarters(str(item.message["content"])) for item in messages)

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from memory_service.flush.replies import PROMPT_VERSION, agent_prompt, extraction_prompt
+from memory_service.flush.replies import FLUSH_PROMPT_VERSION, agent_prompt, extraction_prompt
 
 DAY = dt.date(2026, 11, 20)
 
@@ -46,4 +46,4 @@ def test_a_model_gets_rules_apart_from_the_material() -> None:
     assert user["content"].count("</conversation>") == user["content"].count("</instructions>") == 1
     assert user["content"].startswith("<conversation>\nlog:1 [User]: 我叫李雷。&lt;/conversation>")
     assert "<instructions>" not in extraction_prompt("x")[1]["content"]
-    assert PROMPT_VERSION
+    assert FLUSH_PROMPT_VERSION

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.checkpoint import Checkpoint, _checkpoint_text
-from memory_service.flush.replies import MAX_CHARS, MAX_LINES, facts_of_reply, is_failure, is_nothing, is_silent
+from memory_service.flush.replies import MAX_FACT_CHARS, MAX_FACTS, _is_nothing, facts_of_reply, is_failure, is_silent
 from memory_service.messages import numbered
 from tests.memory_service.flush.stretches import stretch
 
@@ -53,9 +53,9 @@ def test_other_ways_to_say_nothing_give_no_fact(reply: str) -> None:
 
 
 def test_nothing_is_not_found_in_facts() -> None:
-    assert is_nothing("Nothing to store.") and is_nothing("没有需要保存的信息")
-    assert not is_nothing("Nothing but Go is used in billing.")
-    assert not is_nothing("没有人对花生过敏")
+    assert _is_nothing("Nothing to store.") and _is_nothing("没有需要保存的信息")
+    assert not _is_nothing("Nothing but Go is used in billing.")
+    assert not _is_nothing("没有人对花生过敏")
 
 
 def test_all_lists_are_read_with_what_goes_on_below_an_item() -> None:
@@ -213,11 +213,11 @@ def test_json_is_understood() -> None:
 
 def test_a_fact_stands_once_and_not_too_many_do() -> None:
     assert facts("- Ingrid moved.\n- ingrid moved.\n- 李雷\n- 李雷") == ["Ingrid moved.", "李雷"]
-    assert len(facts("\n".join(f"- Fact number {at}." for at in range(200)))) == MAX_LINES
+    assert len(facts("\n".join(f"- Fact number {at}." for at in range(200)))) == MAX_FACTS
     (long,) = facts("- " + "word " * 500)
-    assert len(long) <= MAX_CHARS and long.endswith("word…")
+    assert len(long) <= MAX_FACT_CHARS and long.endswith("word…")
     (wide,) = facts("- " + "事实很长，" * 300)
-    assert 200 < len(wide) <= MAX_CHARS and wide.endswith("…")
+    assert 200 < len(wide) <= MAX_FACT_CHARS and wide.endswith("…")
 
 
 FAILURES = (
@@ -256,10 +256,10 @@ PIECES = st.sampled_from(
 @given(st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=40).map("".join))
 def test_any_reply_gives_facts_of_the_promised_form(reply: str) -> None:
     found = facts_of_reply(reply, STRETCH)
-    assert len(found) <= MAX_LINES
+    assert len(found) <= MAX_FACTS
     for candidate in found:
         assert candidate.text == candidate.text.strip() != ""
-        assert len(candidate.text) <= MAX_CHARS and len(candidate.text.splitlines()) == 1
+        assert len(candidate.text) <= MAX_FACT_CHARS and len(candidate.text.splitlines()) == 1
         assert "<!--" not in candidate.text and "hunter22" not in candidate.text
         assert "relevant_context" not in candidate.text
         assert candidate.seqs and set(candidate.seqs) <= set(ALL)

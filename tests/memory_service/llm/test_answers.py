@@ -15,7 +15,7 @@ from memory_service.llm.answers import (
     clip_to_sentence,
     validate_answer,
 )
-from memory_service.llm.base import Completion, Usage
+from memory_service.llm.base import CallUsage, Completion
 from memory_service.messages.sizes import count_tokens
 from tests.memory_service.compaction.talk import sectioned
 
@@ -24,7 +24,7 @@ TWO = ("Goal", "Next step")
 
 def completion(text: str, finish_reason: str = "stop", *, called: bool = False) -> Completion:
     return Completion(
-        text=text, finish_reason=finish_reason, usage=Usage(), model="m", tool_calls_present=called
+        text=text, finish_reason=finish_reason, usage=CallUsage(), model="m", tool_calls_present=called
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from memory_service.errors import CallCancelled, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import ChatMessage
-from memory_service.llm.calls import Calls
+from memory_service.llm.calls import ModelCalls
 from memory_service.llm.litellm import LiteLLMModel
 from memory_service.testing import Cut, Failure, Hang, ScriptedModel, ScriptedServer, Step
 
@@ -33,7 +33,7 @@ class Played:
             LiteLLMModel(f"openai/{name}", api_base=server.url, api_key="x") for name in ("any", *others)
         ]
         given = {"window_tokens": 32_000, "backoff_seconds": 0.01, **options}
-        self.calls = Calls(model, fallbacks=fallbacks, **given)  # type: ignore[arg-type]
+        self.calls = ModelCalls(model, fallbacks=fallbacks, **given)  # type: ignore[arg-type]
 
     def failure(self) -> UpstreamFailed:
         with pytest.raises(UpstreamFailed) as caught:
@@ -164,7 +164,7 @@ def test_the_error_is_that_of_the_last_model(play: Play) -> None:
 
 
 def test_what_was_never_sent_is_not_counted() -> None:
-    calls = Calls(ScriptedModel(ModelUnavailable("No package.", sent=False)), window_tokens=9_000)
+    calls = ModelCalls(ScriptedModel(ModelUnavailable("No package.", sent=False)), window_tokens=9_000)
     with pytest.raises(ModelUnavailable):
         calls.ask(MESSAGES)
     assert (calls.spent.requests, calls.spent.failed) == (0, 0)

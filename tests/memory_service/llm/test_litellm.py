@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
-from memory_service.llm.base import ChatMessage, ChatModel, Usage
+from memory_service.llm.base import CallUsage, ChatMessage, ChatModel
 from memory_service.llm.litellm import LiteLLMModel
 from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedServer, Step
 
@@ -99,7 +99,7 @@ def test_an_answer(play: Play, capfd: pytest.CaptureFixture[str]) -> None:
     played = play(Reply(text="A summary.", input_tokens=50, output_tokens=3, cached_tokens=40))
     answer = played.model.complete(MESSAGES, max_output_tokens=99)
     assert (answer.text, answer.finish_reason, answer.model) == ("A summary.", "stop", "openai/any")
-    assert answer.usage == Usage(input_tokens=50, output_tokens=3, cached_tokens=40)
+    assert answer.usage == CallUsage(input_tokens=50, output_tokens=3, cached_tokens=40)
     assert not answer.tool_calls_present
     (request,) = played.server.requests
     assert request.path == "/v1/chat/completions"

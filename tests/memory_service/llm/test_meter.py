@@ -21,8 +21,8 @@ from memory_service.llm.token_counter import (
     learned_scale,
     measure_view,
     pairs_of,
-    prompt_tokens,
     same_model,
+    usage_tokens,
 )
 from memory_service.messages import message_tokens
 from memory_service.messages.sizes import Usage
@@ -100,7 +100,7 @@ def test_the_last_count_that_holds(
 
 def test_what_the_cache_gave_is_part_of_the_prompt() -> None:
     counted = Usage(input_tokens=5, cache_read_tokens=9_000, cache_write_tokens=700, output_tokens=40)
-    assert prompt_tokens(counted) == 9_705
+    assert usage_tokens(counted) == 9_705
     assert anchor_of([(9, counted)], seqs=SEQS) == Anchor(tokens=9_745, covered=7)
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from memory_service.errors import CallCancelled, ModelUnavailable, UpstreamFailed
-from memory_service.llm.base import ChatMessage, ChatModel, Completion, Usage
+from memory_service.llm.base import CallUsage, ChatMessage, ChatModel, Completion
 from memory_service.llm.errors import classify
 from memory_service.testing import _FAILURES, Cut, Failure, Hang, Reply, ScriptedModel, ScriptedServer
 
@@ -33,11 +33,11 @@ def test_a_model_plays_its_script() -> None:
     assert model.context_window() == 4096
     assert model.count_tokens(MESSAGES) is None
     assert model.complete(MESSAGES) == Completion(
-        text="One.", finish_reason="stop", usage=Usage(input_tokens=5, output_tokens=1), model="scripted"
+        text="One.", finish_reason="stop", usage=CallUsage(input_tokens=5, output_tokens=1), model="scripted"
     )
     assert model.complete(MESSAGES).text == ""
     cut = model.complete(MESSAGES)
-    assert (cut.finish_reason, cut.usage) == ("length", Usage(input_tokens=7, output_tokens=1, cached_tokens=3))
+    assert (cut.finish_reason, cut.usage) == ("length", CallUsage(input_tokens=7, output_tokens=1, cached_tokens=3))
     assert model.complete(MESSAGES).tool_calls_present
     with pytest.raises(ModelUnavailable, match="No key"):
         model.complete(MESSAGES)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.llm.transcript import Entry, entries_of, omit_text, transcript
+from memory_service.llm.transcript import TranscriptEntry, omit_text, transcript, transcript_entries
 from memory_service.messages import Message, numbered
 from memory_service.messages.sizes import count_tokens
 from memory_service.text.frames import escaped, fenced, without_thoughts
@@ -15,7 +15,7 @@ from tests.memory_service.compaction.talk import calls, log, result, says, user
 
 
 def text_of_entries(*messages: Message, at: str = "", limit: int = 2_000) -> str:
-    return transcript(entries_of(log(*messages, first=7, at=at), tool_output_chars=limit))
+    return transcript(transcript_entries(log(*messages, first=7, at=at), tool_output_chars=limit))
 
 
 CASES: dict[str, tuple[list[Message], str]] = {
@@ -63,7 +63,7 @@ def test_the_date_stands_where_a_day_begins() -> None:
         numbered(user("c"), 3, "2026-11-21T00:01:00Z"),
         numbered(user("d"), 4),
     ]
-    assert transcript(entries_of(messages)).splitlines() == [
+    assert transcript(transcript_entries(messages)).splitlines() == [
         "[Date]: 2026-11-20", "log:1 [User]: a", "log:2 [Assistant]: b", "[Date]: 2026-11-21", "log:3 [User]: c",
         "log:4 [User]: d",
     ]  # fmt: skip
@@ -195,7 +195,7 @@ def test_nothing_closes_its_fence(tag: str) -> None:
 
 
 def test_what_escaping_adds_is_counted() -> None:
-    (entry,) = entries_of(log(user("<draft>" * 1_000)))
+    (entry,) = transcript_entries(log(user("<draft>" * 1_000)))
     assert entry.text.count("&lt;draft>") == 1_000
     assert entry.tokens > count_tokens("<draft>" * 1_000) * 1.4
 
@@ -221,21 +221,21 @@ def test_no_text_closes_its_fence(text: str) -> None:
 def test_entries_add_up_to_no_less_than_their_transcript(texts: list[str]) -> None:
     days = [f"2026-11-{20 + index % 3}T10:00:00Z" for index in range(len(texts))]
     messages = [numbered(user(text), seq, day) for seq, (text, day) in enumerate(zip(texts, days, strict=True), 1)]
-    entries = entries_of(messages)
+    entries = transcript_entries(messages)
     assert len(entries) == len(messages)
     assert count_tokens(transcript(entries)) <= sum(entry.tokens for entry in entries)
 
 
 def test_what_says_nothing_takes_nothing() -> None:
-    (entry,) = entries_of(log(says("", reasoning_content="x" * 999)))
+    (entry,) = transcript_entries(log(says("", reasoning_content="x" * 999)))
     assert (entry.text, entry.tokens) == ("", 0)
 
 
 def test_a_note_in_the_place_of_a_large_message() -> None:
-    first, second = entries_of(log(user("大" * 38_000), result("a", "x")))
+    first, second = transcript_entries(log(user("大" * 38_000), result("a", "x")))
     note = omit_text(first)
     assert note.text == "log:1 [Omitted: large user message, ~38K tokens; log:1]"
-    assert note.tokens >= count_tokens(note.text) and isinstance(note, Entry)
+    assert note.tokens >= count_tokens(note.text) and isinstance(note, TranscriptEntry)
     assert omit_text(second).text.startswith("log:2 [Omitted: large tool result, ~")
 
 
@@ -257,7 +257,7 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_megabyte_of_hostile_text(case: str) -> None:
     begun = time.perf_counter()
-    entries_of(log(says(HOSTILE[case]), result("a", HOSTILE[case])))
+    transcript_entries(log(says(HOSTILE[case]), result("a", HOSTILE[case])))
     assert time.perf_counter() - begun < 25
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from indexer.text.outcomes import ends_in_error
 from memory_service.messages import Message, Part, media_parts_of, text_of, to_anthropic, to_openai
 from memory_service.messages.placeholders import (
-    COMPACTED,
     OLD_CLEARED,
+    OUTPUT_REMOVED,
     TRUNCATED,
     is_cleared,
     media_label,
@@ -196,7 +196,7 @@ def test_a_stub_is_one_short_line_whatever_the_call_was(name: str, arguments: st
 
 def test_placeholders_carry_the_handle() -> None:
     assert placeholder_text(OLD_CLEARED, 12) == "[Old tool result content cleared] log:12"
-    assert placeholder_text(COMPACTED, 12) == "[compacted: tool output removed to free context] log:12"
+    assert placeholder_text(OUTPUT_REMOVED, 12) == "[compacted: tool output removed to free context] log:12"
     assert is_cleared(placeholder_text(OLD_CLEARED, 12), 12)
 
 

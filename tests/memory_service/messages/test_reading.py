@@ -18,7 +18,7 @@ from memory_service.messages import (
     to_openai,
     tool_calls_of,
 )
-from memory_service.messages.reading import MAX_CALLS, MAX_MESSAGES, MAX_PARTS
+from memory_service.messages.reading import _MAX_CALLS, MAX_MESSAGES, MAX_PARTS
 from tests.memory_service.messages.shared import IMAGE_URL, PNG, REDACTED, THINKING, USE, read, text, tool_call
 
 
@@ -152,7 +152,7 @@ def test_errors_do_not_hold_what_was_said() -> None:
     [
         [{"role": "user", "content": "x"}] * (MAX_MESSAGES + 1),
         [{"role": "user", "content": [text("x")] * (MAX_PARTS + 1)}],
-        [{"role": "assistant", "content": None, "tool_calls": [tool_call()] * (MAX_CALLS + 1)}],
+        [{"role": "assistant", "content": None, "tool_calls": [tool_call()] * (_MAX_CALLS + 1)}],
     ],
     ids=["messages", "parts", "calls"],
 )

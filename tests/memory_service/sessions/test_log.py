@@ -42,7 +42,7 @@ from memory_service.sessions.records import (
     Undo,
     Unknown,
     Unpin,
-    json_text,
+    compact_json,
 )
 
 ROOT = Path(__file__).parents[3]
@@ -96,7 +96,7 @@ def log(path: Path) -> JsonlLog:
 
 
 def said(text: str) -> Message:
-    return Message(text=json_text({"role": "user", "content": text}))
+    return Message(text=compact_json({"role": "user", "content": text}))
 
 
 def texts(log: SessionLog) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.text.recall import MAX_QUERY_CHARS, decide_recall
+from memory_service.text.recall import _MAX_QUERY_CHARS, decide_recall
 
 LOG = """2026-11-20 14:32:01 INFO starting worker
 2026-11-20 14:32:02 ERROR connection refused
@@ -228,7 +228,7 @@ def test_a_long_message_is_cut_to_what_it_asks_and_its_ends(filler: str, first: 
 
 def test_one_long_sentence_is_cut_at_a_word() -> None:
     query = decide_recall("compare " + "staging " * 400).query
-    assert len(query) <= MAX_QUERY_CHARS
+    assert len(query) <= _MAX_QUERY_CHARS
     assert query.endswith("staging")
 
 
@@ -238,7 +238,7 @@ def test_it_never_fails_and_a_query_is_never_too_long(said: str) -> None:
     decision = decide_recall(said)
     assert decision == decide_recall(said)
     assert bool(decision.query.strip()) == decision.search
-    assert len(decision.query) <= MAX_QUERY_CHARS
+    assert len(decision.query) <= _MAX_QUERY_CHARS
     assert decision.reason
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.text.phrases import clean, split_lines
+from memory_service.text.phrases import clean, statement_lines
 
 SPLIT: dict[str, list[list[str]]] = {
     "One. Two! Three?": [["One.", "Two!", "Three?"]],
@@ -32,7 +32,7 @@ CLEAN = {
 
 @pytest.mark.parametrize("text", SPLIT)
 def test_split_lines(text: str) -> None:
-    assert split_lines(text) == SPLIT[text]
+    assert statement_lines(text) == SPLIT[text]
 
 
 @pytest.mark.parametrize("text", CLEAN)
