@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from memory_service.compaction.presets import SummaryRules
 from memory_service.compaction.prompts import SummarySpec, condense_prompt, merge_prompt, with_reasons
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
-from memory_service.llm.answers import AnswerValidation, clip_sections, clip_to_sentence, validate_answer
 from memory_service.llm.base import ChatMessage
 from memory_service.llm.calls import ModelCalls, call_failure, estimate_prompt
 from memory_service.llm.transcript import (
@@ -33,6 +32,7 @@ from memory_service.llm.transcript import (
     omitted_note,
     transcript,
 )
+from memory_service.llm.validation import AnswerValidation, clip_sections, clip_to_sentence, validate_answer
 from memory_service.messages.placeholders import handle
 from memory_service.messages.sizes import count_tokens
 

@@ -45,9 +45,9 @@ from memory_service.compaction.view import (
 )
 from memory_service.errors import Incompressible, UpstreamFailed
 from memory_service.hooks import Provided
-from memory_service.llm.answers import clip_sections
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
+from memory_service.llm.validation import clip_sections
 from memory_service.messages import Numbered, is_system, is_tool_result
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import count_tokens

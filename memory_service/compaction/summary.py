@@ -21,8 +21,8 @@ from typing import Literal
 
 from memory_service.compaction.ledger import LedgerEntry
 from memory_service.compaction.prune_steps import unread_from
-from memory_service.llm.answers import clip_sections
 from memory_service.llm.transcript import is_oversized
+from memory_service.llm.validation import clip_sections
 from memory_service.messages import (
     Message,
     Numbered,

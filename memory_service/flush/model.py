@@ -21,10 +21,10 @@ from memory_service.compaction.summary import SummaryRequest
 from memory_service.errors import CallCancelled, ContextOverflow, SummaryFailed
 from memory_service.flush.replies import extraction_prompt, facts_of_reply, is_failure
 from memory_service.flush.rules import Candidate, deduplicate
-from memory_service.llm.answers import validate_answer
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
 from memory_service.llm.calls import ModelCalls, Spent, estimate_prompt
 from memory_service.llm.transcript import SAFETY, TranscriptEntry, first_chunk, grouped, transcript, transcript_entries
+from memory_service.llm.validation import validate_answer
 from memory_service.messages import Numbered, is_system, text_of, tool_calls_of, with_text
 from memory_service.messages.placeholders import trim_middle
 from memory_service.messages.sizes import quarters

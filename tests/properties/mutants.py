@@ -23,9 +23,9 @@ from memory_service.compaction.record import Compaction, Head
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.errors import UpstreamFailed
 from memory_service.llm import transcript
-from memory_service.llm.answers import AnswerValidation, validate_answer
 from memory_service.llm.base import Completion
 from memory_service.llm.token_counter import Anchor, anchor_of
+from memory_service.llm.validation import AnswerValidation, validate_answer
 from memory_service.messages import Message, Numbered, repair, tool_calls_of
 from memory_service.messages.sizes import Usage
 from memory_service.service import compactions, options

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.prompts import ANCHORED_HEADINGS, OPENCODE_HEADINGS
-from memory_service.llm.answers import (
+from memory_service.llm.base import CallUsage, Completion
+from memory_service.llm.validation import (
     LEFT_OUT,
     AnswerValidation,
     _strip_wrapping,
@@ -15,7 +16,6 @@ from memory_service.llm.answers import (
     clip_to_sentence,
     validate_answer,
 )
-from memory_service.llm.base import CallUsage, Completion
 from memory_service.messages.sizes import count_tokens
 from tests.memory_service.compaction.talk import sectioned
 
