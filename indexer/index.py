@@ -54,7 +54,7 @@ def sampled_texts(view: IndexReader, count: int) -> list[str]:
     return [found.passage.text for found in stored.values()]
 
 
-def recall(view: IndexReader, limit: int, samples: int, kept: SearchFilter) -> float | None:
+def recall(view: IndexReader, limit: int, samples: int, filter: SearchFilter) -> float | None:
     """Share of the exact nearest passages of some stored vectors that a search finds; None where there is none.
 
     The exact ones are sqlite-vec's, also where the search looks at all vectors itself.
@@ -62,8 +62,8 @@ def recall(view: IndexReader, limit: int, samples: int, kept: SearchFilter) -> f
     _, vectors = view.store.vectors(_sampled(view, samples).tolist())
     shares = []
     for vector in vectors:
-        exact, cosines = view.store.nearest(vector, limit, kept)
-        found, found_cosines = nearest(view, vector, limit, kept)
+        exact, cosines = view.store.nearest(vector, limit, filter)
+        found, found_cosines = nearest(view, vector, limit, filter)
         # Passages as near as the last exact one are as good as it.
         good = len(set(found.tolist()) & set(exact.tolist()))
         ties = int(np.count_nonzero(found_cosines >= cosines[-1] - 1e-6)) if len(cosines) else 0
@@ -283,7 +283,7 @@ class Index:
         *,
         limit: int = 6,
         mode: Mode = "hybrid",
-        kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
+        filter: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
         explain: bool = False,
         snippets: bool = True,
     ) -> SearchResults:
@@ -297,7 +297,7 @@ class Index:
         text = searching.check_query(query, limit)
         most = max(limit, RERANKED_HITS) if self._reranking else limit
         asked = searching.Query(
-            text=text, limit=most, mode=mode, kept=kept, today=self._today(), explain=explain, snippets=snippets
+            text=text, limit=most, mode=mode, filter=filter, today=self._today(), explain=explain, snippets=snippets
         )
         with THROTTLE.passing():
             for _ in range(_ROUNDS):
@@ -396,7 +396,7 @@ class Index:
         *,
         limit: int = 10,
         samples: int = 50,
-        kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
+        filter: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
     ) -> float | None:
         """Share of the nearest passages, told exactly by sqlite-vec, that a search finds; None without vectors.
 
@@ -405,7 +405,7 @@ class Index:
         """
         with self._store.reading():
             view = self._seen()
-            return recall(view, limit, samples, kept) if self._fitting.dimensions() else None
+            return recall(view, limit, samples, filter) if self._fitting.dimensions() else None
 
     def neighbours(self, samples: int = 5) -> tuple[int, int]:
         """Of how many stored vectors the store was asked for the nearest, and how many it answered rightly.

@@ -71,7 +71,7 @@ class Query:
     text: str
     limit: int
     mode: Mode
-    kept: SearchFilter
+    filter: SearchFilter
     today: dt.date
     explain: bool = False
     snippets: bool = True
@@ -179,11 +179,11 @@ def _found(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors |
 def _unpacked(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None) -> Candidates:
     """Candidates of the part that is not packed, of which all rows are scored."""
     corpus = view.corpus
-    allowed = _allowed(corpus, query.kept)
+    allowed = _allowed(corpus, query.filter)
     text = text_evidence(words.postings, corpus, words.known) if query.mode != "vector" else None
     lexical = [text.pair, text.window] if text else []
     if vector is not None and view.matrix is None:
-        rows, near = vector_candidates(view.store, corpus, vector, query.kept, allowed, lexical)
+        rows, near = vector_candidates(view.store, corpus, vector, query.filter, allowed, lexical)
         return corpus_candidates(corpus, rows, text, near)
     if vector is None or view.matrix is None:
         return corpus_candidates(corpus, candidates(lexical, allowed), text, None)
@@ -195,7 +195,7 @@ def _unpacked(view: IndexReader, query: Query, words: QueryTerms, vector: Vector
 def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> Candidates:
     """The nearest of the packed passages by sqlite-vec, from the stored float32 instead of their codes."""
     segment = packed.segment
-    nearest, cosines = store.nearest(vector, CANDIDATES, query.kept)
+    nearest, cosines = store.nearest(vector, CANDIDATES, query.filter)
     allowed = np.isin(segment.keys(np.arange(len(segment))), nearest)
     if packed.standing is not None:
         allowed &= packed.standing
@@ -212,7 +212,7 @@ def _packed(packed: Packed, query: Query, words: QueryTerms, vector: Vectors | N
         found=words.packed if query.mode != "vector" else None,
         known=words.known or TextStatistics(),
         vector=vector,
-        allowed=packed.segment.allowed(query.kept, packed.standing),
+        allowed=packed.segment.allowed(query.filter, packed.standing),
     )
     return search_segment(packed.segment, wanted)
 
@@ -230,21 +230,21 @@ def _measured(store: IndexStore, found: Candidates, vector: Vectors) -> Candidat
     return replace(found, vector=replace(found.vector, own=own))
 
 
-def nearest(view: IndexReader, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
+def nearest(view: IndexReader, vector: Vectors, limit: int, filter: SearchFilter) -> tuple[Ints, Floats]:
     """The nearest passages as a search finds them: keys and cosines, nearest first."""
     if view.matrix is None and not view.packed:
-        return view.store.nearest(vector, limit, kept)
+        return view.store.nearest(vector, limit, filter)
     keys, cosines = np.empty(0, np.int64), np.empty(0)
     if view.matrix is not None:
         own, _ = view.matrix.cosines(vector)
-        rows = candidates([own], _allowed(view.corpus, kept), limit)
+        rows = candidates([own], _allowed(view.corpus, filter), limit)
         keys, cosines = view.corpus.keys[rows], own[rows]
     if view.packed:
         wanted = SegmentQuery(
             found=None,
             known=TextStatistics(),
             vector=vector,
-            allowed=view.packed.segment.allowed(kept, view.packed.standing),
+            allowed=view.packed.segment.allowed(filter, view.packed.standing),
         )
         found = _measured(view.store, search_segment(view.packed.segment, wanted), vector)
         if found.vector:
@@ -273,22 +273,22 @@ def _question_parts(found: Candidates, view: IndexReader, query: Query) -> dict[
     return parts
 
 
-def _allowed(corpus: Corpus, kept: SearchFilter) -> Mask:
+def _allowed(corpus: Corpus, filter: SearchFilter) -> Mask:
     files = np.array(
         [
-            (not kept.sources or file.source in kept.sources) and file.path.startswith(kept.path_prefix)
+            (not filter.sources or file.source in filter.sources) and file.path.startswith(filter.path_prefix)
             for file in corpus.files
         ],
         bool,
     )
     allowed: Mask = files[corpus.file]
-    if kept.since or kept.until:
-        first = kept.since.toordinal() if kept.since else 1
-        last = (kept.until or dt.date.max).toordinal()
+    if filter.since or filter.until:
+        first = filter.since.toordinal() if filter.since else 1
+        last = (filter.until or dt.date.max).toordinal()
         allowed = allowed & (corpus.days >= first) & (corpus.days <= last)
-    if kept.without:
+    if filter.without:
         allowed = allowed.copy()
-        _leave_out(corpus, kept.without, allowed)
+        _leave_out(corpus, filter.without, allowed)
     return allowed
 
 

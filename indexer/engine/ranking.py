@@ -313,7 +313,7 @@ _LONG_LIST = 2 * CANDIDATES
 
 
 def vector_candidates(
-    store: IndexStore, corpus: Corpus, vector: Vectors, kept: SearchFilter, allowed: Mask, lexical: Sequence[Floats]
+    store: IndexStore, corpus: Corpus, vector: Vectors, filter: SearchFilter, allowed: Mask, lexical: Sequence[Floats]
 ) -> tuple[Ints, VectorEvidence]:
     """Candidates of a question, ascending, and the vector signals of all rows: exact for the candidates.
 
@@ -321,11 +321,11 @@ def vector_candidates(
         store: Store of the vectors.
         corpus: The passages.
         vector: Vector of the question.
-        kept: Filter of the passages.
+        filter: Filter of the passages.
         allowed: The same, by row.
         lexical: Signals of words; the best rows by each are candidates too.
     """
-    own = _cosines(store, corpus, vector, kept)
+    own = _cosines(store, corpus, vector, filter)
     low, high = corpus.triples
     rough = _sums(own, low, high) / (high - low + 1) ** _LENGTH_POWER
     listed = np.zeros(len(corpus), bool)
@@ -354,11 +354,11 @@ def _triples(store: IndexStore, corpus: Corpus, vector: Vectors, rows: Ints, own
     return triples
 
 
-def _cosines(store: IndexStore, corpus: Corpus, vector: Vectors, kept: SearchFilter) -> Floats:
+def _cosines(store: IndexStore, corpus: Corpus, vector: Vectors, filter: SearchFilter) -> Floats:
     """Cosine of each row, as far as the store gives it."""
     # What a filter leaves out still counts as a neighbour; where not all can be told, those that it leaves matter.
     all_told = len(corpus) <= NEAREST_LIMIT
-    keys, cosines = store.nearest(vector, min(len(corpus), NEAREST_LIMIT), SearchFilter() if all_told else kept)
+    keys, cosines = store.nearest(vector, min(len(corpus), NEAREST_LIMIT), SearchFilter() if all_told else filter)
     rows, known = corpus.rows(keys)
     own = np.full(len(corpus), 0.0 if all_told or not len(cosines) else float(cosines.min()))
     own[rows] = cosines[known]

@@ -361,7 +361,7 @@ class IndexStore(Protocol):
         """The passages of each term, or those of some keys alone; terms without any are left out."""
         ...
 
-    def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
+    def nearest(self, vector: Vectors, limit: int, filter: SearchFilter) -> tuple[Ints, Floats]:
         """Exact nearest neighbours, at most `NEAREST_LIMIT`: keys and cosines, nearest first."""
         ...
 

@@ -183,9 +183,9 @@ class InMemoryStore:
                 found.append(TermPosting(term=term, keys=table[:, 0], counts=table[:, 1]))
         return found
 
-    def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
+    def nearest(self, vector: Vectors, limit: int, filter: SearchFilter) -> tuple[Ints, Floats]:
         """See `IndexStore`."""
-        near = [file.near(vector, kept) for file in self.contents.files.values() if file.is_among(kept)]
+        near = [file.near(vector, filter) for file in self.contents.files.values() if file.is_among(filter)]
         keys = np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in near)])
         cosines = np.concatenate([np.empty(0), *(cosines for _, cosines in near)])
         best = np.lexsort((keys, -cosines))[: min(limit, NEAREST_LIMIT)]

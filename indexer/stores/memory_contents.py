@@ -91,27 +91,29 @@ class FileRows:
         texts = (len(row.stored.passage.text.encode("utf-8", "surrogatepass")) for row in self.rows.values())
         return sum(texts) + self.embedded[1].nbytes
 
-    def is_among(self, kept: SearchFilter) -> bool:
+    def is_among(self, filter: SearchFilter) -> bool:
         """True if a filter lets passages of this file pass."""
         source, path = self.state.source, self.state.path
-        return bool(self.rows) and (not kept.sources or source in kept.sources) and path.startswith(kept.path_prefix)
+        return (
+            bool(self.rows) and (not filter.sources or source in filter.sources) and path.startswith(filter.path_prefix)
+        )
 
-    def near(self, vector: Vectors, kept: SearchFilter) -> tuple[Ints, Floats]:
+    def near(self, vector: Vectors, filter: SearchFilter) -> tuple[Ints, Floats]:
         """Keys of the passages that a filter lets pass, and their cosines."""
         mask, vectors = self.embedded
         table = self.columns.table[mask]
-        allowed = self._allowed(dict(zip(COLUMNS, table.T, strict=True)), kept)
+        allowed = self._allowed(dict(zip(COLUMNS, table.T, strict=True)), filter)
         vectors = vectors[allowed]
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
         return table[allowed, 0], np.vecdot(vectors, vector) / np.maximum(lengths, 1e-12)
 
-    def _allowed(self, columns: Mapping[str, Ints], kept: SearchFilter) -> Mask:
+    def _allowed(self, columns: Mapping[str, Ints], filter: SearchFilter) -> Mask:
         days, first, last = columns["day"], columns["start_line"], columns["end_line"]
         allowed = np.ones(len(days), bool)
-        if kept.since or kept.until:
-            since = kept.since.toordinal() if kept.since else 1
-            allowed &= (days >= since) & (days <= (kept.until or dt.date.max).toordinal())
-        for lines in kept.without:
+        if filter.since or filter.until:
+            since = filter.since.toordinal() if filter.since else 1
+            allowed &= (days >= since) & (days <= (filter.until or dt.date.max).toordinal())
+        for lines in filter.without:
             if lines.path == self.state.path:
                 allowed &= ~((first >= lines.start_line) & (last <= lines.end_line))
         return allowed

@@ -290,15 +290,15 @@ class SqliteStore:
             if any(row[0] in keys for row in rows):
                 yield term
 
-    def nearest(self, vector: Vectors, limit: int, kept: SearchFilter) -> tuple[Ints, Floats]:
+    def nearest(self, vector: Vectors, limit: int, filter: SearchFilter) -> tuple[Ints, Floats]:
         """See `IndexStore`."""
         # A few more neighbours cost nothing, where a set of all other keys costs as much as half the scan.
-        hidden = self._keys_within(kept.without)
+        hidden = self._keys_within(filter.without)
         if limit + len(hidden) <= NEAREST_LIMIT:
-            limit, kept = limit + len(hidden), replace(kept, without=())
+            limit, filter = limit + len(hidden), replace(filter, without=())
         else:
             hidden = set()
-        where, bindings = vector_filter(kept)
+        where, bindings = vector_filter(filter)
         rows = self._database.rows(
             f"SELECT key, distance FROM vectors WHERE embedding MATCH ? AND k = ?{where}",
             (vector.astype("<f4").tobytes(), min(limit, NEAREST_LIMIT), *bindings),

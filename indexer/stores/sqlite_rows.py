@@ -119,28 +119,28 @@ def corpus_files(files: Sequence[Sequence[Any]], table: Ints) -> list[CorpusFile
     ]
 
 
-def vector_filter(kept: SearchFilter) -> tuple[str, list[object]]:
+def vector_filter(filter: SearchFilter) -> tuple[str, list[object]]:
     """A filter as conditions of a nearest-neighbour query, and their bindings."""
     where, bindings = "", list[object]()
-    if kept.sources:
-        where += f" AND source IN ({','.join('?' * len(kept.sources))})"
-        bindings += kept.sources
-    if kept.since or kept.until:
+    if filter.sources:
+        where += f" AND source IN ({','.join('?' * len(filter.sources))})"
+        bindings += filter.sources
+    if filter.since or filter.until:
         where += " AND day BETWEEN ? AND ?"
-        bindings += [kept.since.toordinal() if kept.since else 1, (kept.until or dt.date.max).toordinal()]
+        bindings += [filter.since.toordinal() if filter.since else 1, (filter.until or dt.date.max).toordinal()]
     # One set of keys for all that vec0 has no column for: it takes a single one, and looks keys up in it.
-    those, bound = _of_paths(kept)
+    those, bound = _of_paths(filter)
     if those:
         where += f" AND key IN (SELECT key FROM passages p JOIN files f USING (file) WHERE {those})"
     return where, bindings + bound
 
 
-def _of_paths(kept: SearchFilter) -> tuple[str, list[object]]:
+def _of_paths(filter: SearchFilter) -> tuple[str, list[object]]:
     conditions, bindings = list[str](), list[object]()
-    if kept.path_prefix:
+    if filter.path_prefix:
         conditions.append("substr(f.path, 1, ?) = ?")
-        bindings += [len(kept.path_prefix), kept.path_prefix]
-    for lines in kept.without:
+        bindings += [len(filter.path_prefix), filter.path_prefix]
+    for lines in filter.without:
         conditions.append("NOT (f.path = ? AND p.start_line >= ? AND p.end_line <= ?)")
         bindings += [lines.path, lines.start_line, lines.end_line]
     return " AND ".join(conditions), bindings

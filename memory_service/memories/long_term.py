@@ -295,14 +295,16 @@ class LongTermMemory:
                 waiting = self._sessions.undone - ({session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
                 said = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
-            found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
+            found = self.index.search(query, limit=limit, mode=mode, filter=kept, explain=explain, snippets=snippets)
             self._was_filled = self._was_filled or bool(found.hits)
             if not found.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
                 behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
                 behind = (*behind, *self._heard(kept, in_view, waits=waits))
-                found = self.index.search(query, limit=limit, mode=mode, kept=kept, explain=explain, snippets=snippets)
+                found = self.index.search(
+                    query, limit=limit, mode=mode, filter=kept, explain=explain, snippets=snippets
+                )
         if said is not None:
             found = replace(found, hits=interleave_hits(found.hits, said, limit))
             behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
@@ -539,7 +541,7 @@ class LongTermMemory:
         """The memories with words of a question, the best first."""
         if not query.strip():
             return []
-        hits = self.index.search(query, limit=limit, mode="text", kept=_MEMORIES).hits
+        hits = self.index.search(query, limit=limit, mode="text", filter=_MEMORIES).hits
         return [hit.passage.text for hit in hits]
 
     def _look(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def _measure(name: str, index: Index, conversations: list[Conversation], budget:
 
 
 def _block(index: Index, question: str, budget: int) -> str:
-    hits = index.search(question, limit=candidates_for(budget), kept=_MEMORY, snippets=False).hits
+    hits = index.search(question, limit=candidates_for(budget), filter=_MEMORY, snippets=False).hits
     now = dt.datetime.now(dt.UTC)
     return build_context(hits, query=question, budget_tokens=budget, receipt_id="r", created_at=now).block
 

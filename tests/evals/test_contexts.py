@@ -113,7 +113,7 @@ def _answered(index: Index, asked: Asked) -> bool:
 def _block(index: Index, question: str, budget_tokens: int) -> Context:
     """What the service does for a context."""
     kept = SearchFilter(sources=("memory",))
-    hits = index.search(question, limit=candidates_for(budget_tokens), kept=kept, snippets=False).hits
+    hits = index.search(question, limit=candidates_for(budget_tokens), filter=kept, snippets=False).hits
     return build_context(hits, query=question, budget_tokens=budget_tokens, receipt_id="r1", created_at=_NOW)
 
 

@@ -43,7 +43,7 @@ def found_within(
     index = Index(folder, embedder, ranking=RankingSettings(fusion=fusion), today=lambda: _TODAY)
     asked = [question for question in _QUESTIONS if question["language"] == language]
     kept = SearchFilter(sources=sources)
-    hits = [index.search(question["question"], limit=first, mode=mode, kept=kept).hits for question in asked]
+    hits = [index.search(question["question"], limit=first, mode=mode, filter=kept).hits for question in asked]
     index.close()
     return sum(
         any(hit.path == question["path"] and question["contains"] in hit.passage.text for hit in found)

@@ -35,7 +35,7 @@ def test_the_exact_nearest_are_found_and_told_exactly(packed: Index, workspace: 
     cosines = EMBEDDER.embed_documents(texts) @ np.stack([EMBEDDER.embed_query(query) for query in QUERIES]).T
     for number, query in enumerate(QUERIES):
         with watched_statements() as statements:
-            found = packed.search(query, mode="vector", limit=60, kept=SearchFilter(path_prefix=prefix))
+            found = packed.search(query, mode="vector", limit=60, filter=SearchFilter(path_prefix=prefix))
         assert (found.mode, found.degraded) == ("vector", ())
         exact = sorted(zip(cosines[:, number].tolist(), texts, strict=True), reverse=True)
         told = {hit.passage.text: hit.vector_score for hit in found.hits}
@@ -66,7 +66,7 @@ def test_recall_is_measured_against_sqlite_vec_however_large_the_index(
     assert workspace.index(EMBEDDER).recall() == 1.0
     monkeypatch.setattr(reader_manager, "MATRIX_PASSAGES", 100)
     few = SearchFilter(path_prefix="memory/2026-11-07")
-    assert workspace.index(EMBEDDER).recall() == workspace.index(EMBEDDER).recall(kept=few) == 1.0
+    assert workspace.index(EMBEDDER).recall() == workspace.index(EMBEDDER).recall(filter=few) == 1.0
     packed.close()
     assert workspace.synced(None).recall() is None
 
@@ -84,10 +84,10 @@ def test_the_first_question_of_a_process_is_answered_by_sqlite_vec(workspace: Wo
     for mode, kept in product(modes, (SearchFilter(), FEW)):
         with watched_statements() as statements:
             index = workspace.index(EMBEDDER)
-            first = index.search(QUERIES[1], mode=mode, limit=30, kept=kept).hits
+            first = index.search(QUERIES[1], mode=mode, limit=30, filter=kept).hits
             assert matches(statements) == 1
             for other in ("wombat", QUERIES[1]):
-                again = index.search(other, mode=mode, limit=30, kept=kept).hits
+                again = index.search(other, mode=mode, limit=30, filter=kept).hits
             assert matches(statements) == 1, "once they are in memory, a pass over all vectors is faster"
             index.search("quokka", mode="text")
             read = len(statements)

@@ -234,20 +234,20 @@ def crowded(workspace: Workspace) -> Index:
 )
 def test_filters_decide_before_anything_is_ranked(workspace: Workspace, mode: Mode, kept: SearchFilter) -> None:
     index = crowded(workspace)
-    (hit,) = index.search("quokka", limit=1, mode=mode, kept=kept).hits
+    (hit,) = index.search("quokka", limit=1, mode=mode, filter=kept).hits
     assert hit.path == "memory/other/2026-03-01.md"
-    assert index.search("quokka", limit=5, mode=mode, kept=kept).hits[1:] == ()
+    assert index.search("quokka", limit=5, mode=mode, filter=kept).hits[1:] == ()
 
 
 def test_filters_leave_out_what_they_say(workspace: Workspace) -> None:
     index = crowded(workspace)
-    dated = index.search("quokka", limit=400, kept=SearchFilter(until=dt.date(2026, 12, 31))).hits
+    dated = index.search("quokka", limit=400, filter=SearchFilter(until=dt.date(2026, 12, 31))).hits
     assert "memory/undated.md" not in {hit.path for hit in dated}
     assert len(dated) == 301
-    assert index.search("quokka", kept=SearchFilter(sources=("sessions",))).hits == ()
-    assert index.search("quokka", kept=SearchFilter(path_prefix="memory/none")).hits == ()
-    assert index.search("quokka", kept=SearchFilter(since=dt.date(2027, 1, 1))).hits == ()
-    assert index.search("quokka", kept=SearchFilter(since=dt.date(2026, 3, 1), until=dt.date(2026, 1, 1))).hits == ()
+    assert index.search("quokka", filter=SearchFilter(sources=("sessions",))).hits == ()
+    assert index.search("quokka", filter=SearchFilter(path_prefix="memory/none")).hits == ()
+    assert index.search("quokka", filter=SearchFilter(since=dt.date(2027, 1, 1))).hits == ()
+    assert index.search("quokka", filter=SearchFilter(since=dt.date(2026, 3, 1), until=dt.date(2026, 1, 1))).hits == ()
 
 
 def talked(workspace: Workspace) -> None:
@@ -264,10 +264,10 @@ def talked(workspace: Workspace) -> None:
 def test_sources_are_kept_apart_before_ranking(workspace: Workspace, source: Source, mode: Mode, question: str) -> None:
     talked(workspace)
     index = workspace.synced(HashEmbedder())
-    hits = index.search(question, limit=400, mode=mode, kept=SearchFilter(sources=(source,))).hits
+    hits = index.search(question, limit=400, mode=mode, filter=SearchFilter(sources=(source,))).hits
     assert len(hits) == 301
     assert {hit.source for hit in hits} == {source}
-    both = index.search(question, limit=700, mode=mode, kept=SearchFilter(sources=("sessions", "memory"))).hits
+    both = index.search(question, limit=700, mode=mode, filter=SearchFilter(sources=("sessions", "memory"))).hits
     assert {hit.source for hit in both} == {"sessions", "memory"}
 
 
@@ -278,12 +278,12 @@ def test_what_is_shown_already_is_left_out_before_ranking(workspace: Workspace, 
     index = workspace.synced(HashEmbedder())
     shown = LineRange(path="sessions/talk.jsonl", start_line=2, end_line=301)
     kept = SearchFilter(sources=("sessions",), without=(shown,))
-    (hit,) = index.search(question, limit=5, mode=mode, kept=kept).hits
+    (hit,) = index.search(question, limit=5, mode=mode, filter=kept).hits
     assert (hit.path, hit.passage.start_line) == ("sessions/talk.jsonl", 302)
-    rest = index.search(question, limit=700, mode=mode, kept=SearchFilter(without=(shown,))).hits
+    rest = index.search(question, limit=700, mode=mode, filter=SearchFilter(without=(shown,))).hits
     assert len(rest) == 302, "the limit is not eaten by what is left out"
     notes = LineRange(path="memory/a.md", start_line=1, end_line=300)
-    last = index.search(question, limit=9, mode=mode, kept=SearchFilter(without=(shown, notes))).hits
+    last = index.search(question, limit=9, mode=mode, filter=SearchFilter(without=(shown, notes))).hits
     assert {hit.path for hit in last} == {"sessions/talk.jsonl", "memory/a.md"} and len(last) == 2
 
 
@@ -292,7 +292,7 @@ def test_a_range_leaves_out_what_lies_wholly_within_it(workspace: Workspace) -> 
 
     def starts(first: int, last: int, path: str = "memory/a.md") -> list[int]:
         kept = SearchFilter(without=(LineRange(path=path, start_line=first, end_line=last),))
-        return sorted(hit.passage.start_line for hit in index.search("quokka", kept=kept).hits)
+        return sorted(hit.passage.start_line for hit in index.search("quokka", filter=kept).hits)
 
     index = workspace.synced(HashEmbedder())
     assert starts(1, 1) == starts(2, 3) == starts(7, 7) == [1, 4, 6]
@@ -314,7 +314,7 @@ def test_ranges_are_left_out_of_vectors_in_memory_and_in_the_store(
     for in_memory in (True, False):
         view = view_of(workspace, in_memory=in_memory)
         for question in ("quokka called Miez", "袋鼠"):
-            query = Query(text=question, limit=400, mode=mode, kept=kept, today=TODAY)
+            query = Query(text=question, limit=400, mode=mode, filter=kept, today=TODAY)
             words = find_terms(view, question) if mode == "hybrid" else NO_TERMS
             ranked = rank(view, query, words, HashEmbedder().embed_query(question), 1.0, PLAIN)
             found = {hit.passage.start_line for hit in to_hits(view, query, ranked, PLAIN)}
@@ -394,7 +394,7 @@ def test_a_store_too_large_for_memory_finds_the_same(workspace: Workspace, mode:
     many(workspace)
     views = [view_of(workspace, in_memory=in_memory) for in_memory in (True, False)]
     for question in ("word1 word2 word3 word4", "word77 word78 word79", "word5 word250"):
-        query = Query(text=question, limit=10, mode=mode, kept=kept, today=TODAY)
+        query = Query(text=question, limit=10, mode=mode, filter=kept, today=TODAY)
         vector = HashEmbedder().embed_query(question)
         found = []
         for view in views:
@@ -530,7 +530,7 @@ def test_the_ranking_without_names_is_what_it_was(workspace: Workspace, question
     words = find_terms(view, question)
     named = find_named(view, question, words)
     assert {"summer", "小雨"} <= view.greeted.keys(), "there are nicknames that are words"
-    query = Query(text=question, limit=50, mode="hybrid", kept=SearchFilter(), today=TODAY)
+    query = Query(text=question, limit=50, mode="hybrid", filter=SearchFilter(), today=TODAY)
     heard = vector_text(question, words, view, embedder.reads)
     assert vector_text(question, words, view, embedder.reads, named) == heard
     vector = embedder.embed_query(heard)

@@ -104,7 +104,7 @@ class FailingEmbedder(HashEmbedder):
 
 
 def texts(index: Index, query: str, *, limit: int = 6, kept: SearchFilter | None = None) -> list[str]:
-    return [hit.passage.text for hit in index.search(query, limit=limit, kept=kept or SearchFilter()).hits]
+    return [hit.passage.text for hit in index.search(query, limit=limit, filter=kept or SearchFilter()).hits]
 
 
 def make_old(file: Path) -> None:

@@ -101,7 +101,7 @@ def _places(hits: Sequence[Hit]) -> set[tuple[str, int]]:
 
 
 def _all_hits(index: Index, mode: Mode, kept: SearchFilter) -> tuple[Hit, ...]:
-    return index.search("wombat 袋鼠", limit=1_000, mode=mode, kept=kept).hits
+    return index.search("wombat 袋鼠", limit=1_000, mode=mode, filter=kept).hits
 
 
 def check_every_filter_keeps_what_it_says(home: Path) -> None:
@@ -129,7 +129,7 @@ def check_no_neighbour_passes_a_filter(home: Path) -> None:
     ):
         # The message behind the one that is left out, on the same day.
         for question in (_said(10_079), _said(10_199)):
-            hits = index.search(question, limit=50, kept=kept).hits
+            hits = index.search(question, limit=50, filter=kept).hits
             assert hits[0].passage.text == question
             assert [hit for hit in hits if not _may_be_found(hit, kept)] == []
 

@@ -37,8 +37,8 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
         ),
         "what is undated is of every day": _mutant(
             segment,
-            "first = kept.since.toordinal() if kept.since else 1",
-            "first = kept.since.toordinal() if kept.since else 0",
+            "first = filter.since.toordinal() if filter.since else 1",
+            "first = filter.since.toordinal() if filter.since else 0",
             indexed.check_every_filter_keeps_what_it_says,
         ),
         "lines that are shown are found by their last one": _mutant(

@@ -144,29 +144,29 @@ class Segment:
         known: Ints = at[self.files[at] == wanted]
         return known
 
-    def allowed(self, kept: SearchFilter, standing: Mask | None) -> Mask | None:
+    def allowed(self, filter: SearchFilter, standing: Mask | None) -> Mask | None:
         """Mask of the rows that a filter leaves of those that nothing has replaced; None for all."""
         mask = standing
-        if kept.sources or kept.path_prefix:
+        if filter.sources or filter.path_prefix:
             chosen = np.array(
                 [
-                    (not kept.sources or source in kept.sources) and path.startswith(kept.path_prefix)
+                    (not filter.sources or source in filter.sources) and path.startswith(filter.path_prefix)
                     for path, source in zip(self.paths, self.sources, strict=True)
                 ],
                 bool,
             )
             mask = _both(mask, np.repeat(chosen, np.diff(self.starts)))
-        if kept.since or kept.until:
-            first = kept.since.toordinal() if kept.since else 1
-            last = (kept.until or dt.date.max).toordinal()
+        if filter.since or filter.until:
+            first = filter.since.toordinal() if filter.since else 1
+            last = (filter.until or dt.date.max).toordinal()
             mask = _both(mask, (self.days >= first) & (self.days <= last))
-        if kept.without:
-            mask = self._left_out(kept, mask)
+        if filter.without:
+            mask = self._left_out(filter, mask)
         return mask
 
-    def _left_out(self, kept: SearchFilter, mask: Mask | None) -> Mask:
+    def _left_out(self, filter: SearchFilter, mask: Mask | None) -> Mask:
         mask = np.ones(len(self), bool) if mask is None else mask.copy()
-        for lines in kept.without:
+        for lines in filter.without:
             if lines.path in self._position_of:
                 position = self._position_of[lines.path]
                 rows = slice(self.starts[position], self.starts[position + 1])

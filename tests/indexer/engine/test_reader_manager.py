@@ -67,7 +67,7 @@ def unpacked(store: SqliteStore) -> IndexReader:
 
 
 def ranked(view: IndexReader, question: str, *, mode: Mode = "hybrid", kept: SearchFilter = SearchFilter()) -> Ranked:  # noqa: B008
-    query = Query(text=question, limit=10, mode=mode, kept=kept, today=TODAY)
+    query = Query(text=question, limit=10, mode=mode, filter=kept, today=TODAY)
     vector = None if mode == "text" else EMBEDDER.embed_query(question)
     words = NO_TERMS if mode == "vector" else find_terms(view, question)
     with view.store.reading():

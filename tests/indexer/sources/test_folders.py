@@ -216,9 +216,9 @@ def test_files_are_found_by_words_and_by_the_parts_of_names(workspace: Workspace
     report = index.sync()
     assert (report.added, report.failed) == (4, ())
     only = SearchFilter(sources=("files",))
-    (hit,) = index.search("parseHttpHeader", limit=1, mode="text", kept=only).hits
+    (hit,) = index.search("parseHttpHeader", limit=1, mode="text", filter=only).hits
     assert (hit.path, hit.source, hit.passage.heading) == ("@代码/src/net.py", "files", ("def parse_http_header",))
-    (hit,) = index.search("什么时候部署服务器", limit=1, kept=SearchFilter(path_prefix="@代码/文档/")).hits
+    (hit,) = index.search("什么时候部署服务器", limit=1, filter=SearchFilter(path_prefix="@代码/文档/")).hits
     assert (hit.path, hit.passage.start_line) == ("@代码/文档/部署.md", 3)
     fill(project, {"src/Boil.java": "class BoilKettleFast {\n}\n"})
     index.sync(["@代码/src/Boil.java"])
@@ -226,7 +226,7 @@ def test_files_are_found_by_words_and_by_the_parts_of_names(workspace: Workspace
     (project / "src/Boil.java").unlink()
     index.sync(["@代码/src/Boil.java"])
     assert index.search("kettle", mode="text").hits == ()
-    assert {hit.source for hit in index.search("header", kept=SearchFilter(sources=("memory",))).hits} == {"memory"}
+    assert {hit.source for hit in index.search("header", filter=SearchFilter(sources=("memory",))).hits} == {"memory"}
     assert index.sync().unchanged == 4
     assert index.status().pending == 0
     assert index.folders == (workspace.root, project)

@@ -82,7 +82,7 @@ class Pair:
                     self.ask(question, mode, kept)
 
     def ask(self, question: str, mode: Mode, kept: SearchFilter) -> None:
-        found = [index.search(question, mode=mode, kept=kept, limit=12, explain=True) for index in self.indexes]
+        found = [index.search(question, mode=mode, filter=kept, limit=12, explain=True) for index in self.indexes]
         assert (found[0].mode, found[0].degraded) == (found[1].mode, found[1].degraded)
         assert [place(hit) for hit in found[0].hits] == [place(hit) for hit in found[1].hits], (question, mode, kept)
         for one, other in zip(found[0].hits, found[1].hits, strict=True):

@@ -103,7 +103,7 @@ class Ours(System):
         found = dict[str, float | None]()
         for share in _FILTERED_SHARES:
             first = day_of_file(round(days * (1 - share)))
-            found[f"{share:.0%}"] = self._index.recall(kept=SearchFilter(since=first))
+            found[f"{share:.0%}"] = self._index.recall(filter=SearchFilter(since=first))
         return {share: value for share, value in found.items() if value is not None}
 
 
