@@ -12,10 +12,9 @@ import click
 from memory_service.cli.output import bar, columns, fit_to_cells, indented, one_line, printable, size, table
 
 if TYPE_CHECKING:
-    from memory_service.compaction.receipt import CompactionReceipt
     from memory_service.config import Settings
+    from memory_service.schemas.compaction import CompactionReceipt, Flush, FlushedMemory
     from memory_service.service.contexts import SessionContext
-    from memory_service.service.flushes import FlushReport
     from memory_service.service.session_services import SessionSnapshot
     from memory_service.service.sessions import ListedSession, PinnedItem, SessionSummary
     from memory_service.service.short_term import ShortTermMemory
@@ -220,16 +219,22 @@ def compaction_table(receipts: Sequence[CompactionReceipt], settings: Settings) 
     yield from table(head, rows, right=(6, 7, 8))
 
 
-def flush_lines(report: FlushReport, places: dict[str, str], cells: int) -> Iterator[str]:
+def place_of(memory: FlushedMemory) -> str:
+    """Path and lines of a memory that a flush wrote."""
+    from memory_service.service.answers import citation
+
+    return citation(memory.path, memory.start_line, memory.end_line)
+
+
+def flush_lines(report: Flush, cells: int) -> Iterator[str]:
     """What a flush wrote, and where.
 
     Args:
         report: Of the flush.
-        places: Path and lines of each memory.
         cells: How wide the terminal is.
     """
     for memory in report.written:
-        where = click.style(places.get(memory.memory_id, memory.path), fg="cyan")
+        where = click.style(place_of(memory), fg="cyan")
         yield f"{memory.memory_id}  {where}  {one_line(memory.text, max(cells - 50, 20))}"
     known = f", {report.duplicates} known before" if report.duplicates else ""
     searched = f" in messages {_range(report.messages)}" if report.messages else ""

@@ -12,16 +12,12 @@ from memory_service.cli.options import Place, examples, with_place
 from memory_service.cli.output import announce_work, emit_json, emit_value, warn
 
 if TYPE_CHECKING:
-    from memory_service.compaction.receipt import CompactionMode, CompactionReceipt
-    from memory_service.messages.shapes import Json
-    from memory_service.service import MemoryService
-    from memory_service.service.flushes import FlushReport
-    from memory_service.service.short_term import ShortTermMemory
+    from memory_service.schemas.compaction import CompactionMode, CompactionReceipt
 
 
-def _numbers(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Json]:
+def _numbers(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, object]:
     """The overrides of a command line: numbers, true, false and null as JSON has them, else a text."""
-    found: dict[str, Json] = {}
+    found: dict[str, object] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not equals:
@@ -67,7 +63,7 @@ def compact(
     preset: str | None,
     instructions: str | None,
     target_tokens: int | None,
-    overrides: dict[str, Json],
+    overrides: dict[str, object],
     force: bool,
 ) -> None:
     """Put a summary in the place of old messages. How much stays is as the preset wants.
@@ -75,9 +71,9 @@ def compact(
     The log keeps every message, and `undo` brings the view back as it was. Cheap steps come first: doubles, old
     results, media. The table shows what each of them leaves.
     """
-    from memory_service.service.receipts import CompactionCall
+    from memory_service.schemas.compaction import CompactRequest
 
-    call = CompactionCall(
+    request = CompactRequest(
         mode=mode or "apply",
         preset=preset,
         overrides=overrides,
@@ -86,17 +82,16 @@ def compact(
         force=force,
     )
     announce_work("compacting")
-    with place.sessions() as sessions:
-        receipt = sessions.compactions.compact(session_id, call)
-    _print_receipt(place, receipt, summary=call.mode == "preview")
+    with place.service() as service:
+        receipt = service.compact(place.workspace, session_id, request)
+    _print_receipt(place, receipt, summary=request.mode == "preview")
 
 
 def _print_receipt(place: Place, receipt: CompactionReceipt, *, summary: bool) -> None:
     from memory_service.cli.session_output import receipt_lines
-    from memory_service.service import answers
 
     if place.as_json:
-        emit_json(answers.compaction_receipt(receipt))
+        emit_json(receipt)
     else:
         click.echo("\n".join(receipt_lines(receipt, summary=summary)))
     warn(receipt.degraded)
@@ -108,20 +103,17 @@ def _print_receipt(place: Place, receipt: CompactionReceipt, *, summary: bool) -
 @with_place
 def compactions(place: Place, session_id: str, compaction_id: str | None) -> None:
     """List the compactions of a session. The newest stands first; COMPACTION_ID shows one with its summary."""
-    from memory_service import schemas
     from memory_service.cli.session_output import compaction_table
-    from memory_service.service import answers
 
     with place.service() as service:
-        past = service.sessions(place.workspace).compactions
         if compaction_id:
-            _print_receipt(place, past.receipt(session_id, compaction_id), summary=True)
+            _print_receipt(place, service.compaction(place.workspace, session_id, compaction_id), summary=True)
             return
-        receipts, settings = past.past(session_id), service.settings
+        found, settings = service.compactions(place.workspace, session_id), service.settings
     if place.as_json:
-        emit_json(schemas.Compactions(compactions=[answers.compaction_receipt(each) for each in receipts]))
-    elif receipts:
-        click.echo("\n".join(compaction_table(receipts, settings)))
+        emit_json(found)
+    elif found.compactions:
+        click.echo("\n".join(compaction_table(found.compactions, settings)))
     else:
         click.echo("no compactions", err=True)
 
@@ -135,27 +127,13 @@ def undo(place: Place, session_id: str, compaction_id: str | None) -> None:
 
     Compactions that were built on it go with it. What was said since stays.
     """
-    from memory_service.service import answers
-
-    with place.sessions() as sessions:
-        name = compaction_id or _newest(sessions, session_id)
-        before = sessions.snapshot(session_id).view().tokens
-        receipt = sessions.compactions.undo(session_id, name)
-        after = sessions.snapshot(session_id).view().tokens
+    with place.service() as service:
+        receipt = service.undo(place.workspace, session_id, compaction_id)
+    before, after = receipt.view_tokens_before, receipt.view_tokens_after
     if place.as_json:
-        record = answers.compaction_receipt(receipt).model_dump(mode="json")
-        emit_value({**record, "view_tokens_before": before, "view_tokens_after": after})
+        emit_value({**receipt.model_dump(mode="json"), "view_tokens_before": before, "view_tokens_after": after})
     else:
-        click.echo(f"undone  {name}  {before:,} -> {after:,} tokens")
-
-
-def _newest(sessions: ShortTermMemory, session_id: str) -> str:
-    from memory_service.errors import NotFound
-
-    for receipt in sessions.compactions.past(session_id):
-        if receipt.active and receipt.compaction_id:
-            return receipt.compaction_id
-    raise NotFound(f"The session {session_id} has no compaction that counts. `sessions compactions` lists all.")
+        click.echo(f"undone  {receipt.compaction_id}  {before:,} -> {after:,} tokens")
 
 
 @click.command(epilog=examples("sessions flush support-42", "sessions flush support-42 --json"))
@@ -166,34 +144,14 @@ def flush(place: Place, session_id: str) -> None:
 
     Each is found by the next search. What is known already is not written again.
     """
-    from memory_service.cli.session_output import flush_lines
-    from memory_service.service import answers
+    from memory_service.cli.session_output import flush_lines, place_of
 
     announce_work("looking for memories")
     with place.service() as service:
-        report = service.sessions(place.workspace).flushes.flush(session_id)
-        places = _places(service, place.workspace, report)
+        report = service.flush(place.workspace, session_id)
     if place.as_json:
-        record = answers.flush(report).model_dump(mode="json")
-        written = [{**memory, "citation": places.get(memory["memory_id"])} for memory in record["written"]]
-        emit_value({**record, "written": written})
+        written = [{**memory.model_dump(), "citation": place_of(memory)} for memory in report.written]
+        emit_value({**report.model_dump(mode="json"), "written": written})
     else:
-        click.echo("\n".join(flush_lines(report, places, shutil.get_terminal_size((100, 24)).columns)))
+        click.echo("\n".join(flush_lines(report, shutil.get_terminal_size((100, 24)).columns)))
     warn(report.degraded)
-
-
-def _places(service: MemoryService, workspace: str, report: FlushReport) -> dict[str, str]:
-    """Path and lines of what was written, by the ids in the comments; what a person moved meanwhile has none."""
-    from memory_service.memories.format import day_of, find_entries
-    from memory_service.service.answers import citation
-
-    found = dict[str, str]()
-    for path in {memory.path for memory in report.written}:
-        text, line = list[str](), 1
-        while line:
-            piece = service.read_file(workspace, path, start_line=line)
-            text.append(piece.text)
-            line = piece.next_start_line or 0
-        for entry in find_entries("".join(text), day_of(path)):
-            found[entry.memory_id] = citation(path, entry.start_line, entry.end_line)
-    return found

@@ -39,12 +39,8 @@ def is_granted(claim: str, request: SummaryRequest) -> bool:
 def _consents(request: SummaryRequest) -> Iterator[str]:
     """What was spoken of where the user said yes or decided."""
     yield from claims_of(request.previous)
-    yield from (
-        entry["text"] for entry in request.ledger if entry["kind"] == "confirmation" and _ends_in_yes(entry["text"])
-    )
-    yield from (
-        entry["text"] for entry in request.ledger if entry["kind"] == "decision" and entry["text"].startswith("user:")
-    )
+    yield from (entry.text for entry in request.ledger if entry.kind == "confirmation" and _ends_in_yes(entry.text))
+    yield from (entry.text for entry in request.ledger if entry.kind == "decision" and entry.text.startswith("user:"))
     before = ""
     for message in (*request.messages, *request.prefix):
         text, role = text_of(message.message), message.message["role"]
@@ -128,7 +124,7 @@ def audit_summary(
     read = [message for message in messages if message.seq not in reading.unread]
     # The numbers of messages ground no number of the summary.
     inserted = [_HANDLE.sub("", text) for text in reading.inserted]
-    beside = [entry["text"] for entry in request.ledger]
+    beside = [entry.text for entry in request.ledger]
     # Whoever wrote the summary read the messages without what nobody sees, and quotes frames of ours as entities.
     carried = SourceText(*map(escaped, (summary_text, *beside)))
     source = SourceText(*map(visible, _source_texts(messages, request)), *pins, *inserted, days=_days(messages))
@@ -194,7 +190,7 @@ def audit_record(audit: Audit) -> dict[str, Json]:
 
 def _source_texts(messages: Iterable[Numbered], request: SummaryRequest) -> Iterator[str]:
     yield from (request.previous, request.instructions, request.identifier_instructions)
-    yield from (entry["text"] for entry in request.ledger)
+    yield from (entry.text for entry in request.ledger)
     for message in messages:
         yield text_of(message.message)
         yield message.at

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from memory_service.errors import Incompressible
+from memory_service.schemas.sessions import ContextWindow, Pressure, WindowSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,7 @@ CountFromZero: TypeAlias = Annotated[int, Bounds(0, 100_000)]
 Switch: TypeAlias = Annotated[bool, Bounds(0, 1)]
 
 
-WindowSource = Literal["session", "learned", "settings", "model", "preset", "default"]
 WindowProblem = Literal["", "warn", "refuse"]
-Pressure = Literal["ok", "soft", "hard"]
 
 # Source: what most models of 2024 and later take at least.
 DEFAULT_WINDOW_TOKENS = 128_000
@@ -63,25 +62,6 @@ _ORIGINS: dict[WindowSource, str] = {
     "preset": "as the preset has it",
     "default": "as nothing is known of the model",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextWindow:
-    """A context window, and where it comes from.
-
-    Attributes:
-        tokens: Its size.
-        source: Who decided it.
-        considered: What each source says, the first to be asked first; None where it says nothing.
-        problem: Whether it is too small: `refuse` to go on, or `warn`.
-        message: What is wrong and what to do, for people; empty without a problem.
-    """
-
-    tokens: int
-    source: WindowSource
-    considered: tuple[tuple[WindowSource, int | None], ...] = ()
-    problem: WindowProblem = ""
-    message: str = ""
 
 
 def resolve_window(
@@ -122,7 +102,7 @@ def resolve_window(
     return ContextWindow(
         tokens=tokens,
         source=source,
-        considered=(considered[0], ("learned", limit), *considered[1:]),
+        considered=dict((considered[0], ("learned", limit), *considered[1:])),
         problem=problem,
         message=_complaint(tokens, source, problem, refuse_below, warn_below),
     )

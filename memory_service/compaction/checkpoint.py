@@ -17,9 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from memory_service.compaction.ledger import LedgerEntry, merge_ledger
+from memory_service.compaction.ledger import merge_ledger
 from memory_service.messages import Message, Numbered, text_of, with_texts
 from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import CHECKPOINT_BEGIN, CHECKPOINT_END, COMPACTED_CONTEXT, PINS_BEGIN, escaped
 from memory_service.text.identifiers import find_identifiers
 from memory_service.text.statements import names_of
@@ -181,7 +182,7 @@ class Labels:
 
     def entries(self, entries: Iterable[LedgerEntry]) -> tuple[LedgerEntry, ...]:
         """Entries of a ledger with labels, each thing once; what says a person's name is nothing but one."""
-        return merge_ledger(({**entry, "text": self._entry_text(entry)} for entry in entries), ())
+        return merge_ledger((entry.model_copy(update={"text": self._entry_text(entry)}) for entry in entries), ())
 
     def used_in(self, texts: Sequence[str]) -> dict[str, str]:
         """The originals whose labels stand in the texts."""
@@ -189,11 +190,11 @@ class Labels:
         return {original: label for original, label in self._labels.items() if label in standing}
 
     def _entry_text(self, entry: LedgerEntry) -> str:
-        if entry["kind"] == "name":
-            return entry["text"] if _LABEL.fullmatch(entry["text"]) else self._label("person", entry["text"])
-        if entry["kind"] in ("path", "file_read", "file_modified") and not _LABEL.search(entry["text"]):
-            return self._label("file", entry["text"])
-        return self.text(entry["text"])
+        if entry.kind == "name":
+            return entry.text if _LABEL.fullmatch(entry.text) else self._label("person", entry.text)
+        if entry.kind in ("path", "file_read", "file_modified") and not _LABEL.search(entry.text):
+            return self._label("file", entry.text)
+        return self.text(entry.text)
 
     def _replaced(self, text: str, spans: Iterable[_Span]) -> str:
         pieces, at = list[str](), 0

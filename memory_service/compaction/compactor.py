@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,20 +18,14 @@ from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.ledger import LedgerEntry, ledger_of, merge_ledger
+from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.model_summary import summarize
+from memory_service.compaction.options import CompactionSettings
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
 from memory_service.compaction.record import Compaction, Head, built_on, text_delta
-from memory_service.compaction.summary import (
-    IdentifierPolicy,
-    PromptReading,
-    Summary,
-    SummaryRequest,
-    read_upto,
-    with_note,
-)
+from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest, read_upto, with_note
 from memory_service.compaction.view import (
     Conversation,
     Originals,
@@ -51,6 +45,7 @@ from memory_service.llm.validation import clip_sections
 from memory_service.messages import Numbered, is_system, is_tool_result
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import count_tokens
+from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted, without_secrets
 
@@ -116,9 +111,7 @@ class CompactionOptions:
         instructions: What the summary should look at, beside the settings'.
         provided: What hooks put in the place of the prompt or the summary.
         target_tokens: What the view should come to; None for the preset's target.
-        overrides: What of the preset's numbers was overridden; for the record alone.
         force: Compact although nothing asks for it, and although the last tries failed.
-        fallback: What stands in for a model's summary when the model fails; see `Preset.fallback`.
     """
 
     trigger: CompactionTrigger = "manual"
@@ -126,9 +119,7 @@ class CompactionOptions:
     provided: Provided = field(default_factory=Provided)
     identifier_policy: IdentifierPolicy = "preserve"
     target_tokens: int | None = None
-    overrides: Mapping[str, Json] = field(default_factory=dict)
     force: bool = False
-    fallback: Fallback = "extractive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +205,11 @@ class Compactor:
         self._timeout_seconds = timeout_seconds
 
     def plan(
-        self, snapshot: Snapshot, preset: Preset, budget: ContextBudget, compaction_options: CompactionOptions
+        self,
+        snapshot: Snapshot,
+        settings: CompactionSettings,
+        budget: ContextBudget,
+        compaction_options: CompactionOptions,
     ) -> Plan:
         """Plan a compaction; no model is called.
 
@@ -223,12 +218,12 @@ class Compactor:
         """
         return plan_compaction(
             snapshot,
-            preset,
+            settings.preset,
             budget,
             trigger=compaction_options.trigger,
             force=compaction_options.force,
             target_tokens=compaction_options.target_tokens,
-            fallback=compaction_options.fallback,
+            fallback=settings.fallback,
         )
 
     def draft(
@@ -236,7 +231,7 @@ class Compactor:
         state: Conversation,
         view: View,
         shape: ViewShape,
-        preset: Preset,
+        settings: CompactionSettings,
         budget: ContextBudget,
         compaction_options: CompactionOptions,
         *,
@@ -257,18 +252,18 @@ class Compactor:
         """
         started = time.monotonic()
         snapshot = snapshot_of(state, view, shape, now=now, last_used_at=last_used_at)
-        plan = self.plan(snapshot, preset, budget, compaction_options)
+        plan = self.plan(snapshot, settings, budget, compaction_options)
         if plan.stage == "none":
             return Draft(plan=plan, made=None, view=view, head=state.head)
         content = _Content(plan=plan, ledger=state.head.ledger)
         if plan.stage != "prune":
             content = self._content(
-                state, snapshot, plan, preset, budget, compaction_options, cancelled, spent or Spent()
+                state, snapshot, plan, settings, budget, compaction_options, cancelled, spent or Spent()
             )
         plan, summary, audit = content.plan, content.summary, content.audit
-        made = _record(state, plan, preset, compaction_options, summary, audit)
+        made = _record(state, plan, settings, compaction_options, summary, audit)
         if summary is not None and content.labels is not None:
-            used = content.labels.used_in([summary.text, *(entry["text"] for entry in content.ledger)])
+            used = content.labels.used_in([summary.text, *(entry.text for entry in content.ledger)])
             made = replace(made, identifier_policy=compaction_options.identifier_policy, labels=used)
         head = built_on(state.head, made, state.last_seq + 1, content.ledger)
         after = project(with_head(state, head), shape, originals=originals)
@@ -285,7 +280,7 @@ class Compactor:
         state: Conversation,
         snapshot: Snapshot,
         plan: Plan,
-        preset: Preset,
+        settings: CompactionSettings,
         budget: ContextBudget,
         compaction_options: CompactionOptions,
         cancelled: Callable[[], bool],
@@ -300,10 +295,10 @@ class Compactor:
         if labels is not None:
             request = _anonymous(request, labels)
         terms = _Terms(
-            rules=_rules(preset, compaction_options),
-            window_tokens=_summariser_window(preset, budget.window.tokens),
+            rules=_rules(settings.preset, compaction_options),
+            window_tokens=_summariser_window(settings.preset, budget.window.tokens),
             pins=tuple(text for text, _ in pin_texts(state)),
-            fallback=compaction_options.fallback,
+            fallback=settings.fallback,
             spent=spent,
             labels=labels,
             cancelled=cancelled,
@@ -315,7 +310,7 @@ class Compactor:
             )
         else:
             summary, audit = self._summary(request, terms)
-        if summary.method == "note" and compaction_options.fallback == "last_turns":
+        if summary.method == "note" and settings.fallback == "last_turns":
             upto = read_upto(snapshot.tail)
             plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
         summary = _framed(summary, request.target_tokens)
@@ -461,7 +456,7 @@ def _anonymous(request: SummaryRequest, labels: Labels) -> SummaryRequest:
 def _record(
     state: Conversation,
     plan: Plan,
-    preset: Preset,
+    settings: CompactionSettings,
     compaction_options: CompactionOptions,
     summary: Summary | None,
     audit: Audit | None,
@@ -477,8 +472,8 @@ def _record(
         cleared=plan.cleared,
         stripped=plan.stripped,
         toolless_upto=plan.toolless_upto,
-        role=preset.role,
-        preset=preset.name,
+        role=settings.preset.role,
+        preset=settings.preset.name,
         trigger=compaction_options.trigger,
         method=summary.method if summary else "none",
         model=summary.model if summary else None,
@@ -488,7 +483,7 @@ def _record(
         output_tokens=summary.output_tokens if summary else 0,
         audit=_audit_record(audit),
         notes=(*plan.notes, *(summary.notes if summary else ())),
-        overrides=compaction_options.overrides,
+        overrides=settings.overrides,
         reason=plan.reason,
     )
 

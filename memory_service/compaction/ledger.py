@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
 from memory_service.messages.sizes import quarters
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.identifiers import find_identifiers, with_measure
 from memory_service.text.secrets import redacted
@@ -53,17 +53,6 @@ _LAST_SEQS = 5
 _BARE = re.compile(r"[\d.,]{1,4}")
 
 
-class LedgerEntry(TypedDict):
-    """Something exact that no model rewrites: a path, a command, a number, a decision.
-
-    `seqs` are the messages that it stands in.
-    """
-
-    kind: str
-    text: str
-    seqs: list[int]
-
-
 def ledger_of(messages: Sequence[Numbered]) -> tuple[LedgerEntry, ...]:
     """Ledger of some messages, in order.
 
@@ -94,7 +83,7 @@ def _scanned(text: str) -> str:
 
 
 def _entry(kind: str, text: str, *seqs: int) -> LedgerEntry:
-    return {"kind": kind, "text": single_line(text, STATEMENT_CHARS), "seqs": list(seqs)}
+    return LedgerEntry(kind=kind, text=single_line(text, STATEMENT_CHARS), seqs=list(seqs))
 
 
 def _statements(role: str, text: str) -> list[tuple[str, str]]:
@@ -189,8 +178,8 @@ def merge_ledger(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry], *, cap:
         caps the oldest leave first, rules and decisions last.
     """
     before, after = list(old), list(new)
-    latest = max((entry["seqs"][-1] for entry in after if entry["seqs"]), default=0)
-    live = [entry for entry in before if entry["kind"] != "ask" or _last(entry) >= latest]
+    latest = max((entry.seqs[-1] for entry in after if entry.seqs), default=0)
+    live = [entry for entry in before if entry.kind != "ask" or _last(entry) >= latest]
     entries = _without_covered(_joined([*live, *after]))
     return tuple(_capped(entries, cap))
 
@@ -199,13 +188,14 @@ def _joined(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     """Each thing once, with the first and the last few messages it stands in, ordered by the last."""
     by_key: dict[tuple[str, str], LedgerEntry] = {}
     for entry in entries:
-        key = (entry["kind"], _normalised(entry))
+        key = (entry.kind, _normalised(entry))
         known = by_key.get(key)
         if known:
-            seqs = sorted({*known["seqs"], *entry["seqs"]})
-            by_key[key] = {"kind": known["kind"], "text": known["text"], "seqs": _bounded(seqs)}
+            seqs = sorted({*known.seqs, *entry.seqs})
+            by_key[key] = LedgerEntry(kind=known.kind, text=known.text, seqs=_bounded(seqs))
         else:
-            by_key[key] = entry if len(entry["seqs"]) <= _LAST_SEQS else {**entry, "seqs": _bounded(entry["seqs"])}
+            short = len(entry.seqs) <= _LAST_SEQS
+            by_key[key] = entry if short else LedgerEntry(kind=entry.kind, text=entry.text, seqs=_bounded(entry.seqs))
     return sorted(by_key.values(), key=_age)
 
 
@@ -214,35 +204,35 @@ def _bounded(seqs: list[int]) -> list[int]:
 
 
 def _normalised(entry: LedgerEntry) -> str:
-    if entry["kind"] in ("path", "file_read", "file_modified"):
-        return entry["text"].removeprefix("./")
-    text = " ".join(entry["text"].split())
-    return text.rstrip(".。!！").lower() if entry["kind"] in ("rule", "decision", "ask", "failure", "number") else text
+    if entry.kind in ("path", "file_read", "file_modified"):
+        return entry.text.removeprefix("./")
+    text = " ".join(entry.text.split())
+    return text.rstrip(".。!！").lower() if entry.kind in ("rule", "decision", "ask", "failure", "number") else text
 
 
 def _last(entry: LedgerEntry) -> int:
-    return entry["seqs"][-1] if entry["seqs"] else 0
+    return entry.seqs[-1] if entry.seqs else 0
 
 
 def _age(entry: LedgerEntry) -> tuple[int, str, str]:
-    return _last(entry), entry["kind"], entry["text"]
+    return _last(entry), entry.kind, entry.text
 
 
 def _without_covered(entries: list[LedgerEntry]) -> list[LedgerEntry]:
-    modified = {_normalised(entry) for entry in entries if entry["kind"] == "file_modified"}
-    files = modified | {_normalised(entry) for entry in entries if entry["kind"] == "file_read"}
+    modified = {_normalised(entry) for entry in entries if entry.kind == "file_modified"}
+    files = modified | {_normalised(entry) for entry in entries if entry.kind == "file_read"}
     covered = {"file_read": modified, "path": files}
-    return [entry for entry in entries if _normalised(entry) not in covered.get(entry["kind"], ())]
+    return [entry for entry in entries if _normalised(entry) not in covered.get(entry.kind, ())]
 
 
 def _capped(entries: list[LedgerEntry], cap: int) -> list[LedgerEntry]:
     counts: dict[str, int] = {}
     kept: list[LedgerEntry] = []
     for entry in reversed(entries):
-        counts[entry["kind"]] = counts.get(entry["kind"], 0) + 1
-        if counts[entry["kind"]] <= CAPS.get(entry["kind"], 8):
+        counts[entry.kind] = counts.get(entry.kind, 0) + 1
+        if counts[entry.kind] <= CAPS.get(entry.kind, 8):
             kept.append(entry)
-    ranked = sorted(kept, key=lambda entry: entry["kind"] not in KEPT_LAST)
+    ranked = sorted(kept, key=lambda entry: entry.kind not in KEPT_LAST)
     return sorted(ranked[: max(cap, 0)], key=_age)
 
 
@@ -306,10 +296,10 @@ def fit_ledger(ledger: Sequence[LedgerEntry], limit_tokens: int) -> tuple[Ledger
 
 def _sized(section: _Section, ledger: Sequence[LedgerEntry]) -> list[tuple[int, int]]:
     """The places of a section's entries, the most wanted first, with the size of their lines."""
-    places = [at for at in range(len(ledger) - 1, -1, -1) if ledger[at]["kind"] in section.kinds]
+    places = [at for at in range(len(ledger) - 1, -1, -1) if ledger[at].kind in section.kinds]
     if "rule" in section.kinds:
         # What always holds is not overtaken by what was said of one thing.
-        places.sort(key=lambda at: not is_standing(ledger[at]["text"]))
+        places.sort(key=lambda at: not is_standing(ledger[at].text))
     return [(at, quarters(f"{_line(section, ledger[at])}\n")) for at in places]
 
 
@@ -318,12 +308,12 @@ def _frame(section: _Section) -> int:
 
 
 def _section_text(section: _Section, ledger: Sequence[LedgerEntry]) -> str:
-    lines = [_line(section, entry) for entry in ledger if entry["kind"] in section.kinds]
+    lines = [_line(section, entry) for entry in ledger if entry.kind in section.kinds]
     return "\n".join(filter(None, [section.opening, *lines, section.closing])) if lines else ""
 
 
 def _line(section: _Section, entry: LedgerEntry) -> str:
-    text = " ".join(escaped(entry["text"]).split())
-    if not section.handles or not entry["seqs"]:
+    text = " ".join(escaped(entry.text).split())
+    if not section.handles or not entry.seqs:
         return f"- {text}"
-    return f"- {text} (log:{entry['seqs'][-1]})"
+    return f"- {text} (log:{entry.seqs[-1]})"

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from memory_service.compaction.budget import ContextBudget, ContextWindow, Thresholds, budget_for
+from memory_service.compaction.budget import ContextBudget, Thresholds, budget_for
 from memory_service.compaction.presets import PRESETS, Fallback, Preset, with_overrides
-from memory_service.compaction.summary import IdentifierPolicy
 from memory_service.compaction.view import View, ViewShape
 from memory_service.errors import InvalidRequest
 from memory_service.llm.token_counter import LEAST_SCALE, MOST_SCALE, exact_counter
 from memory_service.messages import message_tokens, text_of, tool_calls_of
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import count_tokens
+from memory_service.schemas.compaction import IdentifierPolicy
+from memory_service.schemas.sessions import ContextWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,7 @@ def budget_of(
         raise InvalidRequest(window.message)
     if most_tokens is not None and most_tokens < window.tokens:
         # The reserve is for an answer, which the longest prompt does not include.
-        window = replace(window, tokens=most_tokens)
+        window = window.model_copy(update={"tokens": most_tokens})
         thresholds = replace(thresholds, reserve_tokens=0)
     return budget_for(
         window,

@@ -34,6 +34,7 @@ from memory_service.compaction.summary import read_upto, without_tools
 from memory_service.errors import Incompressible
 from memory_service.messages import Numbered, is_tool_result
 from memory_service.messages.sizes import MESSAGE_TOKENS
+from memory_service.schemas.compaction import CompactionStep
 
 Stage = Literal["none", "prune", "summary", "hard"]
 CompactionTrigger = Literal["manual", "threshold", "overflow", "cache_ttl", "safeguard"]
@@ -50,16 +51,6 @@ _SUMMARY_SHARE = 0.125
 _COUNTED_SHARE = 0.95
 # What says that a part of a request is left out.
 _NOTICE_TOKENS = 24
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One step of the ladder that was tried, and what the view comes to behind it."""
-
-    name: str
-    tokens_before: int
-    tokens_after: int
-    count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +76,7 @@ class Plan:
     tokens_before: int
     tokens_after: int
     target_tokens: int
-    steps: tuple[Step, ...] = ()
+    steps: tuple[CompactionStep, ...] = ()
     cleared: Mapping[int, str] = field(default_factory=dict)
     stripped: tuple[int, ...] = ()
     tail_start: int = 0
@@ -147,7 +138,7 @@ class _Planner:
         # Who names a target wants that, and no count.
         self._counts = preset.keep.counts and target_tokens is None
         self._lower = target_tokens is not None and self._before > self._target
-        self._steps = list[Step]()
+        self._steps = list[CompactionStep]()
 
     def plan(self) -> Plan:
         if not self._snapshot.tail:
@@ -160,10 +151,7 @@ class _Planner:
         # Who asks for a summary gets one; what it will cover need not be pruned first.
         prunes = self._trigger == "cache_ttl" or ((self._is_hard() or not asked) and self._may_suffice())
         pruned = self._cheapened() if prunes else PruningOutcome(tail=self._snapshot.tail)
-        self._steps += [
-            Step(name=step.name, tokens_before=step.tokens_before, tokens_after=step.tokens_after, count=step.count)
-            for step in pruned.steps
-        ]
+        self._steps += pruned.steps
         after = self._before - pruned.gain
         if not asked and pruned.gain and after <= self._target:
             return self._pruned(pruned, after)
@@ -261,7 +249,7 @@ class _Planner:
         rest = fixed + sum(each.tokens for each in tail)
         made = self._covering("summary", pruned, at, rest, (covered, prefix), toolless_upto=toolless_upto)
         self._steps.append(
-            Step(
+            CompactionStep(
                 name="last_turns" if toolless_upto else "split_turn" if prefix else "summary",
                 tokens_before=self._before - pruned.gain,
                 tokens_after=made.tokens_after,
@@ -303,7 +291,9 @@ class _Planner:
                 return None
         both = replace(pruned, cleared={**pruned.cleared, **cut.cleared}, stripped=(*pruned.stripped, *cut.stripped))
         made = self._covering("hard", both, at, fixed + left, parts)
-        step = Step(name="hard", tokens_before=self._before, tokens_after=made.tokens_after, count=len(cut.cleared))
+        step = CompactionStep(
+            name="hard", tokens_before=self._before, tokens_after=made.tokens_after, count=len(cut.cleared)
+        )
         return replace(made, steps=(*made.steps, step))
 
     def _covering(

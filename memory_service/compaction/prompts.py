@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory_service.compaction.summary import IdentifierPolicy
 from memory_service.llm.base import ChatMessage
+from memory_service.schemas.compaction import IdentifierPolicy
 from memory_service.text.frames import escaped, fenced
 
 PROMPT_VERSION = "summary-2"

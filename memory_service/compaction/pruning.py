@@ -37,6 +37,7 @@ from memory_service.compaction.prune_steps import (
 )
 from memory_service.messages import Numbered, is_tool_result, media_parts_of, numbered, text_of
 from memory_service.messages.placeholders import is_cleared, payload_bytes, placeholder_text, shorten_result
+from memory_service.schemas.compaction import CompactionStep
 
 
 def _cache_ttl(
@@ -331,16 +332,6 @@ _TOO_LARGE = "[Results of tools left out: they are too large for the window]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PruningStep:
-    """A step that took something out."""
-
-    name: str
-    tokens_before: int
-    tokens_after: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PruningOutcome:
     """What the cheap steps came to.
 
@@ -355,7 +346,7 @@ class PruningOutcome:
     cleared: Mapping[int, str] = field(default_factory=dict)
     stripped: tuple[int, ...] = ()
     gain: int = 0
-    steps: tuple[PruningStep, ...] = ()
+    steps: tuple[CompactionStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -467,7 +458,7 @@ class _Work:
         self, tail: Sequence[Numbered], pruning_request: PruningRequest, prior: PriorPruning, sharing: frozenset[int]
     ) -> None:
         self._tail, self._before, self._sharing = tail, pruning_request.tokens, sharing
-        self._steps = list[PruningStep]()
+        self._steps = list[CompactionStep]()
         self._cleared = dict[int, str]()
         self._stripped = list[int]()
         self.tokens, self.prior = pruning_request.tokens, prior
@@ -481,7 +472,7 @@ class _Work:
             return
         after = self.tokens - step.gain_tokens
         count = len({*step.cleared, *step.stripped})
-        self._steps.append(PruningStep(name=name, tokens_before=self.tokens, tokens_after=after, count=count))
+        self._steps.append(CompactionStep(name=name, tokens_before=self.tokens, tokens_after=after, count=count))
         self.tokens, self.prior = after, self.prior.after(step)
         self._cleared.update(step.cleared)
         self._stripped += step.stripped

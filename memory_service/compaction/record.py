@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from memory_service.compaction.ledger import LedgerEntry
 from memory_service.messages.shapes import Json
+from memory_service.schemas.compaction import LedgerEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

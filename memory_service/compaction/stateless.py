@@ -29,7 +29,7 @@ from memory_service.compaction.options import (
     shape_of,
 )
 from memory_service.compaction.presets import Fallback
-from memory_service.compaction.receipt import CompactionReceipt, as_answer, receipt_of_made, receipt_of_plan
+from memory_service.compaction.receipt import receipt_of_made, receipt_of_plan
 from memory_service.compaction.record import LoggedCompaction, Pin
 from memory_service.compaction.view import Conversation, project
 from memory_service.errors import InvalidRequest
@@ -40,7 +40,13 @@ from memory_service.messages.parts import ANTHROPIC_ALONE
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens, tools_tokens
-from memory_service.schemas.compaction import CompactedMessages, IdentifierPolicy, StatelessRequest, Trigger
+from memory_service.schemas.compaction import (
+    CompactedMessages,
+    CompactionReceipt,
+    IdentifierPolicy,
+    StatelessRequest,
+    Trigger,
+)
 from memory_service.schemas.sessions import Wire
 
 if TYPE_CHECKING:
@@ -147,11 +153,11 @@ def compact_messages(
     scale = counted_scale(lambda: view, options.model_name)
     budget = budget_of(options, scale=1.0 if scale is None else scale, overhead_tokens=_beside(request))
     wish = _wish(request, options)
-    draft = compactor.draft(conversation, view, shape, options.preset, budget, wish, now=now, cancelled=cancelled)
+    draft = compactor.draft(conversation, view, shape, options, budget, wish, now=now, cancelled=cancelled)
     receipt = _receipt(draft, options, wish, now)
     sent, system = to_wire(draft.view.messages, request.format)
     return CompactedMessages.model_validate(
-        {"messages": sent, "system": system, "receipt": as_answer(receipt), "degraded": [*receipt.degraded]}
+        {"messages": sent, "system": system, "receipt": receipt, "degraded": receipt.degraded}
     )
 
 
@@ -219,9 +225,7 @@ def _wish(request: StatelessRequest, options: CompactionSettings) -> CompactionO
         instructions="\n".join(filter(None, (options.instructions, request.instructions))),
         identifier_policy=request.identifier_policy or options.identifier_policy,
         target_tokens=request.target_tokens,
-        overrides=options.overrides,
         force=request.force,
-        fallback=options.fallback,
     )
 
 

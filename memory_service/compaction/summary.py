@@ -19,7 +19,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memory_service.compaction.ledger import LedgerEntry
 from memory_service.compaction.prune_steps import unread_from
 from memory_service.llm.transcript import is_oversized
 from memory_service.llm.validation import clip_sections
@@ -34,9 +33,9 @@ from memory_service.messages import (
     without_thinking,
 )
 from memory_service.messages.sizes import count_tokens
+from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
 
 Method = Literal["model", "extractive", "note", "hook"]
-IdentifierPolicy = Literal["preserve", "strict", "anonymize", "off", "custom"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from memory_service.schemas.memories import (
     MAX_BUDGET_TOKENS,
@@ -211,6 +212,10 @@ class CompactionReceipt(Answer):
     window_source: str
     messages: list[dict[str, Any]] | None = Field(default=None, description="Of a preview: the view as it would be.")
     degraded: Degraded = Field(default=[])
+    # Told in process alone: a hook may switch off the note to go on behind the messages; of an undo, the view's size.
+    continue_note: SkipJsonSchema[bool] = Field(default=True, exclude=True)
+    view_tokens_before: SkipJsonSchema[int] = Field(default=0, exclude=True)
+    view_tokens_after: SkipJsonSchema[int] = Field(default=0, exclude=True)
 
 
 class Compactions(Answer):
@@ -237,6 +242,9 @@ class FlushedMemory(Answer):
     memory_id: str
     text: str
     path: str
+    # Told in process alone.
+    start_line: SkipJsonSchema[int] = Field(default=0, exclude=True)
+    end_line: SkipJsonSchema[int] = Field(default=0, exclude=True)
 
 
 class Flush(Answer):

@@ -61,13 +61,13 @@ Degraded = Annotated[list[str], Field(description="Parts that were missing from 
 class Request(BaseModel):
     """A body that the API takes. A value of another type is refused, never converted."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Answer(BaseModel):
     """A body that the API gives."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class NewMemory(Request):

@@ -13,14 +13,10 @@ from indexer import SearchResults as Found
 from indexer.sources.watch import WatchState
 from indexer.types import ErasedPassages
 from memory_service import schemas
-from memory_service.compaction.receipt import as_answer
 from memory_service.config import Settings
-from memory_service.flush.replies import AgentPrompt
 from memory_service.memories.block import Context, Receipt, ReceiptItem
 from memory_service.memories.store import AppendedMemory, FileRange, ForgottenMemory, MemoryFile
 from memory_service.schemas.compaction import (
-    Flush,
-    FlushedMemory,
     PromptTokens,
     Recall,
     Recovery,
@@ -28,7 +24,6 @@ from memory_service.schemas.compaction import (
 )
 from memory_service.schemas.sessions import (
     AppendedMessages,
-    ContextWindow,
     ErasedSession,
     FoundMessage,
     FoundMessages,
@@ -39,13 +34,11 @@ from memory_service.schemas.sessions import (
     Session,
     Sessions,
 )
-from memory_service.service import contexts, flushes, overflows
+from memory_service.service import contexts, overflows
 from memory_service.service import sessions as told
 from memory_service.service.contexts import PromptTokens as Sizes
 from memory_service.service.contexts import SessionHits
 from memory_service.service.watching import Operation
-
-compaction_receipt = as_answer
 
 
 def shown_score(raw: float, fusion: str) -> float:
@@ -270,7 +263,6 @@ def planned_report(plan: SyncPlan) -> schemas.ReindexReport:
 
 def session(found: told.SessionSummary) -> Session:
     """A session as it stands."""
-    window = found.window
     return Session(
         session_id=found.session_id,
         model=found.model,
@@ -279,13 +271,7 @@ def session(found: told.SessionSummary) -> Session:
         last_seq=found.last_seq,
         tokens=found.tokens,
         pressure=found.pressure,
-        context_window=ContextWindow(
-            tokens=window.tokens,
-            source=window.source,
-            considered=dict(window.considered),
-            problem=window.problem,
-            message=window.message,
-        ),
+        context_window=found.window,
         preset=found.preset,
         numbers=dict(found.numbers),
         compactions=found.compactions,
@@ -356,26 +342,6 @@ def found_messages(found: SessionHits) -> FoundMessages:
     )
 
 
-def flush(made: flushes.FlushReport) -> Flush:
-    """Report of a flush, or the prompt for the agent."""
-    asked: AgentPrompt | None = made.prompt
-    return Flush(
-        mode="agent" if asked else "service",
-        path=made.path,
-        written=[FlushedMemory.model_validate(dataclasses.asdict(memory)) for memory in made.written],
-        duplicates=made.duplicates,
-        reason=made.reason,
-        method=made.method,
-        messages=made.messages,
-        prompt=asked.prompt if asked else None,
-        system_prompt=asked.system_prompt if asked else None,
-        calls=made.calls,
-        input_tokens=made.input_tokens,
-        output_tokens=made.output_tokens,
-        degraded=list(made.degraded),
-    )
-
-
 def prompt_tokens(sizes: Sizes) -> PromptTokens:
     """Tokens of each part of a prompt."""
     return PromptTokens.model_validate(dataclasses.asdict(sizes))
@@ -389,8 +355,8 @@ def session_context(made: contexts.SessionContext, sent: told.Transcript, wire: 
         tokens=prompt_tokens(made.prompt.tokens),
         receipt=receipt(made.receipt, fusion=fusion) if made.receipt else None,
         recall=Recall.model_validate(dataclasses.asdict(made.recall)),
-        compaction=compaction_receipt(made.compaction) if made.compaction else None,
-        flush=flush(made.flush) if made.flush else None,
+        compaction=made.compaction,
+        flush=made.flush,
         command=made.command,
         degraded=[*made.degraded, *sent.degraded],
     )
@@ -409,7 +375,7 @@ def recovery(made: overflows.Recovery, sent: told.Transcript, wire: str) -> Reco
             "retry_after_seconds": made.retry_after_seconds,
             "learned_window": made.learned_window,
             "tokens": prompt_tokens(made.context.prompt.tokens) if made.context else None,
-            "compaction": compaction_receipt(made.compaction) if made.compaction else None,
+            "compaction": made.compaction,
             "degraded": list(made.degraded),
         }
     )

@@ -10,19 +10,20 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from memory_service.compaction.compactor import CompactionOptions, Compactor, Draft, original_messages, snapshot_of
-from memory_service.compaction.plan import Plan
-from memory_service.compaction.receipt import CompactionReceipt, receipt_of, receipt_of_made, receipt_of_plan
+from memory_service.compaction.plan import CompactionTrigger, Plan
+from memory_service.compaction.receipt import receipt_of, receipt_of_engine, receipt_of_made, receipt_of_plan
 from memory_service.compaction.record import LoggedCompaction
 from memory_service.engines import CompactCall
 from memory_service.errors import CallCancelled, Conflict, MemoryServiceError, NotFound
 from memory_service.hooks import Intent, Material, Verdict
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.calls import Spent
+from memory_service.messages import to_openai
+from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
 from memory_service.service.engine_adapter import EngineAdapter
-from memory_service.service.receipts import CompactionCall, engine_receipt
 from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.records import Undo
 from memory_service.sessions.state import SessionState, chain_of
@@ -31,6 +32,30 @@ from memory_service.sessions.state import SessionState, chain_of
 _STRIKES = 3
 # New material that makes another try worth it, as a share of the view.
 _NEWS = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionCall:
+    """A request to compact a session, by a person or by the work on a prompt.
+
+    Attributes:
+        request: What is wanted; what it leaves out is as the session's settings have it.
+        cause: Why, where that is no trigger of a request.
+        overhead_tokens: What is sent beside the view, by estimate.
+        most_tokens: The longest prompt wanted, if that is less than the window allows.
+        will_retry: Whether the prompt that was refused is sent again afterwards.
+    """
+
+    request: CompactRequest = field(default_factory=CompactRequest)
+    cause: CompactionTrigger | None = None
+    overhead_tokens: int = 0
+    most_tokens: int | None = None
+    will_retry: bool = False
+
+    @property
+    def trigger(self) -> CompactionTrigger:
+        """Why the session is compacted."""
+        return self.cause or self.request.trigger
 
 
 @dataclass(slots=True)
@@ -68,14 +93,16 @@ class Compactions:
             UpstreamFailed: The model failed and nothing may stand in for it; nothing was changed.
             Conflict: Another process compacted or undid meanwhile; nothing was changed.
         """
-        if call.mode == "plan":
-            snapshot = self._services.snapshot(session_id, preset=call.preset, overrides=call.overrides)
+        mode, preset, overrides = call.request.mode, call.request.preset, call.request.overrides
+        if mode == "plan":
+            snapshot = self._services.snapshot(session_id, preset=preset, overrides=overrides)
             return self._unlike_engine(session_id, self._planned(snapshot, call))
         with self._services.alone(session_id, compacting=True):
-            snapshot = self._services.snapshot(session_id, preset=call.preset, overrides=call.overrides)
-            if call.mode == "preview":
+            snapshot = self._services.snapshot(session_id, preset=preset, overrides=overrides)
+            if mode == "preview":
                 draft = self._draft(snapshot, call, cancelled, Spent())
-                shown = replace(self._shown(snapshot, call, draft, applied=None), messages=draft.view.messages)
+                shown = self._shown(snapshot, call, draft, applied=None)
+                shown = shown.model_copy(update={"messages": to_openai(draft.view.messages)})
                 return self._unlike_engine(session_id, shown)
             return self._applied(snapshot, call, cancelled)
 
@@ -88,7 +115,7 @@ class Compactions:
         """
         with self._services.alone(session_id):
             snapshot = self._services.snapshot(session_id)
-            past = _past(snapshot.state, compaction_id)
+            past, before = _past(snapshot.state, compaction_id), snapshot.view().tokens
             if past.seq not in chain_of(snapshot.state.heads, snapshot.state.head):
                 raise Conflict(
                     f"The compaction {compaction_id} was undone before. List the compactions to see which count."
@@ -97,7 +124,8 @@ class Compactions:
             now = self._services.snapshot(session_id)
         view = now.view()
         self._services.tell("undo", session_id, compaction_id=compaction_id, tokens_after=view.tokens)
-        return receipt_of(replace(past, active=False))
+        sizes = {"active": False, "view_tokens_before": before, "view_tokens_after": view.tokens}
+        return receipt_of(past).model_copy(update=sizes)
 
     def past(self, session_id: str) -> list[CompactionReceipt]:
         """The receipts of all compactions, newest first."""
@@ -142,13 +170,13 @@ class Compactions:
         )
 
     def _planned(self, snapshot: SessionSnapshot, call: CompactionCall) -> CompactionReceipt:
-        return receipt_of_plan(self._plan(snapshot, call), snapshot.options, call.trigger, call.mode)
+        return receipt_of_plan(self._plan(snapshot, call), snapshot.options, call.trigger, call.request.mode)
 
     def _plan(self, snapshot: SessionSnapshot, call: CompactionCall) -> Plan:
         view = snapshot.view()
         return self._compactor.plan(
             snapshot_of(snapshot.state, view, snapshot.shape, now=self._services.now(), last_used_at=None),
-            snapshot.options.preset,
+            snapshot.options,
             snapshot.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
             _compaction_options(snapshot, call, Verdict()),
         )
@@ -165,7 +193,7 @@ class Compactions:
             snapshot.state,
             snapshot.view(),
             snapshot.shape,
-            snapshot.options.preset,
+            snapshot.options,
             snapshot.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
             _compaction_options(snapshot, call, told or Verdict()),
             now=self._services.now(),
@@ -199,11 +227,11 @@ class Compactions:
             draft = self._draft(snapshot, call, cancelled, spent, verdict)
             seq = snapshot.session.commit(draft.made, snapshot.state) if draft.made is not None else None
             receipt = self._shown(snapshot, call, draft, applied=seq)
-            receipt = replace(
-                receipt,
-                degraded=(*receipt.degraded, *verdict.failures),
-                continue_note=verdict.provided.continue_note,
-            )
+            told = {
+                "degraded": [*receipt.degraded, *verdict.failures],
+                "continue_note": verdict.provided.continue_note,
+            }
+            receipt = receipt.model_copy(update=told)
             outcome = receipt.stage
             self._count(snapshot, call, helped=seq is not None)
             return receipt
@@ -243,21 +271,24 @@ class Compactions:
             return None
         budget = snapshot.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens)
         target = budget.emergency_target_tokens if call.trigger == "overflow" else budget.target_tokens
-        compaction_options = CompactCall(trigger=call.trigger, instructions=call.instructions or "", force=call.force)
+        wanted = call.request
+        compaction_options = CompactCall(
+            trigger=call.trigger, instructions=wanted.instructions or "", force=wanted.force
+        )
         made = self._adapter.compacted(
-            snapshot, target_tokens=budget.estimated(call.target_tokens or target), call=compaction_options
+            snapshot, target_tokens=budget.estimated(wanted.target_tokens or target), call=compaction_options
         )
         if made is None or not made.compacted or call.trigger != "manual":
             return None
-        return (
-            engine_receipt(made, snapshot, call, before) if self._adapter.owns_compaction(snapshot.session_id) else None
-        )
+        if not self._adapter.owns_compaction(snapshot.session_id):
+            return None
+        return receipt_of_engine(made, snapshot.options, call.trigger, wanted.mode, before)
 
     def _unlike_engine(self, session_id: str, receipt: CompactionReceipt) -> CompactionReceipt:
         """A plan, with a note where it is not what `apply` would do."""
         owner = self._adapter.owner(session_id)
         note = f"This is what the service would do; the engine {owner} compacts this session, and does it its own way."
-        return replace(receipt, notes=(*receipt.notes, note)) if owner else receipt
+        return receipt.model_copy(update={"notes": [*receipt.notes, note]}) if owner else receipt
 
     def _count(self, snapshot: SessionSnapshot, call: CompactionCall, *, helped: bool) -> None:
         if helped:
@@ -269,31 +300,32 @@ class Compactions:
         strikes = self._strikes.setdefault(snapshot.session_id, _Strikes())
         strikes.count += 1
         # As `worth_trying` is asked: what the model counts of the view that the session's own settings show.
-        own = self._services.snapshot(snapshot.session_id) if call.preset or call.overrides else snapshot
+        own = (
+            self._services.snapshot(snapshot.session_id) if call.request.preset or call.request.overrides else snapshot
+        )
         strikes.last_seq, strikes.tokens = snapshot.state.last_seq, own.reading().tokens
 
     def _shown(
         self, snapshot: SessionSnapshot, call: CompactionCall, draft: Draft, *, applied: int | None
     ) -> CompactionReceipt:
         if draft.made is None:
-            return receipt_of_plan(draft.plan, snapshot.options, call.trigger, call.mode, summary=draft.summary)
+            return receipt_of_plan(draft.plan, snapshot.options, call.trigger, call.request.mode, summary=draft.summary)
         past = LoggedCompaction(
             seq=applied or 0, at=self._services.now().isoformat(), compaction=draft.made, head=draft.head
         )
-        return receipt_of_made(past, draft.plan, snapshot.options, mode=call.mode, applied=applied is not None)
+        return receipt_of_made(past, draft.plan, snapshot.options, mode=call.request.mode, applied=applied is not None)
 
 
 def _compaction_options(snapshot: SessionSnapshot, call: CompactionCall, told: Verdict) -> CompactionOptions:
-    words = (snapshot.options.instructions, call.instructions or "", told.instructions)
+    request = call.request
+    words = (snapshot.options.instructions, request.instructions or "", told.instructions)
     return CompactionOptions(
         trigger=call.trigger,
         instructions="\n".join(word for word in words if word),
         provided=told.provided,
-        identifier_policy=call.identifier_policy or snapshot.options.identifier_policy,
-        target_tokens=call.target_tokens,
-        overrides=snapshot.options.overrides,
-        force=call.force,
-        fallback=snapshot.options.fallback,
+        identifier_policy=request.identifier_policy or snapshot.options.identifier_policy,
+        target_tokens=request.target_tokens,
+        force=request.force,
     )
 
 

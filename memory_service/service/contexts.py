@@ -26,7 +26,6 @@ from indexer import LineRange, SearchFilter, Source
 from indexer.lru import LRU
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.plan import CompactionTrigger
-from memory_service.compaction.receipt import CompactionReceipt
 from memory_service.compaction.view import View
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled
@@ -36,11 +35,11 @@ from memory_service.memories.overlap import ViewText, drop_redundant
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.messages import Message, is_tool_result, message_tokens, text_of, user_message
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
+from memory_service.schemas.compaction import CompactionReceipt, CompactRequest, Flush
 from memory_service.schemas.memories import Order
-from memory_service.service.compactions import Compactions
+from memory_service.service.compactions import CompactionCall, Compactions
 from memory_service.service.engine_adapter import EngineAdapter
-from memory_service.service.flushes import Flushes, FlushReport
-from memory_service.service.receipts import CompactionCall
+from memory_service.service.flushes import Flushes
 from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.folder import unreadable
 from memory_service.sessions.search import MessageHit, SessionKeywordSearch
@@ -321,7 +320,7 @@ class SessionContext:
     recall: RecallDecision
     receipt: Receipt | None = None
     compaction: CompactionReceipt | None = None
-    flush: FlushReport | None = None
+    flush: Flush | None = None
     command: Literal["compact"] | None = None
     degraded: tuple[str, ...] = field(default_factory=tuple)
 
@@ -397,16 +396,16 @@ class Contexts:
             work.again()
             if flush:
                 work.flush = self._flushes.before(work.snapshot, hard=work.is_hard(), cancelled=cancelled)
-                work.degraded += work.flush.degraded
+                work.degraded += tuple(work.flush.degraded)
                 work.again()
             if (wish := work.asked(compacts=compacts)) is not None:
                 self._compact(work, wish, cancelled)
             if prunes:
-                self._compact(work, CompactionCall(trigger="cache_ttl"), cancelled)
+                self._compact(work, CompactionCall(cause="cache_ttl"), cancelled)
             last_seq = work.snapshot.state.last_seq
             if due and work.is_hard() and self._compactions.worth_trying(session_id, last_seq, work.tokens()):
                 trigger: CompactionTrigger = "safeguard" if preset.safeguard else "threshold"
-                self._compact(work, CompactionCall(trigger=trigger), cancelled)
+                self._compact(work, CompactionCall(cause=trigger), cancelled)
 
     def _compact(self, work: _Work, wish: CompactionCall, cancelled: Callable[[], bool]) -> None:
         call = replace(wish, overhead_tokens=work.overhead_tokens, most_tokens=work.call.max_tokens)
@@ -483,7 +482,7 @@ class _Work:
         self.session_id, self.call = session_id, call
         self.snapshot: SessionSnapshot = services.snapshot(session_id)
         self.decision = RecallDecision(searched=False, query="", reason="")
-        self.flush: FlushReport | None = None
+        self.flush: Flush | None = None
         self.compaction: CompactionReceipt | None = None
         self.degraded: tuple[str, ...] = ()
         self.failure: MemoryServiceError | None = None
@@ -529,9 +528,9 @@ class _Work:
         """
         state = self.snapshot.state
         if (command := state.open_command) is not None:
-            return CompactionCall(trigger="manual", instructions=command.instructions or None)
+            return CompactionCall(request=CompactRequest(instructions=command.instructions or None))
         if compacts and state.is_cut and self.snapshot.options.preset.recovery.on_length:
-            return CompactionCall(trigger="overflow", force=True)
+            return CompactionCall(request=CompactRequest(trigger="overflow", force=True))
         return None
 
     def tokens(self) -> int:

@@ -8,64 +8,28 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from memory_service.compaction.budget import ContextBudget
 from memory_service.config import FlushTable
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, UpstreamFailed
 from memory_service.flush.model import extract_facts
-from memory_service.flush.replies import AgentPrompt, agent_prompt, facts_of_reply, is_silent
+from memory_service.flush.replies import agent_prompt, facts_of_reply, is_silent
 from memory_service.flush.rules import Candidate, find_candidates
 from memory_service.hooks import Intent
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.memories.store import NewMemory
 from memory_service.messages import Numbered, is_system
+from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.service.session_services import SessionServices, SessionSnapshot
-from memory_service.sessions.records import Flush
+from memory_service.sessions.records import Flush as FlushMark
 from memory_service.sessions.state import SessionState
 
 FlushMethod = Literal["agent", "model", "extractive", "none"]
 # Of the beginning of a stretch, so many messages before it say what it is about; nothing is taken from them.
 _BYTES_PER_TOKEN = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlushedMemory:
-    """A memory that a flush wrote."""
-
-    memory_id: str
-    text: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlushReport:
-    """Report of a flush.
-
-    Attributes:
-        path: The file that the memories stand in; None if none was written.
-        duplicates: Facts that were known before.
-        reason: Why it was done, or why nothing was.
-        messages: The first and the last message that were searched; None for none.
-        prompt: What the agent is asked, if it shall find the memories itself.
-        calls: Requests to a model, those that failed included.
-        input_tokens: What the provider counted for them.
-        output_tokens: The same for the answers.
-    """
-
-    path: str | None = None
-    written: tuple[FlushedMemory, ...] = ()
-    duplicates: int = 0
-    reason: str = ""
-    method: FlushMethod = "none"
-    messages: tuple[int, int] | None = None
-    prompt: AgentPrompt | None = None
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    degraded: tuple[str, ...] = ()
 
 
 class Flushes:
@@ -87,28 +51,33 @@ class Flushes:
             return ""
         return f"{tokens:,} tokens of {budget.soft_tokens:,} before a compaction"
 
-    def before(
-        self, snapshot: SessionSnapshot, *, hard: bool, cancelled: Callable[[], bool] = not_cancelled
-    ) -> FlushReport:
+    def before(self, snapshot: SessionSnapshot, *, hard: bool, cancelled: Callable[[], bool] = not_cancelled) -> Flush:
         """The flush before a compaction: the agent is asked while there is time; after that the service does it."""
         if snapshot.options.flush.mode == "agent" and not hard:
-            prompt = self.prompt(snapshot)
-            return FlushReport(reason="the agent is asked for memories", method="agent", prompt=prompt)
+            asked = self.prompt(snapshot)
+            return _report(
+                mode="agent",
+                reason="the agent is asked for memories",
+                method="agent",
+                prompt=asked.prompt,
+                system_prompt=asked.system_prompt,
+            )
         try:
             return self.flush(snapshot.session_id, cancelled=cancelled)
         except CallCancelled:
             raise
         except MemoryServiceError as error:
-            return FlushReport(reason="the flush failed", degraded=(f"flush: {error}",))
+            return _report(reason="the flush failed", degraded=[f"flush: {error}"])
 
-    def prompt(self, snapshot: SessionSnapshot) -> AgentPrompt:
+    def prompt(self, snapshot: SessionSnapshot) -> FlushPrompt:
         """Flush prompt for the agent."""
         table = snapshot.options.flush
-        return agent_prompt(self._services.now().date(), prompt=table.prompt, system_prompt=table.system_prompt)
+        asked = agent_prompt(self._services.now().date(), prompt=table.prompt, system_prompt=table.system_prompt)
+        return FlushPrompt(prompt=asked.prompt, system_prompt=asked.system_prompt)
 
     def flush(
         self, session_id: str, *, reply: str | None = None, cancelled: Callable[[], bool] = not_cancelled
-    ) -> FlushReport:
+    ) -> Flush:
         """Write down what the messages since the last flush leave behind.
 
         Args:
@@ -126,24 +95,27 @@ class Flushes:
             snapshot = services.snapshot(session_id)
             stretch = _stretch(snapshot.state)
             if not stretch and reply is None:
-                return FlushReport(reason="nothing was said since the last flush")
+                return _report(reason="nothing was said since the last flush")
             intent = Intent(
                 work="flush", workspace=services.workspace, session_id=session_id, fields={"messages": len(stretch)}
             )
             verdict = services.shared.hooks.ask(intent)
             if verdict.refused is not None:
                 raise Conflict(f"A hook refused the flush: {verdict.refused.reason}")
-            report, spent = FlushReport(), Spent()
+            report, spent = _report(), Spent()
             try:
                 found = self._found(snapshot, stretch, reply, verdict.instructions, cancelled, spent)
                 report = self._written(snapshot, stretch, found)
             finally:
                 self._tell(session_id, report, spent)
-            return replace(
-                report, calls=spent.requests, input_tokens=spent.input_tokens, output_tokens=spent.output_tokens
-            )
+            counted = {
+                "calls": spent.requests,
+                "input_tokens": spent.input_tokens,
+                "output_tokens": spent.output_tokens,
+            }
+            return report.model_copy(update=counted)
 
-    def _tell(self, session_id: str, report: FlushReport, spent: Spent) -> None:
+    def _tell(self, session_id: str, report: Flush, spent: Spent) -> None:
         """Say what was done; of a flush that failed, the calls that were made for it."""
         if report.method == "none" and not spent.requests:
             return
@@ -220,7 +192,7 @@ class Flushes:
             reason=f"{len(candidates)} facts found by rules" if candidates else "the rules found nothing to note",
         )
 
-    def _written(self, snapshot: SessionSnapshot, stretch: Sequence[Numbered], found: _Found) -> FlushReport:
+    def _written(self, snapshot: SessionSnapshot, stretch: Sequence[Numbered], found: _Found) -> Flush:
         session_id = snapshot.session_id
         new = [
             NewMemory(
@@ -233,14 +205,20 @@ class Flushes:
         ]
         # Of a session that was deleted meanwhile nothing is written any more.
         kept, missing = self._services.longterm.remember_all(new, during=lambda: snapshot.session.held(snapshot.state))
-        written = tuple(
-            FlushedMemory(memory_id=entry.memory_id, text=memory.text, path=entry.path)
+        written = [
+            FlushedMemory(
+                memory_id=entry.memory_id,
+                text=memory.text,
+                path=entry.path,
+                start_line=entry.start_line,
+                end_line=entry.end_line,
+            )
             for entry, memory in zip(kept, new, strict=True)
             if entry is not None and not entry.duplicate
-        )
+        ]
         messages = (stretch[0].seq, stretch[-1].seq) if stretch else None
         if messages is not None:
-            mark = Flush(
+            mark = FlushMark(
                 from_seq=messages[0],
                 to_seq=messages[1],
                 method=found.method,
@@ -248,14 +226,14 @@ class Flushes:
                 reason=found.reason,
             )
             snapshot.session.note([mark], snapshot.state)
-        return FlushReport(
+        return _report(
             path=written[-1].path if written else None,
             written=written,
             duplicates=len(new) - len(written),
             reason=found.reason if written else found.reason or "nothing to note",
             method=found.method,
             messages=messages,
-            degraded=(*found.degraded, *missing),
+            degraded=[*found.degraded, *missing],
         )
 
 
@@ -265,6 +243,18 @@ class _Found:
     method: FlushMethod
     reason: str
     degraded: tuple[str, ...] = ()
+
+
+def _report(**fields: object) -> Flush:
+    nothing: dict[str, object] = {
+        "mode": "service",
+        "path": None,
+        "written": [],
+        "duplicates": 0,
+        "method": "none",
+        "messages": None,
+    }
+    return Flush.model_validate({**nothing, "reason": "", **fields})
 
 
 def _stretch(state: SessionState) -> tuple[Numbered, ...]:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from memory_service.compaction.budget import Pressure, Thresholds, resolve_window
+from memory_service.compaction.budget import Thresholds, resolve_window
 from memory_service.compaction.options import CompactionSettings, budget_of, counted_scale, preset_named, preset_with
 from memory_service.compaction.presets import Preset
 from memory_service.compaction.pruning import PruningMode
@@ -34,6 +34,7 @@ from memory_service.llm.token_counter import (
 )
 from memory_service.llm.windows import model_limits
 from memory_service.messages.shapes import Json
+from memory_service.schemas.sessions import Pressure
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.state import SessionState
 

@@ -25,7 +25,6 @@ from indexer.lru import LRU
 from memory_service.compaction.presets import RecoveryRules
 from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE
 from memory_service.compaction.pruning import media_bytes, media_to_bytes, truncate_results
-from memory_service.compaction.receipt import CompactionReceipt
 from memory_service.compaction.record import Compaction, built_on
 from memory_service.compaction.view import project, tail_of, with_head
 from memory_service.errors import Conflict, Incompressible, MemoryServiceError
@@ -33,10 +32,10 @@ from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import ProviderFailure, classify, is_compaction_failure
 from memory_service.messages import Message, is_tool_result, media_parts_of, without_thinking
 from memory_service.messages.sizes import Usage
-from memory_service.service.compactions import Compactions
+from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
+from memory_service.service.compactions import CompactionCall, Compactions
 from memory_service.service.contexts import ContextCall, Contexts, SessionContext
 from memory_service.service.engine_adapter import EngineAdapter
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.records import Learned
 from memory_service.sessions.state import SessionState
@@ -347,7 +346,7 @@ class Overflows:
             target = max(1, min(int(view.tokens * share * 0.8), snapshot.budget().emergency_target_tokens))
         return self._compactions.compact(
             snapshot.session_id,
-            CompactionCall(trigger="overflow", target_tokens=target, will_retry=True),
+            CompactionCall(request=CompactRequest(trigger="overflow", target_tokens=target), will_retry=True),
             cancelled=cancelled,
         )
 

@@ -16,10 +16,10 @@ from memory_service.messages.sizes import TRIM_KEEP_LAST, Usage, tools_tokens
 from memory_service.schemas import compaction as made
 from memory_service.schemas import sessions as said
 from memory_service.service import answers
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import ContextCall
 from memory_service.service.options import check_new
 from memory_service.service.overflows import OverflowCall
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.sessions import check_messages
 from memory_service.service.short_term import ShortTermMemory
 from memory_service.sessions.folder import check_session_id
@@ -262,18 +262,16 @@ class SessionUseCases(ABC):
             UpstreamFailed: The model failed and nothing may stand in for it; nothing was changed.
             Conflict: Another process compacted or undid meanwhile; nothing was changed.
         """
-        call = CompactionCall(**{name: getattr(request, name) for name in made.CompactRequest.model_fields})
-        receipt = self.sessions(workspace).compactions.compact(session_id, call, cancelled=cancelled)
-        return answers.compaction_receipt(receipt)
+        call = CompactionCall(request=request)
+        return self.sessions(workspace).compactions.compact(session_id, call, cancelled=cancelled)
 
     def compactions(self, workspace: str, session_id: str) -> made.Compactions:
         """The receipts of all compactions of a session, newest first, undone ones too."""
-        past = self.sessions(workspace).compactions.past(session_id)
-        return made.Compactions(compactions=[answers.compaction_receipt(each) for each in past])
+        return made.Compactions(compactions=self.sessions(workspace).compactions.past(session_id))
 
     def compaction(self, workspace: str, session_id: str, compaction_id: str) -> made.CompactionReceipt:
         """The receipt of a compaction."""
-        return answers.compaction_receipt(self.sessions(workspace).compactions.receipt(session_id, compaction_id))
+        return self.sessions(workspace).compactions.receipt(session_id, compaction_id)
 
     def undo(self, workspace: str, session_id: str, compaction_id: str | None = None) -> made.CompactionReceipt:
         """Back to the exact view before a compaction, the newest unless named; what was said since stays.
@@ -283,9 +281,7 @@ class SessionUseCases(ABC):
             Conflict: It does not count any more.
         """
         compactions = self.sessions(workspace).compactions
-        return answers.compaction_receipt(
-            compactions.undo(session_id, compaction_id or compactions.newest_active(session_id))
-        )
+        return compactions.undo(session_id, compaction_id or compactions.newest_active(session_id))
 
     def flush(
         self,
@@ -303,12 +299,11 @@ class SessionUseCases(ABC):
             reply: What the agent answered to the flush prompt; None lets the service find the memories.
             cancelled: Asked while a model works.
         """
-        return answers.flush(self.sessions(workspace).flushes.flush(session_id, reply=reply, cancelled=cancelled))
+        return self.sessions(workspace).flushes.flush(session_id, reply=reply, cancelled=cancelled)
 
     def flush_prompt(self, workspace: str, session_id: str) -> made.FlushPrompt:
         """Flush prompt for an agent that finds the memories itself."""
-        asked = self.sessions(workspace).flush_prompt(session_id)
-        return made.FlushPrompt(prompt=asked.prompt, system_prompt=asked.system_prompt)
+        return self.sessions(workspace).flush_prompt(session_id)
 
     # Events
 

@@ -18,7 +18,6 @@ from itertools import islice
 from typing import Literal
 
 from indexer.types import ErasedPassages
-from memory_service.compaction.budget import ContextWindow, Pressure
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.presets import Value, numbers_of
 from memory_service.compaction.record import Pin
@@ -29,7 +28,7 @@ from memory_service.messages import Message, read_sent, text_of
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import TRIM_KEEP_LAST, Usage
-from memory_service.schemas.sessions import SessionChanges
+from memory_service.schemas.sessions import ContextWindow, Pressure, SessionChanges
 from memory_service.service.options import check_new, check_settings, pressure_of
 from memory_service.service.session_services import SessionServices
 from memory_service.sessions.folder import foreign_messages, unreadable

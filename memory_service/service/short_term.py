@@ -28,18 +28,17 @@ from memory_service.compaction.record import Pin
 from memory_service.engines import DEFAULT, AssembleCall, Assembled, CompactCall, Compacted, EngineInfo, GuardedEngine
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound
 from memory_service.events import Subscription
-from memory_service.flush.replies import AgentPrompt
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.messages import Message, text_of
 from memory_service.messages.sizes import Usage
-from memory_service.service.compactions import Compactions
+from memory_service.schemas.compaction import CompactRequest, FlushPrompt
+from memory_service.service.compactions import CompactionCall, Compactions
 from memory_service.service.contexts import ContextCall, Contexts, SessionContext, SessionHits, SessionRecall
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
 from memory_service.service.overflows import OverflowCall, Overflows, Recovery
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import SessionServices, SessionSnapshot, Shared
 from memory_service.service.sessions import AppendedMessages, SessionStore, SessionSummary, Transcript, Wire, on_wire
 from memory_service.sessions.folder import SessionLogs
@@ -146,7 +145,7 @@ class Subagents:
             report = self._flushes.flush(child)
         except MemoryServiceError as error:
             return 0, (f"flush: {error}",)
-        return len(report.written), report.degraded
+        return len(report.written), tuple(report.degraded)
 
 
 def _opening(parent: str, summary: str) -> str:
@@ -252,7 +251,7 @@ class ShortTermMemory:
         """Messages of a prompt of a session, in the shape of a provider."""
         return on_wire(messages, wire, self._services.session(session_id).state())
 
-    def flush_prompt(self, session_id: str) -> AgentPrompt:
+    def flush_prompt(self, session_id: str) -> FlushPrompt:
         """Flush prompt for an agent that finds the memories itself."""
         return self.flushes.prompt(self._services.snapshot(session_id))
 
@@ -329,10 +328,10 @@ class DefaultEngine:
         made = self._sessions.compactions.compact(
             session_id,
             CompactionCall(
-                trigger=cast(CompactionTrigger, call.trigger),
-                instructions=call.instructions or None,
-                target_tokens=token_budget,
-                force=call.force,
+                request=CompactRequest(
+                    instructions=call.instructions or None, target_tokens=token_budget, force=call.force
+                ),
+                cause=cast(CompactionTrigger, call.trigger),
             ),
         )
         return Compacted(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from memory_service.compaction.ledger import LedgerEntry
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import Appended, Body, Followed, Record, Repair, SessionHeader
 
 

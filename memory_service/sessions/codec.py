@@ -21,11 +21,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import NamedTuple, cast
 
-from memory_service.compaction.ledger import LedgerEntry
 from memory_service.compaction.record import Compaction, Pin
 from memory_service.errors import InvalidRequest
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.media import Detached, DetachedPart, Encoding, detach
 from memory_service.sessions.records import (
     Body,
@@ -105,6 +105,8 @@ def _told(body: Body) -> dict[str, Json]:
     told = {name: value for name, value in asdict(body).items() if value or whole or name == "input_tokens"}
     if isinstance(body, SessionHeader) and not body.log_id:
         del told["log_id"]
+    if isinstance(body, Trimmed):
+        told["ledger"] = [entry.model_dump() for entry in body.ledger]
     return told
 
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_service import disk
-from memory_service.compaction.ledger import LedgerEntry
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions import recovery
 from memory_service.sessions.base import SessionLog
 from memory_service.sessions.codec import LogLine, RecordDraft, draft_record, encode

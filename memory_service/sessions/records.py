@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from memory_service.compaction.ledger import LedgerEntry
 from memory_service.compaction.record import Compaction, Pin
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
+from memory_service.schemas.compaction import LedgerEntry
 
 RepairKind = Literal["torn", "damaged", "header", "foreign", "media", "unrepaired"]
 

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from memory_service.compaction.checkpoint import Labels
-from memory_service.compaction.ledger import LedgerEntry, ledger_of, merge_ledger
+from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.record import Compaction, Head, LoggedCompaction, Pin, built_on
 from memory_service.compaction.view import Conversation
 from memory_service.errors import InvalidRequest, TooLarge
 from memory_service.messages import Numbered, compact_command, is_system, numbered, read_messages, was_cut
 from memory_service.messages.sizes import Usage
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import (
     Flush,
     Keyed,

@@ -24,9 +24,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memory_service.config import Settings
+from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import ContextCall
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.short_term import ShortTermMemory
 
 _TOPICS = ("invoice", "greenhouse", "courier", "website", "supplier", "refund", "newsletter", "pots", "watering")
@@ -146,8 +147,8 @@ def main() -> None:
         print(json.dumps(_append(sessions, Path(home), 200)))
         sessions.store.create("long", context_window=400_000)
         sessions.store.append("long", messages(arguments.messages))
-        plan = CompactionCall(mode="plan")
-        due = CompactionCall(mode="plan", trigger="overflow")
+        plan = CompactionCall(request=CompactRequest(mode="plan"))
+        due = CompactionCall(request=CompactRequest(mode="plan", trigger="overflow"))
         sessions.compactions.compact("long", plan)
         print(json.dumps({"plan": _times(lambda _: sessions.compactions.compact("long", plan), 30)}))
         print(json.dumps({"plan_with_pruning": _times(lambda _: sessions.compactions.compact("long", due), 30)}))

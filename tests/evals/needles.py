@@ -21,9 +21,10 @@ from indexer import Embedder, MiniLM
 from indexer.testing import HashEmbedder
 from memory_service.config import Settings
 from memory_service.messages import text_of
+from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import ContextCall
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.short_term import ShortTermMemory
 
 Language = Literal["en", "zh"]
@@ -201,7 +202,7 @@ def measured(sessions: ShortTermMemory, language: Language, *, seed: int, rounds
     name, sizes = f"{SESSION}-{language}-{seed}", list[int]()
     for messages in in_rounds(turns, rounds):
         sessions.append(name, messages)
-        sessions.compactions.compact(name, CompactionCall(force=True))
+        sessions.compactions.compact(name, CompactionCall(request=CompactRequest(force=True)))
         sizes.append(sessions.snapshot(name).view().tokens)
     view = "\n".join(map(text_of, sessions.snapshot(name).view().messages))
     seen = [needle.kind for needle in found if needle.text in view]

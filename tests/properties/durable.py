@@ -18,8 +18,9 @@ from memory_service.compaction.record import Pin
 from memory_service.disk import WriteLock
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.memories.store import NewMemory
+from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
-from memory_service.service.receipts import CompactionCall
+from memory_service.service.compactions import CompactionCall
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.media import Blobs
 from memory_service.sessions.records import Message
@@ -72,7 +73,7 @@ def _none(service: MemoryService) -> None:
 
 
 def _compacted(service: MemoryService) -> None:
-    made = service.sessions(W).compactions.compact(S, CompactionCall(force=True))
+    made = service.sessions(W).compactions.compact(S, CompactionCall(request=CompactRequest(force=True)))
     assert made.applied, made.reason
 
 

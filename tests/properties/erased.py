@@ -24,9 +24,10 @@ from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, MemoryServiceError, NotFound, StorageFailed
 from memory_service.llm.base import ChatMessage
 from memory_service.memories.format import NewMemory
+from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import ContextCall
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import Models, SessionSnapshot
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.log import JsonlLog
@@ -90,7 +91,7 @@ def _anew(home: Path) -> None:
 
 
 def _forced(service: MemoryService) -> object:
-    return service.sessions(W).compactions.compact(S, CompactionCall(force=True))
+    return service.sessions(W).compactions.compact(S, CompactionCall(request=CompactRequest(force=True)))
 
 
 def _asked(service: MemoryService) -> object:

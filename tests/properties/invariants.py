@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from memory_service.compaction.plan import LEAST_PROGRESS
-from memory_service.compaction.receipt import CompactionMode
 from memory_service.compaction.record import Compaction
 from memory_service.compaction.view import project
 from memory_service.errors import Conflict, Incompressible, UpstreamFailed
 from memory_service.messages import message_tokens as size_of
 from memory_service.messages import text_of
 from memory_service.messages.sizes import count_tokens
+from memory_service.schemas.compaction import CompactionMode, CompactRequest
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import prompt_of
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Record
@@ -68,7 +68,9 @@ def _planned(change: Change) -> None:
     modes: tuple[CompactionMode, ...] = ("plan", "preview")
     for mode in modes:
         with suppress(Incompressible):
-            world.compactions.compact(SESSION, CompactionCall(mode=mode, preset=operation.preset))
+            world.compactions.compact(
+                SESSION, CompactionCall(request=CompactRequest(mode=mode, preset=operation.preset))
+            )
         hold(world.log_bytes == change.after.log_bytes, "I1", f"the mode {mode} wrote to the log")
 
 

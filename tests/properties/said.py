@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memory_service.compaction.receipt import CompactionReceipt
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.llm.base import ChatMessage
+from memory_service.schemas.compaction import CompactionReceipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from memory_service.compaction.compactor import CompactionOptions
 from memory_service.compaction.plan import CompactionTrigger
 from memory_service.errors import Conflict, MemoryServiceError, UpstreamFailed
-from memory_service.service.receipts import CompactionCall
+from memory_service.schemas.compaction import CompactRequest
+from memory_service.service.compactions import CompactionCall
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Undo as UndoRecord
 from memory_service.sessions.session import Session
@@ -217,7 +218,7 @@ def i10_two_commits(homes: Homes) -> None:
         snapshot.state,
         snapshot.view(),
         snapshot.shape,
-        snapshot.options.preset,
+        snapshot.options,
         snapshot.budget(),
         CompactionOptions(),
         now=world.services.now(),
@@ -243,7 +244,7 @@ def test_i10_threads_compact_and_append_at_once(homes: Homes) -> None:
     def compacts() -> None:
         for _ in range(3):
             try:
-                world.compactions.compact(SESSION, CompactionCall(force=True))
+                world.compactions.compact(SESSION, CompactionCall(request=CompactRequest(force=True)))
             except MemoryServiceError as error:
                 errors.append(error)
 

@@ -27,9 +27,9 @@ from memory_service.hooks import Hooks, Intent
 from memory_service.locks import SessionLocks
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.sizes import Usage
-from memory_service.service.compactions import Compactions
+from memory_service.schemas.compaction import CompactRequest
+from memory_service.service.compactions import CompactionCall, Compactions
 from memory_service.service.engine_adapter import EngineAdapter
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import SessionServices, SessionSnapshot, Shared
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Body, Message, Pending, Unpin
@@ -162,12 +162,9 @@ class World:
             heads.append(self.snapshot().state.head.seq)
 
         self._hook = meanwhile
-        call = CompactionCall(
-            preset=wanted.preset,
-            trigger=wanted.trigger,
-            force=wanted.force,
-            target_tokens=int(self.view(wanted.preset).tokens * wanted.target_share) or None,
-        )
+        target = int(self.view(wanted.preset).tokens * wanted.target_share) or None
+        request = CompactRequest(preset=wanted.preset, force=wanted.force, target_tokens=target)
+        call = CompactionCall(request=request, cause=wanted.trigger)
         receipt, error = None, None
         try:
             receipt = self.compactions.compact(SESSION, call)
@@ -217,7 +214,10 @@ class World:
         state = services.snapshot(SESSION).state
         try:
             if wanted.rival == "compact":
-                other.compact(SESSION, CompactionCall(preset=wanted.preset, trigger=wanted.trigger, force=True))
+                other.compact(
+                    SESSION,
+                    CompactionCall(request=CompactRequest(preset=wanted.preset, force=True), cause=wanted.trigger),
+                )
             elif state.head.seq is not None:
                 other.undo(SESSION, f"c{state.head.seq}")
         except MemoryServiceError:

@@ -24,10 +24,9 @@ from memory_service.errors import NotFound
 from memory_service.sample import SESSION_ID, copy_sample, recorded_session
 
 if TYPE_CHECKING:
-    from memory_service.compaction.receipt import CompactionReceipt
+    from memory_service.schemas.compaction import CompactionReceipt, Flush
     from memory_service.service import MemoryService
     from memory_service.service.contexts import SessionContext
-    from memory_service.service.flushes import FlushReport
     from memory_service.service.short_term import ShortTermMemory
     from memory_service.sessions.records import Message
 
@@ -353,7 +352,7 @@ class _Player:
         )
         return done, again
 
-    def _flushed(self, report: FlushReport, said: int) -> Flushed:
+    def _flushed(self, report: Flush, said: int) -> Flushed:
         from indexer import SearchFilter
 
         path = report.path or ""

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_service.compaction.checkpoint import Labels
-from memory_service.compaction.ledger import LedgerEntry
+from memory_service.schemas.compaction import LedgerEntry
 from tests.memory_service.compaction.talk import calls, log, user
 
 
@@ -73,12 +73,12 @@ def test_arguments_of_calls_have_labels_and_their_ids_stay() -> None:
 
 def test_a_ledger_has_each_thing_once() -> None:
     entries: list[LedgerEntry] = [
-        {"kind": "id", "text": "[id 1]", "seqs": [2]},
-        {"kind": "id", "text": "ORD-4711-XYZ", "seqs": [9]},
-        {"kind": "name", "text": "My name is Lena", "seqs": [3]},
-        {"kind": "file_read", "text": "报告.txt", "seqs": [4]},
+        LedgerEntry(kind="id", text="[id 1]", seqs=[2]),
+        LedgerEntry(kind="id", text="ORD-4711-XYZ", seqs=[9]),
+        LedgerEntry(kind="name", text="My name is Lena", seqs=[3]),
+        LedgerEntry(kind="file_read", text="报告.txt", seqs=[4]),
     ]
     shown = Labels({"ORD-4711-XYZ": "[id 1]"}).entries(entries)
-    assert [(entry["text"], entry["seqs"]) for entry in shown] == [
+    assert [(entry.text, entry.seqs) for entry in shown] == [
         ("[person 1]", [3]), ("[file 1]", [4]), ("[id 1]", [2, 9]),
     ]  # fmt: skip

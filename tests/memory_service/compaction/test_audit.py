@@ -12,6 +12,7 @@ from memory_service.compaction.audit import Audit, audit_problems, audit_record,
 from memory_service.compaction.ledger import ledger_of
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Numbered, numbered, read_messages
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import compact_json
 
 
@@ -143,7 +144,7 @@ def test_pins_are_reported_but_no_fault() -> None:
     "source",
     [
         SummaryRequest(messages=(), previous="ORD-1 and ORD-2"),
-        SummaryRequest(messages=(), ledger=({"kind": "id", "text": "ORD-1 ORD-2", "seqs": [1]},)),
+        SummaryRequest(messages=(), ledger=(LedgerEntry(kind="id", text="ORD-1 ORD-2", seqs=[1]),)),
         SummaryRequest(messages=(), instructions="Keep ORD-1 and ORD-2."),
         SummaryRequest(messages=(), prefix=talk({"role": "user", "content": "看ORD-1和ORD-2"})),
     ],

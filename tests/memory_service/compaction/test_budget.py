@@ -16,12 +16,12 @@ from memory_service.compaction.budget import (
     PONYBUNNY,
     TURNS,
     ContextBudget,
-    ContextWindow,
     Thresholds,
     budget_for,
     resolve_window,
 )
 from memory_service.errors import Incompressible
+from memory_service.schemas.sessions import ContextWindow
 
 PRESETS = {"default": DEFAULT, "openclaw": OPENCLAW, "turns": TURNS, "ponybunny": PONYBUNNY, "opencode": OPENCODE}
 presets = st.sampled_from(list(PRESETS.values()))
@@ -29,7 +29,7 @@ known = st.none() | st.integers(1, 2_000_000)
 
 
 def window(tokens: int) -> ContextWindow:
-    return ContextWindow(tokens=tokens, source="session")
+    return resolve_window(session=tokens)
 
 
 def budget(tokens: int, thresholds: Thresholds, **options: int) -> ContextBudget:
@@ -45,7 +45,7 @@ def test_the_order_of_sources_is_explicit_and_reported() -> None:
         asked = dict(list(said.items())[left:])
         decided = resolve_window(**asked)
         assert (decided.source, decided.tokens) == next(iter(asked.items()), ("default", 128_000))
-        assert decided.considered == (
+        assert tuple(decided.considered.items()) == (
             ("session", asked.get("session")),
             ("learned", None),
             ("settings", asked.get("settings")),
@@ -62,7 +62,7 @@ def test_the_order_of_sources_is_explicit_and_reported() -> None:
 def test_a_learned_window_only_lowers(learned: int | None, source: str, tokens: int) -> None:
     decided = resolve_window(session=32_000, learned=learned, model=200_000)
     assert (decided.source, decided.tokens) == (source, tokens)
-    assert ("learned", learned) in decided.considered
+    assert decided.considered["learned"] == learned
 
 
 @pytest.mark.parametrize("nothing", [0, -1])
@@ -90,7 +90,7 @@ def test_a_window_is_one_of_those_considered(
         refuse_below=refuse,
         warn_below=warn,
     )
-    assert (decided.source, decided.tokens) in decided.considered
+    assert decided.considered[decided.source] == decided.tokens
     assert learned is None or decided.tokens <= learned
     assert (decided.problem == "refuse") == (decided.tokens < refuse)
     assert (decided.problem == "") == (decided.tokens >= max(refuse, warn))

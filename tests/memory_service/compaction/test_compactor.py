@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 from indexer.testing import HashEmbedder
 from memory_service.compaction.compactor import CompactionOptions, Compactor, Draft
 from memory_service.compaction.options import budget_of, shape_of
-from memory_service.compaction.presets import PRESETS
 from memory_service.compaction.record import Pin, _apply_delta
 from memory_service.compaction.view import project
 from memory_service.errors import CallCancelled, Incompressible, UpstreamFailed
@@ -50,8 +50,9 @@ def draft(
     options = options_of(settings(HOME), state, preset=preset)
     shape = shape_of(options)
     compactor = Compactor(model=model, embedder=HashEmbedder(), timeout_seconds=5)
-    given = CompactionOptions(**{"force": True, "fallback": PRESETS[preset].fallback, **compaction_options})
-    return compactor.draft(state, project(state, shape), shape, options.preset, budget_of(options), given, now=NOW)
+    options = replace(options, fallback=compaction_options.pop("fallback", options.fallback))
+    given = CompactionOptions(**{"force": True, **compaction_options})
+    return compactor.draft(state, project(state, shape), shape, options, budget_of(options), given, now=NOW)
 
 
 def committed(state: SessionState, made: Draft) -> SessionState:
@@ -128,7 +129,7 @@ def test_who_cancels_gets_nothing_else() -> None:
             state,
             project(state, shape),
             shape,
-            options.preset,
+            options,
             budget_of(options),
             CompactionOptions(force=True),
             now=NOW,

@@ -13,10 +13,11 @@ from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.compaction.extractive import extract
 from memory_service.compaction.extractive_lines import _read_coverage
-from memory_service.compaction.summary import IdentifierPolicy, SummaryRequest
+from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.summary_format import parse_summary, render_summary
 from memory_service.messages import Message, Numbered, numbered, text_of
 from memory_service.messages.sizes import count_tokens
+from memory_service.schemas.compaction import IdentifierPolicy
 
 Turn = tuple[Literal["user", "assistant", "tool"], str]
 

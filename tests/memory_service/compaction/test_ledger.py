@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from memory_service.compaction.ledger import (
     CAPS,
-    LedgerEntry,
     _message_entries,
     fit_ledger,
     ledger_of,
@@ -20,6 +19,7 @@ from memory_service.compaction.ledger import (
 )
 from memory_service.messages import Numbered, numbered, read_messages
 from memory_service.messages.sizes import count_tokens
+from memory_service.schemas.compaction import LedgerEntry
 
 
 def talk(*raw: dict[str, object]) -> list[Numbered]:
@@ -40,7 +40,7 @@ def result(call_id: str, text: str, **more: object) -> dict[str, object]:
 
 
 def texts(entries: tuple[LedgerEntry, ...], kind: str) -> list[str]:
-    return [entry["text"] for entry in entries if entry["kind"] == kind]
+    return [entry.text for entry in entries if entry.kind == kind]
 
 
 @pytest.mark.parametrize(
@@ -185,36 +185,34 @@ def test_secrets_never_enter() -> None:
     )
 
     assert found
-    assert not [
-        entry for entry in found if "a1B2" in entry["text"] or "abc123" in entry["text"] or "ijkl1234" in entry["text"]
-    ]
+    assert not [entry for entry in found if "a1B2" in entry.text or "abc123" in entry.text or "ijkl1234" in entry.text]
 
 
 def test_a_modified_file_is_no_longer_a_read_one() -> None:
     read: list[LedgerEntry] = [
-        {"kind": "file_read", "text": "a.py", "seqs": [1]},
-        {"kind": "path", "text": "./a.py", "seqs": [1]},
+        LedgerEntry(kind="file_read", text="a.py", seqs=[1]),
+        LedgerEntry(kind="path", text="./a.py", seqs=[1]),
     ]
-    ledger = merge_ledger(read, [{"kind": "file_modified", "text": "./a.py", "seqs": [4]}])
+    ledger = merge_ledger(read, [LedgerEntry(kind="file_modified", text="./a.py", seqs=[4])])
 
-    assert [(entry["kind"], entry["seqs"]) for entry in ledger] == [("file_modified", [4])]
+    assert [(entry.kind, entry.seqs) for entry in ledger] == [("file_modified", [4])]
 
 
 def test_the_same_thing_is_one_entry_and_moves_to_the_end() -> None:
     old: list[LedgerEntry] = [
-        {"kind": "id", "text": "A-1", "seqs": list(range(1, 12))},
-        {"kind": "id", "text": "A-2", "seqs": [12]},
+        LedgerEntry(kind="id", text="A-1", seqs=list(range(1, 12))),
+        LedgerEntry(kind="id", text="A-2", seqs=[12]),
     ]
-    ledger = merge_ledger(old, [{"kind": "id", "text": "A-1", "seqs": [20]}])
+    ledger = merge_ledger(old, [LedgerEntry(kind="id", text="A-1", seqs=[20])])
 
-    assert [(entry["text"], entry["seqs"]) for entry in ledger] == [("A-2", [12]), ("A-1", [1, 8, 9, 10, 11, 20])]
+    assert [(entry.text, entry.seqs) for entry in ledger] == [("A-2", [12]), ("A-1", [1, 8, 9, 10, 11, 20])]
 
 
 def test_rules_and_decisions_leave_last() -> None:
-    rule: LedgerEntry = {"kind": "rule", "text": "不要删除", "seqs": [1]}
-    ids: list[LedgerEntry] = [{"kind": "id", "text": f"A-{at}", "seqs": [at]} for at in range(2, 40)]
+    rule: LedgerEntry = LedgerEntry(kind="rule", text="不要删除", seqs=[1])
+    ids: list[LedgerEntry] = [LedgerEntry(kind="id", text=f"A-{at}", seqs=[at]) for at in range(2, 40)]
 
-    assert [entry["text"] for entry in merge_ledger([rule], ids, cap=3)] == ["不要删除", "A-38", "A-39"]
+    assert [entry.text for entry in merge_ledger([rule], ids, cap=3)] == ["不要删除", "A-38", "A-39"]
 
 
 ENTRIES = st.lists(
@@ -234,11 +232,11 @@ def test_a_merge_is_bounded_and_stable(old: list[LedgerEntry], new: list[LedgerE
     ledger = merge_ledger(old, new, cap=cap)
 
     assert len(ledger) <= cap
-    assert all(count <= CAPS.get(kind, 8) for kind, count in Counter(entry["kind"] for entry in ledger).items())
-    assert all(len(entry["seqs"]) <= 6 for entry in ledger)
+    assert all(count <= CAPS.get(kind, 8) for kind, count in Counter(entry.kind for entry in ledger).items())
+    assert all(len(entry.seqs) <= 6 for entry in ledger)
     assert merge_ledger(ledger, (), cap=cap) == ledger
     assert merge_ledger(ledger, ledger, cap=cap) == ledger
-    assert [entry["seqs"][-1] for entry in ledger] == sorted(entry["seqs"][-1] for entry in ledger)
+    assert [entry.seqs[-1] for entry in ledger] == sorted(entry.seqs[-1] for entry in ledger)
 
 
 @given(ENTRIES, st.integers(0, 300))
@@ -252,8 +250,8 @@ def test_what_fits_is_within_the_limit(entries: list[LedgerEntry], limit: int) -
 
 def test_rules_fit_first() -> None:
     entries: list[LedgerEntry] = [
-        {"kind": "rule", "text": "不要删除", "seqs": [1]},
-        {"kind": "file_read", "text": "a.py", "seqs": [2]},
+        LedgerEntry(kind="rule", text="不要删除", seqs=[1]),
+        LedgerEntry(kind="file_read", text="a.py", seqs=[2]),
     ]
 
     assert render_ledger(fit_ledger(entries, 13)) == "## Rules\n- 不要删除 (log:1)"
@@ -274,7 +272,7 @@ def test_any_conversation_is_taken(said: list[tuple[str, str, str]]) -> None:
     messages = talk(*raw)
     found = ledger_of(messages)
 
-    assert all(len(entry["text"]) <= 240 and "\n" not in entry["text"] for entry in found)
+    assert all(len(entry.text) <= 240 and "\n" not in entry.text for entry in found)
 
 
 def test_two_thousand_messages_are_read_in_good_time() -> None:

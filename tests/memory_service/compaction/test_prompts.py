@@ -15,8 +15,8 @@ from memory_service.compaction.prompts import (
     summary_prompt,
     with_reasons,
 )
-from memory_service.compaction.summary import IdentifierPolicy
 from memory_service.llm.calls import estimate_prompt
+from memory_service.schemas.compaction import IdentifierPolicy
 from tests.memory_service.compaction.talk import asked
 
 

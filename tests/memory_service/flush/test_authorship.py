@@ -51,7 +51,7 @@ def _rules(messages: tuple[Numbered, ...]) -> tuple[list[str], str, list[str]]:
     """The rules of the ledger, the summary's section of them, and the memories."""
     summary = extract(SummaryRequest(messages=messages, target_tokens=800)).text
     section = summary.partition("## User constraints\n")[2].partition("\n\n")[0]
-    rules = [entry["text"] for entry in ledger_of(messages) if entry["kind"] == "rule"]
+    rules = [entry.text for entry in ledger_of(messages) if entry.kind == "rule"]
     return rules, section, [each.text for each in find_candidates(messages)]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.compaction.budget import DEFAULT, ContextWindow, budget_for
+from memory_service.compaction.budget import DEFAULT, budget_for, resolve_window
 from memory_service.llm.token_counter import (
     LEAST_SCALE,
     MOST_SCALE,
@@ -225,7 +225,7 @@ def test_after_three_calls_it_is_within_five_percent(ratio: float, lead: int, se
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.7, 2.0), st.integers(0, 15_000), st.integers(0, 10**6))
 def test_compaction_begins_before_the_window_is_full(ratio: float, lead: int, seed: int) -> None:
-    window = ContextWindow(tokens=64_000, source="session")
+    window = resolve_window(session=64_000)
     budget = budget_for(window, DEFAULT)
     for made, reading, real in Session(ratio, lead, random.Random(seed)).readings():
         if made >= 3 and real > window.tokens - budget.reserve_tokens:

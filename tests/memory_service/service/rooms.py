@@ -10,12 +10,12 @@ from typing import Any
 from indexer import Embedder
 from indexer.testing import HashEmbedder
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
-from memory_service.compaction.receipt import CompactionReceipt
 from memory_service.llm.base import ChatModel
 from memory_service.messages import Message, text_of, to_openai
+from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
 from memory_service.service import MemoryService
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import ContextCall, SessionContext
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.session_services import Models
 from memory_service.service.short_term import ShortTermMemory
 from tests.serving import settings
@@ -71,7 +71,7 @@ class Room:
             self.say(*tool_turn(number, tokens))
 
     def compact(self, **call: Any) -> CompactionReceipt:
-        return self.sessions.compactions.compact(S, CompactionCall(**call))
+        return self.sessions.compactions.compact(S, CompactionCall(request=CompactRequest(**call)))
 
     def undo(self, compaction_id: str | None) -> CompactionReceipt:
         return self.sessions.compactions.undo(S, compaction_id or "")

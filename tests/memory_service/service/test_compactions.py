@@ -7,7 +7,8 @@ import pytest
 
 from memory_service.errors import Conflict, NotFound, UpstreamFailed
 from memory_service.hooks import Instructions, Intent, Refused
-from memory_service.service.receipts import CompactionCall
+from memory_service.messages import read_messages, to_openai
+from memory_service.service.compactions import CompactionCall
 from memory_service.testing import ScriptedModel
 from tests.memory_service.service.rooms import Room, S, refused_by_providers, says, summary, user, words
 
@@ -35,10 +36,10 @@ def test_a_preview_shows_the_view_that_would_be(room: Room, chinese: bool) -> No
     room.talk(30, 100, chinese=chinese)
     before = room.bytes()
     shown = room.compact(mode="preview")
-    assert shown.messages is not None and refused_by_providers(shown.messages) == []
+    assert shown.messages is not None and refused_by_providers(read_messages(shown.messages)) == []
     assert not shown.applied and shown.compaction_id is None and room.bytes() == before and room.events() == []
     room.compact()
-    assert room.view() == shown.messages
+    assert to_openai(room.view()) == shown.messages
 
 
 def test_a_receipt_says_all_and_is_kept(rooms: Rooms) -> None:
@@ -50,7 +51,7 @@ def test_a_receipt_says_all_and_is_kept(rooms: Rooms) -> None:
         "extractive", "manual", "default", 8_000, "settings",
     )  # fmt: skip
     assert made.summary and made.duration_ms >= 0 and made.created_at and made.covered == (2, made.first_kept - 1)
-    assert any(entry["text"] == "/srv/app/conf.toml" for entry in made.ledger) and made.audit
+    assert any(entry.text == "/srv/app/conf.toml" for entry in made.ledger) and made.audit
     again = rooms(context_window=8_000)
     kept = again.sessions.compactions.receipt(S, made.compaction_id or "")
     assert (kept.summary, kept.first_kept, kept.tokens_before, kept.tokens_after, kept.ledger) == (
@@ -147,7 +148,7 @@ def test_after_three_failures_it_waits_for_news(rooms: Rooms) -> None:
         made = room.context(memory_budget_tokens=0)
         assert made.compaction is None
     assert len(model.requests) == 3, "three strikes"
-    assert made.degraded == ()
+    assert made.degraded == []
     room.talk(2, 100, first=27)
     assert "compaction" in room.context(memory_budget_tokens=0).degraded[0] and len(model.requests) == 4
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from memory_service.errors import Conflict
+from memory_service.schemas.compaction import CompactRequest
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import ContextCall
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.short_term import ShortTermMemory
 from tests.memory_service.service.rooms import Room, S, refused_by_providers, says, user, words
 
@@ -64,7 +65,7 @@ def compacts_and_undoes(sessions: ShortTermMemory, crowd: Crowd, seed: int) -> C
         while not crowd.over.is_set():
             try:
                 if rng.random() < 0.6:
-                    sessions.compactions.compact(S, CompactionCall(force=True))
+                    sessions.compactions.compact(S, CompactionCall(request=CompactRequest(force=True)))
                 elif active := [past for past in sessions.compactions.past(S) if past.active]:
                     sessions.compactions.undo(S, rng.choice(active).compaction_id or "")
             except Conflict:

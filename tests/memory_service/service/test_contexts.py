@@ -205,7 +205,7 @@ def test_agents_are_asked_for_memories_while_there_is_time(rooms: Rooms) -> None
     room.talk(22, 100)
     made = room.context()
     assert made.flush is not None and made.flush.method == "agent" and made.flush.prompt is not None
-    assert "写下要记住的。" in made.flush.prompt.prompt and made.flush.written == ()
+    assert "写下要记住的。" in made.flush.prompt and made.flush.written == []
     made = room.context()
     assert made.flush is not None, "it is asked again until it has answered"
     done = room.sessions.flushes.flush(S, reply="- 发布在周二上午 10 点。")

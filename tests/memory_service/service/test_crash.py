@@ -18,7 +18,8 @@ from tests.wire import problems
 # Appends, compacts and flushes until it is killed; tells each append once it is answered.
 _WORK = """
 import sys
-from memory_service.service.receipts import CompactionCall
+from memory_service.schemas.compaction import CompactRequest
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import ContextCall
 from tests.memory_service.service.rooms import S, Room, words
 from pathlib import Path
@@ -34,7 +35,7 @@ for number in range(begin, begin + 100_000):
     if number % 3 == 0:
         room.sessions.context(S, ContextCall(recall="never"))
     if number % 7 == 0:
-        room.sessions.compactions.compact(S, CompactionCall(force=True))
+        room.sessions.compactions.compact(S, CompactionCall(request=CompactRequest(force=True)))
 """
 KILLS = 8
 

@@ -13,10 +13,11 @@ from indexer.testing import HashEmbedder
 from memory_service.errors import InvalidRequest
 from memory_service.messages import Message, text_of
 from memory_service.messages.repair import repaired
+from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService, answers
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import ContextCall, SessionContext
 from memory_service.service.overflows import OverflowCall
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.short_term import ShortTermMemory
 from tests.memory_service.engines.plugins import installed
 from tests.serving import settings
@@ -189,11 +190,11 @@ def test_who_owns_compaction_compacts_when_a_person_asks(opened: Callable[..., M
     service = opened("sliding-window")
     sessions = sessions_of(service)
     say(sessions, 20)
-    made = sessions.compactions.compact(S, CompactionCall(force=True))
+    made = sessions.compactions.compact(S, CompactionCall(request=CompactRequest(force=True)))
     assert (made.applied, made.compaction_id, made.stage, made.method) == (True, None, "engine", "engine")
     assert (made.tokens_before, made.reason) == (900, "a smaller window")
     assert sessions.compactions.past(S) == []
-    plan = sessions.compactions.compact(S, CompactionCall(mode="plan", force=True))
+    plan = sessions.compactions.compact(S, CompactionCall(request=CompactRequest(mode="plan", force=True)))
     assert plan.stage != "engine"
 
 
@@ -205,7 +206,7 @@ def test_a_refused_compaction_is_refused_to_the_engine_too(opened: Callable[...,
     service.hooks.before_compaction(lambda intent: Refused("夜间不压缩"))
     say(sessions_of(service), 5)
     with pytest.raises(Conflict, match="夜间不压缩"):
-        sessions_of(service).compactions.compact(S, CompactionCall(force=True))
+        sessions_of(service).compactions.compact(S, CompactionCall(request=CompactRequest(force=True)))
     assert "compact manual" not in engine_of(service).calls
 
 

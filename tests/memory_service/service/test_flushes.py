@@ -43,14 +43,14 @@ def test_a_stretch_is_searched_once_and_a_fact_stored_once(room: Room) -> None:
     room.say(user(FACT), says("知道。"))
     again = flushed(room)
     assert again.messages == (5, 6) or again.messages == (6, 7) or again.messages is not None
-    assert again.written == () and room.days == before
+    assert again.written == [] and room.days == before
     assert room.sessions.snapshot(S).state.flushed_to == again.messages[1]
 
 
 def test_nothing_to_note_is_noted(room: Room) -> None:
     room.say(user("hi"), says("hello"))
     made = flushed(room)
-    assert (made.written, made.path, made.messages) == ((), None, (2, 3)) and made.reason
+    assert (made.written, made.path, made.messages) == ([], None, (2, 3)) and made.reason
     assert room.sessions.snapshot(S).state.flushed_to == 3
 
 
@@ -92,7 +92,7 @@ def test_off_is_off(rooms: Rooms) -> None:
 def test_an_agent_may_have_nothing_to_note(room: Room, reply: str) -> None:
     room.say(user(FACT), says("好的。"))
     made = flushed(room, reply=reply)
-    assert (made.method, made.written) == ("agent", ()) and room.days == ""
+    assert (made.method, made.written) == ("agent", []) and room.days == ""
     assert flushed(room).reason == "nothing was said since the last flush"
 
 

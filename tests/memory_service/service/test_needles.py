@@ -9,8 +9,9 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.messages import text_of
+from memory_service.schemas.compaction import CompactRequest
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import ContextCall
-from memory_service.service.receipts import CompactionCall
 from tests.evals.needles import Language, conversation, in_rounds, measured, opened, turn
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -41,7 +42,7 @@ def test_pinned_rules_stand_in_every_view_and_prompt(tmp_path: Path, language: L
                 sessions.append("s", messages[start : start + 8])
                 shown = "\n".join(map(text_of, sessions.context("s", ContextCall(recall="never")).prompt.messages))
                 assert RULES[language] in shown and f"(text) {RULES[language]}" in shown
-            sessions.compactions.compact("s", CompactionCall(force=True))
+            sessions.compactions.compact("s", CompactionCall(request=CompactRequest(force=True)))
             view = "\n".join(map(text_of, sessions.snapshot("s").view().messages))
             assert f"rule: {RULES[language]}" in view and f"(text) {RULES[language]}" in view
 
@@ -54,6 +55,6 @@ def test_the_view_does_not_grow_over_twenty_rounds(tmp_path: Path, language: Lan
         for done in range(20):
             for number in range(8 * done, 8 * done + 8):
                 sessions.append("s", turn(rng, language, number))
-            sessions.compactions.compact("s", CompactionCall(force=True))
+            sessions.compactions.compact("s", CompactionCall(request=CompactRequest(force=True)))
             sizes.append(sessions.snapshot("s").view().tokens)
     assert max(sizes[-5:]) <= 1.15 * max(sizes[2:7]), sizes

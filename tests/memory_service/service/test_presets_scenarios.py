@@ -197,7 +197,7 @@ def test_openclaw_summarises_all_at_once_where_the_share_is_not_set(rooms: Rooms
     model = ScriptedModel(*["A record."] * 24, context_window=200_000)
     room = rooms(context_window=200_000, model=model, compaction=preset("openclaw"), pruning=OFF, flush=OFF)
     worked(room, 50, 2_800)
-    assert room.compact(force=True, overrides={"max_history_share": None}).notes == ()
+    assert room.compact(force=True, overrides={"max_history_share": None}).notes == []
 
 
 SAFE = summary("The backup runs on Tuesday.", SAFEGUARD_HEADINGS)
@@ -290,7 +290,7 @@ def test_turns_keeps_six_turns_also_where_they_are_over_the_target(rooms: Rooms)
     room.talk(7, 3_500)
     made = room.context().compaction
     assert made is not None and asked(room) == [1, 2, 3, 4, 5, 6]
-    assert 32_000 < room.view_tokens() < 48_000 and made.notes == ()
+    assert 32_000 < room.view_tokens() < 48_000 and made.notes == []
 
 
 def test_turns_says_that_fewer_than_six_stay_where_they_leave_no_room(rooms: Rooms) -> None:
@@ -299,7 +299,7 @@ def test_turns_says_that_fewer_than_six_stay_where_they_leave_no_room(rooms: Roo
     made = room.context().compaction
     assert made is not None and room.view_tokens() <= 32_000
     kept = len(asked(room))
-    assert made.notes == (f"{kept} of 6 turns stay: more would leave too little of the window to go on.",)
+    assert made.notes == [f"{kept} of 6 turns stay: more would leave too little of the window to go on."]
     assert 3 <= kept < 6
 
 
@@ -372,7 +372,7 @@ def test_ponybunny_keeps_its_count_also_above_30_percent(rooms: Rooms, window: i
     room = rooms(context_window=window, model=model, compaction=preset("ponybunny"), flush=OFF)
     room.talk(4 * kept // 5 + 1, window // (2 * kept))
     made = room.context(memory_budget_tokens=0).compaction
-    assert made is not None and made.notes == ()
+    assert made is not None and made.notes == []
     view = room.sessions.snapshot(S).view()
     assert len(view.seqs) == kept and 0.3 * window < view.tokens < 0.8 * window
 
@@ -385,7 +385,7 @@ def test_ponybunny_says_that_fewer_stay_where_they_leave_no_room(rooms: Rooms, c
     made = room.compact(force=True)
     assert 30_000 < room.view_tokens() <= 60_000, "30 % of the window, and no less than that needs"
     kept = len(room.sessions.snapshot(S).view().seqs)
-    assert made.notes == (f"{kept} of 100 messages stay: more would leave too little of the window to go on.",)
+    assert made.notes == [f"{kept} of 100 messages stay: more would leave too little of the window to go on."]
 
 
 def test_ponybunny_says_that_more_stay_where_calls_and_results_are_one(rooms: Rooms) -> None:
@@ -393,11 +393,11 @@ def test_ponybunny_says_that_more_stay_where_calls_and_results_are_one(rooms: Ro
     room.work(12, 300)
     room.say(user("Go on."), calls("a", "b"), result("a", "A"), result("b", "B"), says("Done."), *turn(12, 20)[:1])
     made = room.compact(force=True)
-    assert len(room.sessions.snapshot(S).view().seqs) == 5 and made.notes == ()
+    assert len(room.sessions.snapshot(S).view().seqs) == 5 and made.notes == []
     room.undo(made.compaction_id)
     made = room.compact(force=True, overrides={"keep_messages": 4})
     assert len(room.sessions.snapshot(S).view().seqs) == 5
-    assert made.notes == ("5 messages stay instead of 4: calls of tools and their results are not parted.",)
+    assert made.notes == ["5 messages stay instead of 4: calls of tools and their results are not parted."]
 
 
 @pytest.mark.parametrize(("trigger", "share"), [("manual", 0.3), ("overflow", 0.2)])
@@ -412,7 +412,7 @@ def test_ponybunny_writes_summaries_of_a_share_of_the_window(rooms: Rooms, trigg
     assert f"at most {int(share * 64_000)} tokens" in plan.reason
     made = room.compact(trigger=trigger, force=True)
     assert (made.method, made.calls) == ("model", 3) and made.summary.count("Step 119") == 3
-    assert count_tokens(made.summary) > 4_000 and made.notes == ()
+    assert count_tokens(made.summary) > 4_000 and made.notes == []
     assert refused_by_providers(room.view()) == []
 
 

@@ -11,9 +11,10 @@ import pytest
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.messages import message_tokens, text_of
+from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
+from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import ContextCall
-from memory_service.service.receipts import CompactionCall
 from memory_service.service.short_term import ShortTermMemory
 from tests.serving import settings
 
@@ -42,7 +43,7 @@ def shown(sessions: ShortTermMemory, session_id: str) -> str:
 
 
 def test_a_child_carries_pins_summary_model_and_settings(sessions: ShortTermMemory, parent: str) -> None:
-    done = sessions.compactions.compact(parent, CompactionCall(force=True, target_tokens=1_200))
+    done = sessions.compactions.compact(parent, CompactionCall(request=CompactRequest(force=True, target_tokens=1_200)))
     assert done.applied and done.summary
     child = sessions.subagents.spawn(parent, "child")
     assert (child.session_id, child.model, child.window.tokens) == ("child", "gpt-4o", 32_000)

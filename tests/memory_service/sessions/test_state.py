@@ -106,7 +106,7 @@ def test_a_compaction_becomes_the_head_and_gathers_a_ledger() -> None:
     assert (head.seq, head.base, head.tail_start, head.summary, head.rounds) == (5, None, 4, "摘要", 1)
     assert head.cleared == {3: "[gone]"} and head.stripped == {2}
     assert (head.role, state.changed_seq) == ("assistant", 5)
-    assert any(entry["text"] == "/srv/app/deploy.sh" and entry["seqs"] == [2] for entry in head.ledger)
+    assert any(entry.text == "/srv/app/deploy.sh" and entry.seqs == [2] for entry in head.ledger)
     assert [past.seq for past in state.compactions] == [5] and state.compactions[0].active
 
 
@@ -120,7 +120,7 @@ def test_the_next_one_changes_the_summary_before_it_and_begins_at_its_tail() -> 
     )
     assert state.head.summary == "一\n三\n四" and state.head.rounds == 2
     assert state.head.cleared == {2: "a", 6: "b"}
-    assert {entry["text"] for entry in state.head.ledger} >= {"/srv/app/deploy.sh", "https://example.net/wiki/42"}
+    assert {entry.text for entry in state.head.ledger} >= {"/srv/app/deploy.sh", "https://example.net/wiki/42"}
     assert chain_of(state.heads, state.head) == [8, 5]
 
 
