@@ -219,7 +219,7 @@ def compaction_table(receipts: Sequence[CompactionReceipt], settings: Settings) 
     yield from table(head, rows, right=(6, 7, 8))
 
 
-def place_of(memory: FlushedMemory) -> str:
+def citation_of(memory: FlushedMemory) -> str:
     """Path and lines of a memory that a flush wrote."""
     from memory_service.service.answers import citation
 
@@ -234,7 +234,7 @@ def flush_lines(report: Flush, cells: int) -> Iterator[str]:
         cells: How wide the terminal is.
     """
     for memory in report.written:
-        where = click.style(place_of(memory), fg="cyan")
+        where = click.style(citation_of(memory), fg="cyan")
         yield f"{memory.memory_id}  {where}  {one_line(memory.text, max(cells - 50, 20))}"
     known = f", {report.duplicates} known before" if report.duplicates else ""
     searched = f" in messages {_range(report.messages)}" if report.messages else ""

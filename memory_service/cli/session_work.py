@@ -144,13 +144,13 @@ def flush(place: Place, session_id: str) -> None:
 
     Each is found by the next search. What is known already is not written again.
     """
-    from memory_service.cli.session_output import flush_lines, place_of
+    from memory_service.cli.session_output import flush_lines, citation_of
 
     announce_work("looking for memories")
     with place.service() as service:
         report = service.flush(place.workspace, session_id)
     if place.as_json:
-        written = [{**memory.model_dump(), "citation": place_of(memory)} for memory in report.written]
+        written = [{**memory.model_dump(), "citation": citation_of(memory)} for memory in report.written]
         emit_value({**report.model_dump(mode="json"), "written": written})
     else:
         click.echo("\n".join(flush_lines(report, shutil.get_terminal_size((100, 24)).columns)))

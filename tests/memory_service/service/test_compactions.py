@@ -148,7 +148,7 @@ def test_after_three_failures_it_waits_for_news(rooms: Rooms) -> None:
         made = room.context(memory_budget_tokens=0)
         assert made.compaction is None
     assert len(model.requests) == 3, "three strikes"
-    assert made.degraded == []
+    assert made.degraded == ()
     room.talk(2, 100, first=27)
     assert "compaction" in room.context(memory_budget_tokens=0).degraded[0] and len(model.requests) == 4
 
