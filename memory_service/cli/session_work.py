@@ -144,7 +144,7 @@ def flush(place: Place, session_id: str) -> None:
 
     Each is found by the next search. What is known already is not written again.
     """
-    from memory_service.cli.session_output import flush_lines, citation_of
+    from memory_service.cli.session_output import citation_of, flush_lines
 
     announce_work("looking for memories")
     with place.service() as service:
