@@ -103,13 +103,13 @@ class TextStatistics:
 def text_statistics(postings: Sequence[Posting], corpus: Corpus) -> TextStatistics:
     """Statistics of a question's terms in a corpus."""
     return TextStatistics(
-        unit=range_statistics(postings, corpus, corpus.units),
-        pair=range_statistics(postings, corpus, corpus.pairs),
-        window=range_statistics(postings, corpus, corpus.windows),
+        unit=_range_statistics(postings, corpus, corpus.units),
+        pair=_range_statistics(postings, corpus, corpus.pairs),
+        window=_range_statistics(postings, corpus, corpus.windows),
     )
 
 
-def range_statistics(postings: Sequence[Posting], corpus: Corpus, ranges: tuple[Ints, Ints]) -> RangeStatistics:
+def _range_statistics(postings: Sequence[Posting], corpus: Corpus, ranges: tuple[Ints, Ints]) -> RangeStatistics:
     """Statistics of terms in every row's range of rows."""
     if not len(corpus):
         return RangeStatistics()
@@ -136,29 +136,13 @@ def text_evidence(postings: Sequence[Posting], corpus: Corpus, known: TextStatis
     return TextEvidence(unit=unit, pair=pair, window=window)
 
 
-def bm25(
-    postings: Sequence[Posting], corpus: Corpus, ranges: tuple[Ints, Ints], known: RangeStatistics | None = None
-) -> Floats:
-    """BM25 of every row's range of rows, taken as one text.
-
-    Args:
-        postings: Occurrences of the terms.
-        corpus: The rows.
-        ranges: First and last row of each range.
-        known: Statistics to score with; None is those of the corpus itself.
-
-    Returns:
-        float64 array of shape (n,), 0.0 where no term occurs.
-
-    Source: Robertson and Zaragoza 2009.
-    """
-    return _scores(postings, corpus, (ranges, known))[0]
-
-
 def _scores(
     postings: Sequence[Posting], corpus: Corpus, *kinds: tuple[tuple[Ints, Ints], RangeStatistics | None]
 ) -> list[Floats]:
-    """BM25 by several kinds of ranges at once: what is counted of a term is counted once."""
+    """BM25 of every row's range of rows as one text, by several kinds of ranges at once; 0.0 where no term occurs.
+
+    Source: Robertson and Zaragoza 2009.
+    """
     if not postings or not len(corpus):
         return [np.zeros(len(corpus)) for _ in kinds]
     scored = [_Scored(corpus, ranges, known) for ranges, known in kinds]

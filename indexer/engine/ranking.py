@@ -101,7 +101,7 @@ def candidates(signals: Sequence[Floats], allowed: Mask, count: int = CANDIDATES
     return np.flatnonzero(chosen)
 
 
-def standardised(values: Floats) -> Floats:
+def _standardised(values: Floats) -> Floats:
     """Deviations from the mean in standard deviations; zeros where all are equal."""
     if not len(values):
         return np.zeros(0)
@@ -125,16 +125,16 @@ def fuse(
     """
     parts: dict[str, Floats] = {}
     if vector is not None:
-        parts["vector"] = 0.5 * trust * standardised(vector.own)
-        parts["neighbours"] = 0.3 * trust * standardised(vector.triple)
-        parts["section"] = 0.3 * trust * standardised(vector.section)
+        parts["vector"] = 0.5 * trust * _standardised(vector.own)
+        parts["neighbours"] = 0.3 * trust * _standardised(vector.triple)
+        parts["section"] = 0.3 * trust * _standardised(vector.section)
     if text is not None:
         # What the vectors cannot tell, which passage of a window it is, the words then have to.
         alone = vector is None or trust < 1.0
         pair, window, unit = _OF_CHARACTERS if characters else _ALONE if alone else _BESIDE_VECTORS
-        parts["text"] = pair * standardised(text.pair)
-        parts["window"] = window * standardised(text.window)
-        parts["words"] = unit * standardised(text.unit)
+        parts["text"] = pair * _standardised(text.pair)
+        parts["window"] = window * _standardised(text.window)
+        parts["words"] = unit * _standardised(text.unit)
     return parts
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from indexer.corpus import COLUMNS, Corpus, CorpusFile
-from indexer.engine.bm25 import Posting
+from indexer.corpus import COLUMNS, Corpus, CorpusFile, Floats, Ints
+from indexer.engine.bm25 import Posting, _scores
 
 TERMS = "abcde"
 
@@ -79,3 +79,8 @@ def rows(draw: st.DrawFn, *, max_size: int = 30) -> list[Row]:
         )
     first = made[0].file
     return [Row(file=row.file - first, chars=row.chars, terms=row.terms, opens=row.opens) for row in made]
+
+
+def bm25(postings: list[Posting], corpus: Corpus, ranges: tuple[Ints, Ints]) -> Floats:
+    """Scores of every row's range of rows, taken as one text."""
+    return _scores(postings, corpus, (ranges, None))[0]

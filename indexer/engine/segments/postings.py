@@ -207,7 +207,7 @@ def _unpacked(packed: Hashes, rows: int) -> tuple[Rows, NDArray[np.uint32], Coun
 
 
 def _containing(rows: Rows, starts: NDArray[np.integer], ranges: Ranges) -> NDArray[np.int32]:
-    """Number of ranges with each term: the same as `bm25` counts, for all terms at once.
+    """Number of ranges with each term: the same as `text_statistics` counts, for all terms at once.
 
     The ranges that hold a row are consecutive, from `first` to `last`; along the rows of a term both only grow, so each
     row adds those of its ranges that lie beyond the last one of the row before.

@@ -125,7 +125,7 @@ def _seeds(segment: Segment, near: _Near, allowed: Mask | None) -> Ints:
 def _near(segment: Segment, vector: Vectors, allowed: Mask | None) -> _Near:
     rows, cosines = np.empty(0, np.int64), np.empty(0)
     if segment.codes is not None:
-        rows, found = coding.nearest(segment.codes, vector, _NEAREST, allowed)
+        rows, found = coding.nearest_rows(segment.codes, vector, _NEAREST, allowed)
         cosines = found.astype(np.float64)
     return _Near(codes=segment.codes, vector=vector, rows=rows, cosines=cosines)
 

@@ -1,7 +1,7 @@
 """Shortlist of rows for a question's words: which of many rows are worth scoring exactly, and their exact BM25.
 
 Invariants: pure; nothing takes time by the number of rows, all by the number of postings read, which is bounded; rows
-outside of the shortlist are left out, those on it get the score that `bm25` gives.
+outside of the shortlist are left out, those on it get the scores of `text_evidence`.
 """
 
 from __future__ import annotations

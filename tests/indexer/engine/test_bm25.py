@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from indexer.corpus import Ints
-from indexer.engine.bm25 import K1, B, RangeStatistics, bm25, text_evidence, text_statistics
-from tests.indexer.corpora import TERMS, Row, corpus_of, postings_of, rows
+from indexer.engine.bm25 import K1, B, RangeStatistics, text_evidence, text_statistics
+from tests.indexer.corpora import TERMS, Row, bm25, corpus_of, postings_of, rows
 
 QUESTIONS = st.text(alphabet=TERMS, min_size=1, max_size=4).map(lambda text: "".join(sorted(set(text))))
 
 
-def naive_bm25(texts: list[str], question: str) -> list[float]:
+def naivebm25(texts: list[str], question: str) -> list[float]:
     mean = sum(map(len, texts)) / len(texts)
     scores = []
     for text in texts:
@@ -34,7 +34,7 @@ def naive_bm25(texts: list[str], question: str) -> list[float]:
 def test_bm25_of_single_rows(made: list[Row], question: str) -> None:
     at = np.arange(len(made))
     scores = bm25(postings_of(made, question), corpus_of(made), (at, at))
-    assert scores == pytest.approx(naive_bm25([row.terms for row in made], question))
+    assert scores == pytest.approx(naivebm25([row.terms for row in made], question))
 
 
 @given(rows(), QUESTIONS)
@@ -43,11 +43,11 @@ def test_bm25_of_pairs_and_windows(made: list[Row], question: str) -> None:
     evidence = text_evidence(postings_of(made, question), corpus)
     for scores, (low, high) in ((evidence.pair, corpus.pairs), (evidence.window, corpus.windows)):
         joined = ["".join(row.terms for row in made[a : b + 1]) for a, b in zip(low, high, strict=True)]
-        assert scores == pytest.approx(naive_bm25(joined, question))
+        assert scores == pytest.approx(naivebm25(joined, question))
 
 
 @given(rows(), st.sampled_from(TERMS))
-def test_bm25_has_the_saturation_of_rank_bm25(made: list[Row], term: str) -> None:
+def test_bm25_has_the_saturation_of_rankbm25(made: list[Row], term: str) -> None:
     theirs = BM25Okapi([list(row.terms) for row in made], k1=K1, b=B).get_scores([term])
     at = np.arange(len(made))
     ours = bm25(postings_of(made, term), corpus_of(made), (at, at))

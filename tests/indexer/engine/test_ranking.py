@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from indexer.engine.bm25 import TextEvidence
 from indexer.engine.ranking import (
     VectorEvidence,
+    _standardised,
     age_share,
     blend,
     candidates,
@@ -19,7 +20,6 @@ from indexer.engine.ranking import (
     mmr_order,
     reciprocal_ranks,
     speaker_bonus,
-    standardised,
     vector_evidence,
 )
 from indexer.types import Cue
@@ -40,12 +40,12 @@ def test_candidates_hold_the_best_of_every_signal(signal: list[float], count: in
 
 
 def test_standardised() -> None:
-    values = standardised(np.array([1.0, 2.0, 3.0]))
+    values = _standardised(np.array([1.0, 2.0, 3.0]))
     assert values.mean() == pytest.approx(0)
     assert values.std() == pytest.approx(1)
-    assert standardised(np.array([5.0, 5.0])).tolist() == [0, 0]
-    assert standardised(np.array([0.5, 0.5 + 6e-8])).tolist() == [0, 0], "rounding is no evidence"
-    assert len(standardised(np.empty(0))) == 0
+    assert _standardised(np.array([5.0, 5.0])).tolist() == [0, 0]
+    assert _standardised(np.array([0.5, 0.5 + 6e-8])).tolist() == [0, 0], "rounding is no evidence"
+    assert len(_standardised(np.empty(0))) == 0
 
 
 def test_the_best_of_a_section_counts_for_all_of_it() -> None:
@@ -63,9 +63,9 @@ VECTOR = VectorEvidence(
 def test_fuse_weighs_standardised_signals() -> None:
     parts = fuse(TEXT, VECTOR, 0.5, characters=True)
     assert set(parts) == {"vector", "neighbours", "section", "text", "window", "words"}
-    assert parts["vector"] == pytest.approx(0.25 * standardised(VECTOR.own))
-    assert parts["text"] == pytest.approx(0.2 * standardised(TEXT.pair))
-    assert parts["words"] == pytest.approx(0.8 * standardised(TEXT.unit))
+    assert parts["vector"] == pytest.approx(0.25 * _standardised(VECTOR.own))
+    assert parts["text"] == pytest.approx(0.2 * _standardised(TEXT.pair))
+    assert parts["words"] == pytest.approx(0.8 * _standardised(TEXT.unit))
     assert parts["window"].tolist() == [0, 0, 0]
     assert fuse(TEXT, VECTOR, 1.0)["words"].tolist() == [0, 0, 0]
     assert set(fuse(None, VECTOR, 1.0)) == {"vector", "neighbours", "section"}
@@ -85,8 +85,8 @@ def test_words_weigh_more_where_vectors_say_less(
     vector: VectorEvidence | None, trust: float, characters: bool, pair: float, unit: float
 ) -> None:
     parts = fuse(TEXT, vector, trust, characters=characters)
-    assert parts["text"] == pytest.approx(pair * standardised(TEXT.pair))
-    assert parts["words"] == pytest.approx(unit * standardised(TEXT.unit))
+    assert parts["text"] == pytest.approx(pair * _standardised(TEXT.pair))
+    assert parts["words"] == pytest.approx(unit * _standardised(TEXT.unit))
 
 
 def test_blend_is_seven_tenths_cosine_and_three_tenths_squeezed_bm25() -> None:

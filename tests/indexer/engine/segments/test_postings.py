@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexer.corpus import Corpus
-from indexer.engine.bm25 import range_statistics
+from indexer.engine.bm25 import _range_statistics
 from indexer.engine.segments import postings as building
 from indexer.engine.segments.postings import Entries, Postings, build, find, take
 from indexer.text.terms import term_hashes
@@ -70,7 +70,7 @@ def test_containing_is_what_bm25_counts(made: list[Row], block: int) -> None:
         found = {one.term: one for one in find(built(made), list(LETTERS))}
     corpus = corpus_of(made)
     known = [
-        range_statistics(postings_of(made, LETTERS), corpus, ranges).containing
+        _range_statistics(postings_of(made, LETTERS), corpus, ranges).containing
         for ranges in (corpus.units, corpus.pairs, corpus.windows)
     ]
     assert {term: (one.units, one.pairs, one.windows) for term, one in found.items()} == {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from indexer.corpus import Floats, Ints, Mask
 from indexer.engine.segments import quantizer as coding
-from indexer.engine.segments.quantizer import Coder, Codes, cosines, nearest, survivors, triple_norms
+from indexer.engine.segments.quantizer import Coder, Codes, _survivors, cosines, nearest_rows, triple_norms
 from indexer.errors import EmbeddingError
 from indexer.stores.base import FileState, FileWrite, NewPassage
 from indexer.stores.sqlite import SqliteStore
@@ -56,7 +56,7 @@ def recall(vectors: Vectors, codes: Codes, queries: Vectors, allowed: Mask | Non
         if allowed is not None:
             exact[~allowed] = -2
         limit = np.partition(exact, -k)[-k]
-        rows, near = nearest(codes, query, k, allowed)
+        rows, near = nearest_rows(codes, query, k, allowed)
         best = rows[np.argsort(-near)[:kept]]
         found += min(k, int((exact[best] >= limit - 1e-6).sum()))
     return found / (k * len(queries))
@@ -136,7 +136,7 @@ def test_few_passages_are_all_measured(count: int, dimensions: int, k: int, seed
     allowed = some(count, share, seed) if share < 1 else None
     query = clustered(1, dimensions, seed=seed + 2)[0]
     codes = coded(vectors)
-    rows, near = nearest(codes, query, k, allowed)
+    rows, near = nearest_rows(codes, query, k, allowed)
     expected = vectors.any(axis=1) if allowed is None else allowed & vectors.any(axis=1)
     assert rows.tolist() == np.flatnonzero(expected).tolist()
     assert steps_off(codes, near, vectors, query, rows) <= 1
@@ -156,12 +156,12 @@ def test_the_nearest_are_among_the_survivors(dimensions: int, lean: float, share
     queries = clustered(20, dimensions, lean=lean, seed=0)
     allowed = some(MANY, share) if share < 1 else None
     assert recall(vectors, codes, queries, allowed, kept=80) >= 0.99
-    rows, near = nearest(codes, queries[0], 10, allowed)
+    rows, near = nearest_rows(codes, queries[0], 10, allowed)
     assert np.all(np.diff(rows) > 0)
     assert allowed is None or allowed[rows].all()
     assert steps_off(codes, near, vectors, queries[0], rows) < 0.6
     count = MANY if allowed is None else int(allowed.sum())
-    assert len(rows) == count if count <= 8000 else survivors(count, 10) <= len(rows) <= 2 * survivors(count, 10)
+    assert len(rows) == count if count <= 8000 else _survivors(count, 10) <= len(rows) <= 2 * _survivors(count, 10)
 
 
 def test_the_mean_opens_a_narrow_cone() -> None:
@@ -201,7 +201,7 @@ def test_what_has_no_vector_is_never_found(share: float) -> None:
     assert np.array_equal(first.bits, second.bits)
     allowed = some(MANY, share) if share < 1 else None
     for codes in (first, second):
-        rows, near = nearest(codes, vectors[0], 10, allowed)
+        rows, near = nearest_rows(codes, vectors[0], 10, allowed)
         assert not broken[rows].any()
         assert np.isfinite(near).all()
         assert cosines(codes, vectors[0], np.flatnonzero(broken)[:9]).tolist() == [0] * 9
@@ -211,11 +211,11 @@ def test_what_has_no_vector_is_never_found(share: float) -> None:
 def test_nothing_is_found_in_nothing() -> None:
     query = clustered(1, 32)[0]
     for codes in (coded(np.empty((0, 32), np.float32)), coded(np.zeros((9000, 32), np.float32))):
-        rows, near = nearest(codes, query, 10, None)
+        rows, near = nearest_rows(codes, query, 10, None)
         assert (len(rows), len(near)) == (0, 0)
         assert len(triple_norms(codes, *alone(len(codes)))) == len(codes)
     codes = coded(clustered(9000, 32))
-    assert len(nearest(codes, query, 10, np.zeros(9000, bool))[0]) == 0
+    assert len(nearest_rows(codes, query, 10, np.zeros(9000, bool))[0]) == 0
     assert len(cosines(codes, query, np.empty(0, np.int64))) == 0
 
 
@@ -237,7 +237,7 @@ def test_copies_do_not_crowd_in(share: float) -> None:
     codes = coded(vectors)
     allowed = some(MANY, share) if share < 1 else None
     for query in (vectors[1000], vectors[5]):
-        rows, near = nearest(codes, query, 10, allowed)
+        rows, near = nearest_rows(codes, query, 10, allowed)
         assert 2000 <= len(rows) <= 4000
         assert len(set(rows.tolist())) == len(rows)
         best = float((vectors @ query)[allowed if allowed is not None else slice(None)].max())
@@ -246,14 +246,14 @@ def test_copies_do_not_crowd_in(share: float) -> None:
     query = units(vectors[1000:1001] + 0.5 * vectors[5:6])[0]
     nearer = np.flatnonzero(vectors @ query > vectors[1000] @ query + 0.01)
     wanted = nearer if allowed is None else nearer[allowed[nearer]]
-    assert np.isin(wanted, nearest(codes, query, 10, allowed)[0]).all()
+    assert np.isin(wanted, nearest_rows(codes, query, 10, allowed)[0]).all()
 
 
 def test_many_may_be_wanted() -> None:
     vectors = clustered(MANY, 32)
     codes = coded(vectors)
-    assert len(nearest(codes, vectors[0], 1000, None)[0]) >= 20_000
-    assert len(nearest(codes, vectors[0], 10 * MANY, None)[0]) == MANY
+    assert len(nearest_rows(codes, vectors[0], 1000, None)[0]) >= 20_000
+    assert len(nearest_rows(codes, vectors[0], 10 * MANY, None)[0]) == MANY
 
 
 def test_cosines_of_any_rows() -> None:
@@ -279,7 +279,7 @@ def test_cosines_of_any_rows() -> None:
 )
 def test_a_question_without_direction_is_refused(query: Vectors) -> None:
     codes = coded(clustered(10, 32))
-    for search in (lambda: nearest(codes, query, 10, None), lambda: cosines(codes, query, np.arange(3))):
+    for search in (lambda: nearest_rows(codes, query, 10, None), lambda: cosines(codes, query, np.arange(3))):
         with pytest.raises(EmbeddingError, match="32 dimensions"):
             search()
 
@@ -329,8 +329,8 @@ def test_arrays_may_be_maps_of_a_file(tmp_path: Path) -> None:
         maps[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
     mapped = Codes(coder=codes.coder, **maps)
     for allowed in (None, some(MANY, 0.8), some(MANY, 0.3), some(MANY, 0.05)):
-        rows, near = nearest(mapped, vectors[1], 10, allowed)
-        expected_rows, expected = nearest(codes, vectors[1], 10, allowed)
+        rows, near = nearest_rows(mapped, vectors[1], 10, allowed)
+        expected_rows, expected = nearest_rows(codes, vectors[1], 10, allowed)
         assert np.array_equal(rows, expected_rows)
         assert np.array_equal(near, expected)
 
@@ -379,6 +379,6 @@ def test_the_same_as_the_store(
         near_keys, near = store.nearest(query, 3000, SearchFilter(sources=sources))
         exact = np.searchsorted(keys, near_keys)
         expected = near[~gone[exact]][:10]
-        rows, _ = nearest(codes, query, 10, allowed)
+        rows, _ = nearest_rows(codes, query, 10, allowed)
         best = np.sort(vectors[rows] @ query)[::-1][:10]
         assert np.allclose(best, expected, atol=1e-5)

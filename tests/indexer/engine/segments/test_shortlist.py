@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexer.corpus import Corpus, Floats, Ints
-from indexer.engine.bm25 import bm25, range_statistics
+from indexer.engine.bm25 import _range_statistics
 from indexer.engine.segments import shortlist
 from indexer.engine.segments.postings import Found, Ranges, find
 from indexer.engine.segments.shortlist import (
@@ -17,7 +17,7 @@ from indexer.engine.segments.shortlist import (
     frequencies,
     rows_in_ranges,
 )
-from tests.indexer.corpora import Row, corpus_of, postings_of, rows
+from tests.indexer.corpora import Row, bm25, corpus_of, postings_of, rows
 from tests.indexer.engine.segments.test_postings import LETTERS, built
 
 QUESTIONS = st.lists(st.sampled_from(LETTERS + "q"), unique=True, max_size=6).map("".join)
@@ -43,7 +43,7 @@ def idfs_of(made: list[Row], found: list[Found]) -> Floats:
     """What each term tells of pairs and of windows."""
     corpus = corpus_of(made)
     terms = postings_of(made, "".join(one.term for one in found))
-    known = [range_statistics(terms, corpus, ranges) for ranges in (corpus.pairs, corpus.windows)]
+    known = [_range_statistics(terms, corpus, ranges) for ranges in (corpus.pairs, corpus.windows)]
     return np.array([[one.idf(item.term) for item in found] for one in known]).reshape(2, len(found))
 
 
@@ -56,7 +56,7 @@ def test_bm25_of_some_rows_is_that_of_all(made: list[Row], question: str, data: 
     every = rows_in_ranges(around.windows(chosen))
     counts = counts_at(found, every)
     for ranges in (corpus.units, corpus.pairs, corpus.windows):
-        known = range_statistics(postings_of(made, question), corpus, ranges)
+        known = _range_statistics(postings_of(made, question), corpus, ranges)
         idfs = np.array([known.idf(one.term) for one in found])
         wanted = of(ranges, chosen)
         scores = bm25_of(frequencies(counts, every, wanted), around.lengths(wanted), idfs, known.mean_length)
