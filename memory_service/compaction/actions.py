@@ -1,6 +1,6 @@
-"""What a tool call did, read from its name, its arguments and its result: files, commands, failures.
+"""Tool calls read by name, arguments and result: files, commands, failures. Pure.
 
-Invariants: pure; linear; tools are known by the words of their names, since every harness names them differently.
+Invariants: linear; tools are known by the words of their names, since every harness names them differently.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""The check of a summary against what it was made from, in both directions.
+"""Audit of a summary against its source, in both directions. Pure.
 
 Forward: headings, the most important identifiers and the user's rules are there, or in the ledger beside it. Backward:
 what the summary names, measures or quotes stands in its source, and so does each consent that it reports.
 
-Invariants: pure; linear in the source for each thing looked up; a summary is never repaired by rewording, only by
-leaving out whole lines, and doing that twice changes nothing more.
-
-Claims that the user agreed to something, and whether the conversation has that consent.
-
-Invariants: pure; linear; a claim holds only if a user said yes, or decided, where the same matter was spoken of.
+Invariants: linear in the source for each thing looked up; a consent holds only if a user said yes, or decided, where
+the same matter was spoken of; a summary is never repaired by rewording, only by leaving out whole lines, and doing
+that twice changes nothing more.
 """
 
 from __future__ import annotations
@@ -31,13 +28,13 @@ from memory_service.text.statements import decisions_of, is_yes, rules_of
 
 
 def is_granted(claim: str, request: SummaryRequest) -> bool:
-    """Whether the source of a summary has the consent that a line of it claims."""
+    """True if the source of a summary has the consent that a line of it claims."""
     subject = topics_of(claim)
     return any(not subject or subject & topics_of(said) for said in _consents(request))
 
 
 def _consents(request: SummaryRequest) -> Iterator[str]:
-    """What was spoken of where the user said yes or decided."""
+    """Texts around each yes or decision of the user."""
     yield from claims_of(request.previous)
     yield from (entry.text for entry in request.ledger if entry.kind == "confirmation" and _ends_in_yes(entry.text))
     yield from (entry.text for entry in request.ledger if entry.kind == "decision" and entry.text.startswith("user:"))
@@ -66,7 +63,7 @@ _MAX_RULES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What is wrong with a summary.
+    """Findings about a summary.
 
     Attributes:
         missing: Important identifiers of the source that neither the summary nor the ledger has.
@@ -88,7 +85,7 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether the summary may be used as it is."""
+        """True if the summary may be used as it is."""
         faults = (
             self.missing,
             self.ungrounded,
@@ -162,7 +159,7 @@ def drop_ungrounded(text: str, audit: Audit) -> str:
 
 
 def audit_problems(audit: Audit) -> tuple[str, ...]:
-    """What is wrong as sentences, for the model that is to write the summary again."""
+    """Findings as sentences, for the model that is to write the summary again."""
     told = (
         ("These headings are missing or out of order: {}.", audit.missing_headings),
         ("These headings have nothing under them; write (none) if there is nothing: {}.", audit.empty_headings),

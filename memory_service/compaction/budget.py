@@ -233,7 +233,7 @@ OPENCODE = Thresholds(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBudget:
-    """What a session may take, in tokens as the model counts them.
+    """Room of a session, in tokens as the model counts them.
 
     Attributes:
         window: Everything: overhead, messages, answer.
@@ -262,7 +262,7 @@ class ContextBudget:
         return "hard" if tokens >= self.hard_tokens else "soft" if tokens >= self.soft_tokens else "ok"
 
     def estimated(self, tokens: int) -> int:
-        """What may be estimated for it to be no more than these tokens of the model: for plans, which only estimate."""
+        """Estimate that stays within these tokens of the model: for plans, which only estimate."""
         return int(tokens / self.scale)
 
 
@@ -275,7 +275,7 @@ def budget_for(
     tools_tokens: int = 0,
     scale: float = 1.0,
 ) -> ContextBudget:
-    """What a session may take.
+    """Budget of a session.
 
     Args:
         window: See `resolve_window`.

@@ -1,13 +1,9 @@
-"""The message that stands for what was compacted: summary, ledger, pins, and the request that is being worked on.
+"""Checkpoint message: summary, ledger, pins and the current request, with labels for identifiers where asked for. Pure.
 
-Invariants: pure; the same log gives the same bytes, so that a provider's cache is hit; pins and the request stand
-word for word, but for what would open or close a frame of ours; it says of itself that it is a record and gives no
-instructions, since what was compacted may hold some.
-
-Identifiers replaced by labels such as `[email 1]`, the same label for the same identifier each time.
-
-Invariants: a text that went through once does not change again; handles such as `log:12` stay, and lead to the
-originals in the log; dates, times, versions and amounts are no identifiers of anybody and stay.
+Invariants: the same log gives the same bytes, so that a provider's cache is hit; pins and the request stand word for
+word, but for what would open or close a frame of ours; the message says of itself that it is a record and gives no
+instructions. Labels such as `[email 1]`: the same for the same identifier each time; a text that went through once does
+not change again; handles, dates, times, versions and amounts stay.
 """
 
 from __future__ import annotations
@@ -35,7 +31,7 @@ _TOOLLESS = "[Below, up to log:{}, calls of tools with their results and reasoni
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What a checkpoint says.
+    """Parts of a checkpoint.
 
     Attributes:
         summary: Markdown; empty before the first compaction.
@@ -104,19 +100,19 @@ def _fitting(text: str, chars: int) -> str:
 
 
 def is_request(message: Message) -> bool:
-    """Whether the user asks something with a message: it says something, and not only to the eye."""
+    """True if a user's message asks something: it has words, and not only signs."""
     return message["role"] == "user" and bool(text_of(message).strip())
 
 
 def frame_tokens(*, toolless: bool = False) -> int:
-    """What a checkpoint takes beside its parts: its words about itself, and the tags."""
+    """Size of a checkpoint without its parts: its words about itself, and the tags."""
     upto = 10**6 if toolless else 0
     parts = Checkpoint(summary="-", ledger="-", request="-", request_seq=10**6, toolless_upto=upto)
     return count_tokens(_checkpoint_text(parts))
 
 
 def is_checkpoint(text: str) -> bool:
-    """Whether a text is one that the service put into a view, and nothing that anybody said."""
+    """True if a text is a checkpoint or a list of pins that the service put into a view."""
     return text.startswith((_BEGIN, _PINS, f"{COMPACTED_CONTEXT}\n{_BEGIN}"))
 
 
@@ -216,7 +212,7 @@ class Labels:
 
 
 def _spans(text: str) -> list[_Span]:
-    """What is to be replaced, in order; nothing within a handle or a label, nothing twice."""
+    """Spans to be replaced, in order; none within a handle or a label, none twice."""
     taken = [match.span() for pattern in (_HANDLE, _LABEL) for match in pattern.finditer(text)]
     kept, end = list[_Span](), 0
     for span in sorted([*_identifiers(text), *_numbers(text), *_names(text)], key=lambda span: (span[0], -span[1])):

@@ -1,11 +1,8 @@
-"""How a long history is read: chunk after chunk into one text, or part by part and merged.
+"""Chunked summary: chunk after chunk into one text, or parts merged afterwards; one accepted answer for each call.
 
 Invariants: every message is read once and in order, whole units at a time, or is noted as omitted; what was read stays
-read, so that a last answer that is refused later costs one call and not all of them.
-
-One accepted text of a model: the prompt that fits its window, the answer that is judged, and asked for anew.
-
-Invariants: no prompt is sent that does not fit the window by estimate; nothing is returned that was not accepted.
+read, so that a last answer that is refused later costs one call and not all of them; no prompt is sent that does not
+fit the window by estimate; nothing is returned that was not accepted.
 """
 
 from __future__ import annotations
@@ -54,7 +51,7 @@ _SAYINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryTask:
-    """What is written from messages.
+    """One summary to be written from messages.
 
     Attributes:
         prompt: Makes the prompt from a conversation, a brief and what was written before.
@@ -90,7 +87,7 @@ class SummaryCalls:
     def read(
         self, task: SummaryTask, entries: Sequence[TranscriptEntry], previous: str, reasons: Sequence[str] = ()
     ) -> str:
-        """What is written from a chunk and what was written before it."""
+        """Summary of a chunk and of the text written before it."""
         size = sum(entry.tokens for entry in entries)
         wanted = max(LEAST_WANTED_TOKENS, int(size * WANTED_SHARE) + count_tokens(previous))
         spec = replace(task.spec, target_tokens=min(task.spec.target_tokens, wanted))
@@ -159,7 +156,7 @@ class SummaryCalls:
         return estimate_prompt(prompt) + self._answer_tokens(spec) // 2 <= self.calls.window_tokens
 
     def _answer_tokens(self, spec: SummarySpec) -> int:
-        """What is kept free for the answer. No limit is sent: a model that thinks would spend it on thoughts."""
+        """Room for the answer. No limit is sent: a model that thinks would spend it on thoughts."""
         wanted = max(LEAST_WANTED_TOKENS, int(spec.target_tokens * _ANSWER_MARGIN))
         return min(wanted, self.calls.window_tokens // 4)
 
@@ -222,7 +219,7 @@ class ChunkedSummary:
             return self._partial(error)
 
     def fits_one_chunk(self) -> bool:
-        """Whether one call reads everything."""
+        """True if one call reads everything."""
         return self._size(0) <= self._limit(self._summary_calls.room(self._task, self._text))
 
     def _read(self, reasons: Sequence[str]) -> str:
@@ -281,7 +278,7 @@ class ChunkedSummary:
         return room if left > limit * (self._calls.left - 1) else min(limit, room)
 
     def _size(self, start: int) -> int:
-        """What is left to be read, with the safety margin."""
+        """Size of what is left to be read, with the safety margin."""
         return math.ceil(sum(map(group_tokens, self._groups[start:])) * self._rules.safety)
 
     def _group_size(self, at: int) -> float:

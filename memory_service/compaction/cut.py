@@ -45,7 +45,7 @@ class KeepRules:
 
     @property
     def counts(self) -> bool:
-        """Whether turns or messages are counted, and their tokens are not."""
+        """True if turns or messages are counted instead of tokens."""
         counted = self.turns is not None or self.messages is not None or bool(self.messages_by_window)
         return counted and self.most_tokens is None
 
@@ -142,12 +142,12 @@ def _border_before(messages: Sequence[Numbered], units: Sequence[Unit], at: int,
 
 
 def has_running_call(messages: Sequence[Numbered], live: Collection[str]) -> bool:
-    """Whether a call among the messages still runs, so that not all of them can be covered."""
+    """True if a call among the messages still runs, so that not all of them can be covered."""
     return any(_is_live(messages, unit, live) for unit in units_of([each.message for each in messages]))
 
 
 def covered_by(messages: Sequence[Numbered], at: int) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
-    """What a cut covers: whole turns, and the first half of the turn that it splits. System messages are in neither."""
+    """Messages that a cut covers: whole turns, and the first half of the turn that it splits; no system messages."""
     begins = turns_of(messages)
     splits = at < len(messages) and messages[at].message["role"] != "user"
     last = max((begin for begin in begins if begin < at), default=None)

@@ -1,15 +1,8 @@
-"""The summary that no model writes: sentences of the messages, chosen and put into sections by rules.
+"""Extractive summary: sentences of the messages, scored, selected within a budget and put into sections by rules. Pure.
 
-```
-sentences, wording, worth  ->  material (lines with a score)  ->  selection  ->  outline
-```
-Invariants: pure; deterministic; every line but the one that says what is covered is a sentence of a message or a line
-of the earlier summary, word for word; never longer than asked for; without news the earlier summary stays as it is.
-
-The choice of lines within a budget: the best first, and no two that say the same.
-
-Invariants: pure; deterministic; the lines taken never take more than the budget, headings included; an embedder is
-asked once, for a bounded number of texts, and never needed.
+Invariants: deterministic; every line but the one of coverage is a sentence of a message or a line of the earlier
+summary, word for word; never longer than asked for, headings included; without anything new the earlier summary stays
+as it is; no two lines say the same; an embedder is asked once, for a bounded number of texts, and never needed.
 """
 
 from __future__ import annotations
@@ -50,7 +43,7 @@ class LineSelection:
     _taken: set[tuple[str, str]] = field(default_factory=set)
 
     def cost(self, line: SummaryLine) -> int:
-        """What taking a line would take of the budget."""
+        """Quarters of a token that a line would take of the budget."""
         return line.size + (0 if line.section in self._sections else heading_size(line.section))
 
     def take(self, line: SummaryLine, limit: int | None = None) -> bool:

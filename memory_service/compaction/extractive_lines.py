@@ -1,14 +1,8 @@
-"""What a summary could be made of: the sentences of the messages and the lines of the earlier summary, scored.
+"""Candidate lines of an extractive summary, scored; open questions; coverage. Pure.
 
-Invariants: pure; linear; a text comes once; what an earlier summary had stays under its own number; what a tool
-printed is never a rule, a goal or an ask; an ask that was answered is none.
-
-What is asked for in a conversation: first, last, and what still waits for an answer.
-
-Invariants: pure; linear; a reply is an assistant message with words and without calls; whatever was asked before it
+Invariants: linear; a text comes once; a line of an earlier summary keeps its own number; what a tool printed is never a
+rule, a goal or an ask. A reply is an assistant message with words and without calls; whatever was asked before it
 counts as answered, since nothing but reading it could tell otherwise.
-
-The one line of a summary that says what it stands for: which messages, whose, from when to when. Pure.
 """
 
 from __future__ import annotations
@@ -49,7 +43,7 @@ _REPLY_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenQuestions:
-    """What is asked for.
+    """Questions and requests of a conversation.
 
     Attributes:
         first: The first real ask; None if there is none.
@@ -68,7 +62,7 @@ class OpenQuestions:
     terms: frozenset[str]
 
     def answers(self, line: SummaryLine) -> bool:
-        """Whether an ask of an earlier summary has its answer."""
+        """True if an ask of an earlier summary has its answer."""
         if line.label in (USER, LATEST):
             return self.replied
         if line.label == ASSISTANT:
@@ -78,7 +72,7 @@ class OpenQuestions:
 
 
 def _open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with_terms: bool) -> OpenQuestions:
-    """What is asked for.
+    """Questions and requests of a conversation.
 
     Args:
         said: The messages with their judged sentences.
@@ -113,7 +107,7 @@ def _open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, wit
 
 
 def _is_reply(message: Message) -> bool:
-    """Whether a message is the assistant's and says something without going on to call a tool."""
+    """True for an assistant message with words and without calls."""
     if is_tool_result(message) or message["role"] != "assistant" or tool_calls_of(message):
         return False
     return bool(text_of(message).strip())
@@ -151,7 +145,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What a summary stands for.
+    """Messages that a summary stands for.
 
     Attributes:
         first: Number of the first message.
@@ -192,7 +186,7 @@ class Coverage:
 
 
 def _read_coverage(text: str) -> Coverage | None:
-    """What a written line says; None for any other text."""
+    """Coverage that a written line states; None for any other text."""
     match = _LINE.fullmatch(text)
     if match is None:
         return None
@@ -204,7 +198,7 @@ def _read_coverage(text: str) -> Coverage | None:
 
 
 def _coverage_of(messages: Sequence[Numbered]) -> Coverage | None:
-    """What messages there are; None if there are none but system messages."""
+    """Coverage of some messages; None if there are none but system messages."""
     counted = [item for item in messages if not is_system(item.message)]
     if not counted:
         return None
@@ -273,7 +267,7 @@ class CandidateLines:
 
 
 def candidate_lines(request: SummaryRequest) -> CandidateLines:
-    """What a summary could be made of."""
+    """Candidate lines of a summary."""
     everything = without_secrets((*request.messages, *request.prefix))
     speakers = speakers_of(everything)
     said = [(item, _kinds(item, speakers)) for item in everything]
@@ -302,7 +296,7 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
 
 
 def _hides(line: str) -> bool:
-    """Whether a line of an earlier summary holds what must not be carried on: a secret, or bytes."""
+    """True if a line of an earlier summary holds a secret or bytes."""
     return ";base64," in line or has_secret(line)
 
 

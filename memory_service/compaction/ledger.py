@@ -64,7 +64,7 @@ def ledger_of(messages: Sequence[Numbered]) -> tuple[LedgerEntry, ...]:
 
 
 def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
-    """What one message gives by itself: rules, decisions, promises, names, identifiers, failures of tools."""
+    """Entries of one message by itself: rules, decisions, promises, names, identifiers, failures of tools."""
     inner = message.message
     if is_system(inner):
         return ()
@@ -150,7 +150,7 @@ def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
 
 
 def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
-    """What the user asked since the assistant last answered in words."""
+    """Asks of the user since the assistant last answered in words."""
     found: list[LedgerEntry] = []
     for message in reversed(messages):
         role = message.message["role"]

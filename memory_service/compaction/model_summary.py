@@ -154,7 +154,7 @@ class _Run:
         return PromptReading(inserted=(*notes, *shown), unread=frozenset(notes.values()))
 
     def _body(self) -> ChunkedSummary | MapReduceSummary | None:
-        """What reads the messages, in the preset's style."""
+        """Reader of the messages, in the preset's style; what was dropped from them is summarised first."""
         if self._dropped and self._entries:
             count, last = self._request.dropped, self._dropped[-1].seq
             self._previous = self._reader(self._dropped).finish()

@@ -75,7 +75,7 @@ def budget_of(
     tools_tokens: int = 0,
     most_tokens: int | None = None,
 ) -> ContextBudget:
-    """What a conversation may take.
+    """Budget of a conversation.
 
     Args:
         options: How it is treated.
@@ -106,7 +106,7 @@ def budget_of(
 
 
 def shape_of(options: CompactionSettings) -> ViewShape:
-    """What limits the parts of a view."""
+    """Limits on the parts of a view."""
     preset, window = options.preset, options.window.tokens
     usable = int(window * 0.75)
     summary = min(preset.most_summary_tokens, max(preset.least_summary_tokens, int(usable * 0.1)))

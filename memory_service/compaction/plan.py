@@ -55,7 +55,7 @@ _NOTICE_TOKENS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a compaction would do.
+    """Plan of a compaction.
 
     Attributes:
         stage: `none` says that there is nothing to do, and `reason` why.
@@ -166,12 +166,12 @@ class _Planner:
         return self._none("There is nothing left to compact: what stays is all there is.")
 
     def _is_settled(self) -> bool:
-        """Whether the same was done already: what a summary has left is not summarised again without news."""
+        """True if these messages were summarised before and nothing came since."""
         wanted = self._force or self._lower or self._trigger == "overflow"
         return self._snapshot.settled and not wanted and self._before <= self._usable
 
     def _may_suffice(self) -> bool:
-        """Whether the view would be small enough if all results and media were gone."""
+        """True if the view would be small enough without any results and media."""
         gone = sum(
             each.tokens
             for each in self._snapshot.tail
@@ -216,7 +216,7 @@ class _Planner:
         return self._hard_plan(pruned, best)
 
     def _ceiling(self) -> int:
-        """What the view may take with the turns or messages that the preset counts."""
+        """Most tokens of the view with the turns or messages that the preset counts."""
         return min(int(_COUNTED_SHARE * self._hard()), int(self._before * (1 - LEAST_PROGRESS)))
 
     def _cuts(self, tail: Sequence[Numbered]) -> Iterator[int]:
@@ -331,7 +331,7 @@ class _Planner:
             toolless_upto=toolless_upto,
             summary_tokens=summary,
             ledger_tokens=ledger,
-            notes=self._gave_way(pruned.tail, at),
+            notes=self._count_notes(pruned.tail, at),
         )
 
     def _dropped_upto(self, covered: Sequence[Numbered]) -> int:
@@ -340,8 +340,8 @@ class _Planner:
         count = 0 if share is None else halving_cut(covered, int(share * self._window()))
         return covered[count - 1].seq if count else 0
 
-    def _gave_way(self, tail: Sequence[Numbered], at: int) -> tuple[str, ...]:
-        """What the preset counts, if another number of them stays."""
+    def _count_notes(self, tail: Sequence[Numbered], at: int) -> tuple[str, ...]:
+        """Note for the receipt where another number of turns or messages stays than the preset counts."""
         if not self._counts:
             return ()
         keep = self._preset.keep
@@ -361,7 +361,7 @@ class _Planner:
         return (f"{kept} of {wanted} {unit} stay: more would leave too little of the window to go on.",)
 
     def _frame(self, at: int, tail: Sequence[Numbered], *, toolless: bool = False) -> int:
-        """What the checkpoint takes beside summary, ledger and pins when it is cut at a place."""
+        """Size of the checkpoint beside summary, ledger and pins when it is cut at a place."""
         asked = [place for place, each in enumerate(tail) if is_request(each.message)]
         request = self._snapshot.request_tokens
         if asked:
@@ -370,7 +370,7 @@ class _Planner:
         return frame_tokens(toolless=toolless) + MESSAGE_TOKENS + request
 
     def _checkpoint_sizes(self, covered: Sequence[Numbered]) -> tuple[int, int]:
-        """What summary and ledger are expected to take: in proportion to what they stand for, and within the target."""
+        """Expected sizes of summary and ledger: in proportion to what they stand for, and within the target."""
         share = self._preset.checkpoint_share
         size = sum(each.tokens for each in covered) + self._snapshot.summary_tokens
         most = max(self._preset.least_summary_tokens, int(self._target * share))

@@ -105,7 +105,7 @@ class SummaryRules:
 
     @property
     def one_call(self) -> bool:
-        """Whether everything has to be read by one call."""
+        """True if everything has to be read by one call."""
         return self.style in ("sections", "plain")
 
 
@@ -114,7 +114,7 @@ Fallback = Literal["extractive", "note", "last_turns", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryRules:
-    """What is tried when a provider refuses a prompt for its size.
+    """Steps of a preset when a provider refuses a prompt for its size.
 
     Attributes:
         attempts: Compactions in a row, before anything else is tried.

@@ -1,4 +1,4 @@
-"""What a model is asked for a summary with, word for word.
+"""Prompts for summaries, word for word.
 
 Invariants: pure; what was said in the conversation stands between tags and is called material; what is asked for
 stands outside of them and after them. A change of a text here is a change of `PROMPT_VERSION`.
@@ -187,7 +187,9 @@ def with_reasons(prompt: Sequence[ChatMessage], reasons: Sequence[str]) -> list[
 
 
 def _prompt(material: Sequence[str], task: str, spec: SummarySpec) -> list[ChatMessage]:
-    asked = "\n\n".join(filter(None, [*material, *_wishes(spec), task, _shape(spec.headings), _length(spec)]))
+    asked = "\n\n".join(
+        filter(None, [*material, *_instruction_parts(spec), task, _shape(spec.headings), _length(spec)])
+    )
     return [{"role": "system", "content": _system(spec)}, {"role": "user", "content": asked}]
 
 
@@ -196,8 +198,8 @@ def _system(spec: SummarySpec) -> str:
     return f"{_TASK}\n\n{_RULES}" + (f"\n- {rule}" if rule else "")
 
 
-def _wishes(spec: SummarySpec) -> list[str]:
-    """What the caller wants, within its own tags: it may hold anything, and changes none of the rules."""
+def _instruction_parts(spec: SummarySpec) -> list[str]:
+    """Instructions of the caller, within their own tags: they may hold anything, and change none of the rules."""
     wishes = []
     if spec.identifier_policy == "custom" and spec.identifier_instructions.strip():
         wishes.append(fenced("identifier-rules", spec.identifier_instructions.strip()[:INSTRUCTION_CHARS]))
@@ -226,7 +228,7 @@ def _line(heading: str, *, has_own: bool) -> str:
 
 
 def _is_below(headings: Sequence[str], at: int) -> bool:
-    """Whether the next heading belongs to this one, which then says nothing of its own."""
+    """True if the next heading belongs to this one, which then says nothing of its own."""
     starts = not headings[at].startswith("### ")
     return starts and at + 1 < len(headings) and headings[at + 1].startswith("### ")
 

@@ -1,17 +1,10 @@
-"""What the cheap steps before a summary share: their rules, what they are given, what they give back.
+"""Parts of the pruning pipeline: rules, drafts, superseded tool results, and the limit on a single result. Pure.
 
-Invariants: pure; nothing is changed in place. What the model has not read yet, a call that still runs, an error and a
-protected message are never found; a result that is too small to gain from is left alone.
-
-Which tool results say again, or better, what an older one said: only the newest of them stays.
-
-Invariants: pure and linear; what an older result gives way to is in the view, whole, and at least half as long. A
-note that a file is unchanged, an error, or another part of a file takes nobody's place.
-
-The limit on one tool result: what is over its share of the window is cut, or gives way to a placeholder.
-
-Invariants: pure; the same messages give the same bytes, and what was guarded is not touched again; a result within
-its share is the same object. Sizes are those of tokens, so that a Chinese result has no larger share than another.
+Invariants: linear; nothing is changed in place, and the same messages give the same bytes. What the model has not read
+yet, a call that still runs, an error and a protected message are never found; a result too small to gain from is left
+alone. A result is superseded only by one that is in the view, whole, and at least half as long; a note that a file is
+unchanged, an error, or another part of a file supersedes nothing. Sizes are those of tokens, so that a Chinese result
+has no larger share than another; a result within its share is the same object.
 """
 
 from __future__ import annotations
@@ -53,7 +46,7 @@ _NOTICE_TOKENS = 20  # what says that something is left out, with the frame of t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruningRules:
-    """What may be taken out of a view, when, and how much. Characters: a CJK one counts for four.
+    """Limits on what may be taken out of a view. Characters: a CJK one counts for four.
 
     Attributes:
         placeholder: What stands for a cleared result, the handle behind it; empty for a line that says what it was.
@@ -109,7 +102,7 @@ class PruningRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """What a step takes out of a view.
+    """Changes of a view by a step.
 
     Attributes:
         cleared: The text that stands for a tool result, by the number of its message.
@@ -127,13 +120,13 @@ class Pruned:
 
     @property
     def gain_tokens(self) -> int:
-        """What is saved."""
+        """Tokens saved."""
         return self.tokens_before - self.tokens_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorPruning:
-    """What is settled before a step.
+    """Changes of a view before a step.
 
     Attributes:
         protected: Numbers of messages that stay as they are, such as pins.
@@ -150,7 +143,7 @@ class PriorPruning:
     said_tokens: Mapping[int, int] = field(default_factory=dict)
 
     def after(self, step: Pruned) -> PriorPruning:
-        """What is settled after a step."""
+        """Changes with those of a step."""
         return replace(
             self, already={**self.already, **step.cleared}, stripped=frozenset({*self.stripped, *step.stripped})
         )
@@ -231,7 +224,7 @@ def results_of(
 
 @lru_cache(maxsize=1024)
 def may_prune(name: str, allow: tuple[str, ...], deny: tuple[str, ...]) -> bool:
-    """Whether the results of a tool may be pruned; a pattern is a shell's, whatever the case, and `deny` wins."""
+    """True if the results of a tool may be pruned; a pattern is a shell's, whatever the case, and `deny` wins."""
     folded = name.casefold()
     if any(fnmatchcase(folded, pattern.casefold()) for pattern in deny):
         return False
@@ -239,7 +232,7 @@ def may_prune(name: str, allow: tuple[str, ...], deny: tuple[str, ...]) -> bool:
 
 
 class PruningDraft:
-    """What a step has decided so far; it takes only what makes the view smaller."""
+    """Decisions of a step so far; it takes only what makes the view smaller."""
 
     def __init__(self, rules: PruningRules, prior: PriorPruning, tokens: int) -> None:
         self._rules, self._given = rules, prior
@@ -292,7 +285,7 @@ class PruningDraft:
         return True
 
     def done(self, *notes: str) -> Pruned:
-        """What was decided."""
+        """Decisions of the step."""
         return Pruned(
             cleared=self._cleared,
             stripped=tuple(sorted(self._stripped)),
@@ -372,7 +365,7 @@ _PATHS = (
 
 
 class _File(NamedTuple):
-    """What a call was about: a file, whole or in part."""
+    """File of a call, whole or in part."""
 
     path: str
     whole: bool
@@ -495,7 +488,7 @@ def _see(result: ToolResult, why: str, seq: int) -> str:
 
 @lru_cache(maxsize=1024)
 def _use_of(name: str) -> Literal["read", "change", "other"]:
-    """What a tool does with files, by its name."""
+    """Use of files by a tool, by its name."""
     if may_prune(name, _READS, ()):
         return "read"
     return "change" if may_prune(name, _CHANGES, ()) else "other"

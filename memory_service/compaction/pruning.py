@@ -1,16 +1,8 @@
-"""The order of the cheap steps: each in turn, measured behind it, until the view is small enough. Pure.
+"""Pruning pipeline: each step in turn, measured behind it, until the view is small enough. Pure.
 
-Invariants: what a step takes out, no later step counts again; nothing that is pinned or still runs is touched.
-
-Pruning by size and age: which old tool results are shortened or cleared, and when that pays.
-
-Invariants: pure and linear; messages stay whole and in their order, only the texts of results change; a step never
-makes a view larger, and applying it again gains nothing. What is left alone in every case: see `steps`.
-
-Which media of a view give way to labels: old ones, or as many as a request has to lose.
-
-Invariants: pure and linear; the oldest go first; what the log keeps is untouched, and each label names its handle. A
-message loses all its media or none.
+Invariants: linear; messages stay whole and in order, only texts of results and media change; what a step takes out, no
+later step counts again; nothing that is pinned or still runs is touched; a step never makes a view larger, and applying
+it again gains nothing. Of media the oldest go first, all of a message or none; each label names its handle.
 """
 
 from __future__ import annotations
@@ -75,7 +67,7 @@ def _cache_ttl(
         expired = [result for result in found if _since(result.numbered, last_used_at) <= latest]
         return _each_by_itself(draft, expired, rules, window_tokens)
     trims = sum(draft.trim(result) for result in found if not media_parts_of(result.numbered.message))
-    return _said(draft, trims, _clear_while_full(draft, found, rules, window_tokens))
+    return _with_note(draft, trims, _clear_while_full(draft, found, rules, window_tokens))
 
 
 def budget(messages: Sequence[Numbered], rules: PruningRules, *, prior: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
@@ -98,7 +90,7 @@ def budget(messages: Sequence[Numbered], rules: PruningRules, *, prior: PriorPru
                 old.append(result)
     if gain <= rules.budget_gain_tokens:
         return draft.dropped(f"Clearing would gain {gain:,} tokens; {rules.budget_gain_tokens:,} are not enough.")
-    return _said(draft, 0, sum(draft.clear(result) for result in reversed(old)))
+    return _with_note(draft, 0, sum(draft.clear(result) for result in reversed(old)))
 
 
 def _to_target(
@@ -138,7 +130,7 @@ def _to_target(
     gain, wanted = tokens - draft.tokens, _least_gain(rules, tokens, window_tokens)
     if not force and gain < wanted:
         return draft.dropped(f"Pruning would gain {gain:,} tokens; it is done from {wanted:,} on.")
-    return _said(draft, trims, clears)
+    return _with_note(draft, trims, clears)
 
 
 def _trimmed_then_cleared(
@@ -201,7 +193,7 @@ def _each_by_itself(
             clears += draft.clear(result)
         elif not media_parts_of(result.numbered.message):
             trims += draft.trim(result)
-    return _said(draft, trims, clears)
+    return _with_note(draft, trims, clears)
 
 
 def _since(each: Numbered, otherwise: datetime | None) -> datetime:
@@ -243,12 +235,12 @@ def _was_cleared(each: Numbered, prior: PriorPruning) -> bool:
 
 
 def _least_gain(rules: PruningRules, tokens: int, window_tokens: int) -> int:
-    """What a step must gain, in tokens."""
+    """Least gain of a step, in tokens."""
     least = min(rules.min_gain_tokens, int(rules.min_gain_share * window_tokens))
     return max(least, int(rules.min_gain_share * tokens))
 
 
-def _said(draft: PruningDraft, trims: int, clears: int) -> Pruned:
+def _with_note(draft: PruningDraft, trims: int, clears: int) -> Pruned:
     return draft.done(
         f"{trims} old results were shortened." if trims else "", f"{clears} old results were cleared." if clears else ""
     )
@@ -293,7 +285,7 @@ def media_to_bytes(messages: Sequence[Numbered], limit_bytes: int, *, prior: Pri
 
 
 def media_bytes(messages: Sequence[Numbered], *, prior: PriorPruning = NO_PRIOR_PRUNING) -> int:
-    """What the media of a view take in a request, in bytes; those that are only referred to take none."""
+    """Size of the media of a view in a request, in bytes; those that are only referred to take none."""
     return sum(
         _bytes_of(each)
         for each in messages
@@ -333,7 +325,7 @@ _TOO_LARGE = "[Results of tools left out: they are too large for the window]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruningOutcome:
-    """What the cheap steps came to.
+    """Result of the pipeline.
 
     Attributes:
         tail: The messages behind them.
@@ -351,7 +343,7 @@ class PruningOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruningRequest:
-    """What the steps work towards; tokens by estimate.
+    """Target of the pipeline; tokens by estimate.
 
     Attributes:
         tokens: What the whole view takes.
@@ -464,7 +456,7 @@ class _Work:
         self.tokens, self.prior = pruning_request.tokens, prior
 
     def of_results(self) -> PriorPruning:
-        """What is settled for steps that put a text for a result."""
+        """Prior changes without media, for steps that put a text for a result."""
         return replace(self.prior, protected=self._sharing.union(self.prior.protected))
 
     def take(self, name: str, step: Pruned) -> None:

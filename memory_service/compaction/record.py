@@ -1,4 +1,4 @@
-"""What a compaction changed of the one before it, and what a chain of them comes to. Plain values.
+"""Record of a compaction: its changes of the one before it, and the head of a chain. Plain values.
 
 A summary is kept as what it changes of another: whole lines of that one by their numbers, the rest as text.
 

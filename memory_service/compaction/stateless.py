@@ -151,10 +151,10 @@ def compact_messages(
     shape = shape_of(options)
     view = project(conversation, shape)
     scale = counted_scale(lambda: view, options.model_name)
-    budget = budget_of(options, scale=1.0 if scale is None else scale, overhead_tokens=_beside(request))
-    wish = _wish(request, options)
-    draft = compactor.draft(conversation, view, shape, options, budget, wish, now=now, cancelled=cancelled)
-    receipt = _receipt(draft, options, wish, now)
+    budget = budget_of(options, scale=1.0 if scale is None else scale, overhead_tokens=_overhead_tokens(request))
+    call = _compaction_options(request, options)
+    draft = compactor.draft(conversation, view, shape, options, budget, call, now=now, cancelled=cancelled)
+    receipt = _receipt(draft, options, call, now)
     sent, system = to_wire(draft.view.messages, request.format)
     return CompactedMessages.model_validate(
         {"messages": sent, "system": system, "receipt": receipt, "degraded": receipt.degraded}
@@ -199,7 +199,7 @@ def _options(request: StatelessRequest, fallback: Fallback | None) -> Compaction
 def _conversation(messages: Sequence[Mapping[str, Any]], pins: Sequence[str]) -> Conversation:
     """The messages, numbered as whoever sent them counts: several of ours may be one of Anthropic's."""
     read_sent(messages, most_chars=_MAX_CHARS)
-    said = [(seq, each) for seq, given in enumerate(messages, 1) for each in _said(given)]
+    said = [(seq, each) for seq, given in enumerate(messages, 1) for each in _messages_of(given)]
     return Conversation(
         messages=tuple(numbered(each, seq) for seq, each in said),
         pins=tuple(Pin(pin_id=f"p{at}", text=text) for at, text in enumerate(pins, 1)),
@@ -207,19 +207,19 @@ def _conversation(messages: Sequence[Mapping[str, Any]], pins: Sequence[str]) ->
     )
 
 
-def _said(given: Mapping[str, Any]) -> list[Message]:
+def _messages_of(given: Mapping[str, Any]) -> list[Message]:
     """A message as the view has it; a command to the service is none."""
     read = read_messages([given])
     return [] if len(read) == 1 and compact_command(read[0]) is not None else read
 
 
-def _beside(request: StatelessRequest) -> int:
-    """What is sent beside the messages, in tokens by estimate."""
+def _overhead_tokens(request: StatelessRequest) -> int:
+    """Size of what is sent beside the messages, in tokens by estimate."""
     system = count_tokens(request.system_prompt) + MESSAGE_TOKENS if request.system_prompt else 0
     return system + tools_tokens(request.tools)
 
 
-def _wish(request: StatelessRequest, options: CompactionSettings) -> CompactionOptions:
+def _compaction_options(request: StatelessRequest, options: CompactionSettings) -> CompactionOptions:
     return CompactionOptions(
         trigger="manual" if request.force and request.trigger == "threshold" else request.trigger,
         instructions="\n".join(filter(None, (options.instructions, request.instructions))),

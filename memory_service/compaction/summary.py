@@ -1,15 +1,10 @@
-"""What a summary is asked with and what it is: the same values whether a model or rules write it. Pure.
+"""Request and result of a summary, whoever writes it; the last turns without tools; the note. Pure.
 
-Invariants: a request holds all that may be in the summary; a summary says how it was made.
+Invariants: a request holds all that may be in the summary; a summary says how it was made. Of last turns what was said
+stays; what the model has not read, a call that still runs, and what is pinned stay too, each with its results. The note
+stands for messages that no summary could be written of: earlier notes become one, never longer than asked for.
 
-The last turns without their tools: what was said stays, and calls, results, reasoning and empty messages go. Pure.
-
-Source: seed 001, 5.3. The messages stay in the log; the checkpoint says up to where their tools are left out.
-Invariants: what the model has not read, a call that still runs, and what is pinned stay, each with its results.
-
-The note that stands for messages that no summary could be written of: how many they were, and where they are.
-
-Invariants: pure; the notes of earlier rounds become one; never longer than asked for.
+Source: seed 001, 5.3, for turns without tools.
 """
 
 from __future__ import annotations
@@ -40,7 +35,7 @@ Method = Literal["model", "extractive", "note", "hook"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
-    """What is to be summarised, and how long the result may be.
+    """Messages to be summarised, and the longest result.
 
     Attributes:
         messages: What the view is about to lose, in order, whole units.
@@ -116,7 +111,7 @@ def without_tools(
 ) -> list[Numbered]:
     """The messages up to a number without their tools, and those behind it as they are."""
     kept = _kept_calls(messages, upto, live, pinned)
-    shown = [each if each.seq > upto or each.seq in pinned else _said(each, kept) for each in messages]
+    shown = [each if each.seq > upto or each.seq in pinned else _without_tools(each, kept) for each in messages]
     return [each for each in shown if each is not None]
 
 
@@ -130,7 +125,7 @@ def _kept_calls(messages: Sequence[Numbered], upto: int, live: Collection[str], 
     return kept
 
 
-def _said(each: Numbered, kept: Collection[str]) -> Numbered | None:
+def _without_tools(each: Numbered, kept: Collection[str]) -> Numbered | None:
     """A message without its tools; None if nothing is left of it."""
     message = each.message
     if is_system(message):

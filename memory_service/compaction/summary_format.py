@@ -87,7 +87,7 @@ class SummaryLine:
 
     @property
     def purpose(self) -> str:
-        """What it is there for; within one purpose a text stands once.
+        """Purpose of the line; within one purpose a text stands once.
 
         That an ask waits is news even where the goal quotes it, and a rule stays one if it is all that was said.
         """
@@ -97,12 +97,12 @@ class SummaryLine:
 
     @property
     def size(self) -> int:
-        """What it takes with its line break, in quarters of a token."""
+        """Size with its line break, in quarters of a token."""
         return quarters(str(self)) + 1
 
 
 def heading_size(section: Section) -> int:
-    """What a heading takes with the empty line before it, in quarters of a token."""
+    """Size of a heading with the empty line before it, in quarters of a token."""
     return len(section.value) + len("## \n\n")
 
 
@@ -163,7 +163,7 @@ def _read_line(bare: str, section: Section, place: int) -> Iterator[SummaryLine]
 
 
 def unique(items: Iterable[tuple[Hashable, _T]]) -> list[_T]:
-    """What comes with a key, the first of each key."""
+    """First item of each key."""
     seen: dict[Hashable, _T] = {}
     for key, item in items:
         seen.setdefault(key, item)

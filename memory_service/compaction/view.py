@@ -194,7 +194,7 @@ def tail_of(state: Conversation, shape: ViewShape, *, originals: Originals | Non
     turn = max((at for at, each in enumerate(shown) if each.message["role"] == "user"), default=0)
     pins = frozenset(pin.target for pin in state.pins if pin.target is not None)
     changed = [
-        _shown(each, whole, head, pins, keeps_thinking=at >= turn or each.seq > head.upto)
+        _as_seen(each, whole, head, pins, keeps_thinking=at >= turn or each.seq > head.upto)
         for at, (each, whole) in enumerate(zip(shown, _whole(shown, originals or {}), strict=True))
         if not (is_system(each.message) and _leads(each, state, opening))
     ]
@@ -261,7 +261,7 @@ def _whole(shown: Sequence[Numbered], originals: Originals) -> Iterator[Message]
         yield read[place] if place < len(read) else each.message
 
 
-def _shown(each: Numbered, message: Message, head: Head, pins: Collection[int], *, keeps_thinking: bool) -> Numbered:
+def _as_seen(each: Numbered, message: Message, head: Head, pins: Collection[int], *, keeps_thinking: bool) -> Numbered:
     if each.seq not in pins:
         # The same rule that the steps planned with, so that both come to the same size.
         original = each if message is each.message else replace(each, message=message)

@@ -92,7 +92,7 @@ def agent_prompt(day: dt.date, *, prompt: str = "", system_prompt: str = "") -> 
         system_prompt: The same.
     """
     return AgentPrompt(
-        prompt=_told(prompt.strip() or _PROMPT, day), system_prompt=_told(system_prompt.strip() or _SYSTEM, day)
+        prompt=_with_day(prompt.strip() or _PROMPT, day), system_prompt=_with_day(system_prompt.strip() or _SYSTEM, day)
     )
 
 
@@ -113,7 +113,7 @@ def extraction_prompt(conversation: str, *, instructions: str = "") -> list[Chat
     ]
 
 
-def _told(text: str, day: dt.date) -> str:
+def _with_day(text: str, day: dt.date) -> str:
     """A text with its day, and with what has to be said if it does not say it."""
     said = text.replace("{date}", str(day)).replace("YYYY-MM-DD", str(day))
     safety = _SAFETY.format(path=f"memory/{day}.md")

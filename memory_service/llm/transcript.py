@@ -125,17 +125,17 @@ def _pieces(each: Numbered, names: Mapping[str, str], limit: int) -> Iterator[st
     if is_tool_result(message):
         name = names.get(message.get("tool_call_id", "")) or message.get("name") or "unknown tool"
         failed = ", failed" if message.get("is_error") else ""
-        said = _cut(_clean("\n".join(_said(each))), limit, each.seq, failed=bool(failed)) or "(empty)"
+        said = _cut(_clean("\n".join(_content_pieces(each))), limit, each.seq, failed=bool(failed)) or "(empty)"
         yield f"{at} [Tool result of {_label(name)}{failed}]: {said}"
         return
-    said = _clean("\n".join(_said(each)))
+    said = _clean("\n".join(_content_pieces(each)))
     if said.strip():
         yield f"{at} [{_role(message)}]: {said}"
     for name, arguments in _calls(message):
         yield f"{at} [Assistant tool call]: {_label(name)}({_cut(_clean(arguments), limit, each.seq)})"
 
 
-def _said(each: Numbered) -> Iterator[str]:
+def _content_pieces(each: Numbered) -> Iterator[str]:
     """Text of a message's content, media as labels."""
     message = each.message
     inline = 0

@@ -1,13 +1,11 @@
 """Estimated size of messages and texts, in tokens. Pure.
 
-Invariants: never below characters / 4; the same for every provider, since the real count corrects it where a
-provider reports one.
+Invariants: characters / 4, CJK characters one token each; the same for every provider, since the real count corrects
+the estimate where a provider reports one; quarters add up exactly over pieces of a text, tokens only round them up at
+the end.
 
 Source: providers frame a message in 3 to 4 tokens and a tool call in about 50 with its schema's names; an image is
 1,105 tokens at OpenAI (1024 x 1024, high detail) and up to 1,600 at Anthropic, whose number stands here.
-
-Invariants of texts (characters / 4, CJK characters one token each): pure; quarters add up exactly over pieces of a
-text, tokens only round them up at the end.
 """
 
 from __future__ import annotations
@@ -102,5 +100,5 @@ def message_tokens(message: Message) -> int:
 
 
 def tools_tokens(tools: Sequence[object]) -> int:
-    """What the schemas of tools take, as they go over the wire."""
+    """Size of the schemas of tools, as they go over the wire, in tokens."""
     return sum(count_tokens(json.dumps(tool, ensure_ascii=False)) for tool in tools)

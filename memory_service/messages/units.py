@@ -1,14 +1,11 @@
-"""Units that must stay together: an assistant message with tool calls, and the results of each.
+"""Units that must stay together: an assistant message with tool calls, and the results of each. Pure.
 
-Invariants: pure; linear; units cover every position once, in order; any sequence is taken, valid on a wire or not.
-A chain of calls and results with thinking in between is a unit for each of its rounds, not one as a whole: an
-agent's work is often a single such chain, and a tail that begins with a round keeps that round's thinking.
-
-A result belongs to the latest call before it that has its id; of several such calls in one message, the first that
-has none yet. Of several results of one call, the first real one counts; of a tool that said it still runs, the last.
-
-Invariants: pure; linear; what was decided for a list stays decided when messages come behind it, except that a
-real result that comes late takes the place of a stand-in, and a final one that of an interim one.
+Invariants: linear; units cover every position once, in order; any sequence is taken, valid on a wire or not. A chain of
+calls and results with thinking in between is a unit for each of its rounds: an agent's work is often a single such
+chain, and a tail that begins with a round keeps that round's thinking. A result belongs to the latest call before it
+that has its id; of several such calls in one message, the first that has none yet. Of several results of one call, the
+first real one counts; of a tool that said it still runs, the last. What was decided for a list stays decided when
+messages come behind it, except that a late real result replaces a stand-in, and a final one an interim one.
 """
 
 from __future__ import annotations

@@ -94,12 +94,12 @@ def draft_record(body: Body) -> RecordDraft:
         raise InvalidRequest(f"A record of the unknown kind {body.kind!r} cannot be written. Use one that is known.")
     kind = next(kind for kind, form in _FORMS.items() if form.made is type(body))
     try:
-        return RecordDraft(kind=kind, rest=compact_json(_told(body))[1:])
+        return RecordDraft(kind=kind, rest=compact_json(_fields_of(body))[1:])
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidRequest(f"A {kind} record holds a value that is no JSON. Use only what JSON knows.") from error
 
 
-def _told(body: Body) -> dict[str, Json]:
+def _fields_of(body: Body) -> dict[str, Json]:
     """The fields of a record; of those that come often, what is nothing is left out."""
     whole = not isinstance(body, Usage | Compaction)
     told = {name: value for name, value in asdict(body).items() if value or whole or name == "input_tokens"}
@@ -190,7 +190,7 @@ def _draft_of_message(message: Message) -> RecordDraft:
     if _is_deep(parsed):
         raise InvalidRequest(f"A message is nested more than {MAX_NESTING} levels deep. Make it flatter.")
     media = detach(message.text, parsed)
-    usage = f'"usage":{compact_json(_told(message.usage))},' if message.usage else ""
+    usage = f'"usage":{compact_json(_fields_of(message.usage))},' if message.usage else ""
     parts = f'"media":{compact_json([asdict(part) for part in media.parts])},' if media.parts else ""
     return RecordDraft(kind="message", rest=f"{usage}{parts}{_message_field(media.text)}}}", media=media)
 

@@ -228,7 +228,7 @@ class Blobs:
         """
         sha256 = hashlib.sha256(content).hexdigest()
         target = self._place(sha256)
-        with storage_errors(_shown(sha256)):
+        with storage_errors(_blob_name(sha256)):
             try:
                 is_new = self._read(target) != content
             except FileNotFoundError:
@@ -248,15 +248,15 @@ class Blobs:
             NotFound: It is not there.
             StorageFailed: It is damaged or cannot be read.
         """
-        with storage_errors(_shown(sha256)):
+        with storage_errors(_blob_name(sha256)):
             content = self._read(self._place(sha256))
         if hashlib.sha256(content).hexdigest() != sha256:
-            raise StorageFailed(f"The file {_shown(sha256)} is damaged. Restore it from a backup.")
+            raise StorageFailed(f"The file {_blob_name(sha256)} is damaged. Restore it from a backup.")
         return content
 
     def remove(self, sha256: str) -> None:
         """Removes a content for good, if it is there."""
-        with storage_errors(_shown(sha256)):
+        with storage_errors(_blob_name(sha256)):
             target = self._place(sha256)
             if target.exists():
                 disk.remove_durably(target)
@@ -285,5 +285,5 @@ class Blobs:
             return disk.read_all(descriptor)
 
 
-def _shown(sha256: str) -> str:
+def _blob_name(sha256: str) -> str:
     return f"blobs/{sha256[:2]}/{sha256[:12]}…"

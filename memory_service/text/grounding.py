@@ -1,4 +1,4 @@
-"""Grounding of identifiers in a source text, tolerant where two spellings mean the same.
+"""Grounding of identifiers and of claimed consents in a source text, tolerant where two spellings mean the same.
 
 Invariants: pure; a source is read once; what it does not hold is mostly told by a look-up, the rest by one search.
 Generous means: thousands separators, blanks before units, ways of writing a day, case of hosts and hex digits, kinds
@@ -281,7 +281,7 @@ def names_user(text: str) -> bool:
 
 
 def topics_of(text: str) -> set[str]:
-    """What a text is about: its longer words by their beginning, its Chinese characters in pairs."""
+    """Topics of a text: its longer words by their beginning, its Chinese characters in pairs."""
     lowered = text.lower()
     topics = {word[:5] for word in _WORD.findall(lowered) if word not in _COMMON}
     for run in _HAN.findall(lowered):

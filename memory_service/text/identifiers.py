@@ -1,10 +1,8 @@
-"""Identifiers and values in a text: paths, ids, commands; amounts, days and times in comparable form.
+"""Identifiers and values in a text: paths, ids, commands, amounts in comparable form, handles of messages. Pure.
 
-Invariants: pure; linear in the text, whatever it holds; words are told apart by ASCII alone, so that Chinese text
-may stand right beside an identifier; only quotes and commands hold other identifiers.
-
-"30s", "30 s" and "30 seconds" are one amount; "Nov 20", "2026-11-20" and "11月20日" are one day; "10 pm" is "22:00".
-Invariants: pure; linear in the text.
+Invariants: linear in the text, whatever it holds; words are told apart by ASCII alone, so that Chinese text may stand
+right beside an identifier; only quotes and commands hold other identifiers; "30s", "30 s" and "30 seconds" are one
+amount.
 """
 
 from __future__ import annotations

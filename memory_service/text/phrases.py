@@ -1,9 +1,7 @@
-"""Set phrases (pleasantries, narration, pointers), and the statements of a message's text. Pure.
+"""Set phrases (pleasantries, narration, pointers, nothing), headings, and the statements of a text. Pure.
 
-Invariants: linear in the length of the text; English and Chinese.
-
-Invariants of statements (sentences without code, markup, greetings and fillers): linear in the length of the text; a
-statement is one line; its words stand in the text in this order.
+Invariants: linear in the length of the text; English and Chinese; a statement is a sentence on one line, without code,
+markup, greetings and fillers, whose words stand in the text in this order.
 """
 
 from __future__ import annotations

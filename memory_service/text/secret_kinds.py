@@ -147,7 +147,7 @@ _BARE = r"[\"'`“「]?(?P<bare>(?:[^\s\"'`“”「」,;，。；、&]|&(?!\w{1
 _ASCII = r"(?P<bare>[!#-&(-+\--:<-_a-~]{3,}+)"
 
 
-def _said(name: str, between: str, value: str) -> re.Pattern[str]:
+def _stated(name: str, between: str, value: str) -> re.Pattern[str]:
     return re.compile(rf"(?P<name>{name}){_FOR}{between}(?:{_QUOTED}|{value})", re.IGNORECASE)
 
 
@@ -157,8 +157,8 @@ _CODE_HINTS = (" pin", " otp", " cvv", " cvc", "code", "combination", "码", "�
 _SEED_HINTS = ("seed", "phrase", "mnemonic", "wallet", "助记词", "助記詞", "短语")
 
 _ANNOUNCED = (
-    SecretKind(name="password", pattern=_said(_PASSWORD, _SIGN, _BARE), hints=_PASSWORD_HINTS, is_one=is_given),
-    SecretKind(name="password in a sentence", pattern=_said(_PASSWORD, _IS, _ASCII), hints=_PASSWORD_HINTS,
+    SecretKind(name="password", pattern=_stated(_PASSWORD, _SIGN, _BARE), hints=_PASSWORD_HINTS, is_one=is_given),
+    SecretKind(name="password in a sentence", pattern=_stated(_PASSWORD, _IS, _ASCII), hints=_PASSWORD_HINTS,
          is_one=is_coded),
     SecretKind(name="password that is a word", hints=_PASSWORD_HINTS, is_one=is_said_plainly, pattern=re.compile(
         rf"(?:{_PASSWORD}){_FOR}[ \t]{{1,3}}(?:is|was)[ \t]{{1,3}}(?:now[ \t])?"
@@ -170,8 +170,8 @@ _ANNOUNCED = (
     SecretKind(name="passphrase", hints=("phrase", "短语"), is_one=is_prose_free, pattern=re.compile(
         rf"(?:{_PHRASE}){_FOR}(?:{_SIGN}|[ \t]{{1,3}}(?:is|was)[ \t]{{1,3}}|是)[\"'“「]?"
         r"(?P<secret>[^\n.。;；\"”」]{4,120})", re.IGNORECASE)),
-    SecretKind(name="token or key", pattern=_said(_TOKEN, _SIGN, _BARE), hints=_TOKEN_HINTS, is_one=is_code_like),
-    SecretKind(name="token in a sentence", pattern=_said(_TOKEN, _IS, _ASCII), hints=_TOKEN_HINTS, is_one=is_coded),
+    SecretKind(name="token or key", pattern=_stated(_TOKEN, _SIGN, _BARE), hints=_TOKEN_HINTS, is_one=is_code_like),
+    SecretKind(name="token in a sentence", pattern=_stated(_TOKEN, _IS, _ASCII), hints=_TOKEN_HINTS, is_one=is_coded),
     SecretKind(name="token without a sign", hints=_TOKEN_HINTS, is_one=is_unsigned_key, pattern=re.compile(
         r"(?P<before>\w{0,12}[ _-])?(?:tokens?|keys?|secrets?|credentials?|密钥|令牌|私钥)[ \t]{1,2}[\"'`“]?"
         r"(?P<secret>[A-Za-z0-9_+/=.-]{16,}+)", re.IGNORECASE)),
@@ -180,8 +180,8 @@ _ANNOUNCED = (
         r"(?P<name>(?<![A-Z0-9_$])[A-Z0-9_]{0,60}(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|_KEY|APIKEY"
         r"|CREDENTIALS|_DSN|SALT)(?:_BASE|_\d)?)(?P<gap>[ ]?=[ ]?)(?!=)"
         r"(?:\"(?P<q1>[^\"\n]{3,}+)\"|'(?P<q2>[^'\n]{3,}+)'|[\"']?(?P<bare>[^\s\"';,&]{3,}+))")),
-    SecretKind(name="PIN or door code", pattern=_said(_CODE, _SIGN, _BARE), hints=_CODE_HINTS, is_one=is_number_code),
-    SecretKind(name="PIN in a sentence", pattern=_said(_CODE, _IS, _ASCII), hints=_CODE_HINTS, is_one=is_number_code),
+    SecretKind(name="PIN or door code", pattern=_stated(_CODE, _SIGN, _BARE), hints=_CODE_HINTS, is_one=is_number_code),
+    SecretKind(name="PIN in a sentence", pattern=_stated(_CODE, _IS, _ASCII), hints=_CODE_HINTS, is_one=is_number_code),
     SecretKind(name="PIN without a sign", hints=_CODE_HINTS, pattern=re.compile(
         r"(?:(?<![A-Za-z])PIN|(?i:pin[ -](?:code|number)|(?:door|gate|alarm|safe|garage|keypad)[ -]code))[ \t]{1,2}"
         r"(?P<secret>\d{4,8}+[#*]?)(?![\w-])"

@@ -338,7 +338,7 @@ _MEDIA = {"image_url": "[image]", "image": "[image]", "input_audio": "[audio]"}
 
 
 def media_labels(message: Message) -> list[str]:
-    """What a message shows beside its text, as words: `[image]`, `[audio]`, `[file]`."""
+    """Labels of what a message shows beside its text: `[image]`, `[audio]`, `[file]`."""
     return [_MEDIA.get(part["type"], "[file]") for part in media_parts_of(message)]
 
 

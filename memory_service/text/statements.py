@@ -1,10 +1,8 @@
-"""Sentence classifier: rules, decisions, promises, questions, outcomes, failures.
+"""Sentence classifier: rules, decisions, promises, questions, outcomes, failures. Pure.
 
-Invariants: pure; linear; what is found is quoted, never reworded; Chinese has the same rules as English.
-
-Invariants of the cues: pure; linear; a cue decides only where a sentence stands and how much it is worth, never what
-it says; what a tool prints is never a rule, a decision or an ask. English and Chinese; in other languages a sentence
-is a fact.
+Invariants: linear; what is found is quoted, never reworded; a kind decides only where a sentence stands and how much it
+is worth; what a tool prints is never a rule, a decision or an ask. English and Chinese have the same rules; in other
+languages a sentence is a fact.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _missing_results(patch: Patch) -> None:
 
 
 def _arguments_sliced(patch: Patch) -> None:
-    made = view._shown
+    made = view._as_seen
 
     def sliced(each: Numbered, message: Message, *rest: Any, **named: Any) -> Numbered:
         shown = made(each, message, *rest, **named)
