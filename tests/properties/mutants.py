@@ -136,7 +136,7 @@ def _arguments_sliced(patch: Patch) -> None:
         ]
         return replace(shown, message={**shown.message, "tool_calls": calls}) if calls else shown  # type: ignore[typeddict-item]
 
-    patch.setattr(view, "_shown", sliced)
+    patch.setattr(view, "_as_seen", sliced)
 
 
 # -- 4.4: data is lost --------------------------------------------------------------------------------------------
