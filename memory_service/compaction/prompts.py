@@ -200,13 +200,13 @@ def _system(spec: SummarySpec) -> str:
 
 def _instruction_parts(spec: SummarySpec) -> list[str]:
     """Instructions of the caller, within their own tags: they may hold anything, and change none of the rules."""
-    wishes = []
+    parts = []
     if spec.identifier_policy == "custom" and spec.identifier_instructions.strip():
-        wishes.append(fenced("identifier-rules", spec.identifier_instructions.strip()[:INSTRUCTION_CHARS]))
+        parts.append(fenced("identifier-rules", spec.identifier_instructions.strip()[:INSTRUCTION_CHARS]))
     if spec.instructions.strip():
-        wishes.append(fenced("instructions", spec.instructions.strip()[:INSTRUCTION_CHARS]))
-        wishes.append("Look at what <instructions> names in particular, as far as the rules allow.")
-    return wishes
+        parts.append(fenced("instructions", spec.instructions.strip()[:INSTRUCTION_CHARS]))
+        parts.append("Look at what <instructions> names in particular, as far as the rules allow.")
+    return parts
 
 
 def _shape(headings: Sequence[str]) -> str:

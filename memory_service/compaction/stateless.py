@@ -229,9 +229,9 @@ def _compaction_options(request: StatelessRequest, options: CompactionSettings) 
     )
 
 
-def _receipt(draft: Draft, options: CompactionSettings, wish: CompactionOptions, now: dt.datetime) -> CompactionReceipt:
+def _receipt(draft: Draft, options: CompactionSettings, call: CompactionOptions, now: dt.datetime) -> CompactionReceipt:
     if draft.made is None:
-        return receipt_of_plan(draft.plan, options, wish.trigger, summary=draft.summary)
+        return receipt_of_plan(draft.plan, options, call.trigger, summary=draft.summary)
     past = LoggedCompaction(seq=0, at=now.isoformat(), compaction=draft.made, head=draft.head)
     return receipt_of_made(past, draft.plan, options, applied=True)
 
