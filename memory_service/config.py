@@ -29,7 +29,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from indexer.stores import DEFAULT_STORE, STORES
-from memory_service.compaction.presets import PRESETS, with_overrides
 from memory_service.errors import InvalidRequest
 
 _NAME = re.compile(r"[^\W_][^/\\@:;,=\"'<>|*?!\[\]{}\x00-\x1f\x7f]{0,63}")
@@ -213,6 +212,9 @@ class CompactionTable(_Table):
     @field_validator("overrides")
     @classmethod
     def _fit_the_preset(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        # Here, as few set any, and presets bring half of the compaction.
+        from memory_service.compaction.presets import PRESETS, with_overrides
+
         # A preset that does not exist has its own error.
         if preset := PRESETS.get(info.data.get("preset", "")):
             with_overrides(preset, value)

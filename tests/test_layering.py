@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -81,6 +82,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
 )
 MOST_ROOMS = 45
+# Modules of the longest chain of imports that run when its first module is imported; 14 is the goal.
+LONGEST_CHAIN = {"indexer": 12, "memory_service": 26}
 # What a command starts, it imports when it runs.
 EXCEPTIONS = {("memory_service.cli.root", "memory_service.api.server")}
 
@@ -238,6 +241,24 @@ def test_there_are_no_circles() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"Imports run in a circle: {' <- '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize(("library", "most"), LONGEST_CHAIN.items())
+def test_chains_of_imports_are_short(library: str, most: int) -> None:
+    graph = {module: list[str]() for module in MODULES}
+    for found in IMPORTS:
+        if found.imported in MODULES and not found.late and not found.typing:
+            graph[found.importer].append(found.imported)
+
+    @cache
+    def chain(module: str) -> tuple[str, ...]:
+        return (module, *max(map(chain, graph[module]), key=len, default=()))
+
+    longest = max((chain(module) for module in MODULES if top(module) == library), key=len)
+    assert len(longest) <= most, (
+        f"At most {most} modules of a chain load each other, and these are {len(longest)}: {' -> '.join(longest)}. "
+        "Import late, or under TYPE_CHECKING, what is needed for annotations alone."
+    )
 
 
 def top(name: str) -> str:

@@ -1,5 +1,18 @@
-"""Every use case of the service: `MemoryService`."""
+"""Every use case of the service: `MemoryService`, which is loaded with its first use."""
 
-from memory_service.service.facade import MemoryService
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memory_service.service.facade import MemoryService
 
 __all__ = ["MemoryService"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from memory_service.service import facade
+
+        return getattr(facade, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
