@@ -1,8 +1,6 @@
-"""`HashEmbedder`, an embedder for tests: deterministic, instant, without a model file.
+"""Test doubles: `HashEmbedder`, a deterministic embedder without a model, and `LoopbackServer`, a scripted provider.
 
-`LoopbackServer`, for doubles of providers: a real HTTP server whose answers are a test's own.
-
-Invariants: it listens on loopback alone; every request is recorded before it is answered; it prints nothing.
+Invariants: the server listens on loopback alone, records every request before it answers, and prints nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from indexer.types import Vectors
 
 
 class HashEmbedder:
-    """Adds a fixed random direction per term, so texts that share words are near each other.
+    """Embedder that adds a fixed random direction per term, so texts that share words are near each other.
 
     Args:
         dimensions: Length of the vectors.
@@ -65,7 +63,7 @@ class HashEmbedder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a server was asked; names of headers are in lower case, and each connection has a port of its own."""
+    """A request to a server; names of headers are in lower case, and each connection has its own port."""
 
     path: str
     headers: Mapping[str, str]
@@ -100,11 +98,11 @@ class Exchange:
 
 
 class LoopbackServer(ABC):
-    """A server for POST requests with JSON; it runs while its `with` block does.
+    """HTTP server for POST requests with JSON; it runs while its `with` block does.
 
     Attributes:
-        requests: What it was asked so far.
-        url: What a client takes as its base URL.
+        requests: The requests so far.
+        url: Base URL for clients.
     """
 
     def __init__(self) -> None:

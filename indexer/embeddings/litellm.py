@@ -156,9 +156,6 @@ class _Call:
     query: bool
     deadline: float | None = None
 
-    def allows(self, wait_seconds: float) -> bool:
-        return self.deadline is None or time.monotonic() + wait_seconds < self.deadline
-
 
 class LiteLLMEmbedder:
     """An embedding model by its litellm name.
@@ -370,7 +367,8 @@ class LiteLLMEmbedder:
         return min(self._backoff_seconds * 2.0 ** (tries - 1) * random.uniform(0.75, 1.25), self._longest_wait_seconds)
 
     def _may_wait(self, seconds: float, call: _Call) -> bool:
-        return seconds <= self._longest_wait_seconds and call.allows(seconds)
+        in_time = call.deadline is None or time.monotonic() + seconds < call.deadline
+        return in_time and seconds <= self._longest_wait_seconds
 
     def _unavailable(self, kind: FailureKind, tries: int, wait_seconds: float | None) -> EmbedderUnavailable:
         """Error for a provider that cannot be used, which is left alone for a while from now on."""

@@ -194,7 +194,11 @@ class Settling:
 
     def settled(self, now: float) -> list[str]:
         """Take out the paths that are ready."""
-        ready = [path for path, since in self._pending.items() if self._is_ready(*since, now)]
+        ready = [
+            path
+            for path, (first, last) in self._pending.items()
+            if now - last >= self._quiet or now - first >= self._most
+        ]
         for path in ready:
             del self._pending[path]
         return ready
@@ -202,9 +206,6 @@ class Settling:
     def clear(self) -> None:
         """Forget all of them, as everything is scanned."""
         self._pending.clear()
-
-    def _is_ready(self, first: float, last: float, now: float) -> bool:
-        return now - last >= self._quiet or now - first >= self._most
 
 
 @dataclass(slots=True, kw_only=True)
