@@ -142,7 +142,7 @@ DEFAULT_WORKSPACE = "default"
 # Names that people expect to lead a command to a server. To go on without it would be to work on another memory.
 _OF_CLIENTS = {
     f"{PREFIX}URL": "commands work on the folder of --home, beside a server if one runs on it; a program gives the "
-    "address to MemoryClient.",
+    "address to MemoryClient, an MCP host to `mcp`.",
     f"{PREFIX}API_KEY": f"a server takes its keys from {PREFIX}API_KEYS, a program gives its key to MemoryClient.",
 }
 

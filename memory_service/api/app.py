@@ -30,6 +30,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_service._version import __version__
@@ -41,7 +42,9 @@ from memory_service.api.metrics import Metrics
 from memory_service.api.pools import Pools
 from memory_service.api.requests import AppState
 from memory_service.api.routes import ROUTERS
+from memory_service.api.routes.mcp import McpRoute
 from memory_service.config import Settings
+from memory_service.mcp.endpoint import McpEndpoint
 from memory_service.service import MemoryService
 
 _MOUNT = '<div id="swagger-ui">'
@@ -196,8 +199,10 @@ def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
         middleware=_layers(service.settings, shared.metrics),
     )
     app.state.shared = shared
+    app.state.mcp = McpEndpoint(service, max_body_bytes=service.settings.max_body_bytes)
     for router in ROUTERS:
         app.include_router(router)
+    app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp), methods=["POST"], include_in_schema=False))
     _add_docs(app)
     errors.install(app, [*app.router.routes, *(route for router in ROUTERS for route in router.routes)])
     return app
@@ -227,7 +232,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     if shared.watches:
         shared.service.watch()
     try:
-        yield
+        async with app.state.mcp.running():
+            yield
     finally:
         shared.end()
         await anyio.to_thread.run_sync(shared.service.close)

@@ -22,6 +22,7 @@ from memory_service.api.errors import error_answer
 from memory_service.errors import Forbidden, Unauthorized
 
 EVERY_WORKSPACE = "*"
+_DEFAULT_WORKSPACE = "default"
 _OPEN_PATHS = frozenset({"/", "/health/live", "/health/ready", "/version", "/docs", "/openapi.json"})
 _bearer = HTTPBearer(auto_error=False, description="A key of the setting api_keys.")
 _key_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, in a header of its own.")
@@ -123,6 +124,19 @@ async def in_every_workspace(grant: Annotated[str, Depends(grant_of)]) -> None:
     """Refuse a key that is for one workspace only."""
     if grant != EVERY_WORKSPACE:
         raise Forbidden("The key is for one workspace only. Use one for '*'.")
+
+
+def workspace_of(headers: Headers, grant: str) -> str:
+    """The workspace of a request whose path names none: the one of its header, else of its key, else `default`.
+
+    Raises:
+        Forbidden: The key is for another one.
+    """
+    own = _DEFAULT_WORKSPACE if grant == EVERY_WORKSPACE else grant
+    named = headers.get("x-memory-workspace") or own
+    if grant not in (EVERY_WORKSPACE, named):
+        raise Forbidden("The key is not for the workspace of X-Memory-Workspace. Use a key of it, or one for '*'.")
+    return named
 
 
 def _given_key(headers: Headers) -> str:

@@ -13,9 +13,12 @@ from pathlib import Path
 
 import click
 
+from memory_service.cli.options import Place, with_place
+
 _COMMANDS = {
     "demo": "demo",
     "serve": "root",
+    "mcp": "root",
     "reindex": "index",
     "search": "memories",
     "context": "memories",
@@ -106,3 +109,21 @@ def serve(home: Path | None, host: str | None, port: int | None, watch: bool) ->
     from memory_service.config import load_settings
 
     run(load_settings(home=home, host=host, port=port), watch=watch)
+
+
+@click.command()
+@click.option("--url", envvar="MEMORY_SERVICE_URL", help="Address of a running server to use instead of the home.")
+@click.option("--api-key", envvar="MEMORY_SERVICE_API_KEY", help="Key for that server; better in the environment.")
+@with_place
+def mcp(place: Place, url: str | None, api_key: str | None) -> None:
+    """Serve a workspace to an MCP host, on standard input and output.
+
+    The host starts this command. It works on the home, beside a server too; with --url it goes through that server.
+    """
+    from memory_service.mcp.protocol import forward_stdio, serve_stdio
+
+    if url:
+        key = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        forward_stdio(url, {"X-Memory-Workspace": place.workspace, **key})
+    else:
+        serve_stdio(place.home, place.workspace)

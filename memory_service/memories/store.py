@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from indexer.errors import SourceMissing
 from indexer.sources.scan import MEMORY_FOLDER, Scan, scan_memories
-from indexer.types import EVERGREEN, ErasedPassages
+from indexer.types import EVERGREEN, EXTRA_MARK, ErasedPassages
 from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import (
@@ -157,6 +157,14 @@ class MemoryStore:
             NotFound: There is no such file.
         """
         return read_range(resolve(self._folder, path), path, start_line=start_line, lines=lines)
+
+    def entries(self, path: str) -> Sequence[Entry]:
+        """The entries of a memory file; none of a file of an extra folder."""
+        if path.startswith(EXTRA_MARK):
+            return []
+        with storage_errors(path):
+            raw, _ = _read_state(resolve(self._folder, path), path)
+        return find_entries(raw.decode("utf-8", "surrogateescape"), day_of(path))
 
     def write(self, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False) -> str:
         """Replaces a file that is still the one the caller saw, or creates one.

@@ -1,13 +1,15 @@
-"""Every use case of the service: `MemoryService`, which is loaded with its first use."""
+"""Every use case of the service: `MemoryService`, loaded with its first use, and values that its callers give it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from indexer import SearchFilter
+    from memory_service.memories.store import NewMemory
     from memory_service.service.facade import MemoryService
 
-__all__ = ["MemoryService"]
+__all__ = ["MemoryService", "NewMemory", "SearchFilter"]
 
 
 def __getattr__(name: str) -> Any:

@@ -46,6 +46,7 @@ from memory_service.schemas.compaction import CompactedMessages, StatelessReques
 from memory_service.schemas.memories import Order
 from memory_service.service.benchmark import Benchmark, measure
 from memory_service.service.doctor import Finding, examine
+from memory_service.service.handles import Original, original_of_file, original_of_messages, read_handle
 from memory_service.service.options import options_of
 from memory_service.service.session_services import Models, Shared
 from memory_service.service.session_use_cases import SessionUseCases
@@ -136,6 +137,23 @@ class MemoryService(SessionUseCases):
                 place = memory.index.locate(path)
             return read_range(place, path, start_line=start_line, lines=lines)
         return memory.files.read(memory_path(path), start_line=start_line, lines=lines)
+
+    def original(self, workspace: str, handle: str, *, session_id: str | None = None) -> Original:
+        """The text that a handle stands for; see `memory_service.service.handles`.
+
+        Args:
+            workspace: Its name.
+            handle: A path, with or without lines, or messages such as `log:12`.
+            session_id: The session of such messages, where the handle does not name it.
+        """
+        read = read_handle(handle)
+        if not read.path:
+            return original_of_messages(read, self.sessions(workspace).store, session_id)
+        return original_of_file(
+            read,
+            lambda path, start, lines: self.read_file(workspace, path, start_line=start, lines=lines),
+            self._workspaces.memory(workspace).files.entries,
+        )
 
     def write_file(
         self, workspace: str, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False

@@ -81,11 +81,11 @@ def test_every_route_is_documented_and_nothing_else(document: dict[str, Any]) ->
     assert {(method, path) for method, path, _ in operations(document)} == CONTRACT
 
 
-def test_the_page_is_the_only_route_outside_the_document(running_server: RunningServer) -> None:
+def test_pages_and_mcp_are_the_only_routes_outside_the_document(running_server: RunningServer) -> None:
     hidden = {
         route.path for route in running_server.app.routes if isinstance(route, Route) and not route.include_in_schema
     }
-    assert hidden == {"/docs", "/openapi.json"}
+    assert hidden == {"/docs", "/openapi.json", "/mcp"}
 
 
 def test_every_operation_says_what_it_does_and_gives(document: dict[str, Any]) -> None:

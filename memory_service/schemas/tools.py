@@ -1,0 +1,112 @@
+"""The arguments and answers of the tools that agents call, in as few fields as an agent needs.
+
+Invariants: an unknown argument is refused; a number or a day that came as text is read, since models write both.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from memory_service.schemas.memories import (
+    MAX_BUDGET_TOKENS,
+    MAX_QUERY_CHARS,
+    MAX_TEXT_CHARS,
+    Answer,
+    Day,
+    Degraded,
+    Source,
+)
+
+_MAX_HITS = 50
+_MAX_HANDLE_CHARS = 1_000
+
+
+class Arguments(BaseModel):
+    """The arguments of a tool."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class SearchArguments(Arguments):
+    """A question, and where to look for its answer."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
+    limit: int = Field(default=6, ge=1, le=_MAX_HITS)
+    sources: list[Source] = []
+    since: Day | None = Field(default=None, description="YYYY-MM-DD")
+    until: Day | None = None
+
+
+class GetArguments(Arguments):
+    """A handle, and the conversation that it belongs to."""
+
+    id: str = Field(min_length=1, max_length=_MAX_HANDLE_CHARS)
+    session: str | None = Field(default=None, description="of a log: handle")
+
+
+class RememberArguments(Arguments):
+    """Something to remember."""
+
+    text: str = Field(min_length=1, max_length=MAX_TEXT_CHARS)
+    tags: list[str] = Field(default=[], max_length=16)
+    date: Day | None = None
+
+
+class ContextArguments(Arguments):
+    """A topic, and the room that there is for it in a prompt."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
+    budget_tokens: int = Field(default=2000, ge=0, le=MAX_BUDGET_TOKENS)
+
+
+class ForgetArguments(Arguments):
+    """A memory to erase."""
+
+    memory_id: str = Field(min_length=1, max_length=_MAX_HANDLE_CHARS)
+
+
+class StatusArguments(Arguments):
+    """Nothing: there is one status."""
+
+
+class FoundPassage(Answer):
+    """A passage that was found; its `id` leads to the original."""
+
+    id: str
+    title: str
+    url: str
+    text: str
+    date: dt.date | None = None
+    score: float
+
+
+class FoundPassages(Answer):
+    """Passages, best first."""
+
+    results: list[FoundPassage]
+    degraded: Degraded = Field(default=[])
+
+
+class OriginalText(Answer):
+    """The text behind a handle.
+
+    Attributes:
+        metadata: `next` is the handle of what follows; `memory_ids` are those of the entries in the text.
+    """
+
+    id: str
+    title: str
+    url: str
+    text: str
+    metadata: dict[str, str] = Field(default={})
+
+
+class ContextBlock(Answer):
+    """A block of memories for a prompt."""
+
+    block: str
+    tokens: int
+    receipt_id: str
+    degraded: Degraded = Field(default=[])

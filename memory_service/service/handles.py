@@ -1,0 +1,193 @@
+"""The originals behind handles: what a search result, a stub or a summary names, word for word.
+
+A handle is a file (`memory/2026-11-20.md`) or lines of one (`memory/2026-11-20.md#L14-L15`); messages of a session by
+its path (`sessions/support-42.jsonl#L12-L14`); or messages as stubs and summaries name them (`log:12`, `log:12-14`,
+`log:12#1` for a medium), for which the session has to be known. `#C32000` behind any of them goes on at a character.
+
+Invariants: an answer is bounded, and names the handle of what follows; nothing is left out without that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from memory_service.errors import InvalidRequest
+from memory_service.memories.format import Entry
+from memory_service.memories.store import FileRange
+from memory_service.service.answers import citation
+from memory_service.service.sessions import SessionStore
+
+# A quarter of what hosts let a tool answer.
+_MAX_CHARS = 32_000
+_MAX_MESSAGES = 200
+_SHOWN_SESSIONS = 5
+_HANDLE = re.compile(
+    r"(?:(?P<log>log:(?P<seq>\d{1,15})(?:[-–](?P<last_seq>\d{1,15})|#(?P<medium>\d{1,6}))?)"
+    r"|(?P<path>.+?)(?:#L(?P<line>\d{1,9})(?:-L?(?P<last_line>\d{1,9}))?)?)"
+    r"(?:#C(?P<char>\d{1,12}))?",
+    re.DOTALL,
+)
+_SESSION_PATH = re.compile(r"sessions/([^/]+)\.jsonl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handle:
+    """A handle, read.
+
+    Attributes:
+        path: The file; empty for messages.
+        session_id: The session, if the handle names it.
+        first: The first line or message; 0 for all of a file.
+        last: The last one; 0 for the end.
+        medium: The number of a medium in the message; 0 for the message itself.
+        start_char: Where to go on in the text.
+        words: The handle without that.
+    """
+
+    words: str
+    path: str = ""
+    session_id: str | None = None
+    first: int = 0
+    last: int = 0
+    medium: int = 0
+    start_char: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """The text behind a handle.
+
+    Attributes:
+        place: Path and lines, or session and messages; the same for every handle of one text.
+        next_handle: What to ask for to read on; None at the end.
+        memory_ids: The entries that stand in the text, of a memory file.
+        media: Content and MIME type, of a medium.
+    """
+
+    title: str
+    place: str
+    text: str
+    next_handle: str | None = None
+    memory_ids: tuple[str, ...] = ()
+    media: tuple[bytes, str] | None = None
+
+
+def read_handle(words: str) -> Handle:
+    """Reads a handle.
+
+    Raises:
+        InvalidRequest: It is none.
+    """
+    found = _HANDLE.fullmatch(words.strip())
+    if found is None:
+        raise InvalidRequest("The id is empty. Send the id of a search result, a path, or a handle such as log:12.")
+    number = {name: int(text) for name, text in found.groupdict().items() if text and text.isdigit()}
+    start_char = number.get("char", 0)
+    base = words.strip()[: found.start("char") - 2] if "char" in number else words.strip()
+    if found["log"]:
+        first = number["seq"]
+        last = number.get("last_seq", first)
+        return Handle(words=base, first=first, last=last, medium=number.get("medium", 0), start_char=start_char)
+    first = number.get("line", 0)
+    last = number.get("last_line", first)
+    session = _SESSION_PATH.fullmatch(found["path"])
+    if session is None:
+        return Handle(words=base, path=found["path"], first=first, last=last, start_char=start_char)
+    return Handle(words=base, session_id=session[1], first=first or 1, last=last, start_char=start_char)
+
+
+def original_of_file(
+    handle: Handle, read: Callable[[str, int, int | None], FileRange], entries: Callable[[str], Iterable[Entry]]
+) -> Original:
+    """Lines of a file.
+
+    Args:
+        handle: Which.
+        read: Reads so many lines of a path from a line on.
+        entries: Gives the entries of a path.
+    """
+    first = handle.first or 1
+    _check_order(first, handle.last or first)
+    found = read(handle.path, first, handle.last - first + 1 if handle.last else None)
+    inside = [
+        entry.memory_id
+        for entry in entries(found.path)
+        if entry.end_line >= found.start_line and entry.first_line <= found.end_line
+    ]
+    whole = Original(
+        title=handle.path,
+        place=citation(found.path, found.start_line, found.end_line) if handle.first else found.path,
+        text=found.text,
+        next_handle=_following_lines(handle, found),
+        memory_ids=tuple(dict.fromkeys(inside)),
+    )
+    return _cut(whole, handle)
+
+
+def _following_lines(handle: Handle, found: FileRange) -> str | None:
+    """The handle of the wanted lines that a single reading did not give."""
+    if found.next_start_line is None or (handle.last and found.end_line >= handle.last):
+        return None
+    return f"{handle.path}#L{found.next_start_line}-L{handle.last or found.total_lines}"
+
+
+def original_of_messages(handle: Handle, store: SessionStore, session_id: str | None) -> Original:
+    """Messages of a session, as they were said, or one medium of them."""
+    session = handle.session_id or session_id or _only_session(handle, store)
+    _check_order(handle.first, handle.last or handle.first)
+    log = f"sessions/{session}.jsonl"
+    if handle.medium:
+        content, mime = store.medium(session, handle.first, handle.medium)
+        title = f"{session}, medium {handle.medium} of message {handle.first}"
+        place = citation(log, handle.first, handle.first)
+        return Original(title=title, place=place, text=f"{mime}, {len(content):,} bytes", media=(content, mime))
+    last = min(handle.last or handle.first + _MAX_MESSAGES, handle.first + _MAX_MESSAGES - 1)
+    said, _ = store.said(session, since_seq=handle.first - 1, limit=last - handle.first + 1, media=False)
+    texts = list(_spoken(takewhile(lambda numbered: numbered[0] <= last, said)))
+    if not texts:
+        store.message(session, handle.first)  # tells why there is none
+    several = last != handle.first
+    whole = Original(
+        title=f"{session}, message{f's {handle.first}-{last}' if several else f' {handle.first}'}",
+        place=citation(log, handle.first, last),
+        text="\n\n".join(f"log:{seq} {role}: {text}" for seq, role, text in texts) if several else texts[0][2],
+    )
+    goes_on = handle.last > last or (not handle.last and len(texts) == _MAX_MESSAGES)
+    following = citation(log, last + 1, handle.last or last + _MAX_MESSAGES) if goes_on else None
+    return _cut(replace(whole, next_handle=following), replace(handle, words=whole.place))
+
+
+def _only_session(handle: Handle, store: SessionStore) -> str:
+    """The session of a workspace that has no other."""
+    found = [listed.session_id for listed in store.listed()]
+    if len(found) == 1:
+        return found[0]
+    names = f"; the last active are {', '.join(found[:_SHOWN_SESSIONS])}" if found else ""
+    raise InvalidRequest(
+        f"{handle.words} is a message of a session, and there are {len(found)} sessions{names}. Name its session."
+    )
+
+
+def _spoken(said: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
+    """Number, role and text of messages; what is more than text stays JSON, as it was given."""
+    for seq, body in said:
+        message = json.loads(body)
+        content = message.get("content")
+        plain = isinstance(content, str) and not message.get("tool_calls")
+        yield seq, str(message.get("role", "")), content if plain else body
+
+
+def _check_order(first: int, last: int) -> None:
+    if first < 1 or last < first:
+        raise InvalidRequest(f"The id names {first} to {last}. Both count from 1, and the first comes first.")
+
+
+def _cut(whole: Original, handle: Handle) -> Original:
+    """So much of a text as one answer may hold."""
+    end = handle.start_char + _MAX_CHARS
+    following = f"{handle.words}#C{end}" if end < len(whole.text) else whole.next_handle
+    return replace(whole, text=whole.text[handle.start_char : end], next_handle=following)
