@@ -1,16 +1,9 @@
-"""The making of the app: routes, layers, documentation, beginning and end.
+"""The app: routes, middleware, documentation page, startup and shutdown.
 
-Invariants: the app owns the service that it is given and closes it; every handler that does work runs in a
-thread, so that slow work never holds up other requests.
-
-The page at /docs: Swagger UI where the browser can load it, else a plain reference. Pure.
-
-Invariants: the reference stands in the page itself and needs neither network nor scripts; Swagger UI, which
-comes from a public CDN, takes its place once it is there.
-
-What surrounds every request: its id, its line in the log, its numbers, and the answer to a defect.
-
-Invariants: a log line names the route, never the path or the query; every answer carries an X-Request-ID.
+Invariants: the app closes the service that it is given; every handler that does work runs in a thread, so that slow
+work never delays other requests; a log line names the route, never the path or the query; every answer carries an
+X-Request-ID. The page at /docs contains a plain reference that needs neither network nor scripts; Swagger UI, from a
+public CDN, replaces it once loaded.
 """
 
 from __future__ import annotations
@@ -92,7 +85,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
 class ObservationMiddleware:
-    """Counts, logs and names requests; the outermost layer."""
+    """Middleware that counts, logs and names requests; the outermost one."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -134,7 +127,7 @@ class ObservationMiddleware:
 
 
 def _route(scope: Scope) -> str:
-    """The route's template; what no route answers is one kind."""
+    """Template of the route; requests without a route are one kind."""
     return getattr(scope.get("route"), "path", None) or "none"
 
 
@@ -172,11 +165,11 @@ _TAGS = [
 
 
 def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
-    """Make the app that serves a service, and closes it at the end.
+    """The app for a service, which it closes at the end.
 
     Args:
-        service: What it serves.
-        watch: Whether what others change in the files is indexed without a search having to ask.
+        service: The service.
+        watch: Index changes of the files as they happen, without waiting for a search.
     """
     shared = AppState(
         service=service,
@@ -209,7 +202,7 @@ def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
 
 
 def _layers(settings: Settings, metrics: Metrics) -> list[Middleware]:
-    """What a request goes through, outermost first."""
+    """The middleware, outermost first."""
     local = [Middleware(LocalOnly)] if not settings.api_keys and is_loopback(settings.host) else []
     return [
         Middleware(ObservationMiddleware, metrics=metrics),

@@ -1,8 +1,8 @@
-"""Who may do what: keys and their workspaces, and what a browser may not do on somebody's behalf.
+"""Access: API keys with their workspaces, and requests that a browser may not make for a web site.
 
-Invariants: with keys configured every request but those for health, version and documentation needs one,
-before its body is read; comparing keys takes the same time for every wrong one; without keys only pages
-that this server itself has served may call it, so no web site reaches it through its visitor's browser.
+Invariants: with keys configured every request but those for health, version and documentation needs one, before its
+body is read; comparing keys takes the same time for every wrong one; without keys only pages that this server itself
+has served may call it, so no web site reaches it through its visitor's browser.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Keys:
         self._workspaces = [(key.encode(), workspace) for key, workspace in keys.items()]
 
     def grant(self, given: str) -> str | None:
-        """The workspace that a key is for; None for an unknown key."""
+        """Workspace of a key; None for an unknown key."""
         found = None
         # No early end: how long this takes must not tell how much of a key was right.
         for key, workspace in self._workspaces:
@@ -59,7 +59,7 @@ class Keys:
 
 
 class RequireKey:
-    """Lets requests with a known key through, and notes what the key is for."""
+    """Middleware that lets requests with a known key through, and notes its workspace."""
 
     def __init__(self, app: ASGIApp, keys: Mapping[str, str]) -> None:
         self._app = app
@@ -80,7 +80,7 @@ class RequireKey:
 
 
 class LocalOnly:
-    """Turns away what a browser sends for another site, by the Host and Origin headers."""
+    """Middleware that refuses requests of a browser for another site, by the Host and Origin headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -109,7 +109,7 @@ async def grant_of(
     _bearer: Annotated[object, Security(_bearer)],
     _key: Annotated[object, Security(_key_header)],
 ) -> str:
-    """What the request's key is for: a workspace, or "*"."""
+    """Workspace of the request's key, or "*"."""
     grant: str = request.state.grant
     return grant
 
@@ -156,7 +156,7 @@ def _foreign(headers: Headers, scheme: str) -> str:
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of a URL; those of an empty one where it is malformed."""
+    """Parts of a URL; of an empty one if it is malformed."""
     try:
         return urlsplit(url)
     except ValueError:

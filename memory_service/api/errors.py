@@ -1,7 +1,7 @@
-"""How a failure is answered: `{"error": {"code", "message"}}` with its status, whatever failed.
+"""Answers to failures: `{"error": {"code", "message"}}` with the status.
 
-Invariants: a message says what failed and what to do; what the caller sent is never repeated beyond the
-name of a field; a defect of the service is answered without details and logged with its traceback.
+Invariants: a message says what failed and what to do; nothing of the request is repeated but the name of a field; a
+defect of the service is answered without details and logged with its traceback.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ _MEANINGS = {
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The failures of a route, for its documentation."""
+    """Failures of a route, for its documentation."""
     return {status: {"model": ErrorAnswer, "description": _MEANINGS[status]} for status in sorted(statuses)}
 
 
 def error_answer(error: MemoryServiceError, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The answer that an error stands for."""
+    """Answer to an error of the service."""
     parts = error.parts if isinstance(error, Incompressible) and error.parts else None
     return _answer(error.status, error.code, str(error), headers, parts)
 
 
 def defect_answer() -> JSONResponse:
-    """The answer to a request that met a defect of the service."""
+    """Answer to a request that met a defect of the service."""
     return error_answer(
         ServerFailed("The server met a defect. Its log has the details, below the X-Request-ID of this answer.")
     )
 
 
 def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
-    """Answer every failure of an app, which has these routes, in the one shape."""
+    """Have an app with these routes answer every failure in the one shape."""
 
     async def on_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
@@ -111,7 +111,7 @@ def _http_answer(error: HTTPException) -> JSONResponse:
 
 
 def _refused_method(request: Request, routes: Sequence[BaseRoute]) -> JSONResponse:
-    """Names what all routes of the path take together; starlette names that of the first one alone."""
+    """Answer with the methods of all routes of the path; starlette names those of the first one alone."""
     matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
     allowed = ", ".join(sorted({method for route in matching for method in getattr(route, "methods", ())}))
     message = f"This route does not take {request.method[:20]}. It takes {allowed}; /docs shows all routes."

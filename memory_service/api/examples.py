@@ -1,7 +1,4 @@
-"""The examples in the API's documentation: one answer of each kind, checked against its shape when made.
-
-The examples of sessions in the API's documentation, checked against their shapes when made.
-"""
+"""Examples of the API's documentation, one of each kind, checked against their schemas when made."""
 
 from __future__ import annotations
 

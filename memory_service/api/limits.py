@@ -1,12 +1,9 @@
-"""How large a request's body may be.
+"""Limits of a request: size of its body, and time to send it and to read the answer.
 
-Invariants: no more than the limit is ever kept, whether the size was announced or not; a body over it is
-answered 413, and the connection is closed so that nobody waits for the rest.
-
-One connection of a client, and how long it may keep the server waiting.
-
-A request that does not come whole in time, and an answer that is not read in time, end their connection; so no client
-holds a place or memory by doing nothing. How long the server itself takes counts for nothing.
+Invariants: at most the limit is ever held, whether the size was announced or not; a larger body is answered 413, and
+the connection is closed so that nobody waits for the rest. A request that does not arrive in time, and an answer that
+is not read in time, end their connection; so no client holds a slot or memory by doing nothing. Time that the server
+itself takes does not count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The numbers for Prometheus.
+"""Metrics for Prometheus.
 
 Invariants: one registry per app; labels come from small fixed sets: no path, no workspace, no text.
 """
@@ -37,10 +37,10 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"
 
 
 class Metrics:
-    """The numbers of one app.
+    """Metrics of one app.
 
     Args:
-        running_operations: Tells how many operations run when the numbers are read.
+        running_operations: Gives the number of running operations when the metrics are read.
     """
 
     def __init__(self, running_operations: Callable[[], int]) -> None:
@@ -105,7 +105,7 @@ class Metrics:
         )
 
     def answered(self, method: str, route: str, status: int, seconds: float | None) -> None:
-        """Count a request; one that has no time of its own, such as a stream, with None."""
+        """Count a request; one without a duration of its own, such as a stream, with None."""
         named = method if method in _METHODS else "other"
         self._requests.labels(named, route, str(status)).inc()
         if seconds is not None:
@@ -146,7 +146,7 @@ class Metrics:
             self._ratio.observe(after / before if before else 1.0)
 
     def flushed(self, event: Event) -> None:
-        """Count what a flush wrote, by its event."""
+        """Count the memories of a flush, by its event."""
         self._flushed.labels(_known(event.fields.get("method"), _WRITERS)).inc(_number(event.fields.get("written")))
         self._called("memories", event.fields)
 
@@ -156,7 +156,7 @@ class Metrics:
         self._model_calls.labels(purpose, "failed").inc(failed)
 
     def recovered(self, remedy: str) -> None:
-        """Count what was done after a provider had refused a prompt."""
+        """Count a recovery after a provider had refused a prompt."""
         self._overflows.labels(_known(remedy, _REMEDIES)).inc()
 
     def missed(self, degraded: Iterable[str]) -> None:
@@ -165,7 +165,7 @@ class Metrics:
             self._degraded.labels(part if part in _PARTS else "other").inc()
 
     def exposition(self) -> bytes:
-        """All numbers in the text format of Prometheus."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
 

@@ -1,13 +1,10 @@
-"""The threads of calls that may wait long: for a model, or for each other.
+"""Thread pools for calls that may wait long (for a model, or for each other), and the idempotency cache.
 
-Invariants: such a call never takes a thread that searches and writes need, however many come; who waits for a place
-holds no thread, and not for ever; when the server ends, what runs is told to stop, and nothing new begins.
-
-The answers to requests with an idempotency key, so that asking again does nothing again.
-
-Invariants: used in the event loop alone, so that no look is parted from its entry; who asks the same while it is
-being done waits for that answer and holds no thread; a request that failed is forgotten, so that it can be tried
-again; what is kept is bounded in number and in bytes, and a restart forgets it.
+Invariants: such a call never takes a thread that searches and writes need; a call that waits for a slot holds no
+thread, and not for ever; when the server ends, running calls are told to stop, and nothing new begins. The cache is
+used in the event loop alone, so a look-up and its entry are atomic; a request equal to a running one waits for that
+answer without a thread; a failed request is forgotten, so that it can be tried again; the cache is bounded in number
+and in bytes, and a restart empties it.
 """
 
 from __future__ import annotations
@@ -36,13 +33,13 @@ _MOST_WAITING = 256
 
 
 class WorkerPool:
-    """Some threads of their own.
+    """A pool of threads with a bounded queue.
 
     Args:
-        count: How many.
-        cancelled: Whether nothing may begin any more.
-        patience_seconds: How long a call waits for one.
-        most_waiting: How many calls may wait; the next is refused at once.
+        count: Number of threads.
+        cancelled: Tells if nothing may begin any more.
+        patience_seconds: The longest wait of a call for a thread.
+        most_waiting: Number of calls that may wait; the next is refused at once.
     """
 
     def __init__(
@@ -61,10 +58,10 @@ class WorkerPool:
         self._waiting = 0
 
     async def run(self, act: Callable[[], T]) -> T:
-        """Do something in one of the threads.
+        """Run a call in one of the threads.
 
         Raises:
-            TooManyRequests: None was free in time, or too many wait.
+            TooManyRequests: No thread was free in time, or too many calls wait.
             CallCancelled: The server ends.
         """
         if self._waiting >= self._most_waiting:
@@ -88,15 +85,15 @@ class WorkerPool:
 
 
 class Pools:
-    """The places of one app, by what they are for, so that none takes those of another.
+    """The pools of one app, one for each purpose, so that none takes threads of another.
 
     Attributes:
         contexts: Prompts, most of which are made at once.
         work: Compactions, flushes, recoveries.
-        stateless: Lists of messages to compact, which nothing else puts in a row.
+        stateless: Compactions of bare lists of messages, which nothing else serialises.
 
     Args:
-        compactions: How many may run at once.
+        compactions: Number of compactions at a time.
     """
 
     def __init__(self, compactions: int) -> None:
@@ -123,7 +120,7 @@ ReplayKey = tuple[str, str]
 
 @dataclass(slots=True)
 class _Asked:
-    """A request: what it asked, and its answer once there is one."""
+    """A request: its content, and its answer once there is one."""
 
     content: bytes
     done: asyncio.Event
@@ -131,11 +128,11 @@ class _Asked:
 
 
 class IdempotencyCache:
-    """The answers of one app.
+    """Answers of one app by idempotency key.
 
     Args:
-        most_answers: How many are kept.
-        most_bytes: What they may take together.
+        most_answers: Largest number of answers.
+        most_bytes: Largest size of all of them.
     """
 
     def __init__(self, *, most_answers: int = _KEPT_ANSWERS, most_bytes: int = _KEPT_BYTES) -> None:
@@ -144,18 +141,18 @@ class IdempotencyCache:
         self._bytes = 0
 
     async def once(self, key: ReplayKey, content: bytes, act: Callable[[], Awaitable[bytes]]) -> tuple[bytes, bool]:
-        """Act, unless the same was asked with the same key before.
+        """Act, unless the same request was made with the same key before.
 
         Args:
-            key: Where it was asked, and with which key.
-            content: What was asked, or its hash.
+            key: The route, with the idempotency key.
+            content: The request, or its hash.
             act: Gives the answer.
 
         Returns:
-            The answer, and whether it is that of an earlier request.
+            The answer, and True if it is that of an earlier request.
 
         Raises:
-            Conflict: Something else was asked with this key before.
+            Conflict: The key belongs to another request.
         """
         while (known := self._asked.get(key)) is not None:
             if known.content != content:
@@ -171,7 +168,7 @@ class IdempotencyCache:
         return asked.answer, False
 
     def _settle(self, key: ReplayKey, asked: _Asked) -> None:
-        """Keep what was answered, let go of what was not, and wake who waits."""
+        """Store an answer, forget a failure, and wake the waiting requests."""
         if asked.answer is None or len(asked.answer) > self._most_bytes:
             del self._asked[key]
         else:

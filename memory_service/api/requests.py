@@ -1,11 +1,7 @@
-"""The way from what came over the wire to the service's values.
+"""Requests as values of the service, the state that routes share, and the running of requests that change something.
 
-What the routes of one app share: service, numbers and threads, what was asked before, how warm it is.
-
-How a request that changes something is run: in which threads, and once for each idempotency key.
-
-Invariants: the answer to a repeated request is the first one's, byte for byte, and says so in a header; what an answer
-was made of is turned into JSON in the thread that made it, never in the event loop.
+Invariants: the answer to a repeated request is the first one's, byte for byte, and says so in a header; answers are
+turned into JSON in the thread that made them, never in the event loop.
 """
 
 from __future__ import annotations
@@ -52,14 +48,14 @@ IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match", description="`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What must hold for a file to be written."""
+    """Condition for writing a file."""
 
     if_match: str | None
     if_none_match: bool
 
 
 async def well_encoded(request: Request) -> None:
-    """Refuse a path that is no UTF-8: what it was decoded to may stand for several.
+    """Refuse a path that is no UTF-8, as it may stand for several.
 
     Raises:
         InvalidName: It is none.
@@ -71,7 +67,7 @@ async def well_encoded(request: Request) -> None:
 
 
 def condition(if_match: str | None, if_none_match: str | None) -> Condition:
-    """The condition that two headers state.
+    """The condition of two headers.
 
     Raises:
         InvalidRequest: One of them cannot be read.
@@ -85,14 +81,14 @@ def condition(if_match: str | None, if_none_match: str | None) -> Condition:
 
 
 def new_memory(body: schemas.NewMemory, key: str | None) -> NewMemory:
-    """What is to be remembered."""
+    """The memory of a request."""
     return NewMemory(
         text=body.text, tags=tuple(body.tags), date=body.date, origin=body.origin, session_id=body.session_id, key=key
     )
 
 
 def search_filter(body: schemas.SearchRequest | schemas.ContextRequest) -> SearchFilter:
-    """Which passages may be found."""
+    """The filter of a request."""
     prefix = body.path_prefix if isinstance(body, schemas.SearchRequest) else ""
     return SearchFilter(sources=tuple(body.sources), path_prefix=prefix, since=body.since, until=body.until)
 
@@ -101,7 +97,7 @@ _log = logging.getLogger("memory_service.api")
 
 
 class WarmUp:
-    """Loads the model in the background, so that the first search does not wait for it."""
+    """Background loading of the model, so that the first search does not wait for it."""
 
     def __init__(self) -> None:
         self.loading = False
@@ -124,7 +120,7 @@ class WarmUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppState:
-    """What the routes of one app share."""
+    """State that the routes of one app share."""
 
     service: MemoryService
     metrics: Metrics
@@ -134,7 +130,7 @@ class AppState:
     warm_up: WarmUp = field(default_factory=WarmUp)
 
     def end(self) -> None:
-        """End what has no end of its own: streams of events, and calls of models; returns at once."""
+        """End streams of events and calls of models, which do not end by themselves; returns at once."""
         self.pools.close()
         self.service.events.close()
 
@@ -153,11 +149,11 @@ Act = Callable[[], Answer]
 
 
 class RequestRunner:
-    """One request that changes something.
+    """Runner of one request that changes something.
 
     Args:
-        request: The request; its body is what a repetition has to be equal in.
-        shared: What the routes share.
+        request: The request; a repetition must have the same body.
+        shared: State of the app.
         key: Its idempotency key.
     """
 
@@ -171,10 +167,10 @@ class RequestRunner:
         return await self._once(lambda: anyio.to_thread.run_sync(self._made, act))
 
     async def slow(self, act: Act, places: WorkerPool | None = None) -> Response:
-        """Run what may wait for a model or for others, in threads of their own.
+        """Run a call that may wait for a model or for others, in a separate pool of threads.
 
         Raises:
-            TooManyRequests: None of them was free in time.
+            TooManyRequests: No thread was free in time.
             CallCancelled: The server ends.
         """
         run = (places or self._shared.pools.work).run
@@ -198,7 +194,7 @@ class RequestRunner:
 
 
 def json_of(answer: Answer) -> bytes:
-    """An answer as it goes over the wire."""
+    """An answer as JSON bytes."""
     try:
         return answer.model_dump_json().encode()
     except ValueError:

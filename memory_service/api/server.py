@@ -1,18 +1,12 @@
-"""The running of the HTTP server: where it listens, what it says at the start, how it ends.
+"""The HTTP server: address, startup, shutdown, and settings of its process.
 
-Invariants: no address but loopback is served without a key; the address is taken before anything is said
-about it, so who reads the line can connect.
+Invariants: no address but loopback is served without a key; the address is taken before it is printed, so a reader of
+the line can connect. uvicorn waits for every open answer before it tells the app of the shutdown, and a stream never
+ends by itself, so streams are ended first, in the event loop and at once.
 
-The order in which a server ends: open streams first.
-
-Invariants: uvicorn waits for every open answer before it tells the app of the end, and a stream has no end of its
-own, so it is ended before that; what must be done is done in the event loop, and at once.
-
-How much freed memory the C library keeps for itself.
-
-glibc gives each thread a heap of its own, and what a burst of requests has freed stays in all of them: a server with
-dozens of threads grows to several times what it uses. Two heaps are enough, since one thread at a time runs Python.
-Elsewhere nothing is done.
+glibc gives each thread a heap of its own and keeps memory that a burst of requests has freed: a server with dozens of
+threads grows to several times what it uses. Two heaps are enough, as one thread at a time runs Python; elsewhere
+nothing is set.
 """
 
 from __future__ import annotations
@@ -43,11 +37,11 @@ from memory_service.service import MemoryService
 
 
 class StreamingServer(uvicorn.Server):
-    """A server that can end while streams are open.
+    """Server that can stop while streams are open.
 
     Args:
         config: See uvicorn.
-        end_streams: Ends them all, and those to come; returns at once.
+        end_streams: Ends all streams, future ones too; returns at once.
     """
 
     def __init__(self, config: uvicorn.Config, *, end_streams: Callable[[], None]) -> None:
@@ -55,7 +49,7 @@ class StreamingServer(uvicorn.Server):
         self._end_streams = end_streams
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End, streams first; called by uvicorn."""
+        """Shut down, streams first; called by uvicorn."""
         self._end_streams()
         await super().shutdown(sockets)
 
@@ -68,7 +62,7 @@ _TRIM_BYTES = 128 * 1024
 
 
 def limit_heaps() -> None:
-    """Set it for this process; heaps that are there already stay, so it comes before the threads."""
+    """Limit the heaps of this process; existing heaps stay, so call it before threads start."""
     if sys.platform != "linux":
         return
     with suppress(OSError, AttributeError):  # another C library
@@ -84,7 +78,7 @@ _TURN_SECONDS = 0.0005
 
 
 def shorten_turns() -> None:
-    """Have the threads of this process take shorter turns whenever there is work in the background."""
+    """Give the threads of this process shorter turns while background work runs."""
     usual = sys.getswitchinterval()
     short = min(usual, _TURN_SECONDS)
     THROTTLE.on_work_behind(lambda busy: sys.setswitchinterval(short if busy else usual))
@@ -100,9 +94,9 @@ def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True)
     """Serve the HTTP API until the process is told to stop.
 
     Args:
-        settings: What to serve, and where.
-        log_requests: Whether each request gets a line in the log, without its query.
-        watch: Whether what others change in the files is indexed without a search having to ask.
+        settings: Settings of the service and the address.
+        log_requests: Log a line for each request, without its query.
+        watch: Index changes of the files as they happen, without waiting for a search.
 
     Raises:
         InvalidRequest: The address is open to others and no key is configured, or it cannot be had.
@@ -130,10 +124,10 @@ def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True)
 
 
 def check_exposure(settings: Settings) -> None:
-    """Refuse an address that others can reach, unless they need a key.
+    """Refuse an address that others can reach without a key.
 
     Raises:
-        InvalidRequest: They would not.
+        InvalidRequest: They could.
     """
     if not settings.api_keys and not is_loopback(settings.host):
         raise InvalidRequest(

@@ -1,7 +1,7 @@
-"""What goes over the wire in pieces: the messages of a long log, and the events of a session as they come.
+"""Streamed answers: the messages of a long log, and the events of a session as they happen.
 
-Invariants: a stream that waits holds no thread, however many there are; it is closed when its client has gone, when
-the hub closes, and when the response is never sent; a client that reads slowly slows nobody but itself.
+Invariants: a waiting stream holds no thread; it is closed when its client has gone, when the hub closes, and when the
+response is never sent; a client that reads slowly slows nobody but itself.
 """
 
 from __future__ import annotations
@@ -52,25 +52,22 @@ _MAX_ID_DIGITS = 18
 
 
 def event_stream(subscription: Subscription, *, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> StreamingResponse:
-    """The answer that sends events as they come, and a comment when none has come for a while.
+    """Answer that sends events as they happen, and a comment after a time without any.
 
     Args:
-        subscription: What to send; it is the stream's from now on, and closed at its end.
+        subscription: The events; closed at the end of the stream.
         heartbeat_seconds: The longest silence.
     """
     return _EventStream(subscription, heartbeat_seconds)
 
 
 async def comes_true(subscription: Subscription, reached: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait until something holds that only events can bring about; holds no thread.
+    """Wait for a condition that only events can bring about, without a thread; False if it does not hold in time.
 
     Args:
-        subscription: The events that are waited for; closed at the end.
-        reached: Whether it holds; must answer at once.
+        subscription: The events; closed at the end.
+        reached: The condition; must answer at once.
         timeout_seconds: The longest wait.
-
-    Returns:
-        Whether it holds; False after the time is over, or when the hub closes before.
     """
     loop, news = asyncio.get_running_loop(), asyncio.Event()
     deadline = loop.time() + timeout_seconds
@@ -84,7 +81,7 @@ async def comes_true(subscription: Subscription, reached: Callable[[], bool], ti
 
 
 def last_event_id(header: str | None) -> int | None:
-    """The id in a header `Last-Event-ID`; None without one, or where it is no id of ours."""
+    """The id in a header `Last-Event-ID`; None without one, or if it is none of ours."""
     given = (header or "").strip()
     return int(given) if given.isascii() and given.isdigit() and len(given) <= _MAX_ID_DIGITS else None
 
@@ -106,7 +103,7 @@ def frame(event: Event) -> str:
 
 
 def log_pieces(said: Iterator[tuple[int, str]], degraded: Sequence[str]) -> Iterator[bytes]:
-    """The messages of a log as one JSON answer, in pieces: who reads them slowly takes the memory of one.
+    """The messages of a log as one JSON answer, in pieces: a slow reader takes the memory of one.
 
     The first message is read before this returns, so that a log that cannot be read is answered as such.
     """
@@ -127,7 +124,7 @@ def _log_pieces(said: Iterator[tuple[int, str]], degraded: Sequence[str]) -> Ite
 
 
 class _EventStream(StreamingResponse):
-    """Sends a subscription and closes it, whether any of it could be sent or not."""
+    """Response that sends a subscription and closes it, even if nothing could be sent."""
 
     def __init__(self, subscription: Subscription, heartbeat_seconds: float) -> None:
         self._subscription = subscription

@@ -1,9 +1,4 @@
-"""The commands about the index: reindex, status, doctor.
-
-The command that measures a workspace's own index.
-
-What `reindex --watch` prints: one line for each change that was indexed, until Ctrl-C.
-"""
+"""Commands of the index: reindex (once or with --watch), status, doctor, bench."""
 
 from __future__ import annotations
 
@@ -33,7 +28,7 @@ _NAMED_PATHS = 3
 
 
 def keep_following(place: Place, service: MemoryService, paths: Sequence[str]) -> None:
-    """Print what is indexed as it changes; returns when the person ends it."""
+    """Print each change as it is indexed; returns when the person ends it."""
 
     def show(followed: SyncedChange) -> None:
         if place.as_json:
@@ -124,7 +119,7 @@ def _print_report(report: ReindexReport, dry_run: bool) -> None:
 
 @contextmanager
 def _progress_bar() -> Iterator[Callable[[SyncProgress], None] | None]:
-    """A bar on stderr with rate and time left, where a person is looking."""
+    """A bar on stderr with rate and time left, on a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

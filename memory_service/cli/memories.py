@@ -1,7 +1,4 @@
-"""The commands that write and read memory files: remember, forget, get.
-
-The commands that find memories: search, context.
-"""
+"""Commands of memories: remember, forget, get, search, context."""
 
 from __future__ import annotations
 

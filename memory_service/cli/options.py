@@ -1,4 +1,4 @@
-"""The options that every command has, and the way from them to an open service."""
+"""Options that every command has, and the service that they open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAY = click.DateTime(["%Y-%m-%d"])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a command works and how it answers."""
+    """Home, workspace and output format of a command."""
 
     home: Path | None
     workspace: str
@@ -47,12 +47,12 @@ class Place:
 
 
 def examples(*lines: str) -> str:
-    """What stands below the help of a command, line by line."""
+    """Examples below the help of a command, line by line."""
     return "\n".join(("\b", "Examples:", *(f"  memory-service {line}" for line in lines)))
 
 
 def with_place(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command --home, --workspace and --json, and hands them over as its first argument."""
+    """Add --home, --workspace and --json to a command; it gets them as its first argument."""
 
     @click.option(
         "--home",
@@ -77,7 +77,7 @@ def with_place(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_order(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command --order."""
+    """Add --order to a command."""
     return click.option(
         "--order",
         type=click.Choice(["score", "memory_first"]),
@@ -88,7 +88,7 @@ def with_order(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command --source, --path, --since and --until, and hands them over as one `kept`."""
+    """Add --source, --path, --since and --until to a command; it gets them as one `kept`."""
 
     @click.option(
         "--source", "sources", multiple=True, type=click.Choice(["memory", "sessions", "files"]), help="Kind of source."

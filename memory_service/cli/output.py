@@ -1,11 +1,7 @@
-"""What a command prints: results on stdout, everything else on stderr, JSON where it was asked for.
+"""Output of commands: results on stdout, everything else on stderr, JSON where it was asked for.
 
-How text stands in a terminal: its width in cells, cuts that fit, tables, bars.
-
-`rich.cells` counts nothing for a letter behind a joiner, so that hostile text would leave its column.
-
-Invariants: pure; a character that a terminal shows over two cells counts for two; what comes from a conversation can
-neither move the cursor nor change colours.
+Invariants: a character that a terminal shows over two cells counts for two; text of a conversation can neither move
+the cursor nor leave its column. `rich.cells` counts nothing for a letter behind a joiner, so hostile text would.
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ def emit_json(answer: BaseModel) -> None:
 
 
 def emit_value(answer: object) -> None:
-    """Print what consists of more than one answer as JSON."""
+    """Print several answers as one JSON value."""
     click.echo(json.dumps(answer, ensure_ascii=False, indent=2, default=_plain))
 
 
@@ -49,19 +45,19 @@ def _plain(value: object) -> object:
 
 
 def warn(lines: Iterable[str]) -> None:
-    """Name what was missing, on stderr."""
+    """Name missing parts, on stderr."""
     for line in lines:
         click.secho(f"degraded: {line}", fg="yellow", err=True)
 
 
 def announce_work(what: str) -> None:
-    """Say on stderr that something may take a while, where a person is looking."""
+    """Say on stderr that something may take a while, on a terminal."""
     if sys.stderr.isatty():
         click.secho(f"{what} …", dim=True, err=True)
 
 
 def print_error(error: MemoryServiceError) -> int:
-    """Tell an error in one line on stderr; gives the exit code."""
+    """Print an error in one line on stderr; gives the exit code."""
     if "--json" in sys.argv[1:]:
         click.echo(json.dumps({"error": {"code": error.code, "message": str(error)}}, ensure_ascii=False), err=True)
     else:
@@ -70,7 +66,7 @@ def print_error(error: MemoryServiceError) -> int:
 
 
 def indented(text: str, by: str = "   ") -> str:
-    """A text with every line set in."""
+    """A text with every line indented."""
     return "\n".join(by + line for line in text.splitlines())
 
 
@@ -89,7 +85,7 @@ _UNITS = ("B", "kB", "MB", "GB")
 
 
 def width(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+    """Number of terminal cells of a text."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
@@ -102,7 +98,7 @@ def _cells(char: str) -> int:
 
 
 def fit_to_cells(text: str, cells: int) -> str:
-    """The beginning of a text that takes at most so many cells; where something is missing, it ends in an ellipsis."""
+    """Beginning of a text in at most so many cells; a cut one ends in an ellipsis."""
     used = cut = 0
     # Marks take no cell, and hostile text may be nothing but marks.
     for at, char in enumerate(text[: 8 * cells]):
@@ -121,7 +117,7 @@ def padded(text: str, cells: int, *, right: bool = False) -> str:
 
 
 def printable(text: str) -> str:
-    """A text without anything that a terminal would obey; lines stay lines."""
+    """A text without control characters for a terminal; lines stay lines."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(char if char == "\n" or char.isprintable() else _shown(char) for char in text.expandtabs(4))
@@ -138,7 +134,7 @@ def _shown(char: str) -> str:
 
 
 def one_line(text: str, cells: int) -> str:
-    """The beginning of a text on one line."""
+    """Beginning of a text on one line."""
     return fit_to_cells(printable(" ".join(text[: 8 * cells].split())), cells)
 
 
@@ -148,7 +144,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable
     Args:
         head: Names of the columns.
         rows: As many cells each.
-        right: The columns that stand at their right edge, as numbers do.
+        right: Right-aligned columns, such as numbers.
     """
     listed, numbers = [head, *rows], frozenset(right)
     widths = [max(width(row[at]) for row in listed) for at in range(len(head))]
@@ -158,12 +154,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable
 
 
 def bar(tokens: int, marks: Sequence[int], whole: int, *, cells: int = 40) -> str:
-    """How full something is, as `[#####....|...|..]`.
+    """A gauge, as `[#####....|...|..]`.
 
     Args:
-        tokens: What is used.
+        tokens: The filled part.
         marks: Thresholds within it.
-        whole: What the bar stands for.
+        whole: The whole bar.
         cells: Its length.
     """
     line = ["."] * cells

@@ -1,7 +1,7 @@
-"""The root command: which commands there are, where they live, how errors leave.
+"""Root command: the commands by name, the modules that they come from, and exit codes.
 
-Invariants: a command's module is imported when it is run or listed, never before, and imports the service
-inside its functions, so `--help` costs no model and no server.
+Invariants: a command's module is imported when it is run or listed, never before, and imports the service inside its
+functions, so `--help` costs no model and no server.
 """
 
 from __future__ import annotations
@@ -84,7 +84,6 @@ def main() -> None:
 
 
 def _printable() -> None:
-    """A terminal or file of another encoding gets an escape for what it lacks, not a failure."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""How sessions, compactions and flushes are told in a terminal. Pure: lines out, nothing is printed here."""
+"""Lines that show sessions, compactions and flushes in a terminal. Pure: nothing is printed here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WRITERS = {"engine": "the context engine", "hook": "a hook"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """A session in a list; what a log that cannot be used does not tell is None, and `problem` says why."""
+    """A session in a list; None for what an unreadable log does not tell, with the reason in `problem`."""
 
     session_id: str
     last_activity: dt.datetime
@@ -44,7 +44,7 @@ class SessionRow:
 
 
 def row_of(sessions: ShortTermMemory, listed: ListedSession) -> SessionRow:
-    """A session with what its log comes to."""
+    """A session with the size of its log."""
     from memory_service.errors import MemoryServiceError
 
     found, problem = None, ""
@@ -94,7 +94,7 @@ def local_time(moment: dt.datetime, settings: Settings) -> str:
 
 
 def session_head(summary: SessionSummary, snapshot: SessionSnapshot, settings: Settings) -> Iterator[str]:
-    """How a session stands."""
+    """Lines for the status of a session."""
     state = snapshot.state
     flushed = f"up to message {summary.flushed_to} of {_last(snapshot)}" if summary.flushed_to else "none yet"
     newest = next((f", newest c{past.seq}" for past in reversed(state.compactions) if past.active), "")
@@ -150,11 +150,11 @@ def _messages(summary: SessionSummary, snapshot: SessionSnapshot) -> str:
 
 
 def receipt_lines(receipt: CompactionReceipt, *, summary: bool = False) -> Iterator[str]:
-    """What a compaction did, or would do.
+    """Lines for a compaction, or for the plan of one.
 
     Args:
-        receipt: Its record.
-        summary: Whether the text of the summary is shown.
+        receipt: Its receipt.
+        summary: Show the text of the summary.
     """
     if receipt.stage == "none" and not receipt.applied:
         yield f"nothing to do: {receipt.reason}"
@@ -220,18 +220,18 @@ def compaction_table(receipts: Sequence[CompactionReceipt], settings: Settings) 
 
 
 def citation_of(memory: FlushedMemory) -> str:
-    """Path and lines of a memory that a flush wrote."""
+    """Path and lines of a flushed memory."""
     from memory_service.service.answers import citation
 
     return citation(memory.path, memory.start_line, memory.end_line)
 
 
 def flush_lines(report: Flush, cells: int) -> Iterator[str]:
-    """What a flush wrote, and where.
+    """Lines for a flush: memories and their places.
 
     Args:
-        report: Of the flush.
-        cells: How wide the terminal is.
+        report: The flush.
+        cells: Width of the terminal.
     """
     for memory in report.written:
         where = click.style(citation_of(memory), fg="cyan")
@@ -245,7 +245,7 @@ def flush_lines(report: Flush, cells: int) -> Iterator[str]:
 
 
 def context_line(made: SessionContext) -> str:
-    """What a prompt takes, and how it came about."""
+    """Size of a prompt, and how it was made."""
     sizes = made.prompt.tokens
     told = [
         f"{sizes.total:,} of {sizes.window:,} tokens: system {sizes.system:,}, memory {sizes.memory:,}, "
@@ -260,7 +260,7 @@ def context_line(made: SessionContext) -> str:
 
 
 def found_lines(hits: Sequence[MessageHit], first_shown: int) -> Iterator[str]:
-    """What a search in a session found.
+    """Lines for the hits of a search in a session.
 
     Args:
         hits: The best first.

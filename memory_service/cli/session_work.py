@@ -1,4 +1,4 @@
-"""The commands that work on a session: compact, compactions, undo, flush."""
+"""Commands that work on a session: compact, compactions, undo, flush."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _numbers(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, object]:
-    """The overrides of a command line: numbers, true, false and null as JSON has them, else a text."""
+    """Overrides of a command line: numbers, true, false and null as in JSON, else texts."""
     found: dict[str, object] = {}
     for each in given:
         name, equals, value = each.partition("=")

@@ -1,11 +1,4 @@
-"""The group `sessions`, with the commands about whole sessions: list, create, trim, restore, delete.
-
-The others are in the files beside it: `session_messages`, `session_work`, `session_pins`.
-
-The commands that find and keep what was said in a session: search, pin, pins, unpin.
-
-The commands about what is said in a session: show, append, context.
-"""
+"""The group `sessions`: sessions themselves, their messages, searches and pins; `session_work` has the rest."""
 
 from __future__ import annotations
 
@@ -474,7 +467,7 @@ def delete(place: Place, session_id: str, yes: bool) -> None:
 
 
 class _InOrder(click.Group):
-    """Lists its commands as they are given: what is needed first stands first."""
+    """Group that lists its commands in the given order: the first needed first."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

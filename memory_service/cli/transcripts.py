@@ -1,11 +1,7 @@
-"""How messages stand in a terminal: who spoke, which number, the first lines, calls and media in a line each.
+"""Messages in a terminal, and messages in a file: a JSON list, JSON lines, one object, or a whole request. Pure.
 
-Invariants: pure; every message is named by its number in the log, or marked as put there by the service; nothing
-in a message can move the cursor; a text that is shown in part says so.
-
-Reading messages that a person has in a file: a JSON list, JSON lines, one object, or a whole request.
-
-Invariants: pure; what is in the file goes on as it is, in its order; an error names the line.
+Invariants: every message has its number in the log, or is marked as the service's; nothing in a message can move the
+cursor; a shortened text says so. All messages of a file can be read, or none is used.
 """
 
 from __future__ import annotations
@@ -36,8 +32,8 @@ class Spoken:
     """A message as it is shown.
 
     Attributes:
-        seq: Its number in the log; None for what the service put there.
-        note: What was done to it: `checkpoint`, `cleared`, `media removed`, `added`; empty for nothing.
+        seq: Its number in the log; None for the service's own.
+        note: Change of the message: `checkpoint`, `cleared`, `media removed`, `added`; empty for none.
     """
 
     seq: int | None
@@ -46,7 +42,7 @@ class Spoken:
 
 
 def spoken_in_view(snapshot: SessionSnapshot) -> list[Spoken]:
-    """What the model sees, with the numbers that the log has for it."""
+    """Messages that the model sees, with their numbers in the log."""
     from memory_service.compaction.checkpoint import is_checkpoint
     from memory_service.compaction.view import tail_of
     from memory_service.messages import text_of
@@ -67,7 +63,7 @@ def spoken_in_view(snapshot: SessionSnapshot) -> list[Spoken]:
 
 
 def spoken_in_log(snapshot: SessionSnapshot) -> list[Spoken]:
-    """Everything ever said."""
+    """All messages of the log."""
     return [Spoken(seq=each.seq, message=each.message) for each in snapshot.state.messages]
 
 
@@ -86,14 +82,14 @@ def _numbers(snapshot: SessionSnapshot, tail: Sequence[Numbered]) -> dict[_Liken
 
 
 def _likeness(message: Message) -> _Likeness:
-    """What a message has in common with itself after it was made valid on the wire."""
+    """Key of a message that stays the same when it is made valid on the wire."""
     from memory_service.messages import text_of, tool_calls_of
 
     return message["role"], text_of(message), tuple(call["function"]["arguments"] for call in tool_calls_of(message))
 
 
 def newest_messages(spoken: Sequence[Spoken], limit: int | None, since: int | None) -> list[Spoken]:
-    """The first messages behind a number, or without one the newest."""
+    """The first messages after a number, or without one the newest."""
     if since is None:
         return list(spoken[-limit:] if limit else spoken)
     later = [each for each in spoken if each.seq is not None and each.seq > since]
@@ -105,8 +101,8 @@ def transcript_lines(spoken: Iterable[Spoken], *, cells: int, full: bool = False
 
     Args:
         spoken: The messages.
-        cells: How wide the terminal is.
-        full: Whether all of each text is shown, and no line is cut.
+        cells: Width of the terminal.
+        full: Show the whole text of each, without cuts.
     """
     for each in spoken:
         role = each.message["role"]
@@ -120,7 +116,7 @@ def transcript_lines(spoken: Iterable[Spoken], *, cells: int, full: bool = False
 
 
 def _lines(each: Spoken, room: int, full: bool) -> Iterator[str]:
-    """What a message says and does, one line each; at least one."""
+    """Lines for the text and the calls of a message; at least one."""
     from memory_service.messages import tool_calls_of
 
     marks = _marks(each)
@@ -134,7 +130,7 @@ def _lines(each: Spoken, room: int, full: bool) -> Iterator[str]:
 
 
 def _marks(each: Spoken) -> list[str]:
-    """What a reader has to know of a message before its text."""
+    """Notes before the text of a message."""
     marks = [f"({each.note})"] if each.note else []
     if each.message.get("is_error"):
         marks.append("(error)")
@@ -175,7 +171,7 @@ def _media(each: Spoken) -> Iterator[str]:
 
 
 def _note_in(part: object) -> str:
-    """What the log has in the place of a medium that is kept beside it; empty if the medium is there."""
+    """The log's reference to a medium stored beside it; empty if the medium is in the message."""
     if isinstance(part, str):
         return part if part.startswith("[") and ", ref=log:" in part[:200] else ""
     values = part.values() if isinstance(part, Mapping) else ()
@@ -245,7 +241,7 @@ def _message_file_lines(text: str) -> list[object]:
 
 
 def decoded(raw: bytes) -> str:
-    """The text of a file; a mark of byte order is no part of it.
+    """Text of a file, without its byte order mark.
 
     Raises:
         InvalidRequest: It is not UTF-8.
@@ -259,7 +255,7 @@ def decoded(raw: bytes) -> str:
 
 
 def batches_of(messages: Sequence[object]) -> list[list[object]]:
-    """Messages in as many lists as one append takes each; all of them can be read.
+    """Messages in as many lists as one append takes each, all of them valid.
 
     Raises:
         InvalidRequest: There are none, or one is of neither OpenAI's nor Anthropic's shape.

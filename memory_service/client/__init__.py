@@ -1,4 +1,4 @@
-"""The Python clients of the HTTP API, one for each colour; they need httpx and pydantic alone."""
+"""The Python clients of the HTTP API, sync and async; they need httpx and pydantic alone."""
 
 from memory_service.client._async_client import AsyncMemoryClient
 from memory_service.client._async_session import AsyncSession

@@ -50,7 +50,7 @@ class AsyncMemoryClient:
         await self.close()
 
     async def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         await self._connection.close()
 
     async def remember(
@@ -220,7 +220,7 @@ class AsyncMemoryClient:
         return await self._connection.send(self._calls.start_reindex(paths, full))
 
     async def operation(self, operation_id: str) -> schemas.Operation:
-        """How far an operation is."""
+        """State of an operation."""
         return await self._connection.send(self._calls.operation(operation_id))
 
     async def cancel(self, operation_id: str) -> schemas.Operation:
@@ -228,11 +228,11 @@ class AsyncMemoryClient:
         return await self._connection.send(self._calls.cancel(operation_id))
 
     async def status(self) -> schemas.Status:
-        """How the workspace stands."""
+        """Status of the workspace."""
         return await self._connection.send(self._calls.status())
 
     async def version(self) -> schemas.Version:
-        """What the server is running."""
+        """Version of the server."""
         return await self._connection.send(self._calls.version())
 
     def session(

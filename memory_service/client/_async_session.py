@@ -1,8 +1,7 @@
-"""`AsyncSession`, one conversation over HTTP, for async programs.
+"""`AsyncSession`, one conversation over HTTP, and the connection to a server, for async programs.
 
-The async way to a server: calls are sent, repeated where that does nothing twice, and streams opened.
-
-Invariants: every failure leaves as an error of `memory_service.errors`.
+Invariants: a call is repeated only where that does nothing twice; every failure leaves as an error of
+`memory_service.errors`.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ A = TypeVar("A", bound=BaseModel)
 
 
 class AsyncConnection:
-    """The way to one server; use within one event loop.
+    """Connection to one server; use within one event loop.
 
     Args:
-        base_url: Where it listens.
+        base_url: Address of the server.
         api_key: A key of the server, if it has any.
         timeout: Seconds to wait for an answer.
     """
@@ -41,11 +40,11 @@ class AsyncConnection:
         self._http = httpx.AsyncClient(**_wire.httpx_arguments(base_url, api_key, timeout))
 
     async def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def send(self, call: Call[A]) -> A:
-        """The answer to a call."""
+        """Answer to a call."""
         attempt = 0
         while True:
             outcome = await self._try(call)
@@ -60,7 +59,7 @@ class AsyncConnection:
 
     @asynccontextmanager
     async def stream(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[str]]:
-        """The lines of an answer that does not end by itself."""
+        """Lines of an answer that does not end by itself."""
         try:
             async with self._http.stream(**_wire.request_arguments(call, self._http.timeout)) as response:
                 if not response.is_success:

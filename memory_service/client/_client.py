@@ -51,7 +51,7 @@ class MemoryClient:
         self.close()
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         self._connection.close()
 
     def remember(
@@ -221,7 +221,7 @@ class MemoryClient:
         return self._connection.send(self._calls.start_reindex(paths, full))
 
     def operation(self, operation_id: str) -> schemas.Operation:
-        """How far an operation is."""
+        """State of an operation."""
         return self._connection.send(self._calls.operation(operation_id))
 
     def cancel(self, operation_id: str) -> schemas.Operation:
@@ -229,11 +229,11 @@ class MemoryClient:
         return self._connection.send(self._calls.cancel(operation_id))
 
     def status(self) -> schemas.Status:
-        """How the workspace stands."""
+        """Status of the workspace."""
         return self._connection.send(self._calls.status())
 
     def version(self) -> schemas.Version:
-        """What the server is running."""
+        """Version of the server."""
         return self._connection.send(self._calls.version())
 
     def session(

@@ -1,12 +1,12 @@
-"""One turn of a session: append, fit, call the model, recover, append. It says what to do, step by step.
+"""One turn of a session as steps: append, fit, call the model, recover, append.
 
 ```
 append the user's message -> fit the prompt (-> the agent's flush) -> call -> append the answer -> Reply
                                                                   ^     |
              compact, cut, wait, as the server says ------- retry-+-----+-- give up: the provider's own exception
 ```
-Invariants: no I/O of its own; both colours play the same steps; the provider's exception leaves as it came, with a note
-why it was given up on; an answer that came is returned, whatever happens to the memory; retries end.
+Invariants: no I/O of its own; both clients play the same steps; the provider's exception leaves as it came, with a
+note why nothing helped; an answer that came is returned, whatever happens to the memory; retries end.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _REASON_CHARS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
-    """Step: send this to the server; its answer is the outcome."""
+    """Step: send this call to the server; its answer is the outcome."""
 
     call: Call[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Step: call the model; what it returns is the outcome."""
+    """Step: call the model; its return value is the outcome."""
 
     call: Callable[..., object]
     messages: list[WireMessage]
@@ -58,7 +58,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Step: do nothing for so long."""
+    """Step: wait for so long."""
 
     seconds: float
 
@@ -68,10 +68,10 @@ Steps: TypeAlias = Generator[Step, Any, T]
 
 
 def called(ask: Ask) -> object:
-    """What the model of a blocking program returns.
+    """Return value of the model of a blocking program.
 
     Raises:
-        InvalidRequest: It is to be awaited.
+        InvalidRequest: It is awaitable.
     """
     answer = ask.call(ask.messages, **ask.named)
     if inspect.isawaitable(answer):
@@ -82,7 +82,7 @@ def called(ask: Ask) -> object:
 
 
 async def async_called(ask: Ask) -> object:
-    """What the model of an async program returns; one that blocks is called in a thread."""
+    """Return value of the model of an async program; a blocking one is called in a thread."""
     call = ask.call
     if inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__):
         answer = call(ask.messages, **ask.named)
@@ -93,13 +93,13 @@ async def async_called(ask: Ask) -> object:
 
 
 def send(call: Call[A]) -> Steps[A]:
-    """Send a call and get its answer."""
+    """Send a call; gives its answer."""
     answer: A = yield Send(call=call)
     return answer
 
 
 def beginning(calls: SessionCalls, wanted: Wanted) -> Steps[None]:
-    """Make sure that a session is there, and as it is wanted."""
+    """Make sure that a session exists, with the wanted settings."""
     try:
         yield from send(calls.create(wanted))
     except Conflict:
@@ -109,14 +109,14 @@ def beginning(calls: SessionCalls, wanted: Wanted) -> Steps[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What is wanted of a turn.
+    """Options of a turn.
 
     Attributes:
         call: The model: takes messages, gives an answer.
-        user: What the user says, as messages; None if it was appended before.
-        prompt: How the prompt is made, by the names of `PromptOptions`, `format` too.
-        wire: The shape of the messages.
-        larger_model: The name and the callable of a model that goes on where the session's window is too small.
+        user: The user's words, as messages; None if they were appended before.
+        prompt: Options of the prompt, by the names of `PromptOptions`, `format` too.
+        wire: Shape of the messages.
+        larger_model: Name and callable of a model that continues where the session's window is too small.
     """
 
     call: Callable[..., object]
@@ -135,8 +135,6 @@ def completing(calls: SessionCalls, turn: Turn) -> Steps[Reply]:
 
 @dataclass(slots=True, kw_only=True)
 class _Completion:
-    """A turn while it is played."""
-
     calls: SessionCalls
     turn: Turn
     attempts: int = 0
@@ -174,7 +172,7 @@ class _Completion:
         )
 
     def _context(self) -> Steps[SessionContext]:
-        """The prompt; that of the larger model, if the window of the session's own cannot take it."""
+        """The prompt; that of the larger model, if the session's own window cannot take it."""
         try:
             return (yield from send(self.calls.context(**self.turn.prompt)))
         except MemoryServiceError as error:
@@ -183,7 +181,7 @@ class _Completion:
             return (yield from self._with_larger(_reason(error)))
 
     def _is_too_small(self, error: MemoryServiceError) -> Steps[bool]:
-        """Whether a prompt was refused for the window, and a larger model is there."""
+        """True if a prompt was refused for the window, and there is a larger model."""
         if self.turn.larger_model is None or error.status != 422:
             return False
         if isinstance(error, Incompressible):
@@ -191,7 +189,7 @@ class _Completion:
         return (yield from send(self.calls.status())).context_window.problem == "refuse"
 
     def _with_larger(self, reason: str) -> Steps[SessionContext]:
-        """The prompt, once the session is with the larger model; it stays with it."""
+        """The prompt, once the session uses the larger model; it stays with it."""
         assert self.turn.larger_model is not None
         name, call = self.turn.larger_model
         self.turn = replace(self.turn, call=call, larger_model=None)
@@ -201,7 +199,7 @@ class _Completion:
         return (yield from send(self.calls.context(**self.turn.prompt)))
 
     def _commanded(self, context: SessionContext) -> Reply:
-        """What was done of a command; no model is called for it, and nothing is appended."""
+        """Reply to a command; no model is called for it, and nothing is appended."""
         return Reply(
             message={"role": "assistant", "content": _done(context)},
             finish_reason="command",
@@ -213,7 +211,7 @@ class _Completion:
         )
 
     def _answered(self, ask: Ask) -> Steps[ModelAnswer]:
-        """Call until there is an answer to keep."""
+        """The first answer worth keeping."""
         while True:
             self.attempts += 1
             try:
@@ -235,11 +233,7 @@ class _Completion:
             ask = again
 
     def _recovered(self, error: Exception) -> Steps[Ask]:
-        """What to send after a failure.
-
-        Raises:
-            Exception: The failure itself, when it is given up on.
-        """
+        """Messages to send after a failure; raises the failure itself when nothing helps."""
         if self.retries >= self.turn.max_retries:
             raise _noted(error, f"Given up after {self.retries} retries; see max_retries.")
         self.retries += 1
@@ -274,7 +268,7 @@ class _Completion:
         return min(backoff, self.turn.max_wait_seconds) if asked is None else asked
 
     def _cut(self, answer: ModelAnswer) -> Steps[Ask | None]:
-        """What to send instead, if the prompt was cut in silence or the answer at its end; None to keep the answer."""
+        """Messages to send instead, if the prompt or the end of the answer was cut; None to keep the answer."""
         counted = prompt_tokens(answer.usage)
         full = answer.cut and answer.empty and counted >= _FULL_SHARE * self.window_tokens
         if self.retries >= self.turn.max_retries or not self.window_tokens:
@@ -299,7 +293,7 @@ class _Completion:
         return self._ask(recovery)
 
     def _compacted(self) -> Steps[Ask | None]:
-        """The preset `turns` compacts when an answer was cut, once."""
+        """Compact once where an answer was cut, as the preset `turns` wants."""
         self.forced = True
         if (yield from send(self.calls.status())).preset != "turns":
             return None
@@ -314,7 +308,7 @@ class _Completion:
         return self._ask(context)
 
     def _flushed(self, flush: Flush) -> Steps[None]:
-        """Let the agent find the memories; whatever fails, the turn goes on, and the next context asks again."""
+        """Let the agent find the memories; a failure does not stop the turn, the next context asks again."""
         prompt = str(self.turn.prompt["system_prompt"])
         system = "\n\n".join(part for part in (prompt, flush.system_prompt) if part)
         question: WireMessage = {"role": "user", "content": flush.prompt}
@@ -368,7 +362,7 @@ def _done(context: SessionContext) -> str:
 
 
 def _in_list(turn: Turn) -> bool:
-    """Whether the system prompt is one of the messages; Anthropic's stands beside them."""
+    """True if the system prompt is one of the messages; Anthropic's stands beside them."""
     return turn.wire != "anthropic"
 
 

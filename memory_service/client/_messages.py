@@ -1,18 +1,10 @@
-"""How messages and usage become plain JSON, whatever package of a provider they come from. Pure.
+"""Messages, usage, answers and errors of any provider's package as plain JSON values, and `Reply`. Pure.
 
-Invariants: no package of a provider is imported; a message keeps every field that says something; what cannot be a
-message is refused with the name of its type, never with its text.
+Invariants: no package of a provider is imported; a message keeps every field with content; a value that is no message
+is refused with the name of its type, never with its text; no exception, however made, makes its reading fail.
 
-`Reply`, what a turn of a session came to.
-
-What comes back from a call of a model, in whichever package's shape it does. Pure.
-
-Read are: a text, a `Reply`, a message, an answer of OpenAI's chat completions (mapping or object, so litellm's and
-openai's too), an answer of Anthropic's messages (mapping or object). Invariants: the message is kept as it came.
-
-What the exception of a failed model call tells: text, status, and how long to wait. Pure.
-
-Invariants: nothing that an exception is made of can make reading it fail; no package of a provider is imported.
+An answer of a model is a text, a `Reply`, a message, or an answer of OpenAI's chat completions or Anthropic's messages
+(mapping or object, so litellm's too).
 """
 
 from __future__ import annotations
@@ -54,11 +46,7 @@ def messages_of(said: object) -> list[WireMessage]:
 
 
 def _message_of(said: object) -> WireMessage:
-    """One message as JSON; fields that hold nothing are left out, but for its content.
-
-    Raises:
-        InvalidRequest: It is none.
-    """
+    """One message as JSON; empty fields are left out, but for its content."""
     try:
         found = plain(said)
     except RecursionError:
@@ -69,7 +57,7 @@ def _message_of(said: object) -> WireMessage:
 
 
 def plain(value: object) -> object:
-    """A value as JSON knows it: objects of packages become mappings, wherever they stand."""
+    """A value as plain JSON: objects of packages become mappings, wherever they are."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):
@@ -85,7 +73,7 @@ def plain(value: object) -> object:
 
 
 def usage_report(usage: object) -> UsageReport | None:
-    """What a provider counted; None if it is in no shape that is known."""
+    """Usage as the provider counted it; None in an unknown shape."""
     if usage is None or isinstance(usage, UsageReport):
         return usage
     try:
@@ -95,7 +83,7 @@ def usage_report(usage: object) -> UsageReport | None:
 
 
 def prompt_tokens(usage: UsageReport | None) -> int:
-    """What the whole prompt took, cached or not; 0 if that is not known."""
+    """Tokens of the whole prompt, cached or not; 0 if unknown."""
     if usage is None:
         return 0
     if usage.prompt_tokens is not None:
@@ -129,7 +117,7 @@ _TEXT_PARTS = ("text", "output_text")
 
 
 def _is_object(value: object) -> bool:
-    """Whether it is one message of a package, which may be iterable itself."""
+    """True for a message object of a package, which may be iterable itself."""
     return hasattr(value, "model_dump") or any(hasattr(value, name) for name in ("role", "content"))
 
 
@@ -167,7 +155,7 @@ class Reply:
 
     @property
     def text(self) -> str:
-        """What the model said; "" if it only calls tools."""
+        """Text of the answer; "" if it only calls tools."""
         return text_of(self.message)
 
     @property
@@ -183,11 +171,11 @@ _SHAPES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """What a model said.
+    """An answer of a model.
 
     Attributes:
-        finish_reason: The provider's word; "" if it said none.
-        usage: What the provider counted; None if it told nothing.
+        finish_reason: The provider's word; "" without one.
+        usage: Usage as the provider counted it; None without any.
     """
 
     message: WireMessage
@@ -201,12 +189,12 @@ class ModelAnswer:
 
     @property
     def cut(self) -> bool:
-        """Whether it was cut at its end."""
+        """True if it was cut at its end."""
         return was_cut(self.finish_reason)
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was said in it, and no tool called."""
+        """True if it has neither text nor calls of tools."""
         message = self.message
         if self.text.strip() or tool_calls_of(message):
             return False
@@ -217,10 +205,10 @@ class ModelAnswer:
 
 
 def read_answer(value: object) -> ModelAnswer:
-    """What a call returned.
+    """The answer in the return value of a call.
 
     Raises:
-        InvalidRequest: It is in none of the shapes.
+        InvalidRequest: It is in none of the known shapes.
         UpstreamFailed: It is the report of an error instead of an answer.
     """
     if isinstance(value, str):
@@ -249,7 +237,7 @@ def _of_choices(value: object, choices: list[Any] | tuple[Any, ...]) -> ModelAns
 
 
 def _of_message(value: object) -> ModelAnswer:
-    """A message, or Anthropic's answer, which is one with more beside it."""
+    """Answer from a message, or from Anthropic's answer, which is one with further fields."""
     if _part(value, "type") == "message":
         return ModelAnswer(
             message={"role": "assistant", "content": plain(_part(value, "content"))},
@@ -280,12 +268,12 @@ _NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What a provider answered instead of an answer.
+    """Error of a provider.
 
     Attributes:
-        text: Of the exception, and of the body behind it.
-        status: The HTTP status; None if there was none.
-        retry_after_seconds: What its headers ask to wait; None if they ask for nothing.
+        text: Text of the exception, and of the body behind it.
+        status: The HTTP status; None without one.
+        retry_after_seconds: Wait that its headers ask for; None without one.
     """
 
     text: str
@@ -294,7 +282,7 @@ class Refusal:
 
 
 def refusal_of(error: BaseException | str) -> Refusal:
-    """What an exception tells, or a text."""
+    """The error in an exception, or in a text."""
     if isinstance(error, str):
         return Refusal(text=_sent(error))
     response = _attribute(error, "response")
@@ -373,7 +361,7 @@ def _seconds(told: str, scale: float) -> float | None:
 
 
 def _attribute(value: object, name: str) -> object:
-    """An attribute; None if it is not there or reading it fails, as that of a body which was never read does."""
+    """An attribute; None if it is missing or reading it fails, as for a body that was never read."""
     try:
         return getattr(value, name, None)
     except Exception:

@@ -1,9 +1,8 @@
 # Generated from _async_session.py by `python -m tests.generate_client`: change that file, and run this again.
-"""`Session`, one conversation over HTTP, for blocking programs.
+"""`Session`, one conversation over HTTP, and the connection to a server, for blocking programs.
 
-The blocking way to a server: calls are sent, repeated where that does nothing twice, and streams opened.
-
-Invariants: every failure leaves as an error of `memory_service.errors`.
+Invariants: a call is repeated only where that does nothing twice; every failure leaves as an error of
+`memory_service.errors`.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ A = TypeVar("A", bound=BaseModel)
 
 
 class Connection:
-    """The way to one server; safe to use from several threads.
+    """Connection to one server; safe to use from several threads.
 
     Args:
-        base_url: Where it listens.
+        base_url: Address of the server.
         api_key: A key of the server, if it has any.
         timeout: Seconds to wait for an answer.
     """
@@ -42,11 +41,11 @@ class Connection:
         self._http = httpx.Client(**_wire.httpx_arguments(base_url, api_key, timeout))
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         self._http.close()
 
     def send(self, call: Call[A]) -> A:
-        """The answer to a call."""
+        """Answer to a call."""
         attempt = 0
         while True:
             outcome = self._try(call)
@@ -61,7 +60,7 @@ class Connection:
 
     @contextmanager
     def stream(self, call: Call[Any]) -> Iterator[Iterator[str]]:
-        """The lines of an answer that does not end by itself."""
+        """Lines of an answer that does not end by itself."""
         try:
             with self._http.stream(**_wire.request_arguments(call, self._http.timeout)) as response:
                 if not response.is_success:

@@ -1,12 +1,8 @@
-"""The calls of one session, its events, and what a session shall be like when it begins. No I/O.
+"""Calls of one session, its event stream, and the wanted settings of a new session. No I/O.
 
 Invariants: those of `memory_service.client._wire`; whatever changes something carries an idempotency key, so that it
-can be sent again.
-
-How the lines of an event stream become events, for both clients. Pure: no I/O.
-
-Invariants: linear; an event counts once its empty line has come, so one that was cut off is none, and comes again
-after a new connection with `last_id`; an event has a largest size, whatever a server sends.
+can be sent again. Event streams are read in linear time; an event counts once its empty line has come, so one that was
+cut off is none.
 """
 
 from __future__ import annotations
@@ -33,9 +29,9 @@ class SentEvent:
     """One event of a stream.
 
     Attributes:
-        id: Where to go on after it; "" as long as the server has named none.
+        id: Id to resume after; "" as long as the server has named none.
         kind: Its name.
-        content: The JSON object it came with, to be checked by whom it concerns.
+        content: Its JSON object, unchecked.
     """
 
     id: str
@@ -44,11 +40,11 @@ class SentEvent:
 
 
 class EventLines:
-    """Reads a stream line by line, for either colour: `feed` is called for each.
+    """Reader of a stream, line by line: `feed` is called for each.
 
     Attributes:
-        last_id: What to send as `Last-Event-ID` on a new connection; "" before the first event.
-        retry_ms: What the server asks to wait before that; None if it asks for nothing.
+        last_id: Value of `Last-Event-ID` for a new connection; "" before the first event.
+        retry_ms: Wait before that which the server asks for; None without one.
 
     Source: WHATWG HTML, 9.2.6 "Interpreting an event stream".
     """
@@ -63,7 +59,7 @@ class EventLines:
         self._begun = False
 
     def feed(self, line: str) -> SentEvent | None:
-        """Take a line, without its end; gives the event that is complete with it.
+        """Take a line, without its end; gives the event that it completes.
 
         Raises:
             ServerFailed: It is none that memory-service sends.
@@ -141,17 +137,17 @@ _LONGEST_PAUSE_SECONDS = 30.0
 
 
 class RawMessage(RootModel[dict[str, Any]]):
-    """A message as it is kept."""
+    """A message as it is stored."""
 
 
 class SessionEvent(schemas.Answer):
     """Something that happened to a session.
 
     Attributes:
-        id: Its number; listening can go on behind it.
-        at: When.
+        id: Its number, to listen on after it.
+        at: Its time.
         kind: `compaction_start`, `compaction_end`, `flush`, `prune`, `overflow`, `undo`, or `dropped` for events that
-            were not kept until they could be sent.
+            were not stored until they could be sent.
         fields: Numbers, ids and short reasons.
     """
 
@@ -164,7 +160,7 @@ class SessionEvent(schemas.Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a session shall be like; what is None is left to the server, or as it is."""
+    """Wanted settings of a session; None leaves a setting to the server, or as it is."""
 
     model: str | None = None
     context_window: int | None = None
@@ -174,7 +170,7 @@ class Wanted:
         return bool(self.fields())
 
     def fields(self) -> schemas.SessionChanges:
-        """What is given."""
+        """The settings that are not None."""
         given = schemas.SessionChanges()
         if self.model is not None:
             given["model"] = self.model
@@ -185,11 +181,11 @@ class Wanted:
         return given
 
     def changed(self, changes: schemas.SessionChanges) -> Wanted:
-        """This after changes."""
+        """These settings after changes."""
         return replace(self, **changes)
 
     def is_met(self, session: schemas.Session) -> bool:
-        """Whether a session is like this."""
+        """True if a session has these settings."""
         own = {
             "model": session.model,
             "context_window": session.context_window.considered.get("session"),
@@ -199,7 +195,7 @@ class Wanted:
 
 
 class SessionCalls(Routes):
-    """Makes the calls for one session.
+    """Calls of one session.
 
     Args:
         workspace: Name of its workspace.
@@ -218,7 +214,7 @@ class SessionCalls(Routes):
         return self._all._post("", schemas.Session, body, new_key())
 
     def status(self) -> Call[schemas.Session]:
-        """The call for how it stands."""
+        """The call for its status."""
         return self._get("", schemas.Session)
 
     def update(self, changes: schemas.SessionChanges) -> Call[schemas.Session]:
@@ -258,7 +254,7 @@ class SessionCalls(Routes):
     def overflow(
         self, error: BaseException | str, usage: object = None, status: int | None = None, **options: object
     ) -> Call[schemas.Recovery]:
-        """The call for what to do about a refused prompt."""
+        """The call for the remedy of a refused prompt."""
         refusal, report = refusal_of(error), usage_report(usage)
         told = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
         known = refusal.status if status is None else status
@@ -266,7 +262,7 @@ class SessionCalls(Routes):
         return self._post("/overflow", schemas.Recovery, body, new_key(), WORK_SECONDS)
 
     def compact(self, **options: object) -> Call[schemas.CompactionReceipt]:
-        """The call for a compaction, or for what one would do."""
+        """The call for a compaction, or for its plan."""
         body = checked(schemas.CompactRequest, **options)
         return self._post("/compact", schemas.CompactionReceipt, body, new_key(), WORK_SECONDS)
 
@@ -285,7 +281,7 @@ class SessionCalls(Routes):
         return self._post("/flush", schemas.Flush, body, new_key(), WORK_SECONDS)
 
     def flush_prompt(self) -> Call[schemas.FlushPrompt]:
-        """The call for what an agent is asked."""
+        """The call for the flush prompt of an agent."""
         return self._get("/flush-prompt", schemas.FlushPrompt)
 
     def pin(self, text: str | None, seq: int | None) -> Call[schemas.Pin]:
@@ -343,7 +339,7 @@ def prompt_options(
     order: schemas.Order | None,
     wire: schemas.Wire,
 ) -> dict[str, object]:
-    """How a prompt is made, by the names of the API."""
+    """Options of a prompt, by the names of the API."""
     return {
         "query": query,
         "system_prompt": system_prompt,
@@ -383,7 +379,7 @@ def compact_messages_call(
 
 
 def newest_active(found: schemas.Compactions) -> str:
-    """The compaction that an undo without an id means.
+    """The compaction that an undo without an id takes back.
 
     Raises:
         NotFound: There is none.
@@ -395,13 +391,13 @@ def newest_active(found: schemas.Compactions) -> str:
 
 
 class Listening:
-    """Where somebody is in the events of a session, over all connections that it takes.
+    """Position in the events of a session, over all connections.
 
     Args:
-        after: The last event that was heard; 0 for all that are kept, None for those to come.
+        after: The last event that was received; 0 for all stored ones, None for future ones.
 
     Attributes:
-        last_id: What to send as `Last-Event-ID`; "" for events to come.
+        last_id: Value of `Last-Event-ID`; "" for future events.
     """
 
     def __init__(self, after: int | None) -> None:
@@ -411,11 +407,11 @@ class Listening:
         self._reader = EventLines()
 
     def connected(self) -> None:
-        """A stream begins."""
+        """Begin a stream."""
         self._reader = EventLines()
 
     def heard(self, line: str) -> SessionEvent | None:
-        """The event that is complete with a line."""
+        """The event that a line completes."""
         self._failures = 0
         sent = self._reader.feed(line)
         if self._reader.retry_ms is not None:
@@ -431,7 +427,7 @@ class Listening:
             ) from None
 
     def failed(self, error: MemoryServiceError) -> None:
-        """Take note that a connection failed, or was refused.
+        """Count a failed or refused connection.
 
         Raises:
             MemoryServiceError: This error, if it will not pass, or has come too often in a row.
@@ -441,7 +437,7 @@ class Listening:
             raise error
 
     def pause_seconds(self) -> float:
-        """How long to wait before the next connection."""
+        """Wait before the next connection."""
         return self._pause_seconds
 
 

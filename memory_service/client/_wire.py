@@ -1,7 +1,7 @@
-"""What both clients have in common: calls as values, answers parsed, failures told apart. No I/O.
+"""Calls as values, answers parsed, failures told apart: the part that both clients share. No I/O.
 
-Invariants: whatever a caller gives as a name or path stays one part of the URL; a call is repeated only
-where that does nothing twice; every failure leaves as an error of `memory_service.errors`.
+Invariants: a name or path of a caller stays one part of the URL; a call is repeated only where that does nothing
+twice; every failure leaves as an error of `memory_service.errors`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Call(Generic[A]):
 
     Attributes:
         path: Encoded, from the base URL on.
-        safe: Whether sending it twice does no more than sending it once.
-        least_seconds: How long to wait for the answer at least, however short the client's timeout.
+        safe: True if sending it twice does no more than sending it once.
+        least_seconds: Least wait for the answer, however short the client's timeout.
     """
 
     method: str
@@ -72,7 +72,7 @@ class HttpxArguments(TypedDict):
 
 
 def httpx_arguments(base_url: str, api_key: str | None, timeout: float) -> HttpxArguments:
-    """What either httpx client is made with.
+    """Arguments for making either httpx client.
 
     Raises:
         InvalidRequest: The URL is none, or the key cannot stand in a header.
@@ -123,7 +123,7 @@ def parse(call: Call[A], response: httpx.Response) -> A:
 
 
 def unreached(error: httpx.RequestError, base_url: str) -> ConnectionFailed:
-    """What it means that no answer came."""
+    """A transport error as `ConnectionFailed`."""
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
         return ConnectionFailed(
             f"The server at {base_url} did not answer in time. Try again, or give a longer timeout."
@@ -135,12 +135,12 @@ def unreached(error: httpx.RequestError, base_url: str) -> ConnectionFailed:
 
 
 def retry_delay(call: Call[Any], attempt: int, outcome: httpx.Response | httpx.RequestError) -> float | None:
-    """How long to wait before a call is sent again; None if it must not be.
+    """Wait before a call is sent again; None if it must not be.
 
     Args:
-        call: What was sent.
-        attempt: How often it was sent again already.
-        outcome: What came of it.
+        call: The call.
+        attempt: Number of repetitions so far.
+        outcome: The response or the error.
     """
     if not call.safe or attempt >= len(RETRY_DELAYS_SECONDS):
         return None
@@ -149,7 +149,7 @@ def retry_delay(call: Call[Any], attempt: int, outcome: httpx.Response | httpx.R
 
 
 def finished(operation: schemas.Operation) -> schemas.ReindexReport | None:
-    """The report of an operation; None while it goes on.
+    """Report of an operation; None while it runs.
 
     Raises:
         StorageFailed: It failed.
@@ -164,7 +164,7 @@ def finished(operation: schemas.Operation) -> schemas.ReindexReport | None:
 
 
 def failure(response: httpx.Response) -> MemoryServiceError:
-    """The error that an answer tells of."""
+    """The error in an answer."""
     try:
         error = schemas.ErrorAnswer.model_validate_json(response.content).error
     except ValidationError:
@@ -211,7 +211,7 @@ def workspace_root(workspace: str) -> str:
 
 
 class Routes:
-    """Makes calls below one path.
+    """Maker of calls below one path.
 
     Args:
         root: The path, encoded.
@@ -252,7 +252,7 @@ class Routes:
 
 
 class Calls(Routes):
-    """Makes the calls for one workspace.
+    """Maker of the calls for one workspace.
 
     Args:
         workspace: Its name.
@@ -344,7 +344,7 @@ def new_key() -> str:
 
 
 def checked(shape: type[R], **values: object) -> R:
-    """A body; what it cannot hold is refused here as the server would."""
+    """A request body; a value that it cannot hold is refused here as the server would."""
     plain = {
         name: list(value) if isinstance(value, tuple | set | frozenset) else value for name, value in values.items()
     }

@@ -1,7 +1,4 @@
-"""Routes of compactions: of a session, and of messages without one.
-
-Routes of flushes: memories that a session leaves behind.
-"""
+"""Routes of compactions, of a session or of bare messages, and of flushes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Routes of memories: the entries and the files that hold them.
-
-Route of search.
-
-Routes of contexts: the block that goes into a prompt, and the receipt of what it was made of.
-"""
+"""Routes of memories: entries and files, search, and contexts with their receipts."""
 
 from __future__ import annotations
 

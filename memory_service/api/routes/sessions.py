@@ -1,11 +1,4 @@
-"""Routes of sessions: begin, list, look at, change, search, shorten, erase.
-
-Routes of messages: append them, read them as they were said or as the model sees them, one by one or all.
-
-Routes of prompts: what to send to the model, and what to do when its provider refuses it.
-
-Routes of pins: what every view of a session keeps word for word.
-"""
+"""Routes of sessions: sessions themselves, their messages, prompts and refused prompts, and pins."""
 
 from __future__ import annotations
 

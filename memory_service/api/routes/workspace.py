@@ -1,10 +1,6 @@
-"""Routes of the status: which workspaces there are and how each stands.
+"""Routes of workspaces, background operations, events of a session, and the server itself.
 
-Routes of operations: reindexing in the background.
-
-Routes of events: what happens to a session, as it happens, and whether it is at rest.
-
-Routes of the server itself: health, version, numbers. None but the numbers needs a key.
+Health and version need no key, the metrics one for `*`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command that tells the whole story on the bundled sample: demo."""
+"""The command demo: all of the service on the bundled sample."""
 
 from __future__ import annotations
 

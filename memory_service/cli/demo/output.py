@@ -1,4 +1,4 @@
-"""How the demo is told: in words on stdout, or, for `--json`, as mere progress on stderr."""
+"""Output of the demo: text on stdout, or for `--json` progress on stderr."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _WIDE = 150
 
 
 class TextOutput:
-    """Tells each step when it is done."""
+    """Text for each finished step."""
 
     def __init__(self) -> None:
         self._shown = self._recalls = self._passages = 0
 
     def notes(self, notes: Notes) -> None:
-        """Step 1, and what step 2 will be about."""
+        """Step 1, and the announcement of step 2."""
         _step(1, "files and index", "An agent's memory is Markdown that people read and edit. This is a plant shop's.")
         names = notes.files
         self._passages = notes.passages
@@ -39,7 +39,7 @@ class TextOutput:
         )
 
     def moment(self, moment: Moment) -> None:
-        """A line for every few messages, and for everything that happens."""
+        """A line for every few messages, and for every event."""
         if not moment.event and moment.message < self._shown + _EVERY:
             return
         self._shown = moment.message - moment.message % _EVERY
@@ -80,30 +80,30 @@ class TextOutput:
 
 
 class JsonProgress:
-    """Says on stderr how far it is, where a person is looking."""
+    """Progress on stderr, on a terminal."""
 
     def __init__(self) -> None:
         self._is_watched = sys.stderr.isatty()
 
     def notes(self, notes: Notes) -> None:
-        """The conversation begins."""
+        """Begin the progress line."""
 
     def moment(self, moment: Moment) -> None:
-        """One line, written over again."""
+        """Overwrite the progress line."""
         if self._is_watched:
             click.echo(f"\rmessage {moment.message} of {moment.messages}", nl=False, err=True)
 
     def replay(self, replay: Replay, reindexed: Reindexed) -> None:
-        """The line is not needed any more."""
+        """Remove the progress line."""
         if self._is_watched:
             click.echo("\r\x1b[K", nl=False, err=True)
 
     def recall(self, recall: Recall, pin: str) -> None:
-        """Too quick to tell."""
+        """Nothing: it is too quick."""
 
 
 def next_steps(home_option: str) -> None:
-    """How to go on."""
+    """Commands to go on with."""
     click.echo()
     click.secho("Your own:", bold=True)
     _line(f'memory-service remember "…"{home_option}')

@@ -1,13 +1,7 @@
-"""The conversation of the demo: the recorded session, said again message by message in a small window.
+"""The demo on a copy of the sample, without a language model: the recorded session, replayed in a small window.
 
-Invariants: what an agent does is done here and nothing else: append, context; a message keeps the moment at which it
-was said; each compaction is taken back once, to see that the view comes back, and made again.
-
-The order in which the demo does things, on a copy of the sample, without a language model.
-
-Invariants: numbers are what was measured; whoever tells the story learns of each step when it is done.
-
-What the demo finds out, as values: one for each step. What `--json` prints, by these names.
+Invariants: only the steps of an agent are done here: append, context; a message keeps its recorded time; each
+compaction is undone once, to check that the view comes back, and made again.
 """
 
 from __future__ import annotations
@@ -38,7 +32,7 @@ class Notes:
     Attributes:
         files: Paths within the workspace.
         excerpt: Some lines of the last file.
-        again_ms: How long it took to find that nothing had changed.
+        again_ms: Time of a second reindex, which finds nothing changed.
     """
 
     files: tuple[str, ...]
@@ -50,14 +44,14 @@ class Notes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """The prompt at one place of the conversation.
+    """The prompt at one point of the conversation.
 
     Attributes:
-        message: How many messages had been said.
-        messages: How many there are in all.
-        tokens: What the prompt takes.
-        window: What the model takes.
-        event: What was done before the prompt was made; empty for nothing.
+        message: Number of messages so far.
+        messages: Number of all messages.
+        tokens: Size of the prompt.
+        window: The model's window.
+        event: Compaction or flush before the prompt; empty for none.
     """
 
     message: int
@@ -72,10 +66,10 @@ class Flushed:
     """A flush.
 
     Attributes:
-        message: How many messages had been said.
-        path: The file that the memories were written to.
-        entries: Some of them, as they stand in the file.
-        found: Where the next search found the first of them; empty if it did not.
+        message: Number of messages so far.
+        path: The file of the memories.
+        entries: Some of them, as they are in the file.
+        found: Place where the next search found the first of them; empty if it did not.
     """
 
     message: int
@@ -88,13 +82,13 @@ class Flushed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """A compaction that was made, taken back, and made again.
+    """A compaction that was made, undone, and made again.
 
     Attributes:
-        message: How many messages had been said.
-        covered_messages: How many gave way to the checkpoint.
+        message: Number of messages so far.
+        covered_messages: Number of messages in the checkpoint.
         view_bytes: Size of the view before it, as JSON.
-        undo_is_equal: Whether taking it back gave the same bytes.
+        undo_is_equal: True if the undo gave the same bytes.
     """
 
     compaction_id: str
@@ -143,9 +137,9 @@ class Reindexed:
     """The index after the conversation.
 
     Attributes:
-        passages: How many it has now.
-        changed: Files that were new or had changed since.
-        embedded: Passages that had to be embedded for them.
+        passages: Number of passages now.
+        changed: Files that were new or had changed.
+        embedded: Number of passages embedded for them.
     """
 
     passages: int
@@ -156,7 +150,7 @@ class Reindexed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What went into a block, by its receipt."""
+    """A part of a block, by its receipt."""
 
     path: str
     start_line: int
@@ -195,10 +189,10 @@ class Recall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoRun:
-    """All of it.
+    """Result of the demo.
 
     Attributes:
-        home: Where it can be looked at; empty if nothing was left.
+        home: Folder to look at; empty if nothing was left.
     """
 
     notes: Notes
@@ -222,19 +216,19 @@ _RULES, _DECISIONS, _GOALS = slice(0, 3), slice(-1, None), slice(-1, None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A message of the recording, and when it was said."""
+    """A recorded message and its time."""
 
     at: dt.datetime
     message: Message
 
     @property
     def role(self) -> str:
-        """Who said it."""
+        """Role of the speaker."""
         return str(json.loads(self.message.text)["role"])
 
 
 def recording() -> list[Line]:
-    """The messages of the recorded session.
+    """Messages of the recorded session.
 
     Raises:
         NotFound: The installation lacks it, or it cannot be read.
@@ -254,18 +248,18 @@ def recording() -> list[Line]:
 
 
 def replayed(service: MemoryService, folder: Path, watch: Callable[[Moment], None]) -> Replay:
-    """Say the recorded conversation again.
+    """Replay the recorded conversation.
 
     Args:
-        service: Works on a copy of the sample.
+        service: A service on a copy of the sample.
         folder: The workspace of that copy.
-        watch: Is told of every prompt.
+        watch: Called with every prompt.
     """
     return _Player(service, folder, recording(), watch).play()
 
 
 class _Player:
-    """One conversation while it is said."""
+    """One conversation while it is replayed."""
 
     def __init__(
         self, service: MemoryService, folder: Path, lines: Sequence[Line], watch: Callable[[Moment], None]
@@ -299,7 +293,7 @@ class _Player:
         return self._told(time.perf_counter() - begun)
 
     def _prompt(self, said: int) -> None:
-        """What an agent does before each answer of its model."""
+        """The prompt before an answer of the model, as an agent gets it."""
         before = self._view()
         made = self._context()
         events = list[str]()
@@ -408,7 +402,7 @@ def _entries(text: str, memory_ids: Sequence[str]) -> Iterator[str]:
 
 
 def _kept(checkpoint: str) -> Iterator[str]:
-    """Lines of a checkpoint that say what it is good for."""
+    """Lines of a checkpoint that show its content."""
     summary, _, ledger = checkpoint.partition("<ledger>")
     yield from (f"rule      {line}" for line in _section(ledger, "## Rules")[_RULES])
     yield from (f"decision  {line}" for line in _section(ledger, "## Decisions")[_DECISIONS])
@@ -430,7 +424,7 @@ QUESTIONS = (
 
 
 class DemoOutput(Protocol):
-    """Whoever hears of each step."""
+    """Receiver of each step."""
 
     def notes(self, notes: Notes) -> None:
         """The Markdown is there and indexed."""
@@ -446,12 +440,12 @@ class DemoOutput(Protocol):
 
 
 def run_demo(home: Path, teller: DemoOutput, *, kept: bool) -> DemoRun:
-    """Do all of it.
+    """Run the demo.
 
     Args:
         home: An empty folder.
-        teller: Hears of each step.
-        kept: Whether the folder will be left there.
+        teller: Receiver of each step.
+        kept: Leave the folder there afterwards.
 
     Raises:
         Conflict: There is a workspace in that folder.
