@@ -39,8 +39,8 @@ from indexer.sources.folders import Folders
 from indexer.sources.scan import require_folder
 from indexer.stores import DEFAULT_STORE, open_store
 from indexer.stores.base import IndexStore, StoredPassage, Unembedded, passages_of
-from indexer.sync.plan import Planned, SyncPlan, SyncPlanner, failures
-from indexer.sync.run import Progress, Sync, SyncControl, SyncRun, SyncRunner, not_cancelled
+from indexer.sync.plan import SyncPlan, SyncPlanner, failures
+from indexer.sync.run import Progress, Sync, SyncControl, SyncRunner, not_cancelled
 from indexer.sync.vectors import TextVectors, fill_in
 from indexer.text.terms import passage_terms
 from indexer.throttle import THROTTLE
@@ -167,10 +167,10 @@ class Index:
         self.root = root
         self._embedder = embedder
         self._store = open_store(store, root) if isinstance(store, str) else store
-        self._fitting = IndexCompatibility(self._store, embedder)
+        self._compatibility = IndexCompatibility(self._store, embedder)
         self._ranking = ranking
         self._extra = extra or Folders(root)
-        self._survey = SyncPlanner(root, self._extra, sessions=sessions)
+        self._planner = SyncPlanner(root, self._extra, sessions=sessions)
         self._max_file_bytes = max_file_bytes
         self._max_log_bytes = max_log_bytes
         self._today = today
@@ -178,12 +178,12 @@ class Index:
         self._splitter = Splitter()
         self._logs = Logs()
         self._loading = threading.Lock()
-        self._shelf = ReaderManagers(self._store, pack_passages=pack_passages)
+        self._readers = ReaderManagers(self._store, pack_passages=pack_passages)
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What this index would be made with now."""
-        return self._fitting.current
+        """The fingerprint that this index would be made with now."""
+        return self._compatibility.current
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -204,7 +204,7 @@ class Index:
 
     @property
     def is_missing(self) -> bool:
-        """Whether there is no index: none was made yet, or it was deleted."""
+        """True if there is no index: none was made yet, or it was deleted."""
         return self._store.head().fingerprint is None
 
     @property
@@ -214,11 +214,11 @@ class Index:
         return outdated(stored, self.fingerprint) if stored else ""
 
     def plan(self, paths: Collection[str] = (), *, missing_ok: bool = False) -> SyncPlan:
-        """What a sync would do; see `sync`."""
+        """The plan of a sync; see `sync`."""
         made = self._store.head().fingerprint
         if made and made.schema != self._store.schema:
             raise StoreOutdated(outdated(made, self.fingerprint))
-        plan, _ = self._survey.plan(self._store, paths, missing_ok=missing_ok)
+        plan, _ = self._planner.plan(self._store, paths, missing_ok=missing_ok)
         return plan
 
     def sync(
@@ -252,13 +252,13 @@ class Index:
             StoreError: The index cannot be written.
         """
         require_folder(self.root)
-        following = SyncControl(on_progress=on_progress, cancelled=cancelled)
-        if full and self._fitting.is_filled:
-            return self._rebuilt(following)
+        control = SyncControl(on_progress=on_progress, cancelled=cancelled)
+        if full and self._compatibility.is_filled:
+            return self._rebuilt(control)
         for _ in range(_ROUNDS):
             with suppress(StoreReplaced):
-                return self._synced(paths, full=full, missing_ok=missing_ok, following=following)
-        return self._synced(paths, full=full, missing_ok=missing_ok, following=following)
+                return self._synced(paths, full=full, missing_ok=missing_ok, control=control)
+        return self._synced(paths, full=full, missing_ok=missing_ok, control=control)
 
     def embed_missing(
         self, *, most: int | None = None, cancelled: Callable[[], bool] = not_cancelled
@@ -313,7 +313,7 @@ class Index:
             raise
         except Exception:
             with self._store.reading(), self._loading:
-                damaged = self._shelf.views().distrust()
+                damaged = self._readers.views().distrust()
             if not damaged:
                 raise
         return self._looked_up(asked, limit)
@@ -330,8 +330,8 @@ class Index:
         with self._store.reading():
             # The view begins with the first query, under the lock: it is never older than what is in memory.
             with self._loading:
-                embedder, made_with = self._fitting.for_search(mode, degraded)
-                view = self._shelf.views().view(self.fingerprint.dimensions if embedder else None)
+                embedder, made_with = self._compatibility.for_search(mode, degraded)
+                view = self._readers.views().view(self.fingerprint.dimensions if embedder else None)
             watch.lap("view")
             words = find_terms(view, text) if mode != "vector" or embedder is None else NO_TERMS
             named = find_named(view, text, words)
@@ -340,7 +340,7 @@ class Index:
         if embedder is not None and len(view):
             heard = vector_text(text, words, view, embedder.reads, named)
             made = searching.embed_question(embedder, heard, degraded) if heard else None
-            vector = self._fitting.measured(made, made_with, degraded)
+            vector = self._compatibility.measured(made, made_with, degraded)
         trust = searching.trust_in(embedder if vector is not None else None, text)
         done: Mode = "text" if vector is None and (heard or embedder is None) else mode
         asked = replace(asked, mode=done, named=named)
@@ -367,10 +367,10 @@ class Index:
         """How the index stands; reads no file's content."""
         stored, current = self._store.head().fingerprint, self.fingerprint
         readable = stored is not None and stored.schema == current.schema
-        plan, states = self._survey.plan(self._store, (), missing_ok=True)
+        plan, states = self._planner.plan(self._store, (), missing_ok=True)
         files = len(plan.added) + len(plan.suspects) + len(plan.unsure) + plan.unchanged
         with self._store.reading(), self._loading:
-            views = self._shelf.views()
+            views = self._readers.views()
             counts = self._store.counts() if readable else None
             packed = views.packed_passages() if readable else 0
             slow = views.shortfall(counts.passages) if counts else ""
@@ -381,7 +381,7 @@ class Index:
             pending=len(plan.added) + len(plan.suspects) + len(plan.removed),
             rebuild=partial_state(self._store, current, files),
             failed=failures(plan, states),
-            problem=self._fitting.problem,
+            problem=self._compatibility.problem,
             packed=packed,
             slow=slow,
         )
@@ -389,7 +389,7 @@ class Index:
     def sampled_texts(self, count: int) -> list[str]:
         """Texts of some passages, for trying out what is asked about them."""
         with self._store.reading():
-            return sampled_texts(self._seen(), count)
+            return sampled_texts(self._reader(), count)
 
     def recall(
         self,
@@ -404,8 +404,8 @@ class Index:
             StoreError: The index cannot be read.
         """
         with self._store.reading():
-            view = self._seen()
-            return recall(view, limit, samples, filter) if self._fitting.dimensions() else None
+            view = self._reader()
+            return recall(view, limit, samples, filter) if self._compatibility.dimensions() else None
 
     def neighbours(self, samples: int = 5) -> tuple[int, int]:
         """Of how many stored vectors the store was asked for the nearest, and how many it answered rightly.
@@ -414,13 +414,13 @@ class Index:
             StoreError: The index cannot be read.
         """
         with self._store.reading():
-            view = self._seen()
-            return neighbours(view, samples) if self._fitting.dimensions() else (0, 0)
+            view = self._reader()
+            return neighbours(view, samples) if self._compatibility.dimensions() else (0, 0)
 
     def pack(self) -> tuple[str, ...]:
         """Pack the index if it is large and that is due; what kept it from it."""
         with self._store.reading(), self._loading:
-            views = self._shelf.views()
+            views = self._readers.views()
             due = views.is_due()
         if due:
             with suppress(StoreError):
@@ -435,24 +435,24 @@ class Index:
         """
         self._store.check()
         with self._store.reading(), self._loading:
-            views = self._shelf.views()
+            views = self._readers.views()
         views.check()
 
     @property
     def is_rebuilding(self) -> bool:
-        """Whether another process, or this one, makes the index anew."""
+        """True while another process, or this one, makes the index anew."""
         return self._store.beside.state().running
 
     def scrub(self) -> bool:
         """Leave no trace of removed passages in the index's files; False if a rebuild keeps it from being seen to."""
         with self._store.reading(), self._loading:
-            views = self._shelf.views()
+            views = self._readers.views()
         views.scrub()
         self._store.scrub()
-        return scrub_others(self._store, self._beside(SyncControl()), self.fingerprint)
+        return scrub_others(self._store, self._rebuild_runner(SyncControl()), self.fingerprint)
 
     def passages_of(self, paths: Collection[str]) -> tuple[StoredPassage, ...]:
-        """What the index holds of some files."""
+        """The passages that the index holds of some files."""
         if self.is_missing:
             return ()
         with self._store.reading():
@@ -477,30 +477,30 @@ class Index:
         """
         with self._store.reading():
             after = {known.key for path in paths for known in passages_of(self._store, path)}
-            return find_erased(self._seen(), tuple(before), after)
+            return find_erased(self._reader(), tuple(before), after)
 
     def close(self) -> None:
         """Give back files and memory."""
-        self._shelf.close()
+        self._readers.close()
         self._store.close()
 
-    def _synced(self, paths: Collection[str], *, full: bool, missing_ok: bool, following: SyncControl) -> SyncReport:
-        made, degraded = self._fitting.begin(full=full, briefly=bool(paths))
-        followed = following if paths else following.giving_way()
-        upkeep = self._upkeep(self._fitting.embedder(made), made, followed, self._splitter, self._logs)
+    def _synced(self, paths: Collection[str], *, full: bool, missing_ok: bool, control: SyncControl) -> SyncReport:
+        made, degraded = self._compatibility.begin(full=full, briefly=bool(paths))
+        control = control if paths else control.giving_way()
+        runner = self._runner(self._compatibility.embedder(made), made, control, self._splitter, self._logs)
         with THROTTLE.passing() if paths else THROTTLE.behind():
-            report = upkeep.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
+            report = runner.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
         return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self.pack())))
 
     def _filled(self, most: int | None, cancelled: Callable[[], bool]) -> MissingVectors:
         made = self._store.head().fingerprint
         if made is None or self._embedder is None or not self._store.passages(Unembedded(1)):
             return MissingVectors()
-        problem = self._fitting.answers()
+        problem = self._compatibility.answers()
         if problem:
             return MissingVectors(problems=(f"vector: {problem}",), left=True, away=True)
-        made, _ = self._fitting.begin(full=False, briefly=True)
-        vectors = TextVectors(self._store, self._fitting.embedder(made), made)
+        made, _ = self._compatibility.begin(full=False, briefly=True)
+        vectors = TextVectors(self._store, self._compatibility.embedder(made), made)
 
         def before_batch() -> None:
             if cancelled():
@@ -515,41 +515,34 @@ class Index:
             embedded=vectors.embedded, problems=problems, left=bool(self._store.passages(Unembedded(1)))
         )
 
-    def _rebuilt(self, following: SyncControl) -> SyncReport:
+    def _rebuilt(self, control: SyncControl) -> SyncReport:
         """Make the index anew beside the one in use, and take it into use."""
-        self._fitting.learn()
+        self._compatibility.learn()
 
         def adopt(store: IndexStore) -> None:
-            self._shelf.make_ready(store, self.fingerprint.dimensions or None)
+            self._readers.make_ready(store, self.fingerprint.dimensions or None)
 
-        rebuild = Rebuild(self._store, self.fingerprint, self._beside(following.giving_way()), adopt=adopt)
+        rebuild = Rebuild(self._store, self.fingerprint, self._rebuild_runner(control.giving_way()), adopt=adopt)
         report, unembedded = rebuild.run()
         if unembedded:
-            self._synced(unembedded, full=False, missing_ok=True, following=SyncControl())
+            self._synced(unembedded, full=False, missing_ok=True, control=SyncControl())
         return report
 
-    def _seen(self) -> IndexReader:
-        dimensions = self._fitting.dimensions()
+    def _reader(self) -> IndexReader:
+        dimensions = self._compatibility.dimensions()
         with self._loading:
-            return self._shelf.views().view(dimensions, loaded=True)
+            return self._readers.views().view(dimensions, loaded=True)
 
-    def _beside(self, following: SyncControl) -> SyncRunner:
-        """What fills the next generation, without disturbing what is remembered of the files."""
-        return self._upkeep(self._embedder, self.fingerprint, following, Splitter(), Logs())
+    def _rebuild_runner(self, control: SyncControl) -> SyncRunner:
+        """Runner that fills the next generation, without disturbing what is remembered of the files."""
+        return self._runner(self._embedder, self.fingerprint, control, Splitter(), Logs())
 
-    def _upkeep(
-        self, embedder: Embedder | None, made: Fingerprint, following: SyncControl, splitter: Splitter, logs: Logs
+    def _runner(
+        self, embedder: Embedder | None, made: Fingerprint, control: SyncControl, splitter: Splitter, logs: Logs
     ) -> SyncRunner:
-        """What brings a store up to date that was made so."""
+        """Runner of syncs for a store that was made so."""
 
-        def run(
-            store: IndexStore,
-            planned: Planned,
-            paths: Collection[str],
-            *,
-            embedder: Embedder | None,
-            following: SyncControl,
-        ) -> SyncRun:
+        def make_sync(store: IndexStore, embedder: Embedder | None, control: SyncControl) -> Sync:
             return Sync(
                 self.root,
                 store,
@@ -560,8 +553,8 @@ class Index:
                 locate=self._extra.locate,
                 splitter=splitter,
                 logs=logs,
-                on_progress=following.on_progress,
-                cancelled=following.cancelled,
-            ).run(*planned, paths)
+                on_progress=control.on_progress,
+                cancelled=control.cancelled,
+            )
 
-        return SyncRunner(self._survey.plan, run, embedder, following)
+        return SyncRunner(self._planner, make_sync, embedder, control)

@@ -122,7 +122,7 @@ class Rebuild:
     Args:
         live: The index in use.
         fingerprint: Fingerprint of the next one.
-        upkeep: Brings a store up to date with the files.
+        runner: Brings a store up to date with the files.
         adopt: Called with the next one when it is all but complete, to load it for searching.
         reached: Called with the name of every step; for tests, which end the process there.
         free_bytes: Free space on the disk of a folder.
@@ -132,7 +132,7 @@ class Rebuild:
         self,
         live: IndexStore,
         fingerprint: Fingerprint,
-        upkeep: SyncRunner,
+        runner: SyncRunner,
         *,
         adopt: Callable[[IndexStore], None] = lambda store: None,
         reached: Callable[[str], None] = lambda step: None,
@@ -140,7 +140,7 @@ class Rebuild:
     ) -> None:
         self._live = live
         self._fingerprint = fingerprint
-        self._upkeep = upkeep
+        self._runner = runner
         self._adopt = adopt
         self._reached = reached
         self._free_bytes = free_bytes
@@ -204,10 +204,10 @@ class Rebuild:
             store.begin(self._fingerprint)
         self._reached("begun")
         try:
-            report = self._upkeep.fill(store, shown=True)
+            report = self._runner.fill(store, shown=True)
             self._check_worth(store, report)
             self._reached("filled")
-            self._upkeep.fill(store)
+            self._runner.fill(store)
             store.scrub()
             # Whatever is not ready is loaded by the first search.
             with suppress(StoreError):
@@ -216,7 +216,7 @@ class Rebuild:
             return report, self._switched(filled)
         except SyncCancelled:
             filled.hurried = True
-            self._upkeep.forget_changed(store)
+            self._runner.forget_changed(store)
             store.scrub()
             raise
 
@@ -237,7 +237,7 @@ class Rebuild:
         for attempt in range(_ROUNDS):
             seen = self._seen()
             if attempt == 0 or stale is None or stale:
-                self._upkeep.fill(filled.store, stale or ())
+                self._runner.fill(filled.store, stale or ())
             self._reached("caught up")
             with self._beside.switching() as put_in_use:
                 stale = self._changed(seen)
@@ -253,7 +253,7 @@ class Rebuild:
         self._reached("locked")
         filled.hurried = True
         if stale is None or stale:
-            self._upkeep.fill_texts(filled.store, stale or ())
+            self._runner.fill_texts(filled.store, stale or ())
 
     def _seen(self) -> _Seen:
         with self._live.reading():
@@ -306,7 +306,7 @@ def partial_state(store: IndexStore, fingerprint: Fingerprint, total_files: int)
     )
 
 
-def scrub_others(store: IndexStore, upkeep: SyncRunner, fingerprint: Fingerprint) -> bool:
+def scrub_others(store: IndexStore, runner: SyncRunner, fingerprint: Fingerprint) -> bool:
     """Erase removed passages from the generations of an index that are not in use.
 
     Returns:
@@ -317,13 +317,13 @@ def scrub_others(store: IndexStore, upkeep: SyncRunner, fingerprint: Fingerprint
         return True
     try:
         with beside.locked():
-            _scrub_unfinished(beside, upkeep, fingerprint)
+            _scrub_unfinished(beside, runner, fingerprint)
     except StoreBusy:
         return False
     return True
 
 
-def _scrub_unfinished(beside: Beside, upkeep: SyncRunner, fingerprint: Fingerprint) -> None:
+def _scrub_unfinished(beside: Beside, runner: SyncRunner, fingerprint: Fingerprint) -> None:
     unfinished = beside.unfinished()
     if unfinished is None:
         return
@@ -331,7 +331,7 @@ def _scrub_unfinished(beside: Beside, upkeep: SyncRunner, fingerprint: Fingerpri
     try:
         usable = store.head().fingerprint == fingerprint
         if usable:
-            upkeep.forget_changed(store)
+            runner.forget_changed(store)
             store.scrub()
     except StoreCorrupt:
         usable = False

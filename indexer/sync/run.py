@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from indexer.documents.incremental import Growth, Logs, Splitter
 from indexer.documents.transcripts import is_known_log
@@ -23,7 +22,7 @@ from indexer.embeddings.base import Embedder
 from indexer.errors import StoreLocked, SyncCancelled
 from indexer.sources.scan import Content, SourceFile, read, source_file
 from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written, passages_of
-from indexer.sync.plan import PassageDiff, Planned, SyncPlan, compare, text_hash
+from indexer.sync.plan import PassageDiff, SyncPlan, SyncPlanner, compare, text_hash
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
 from indexer.text.names import greeted_name
 from indexer.text.terms import passage_terms
@@ -403,28 +402,8 @@ class SyncControl:
         return replace(self, cancelled=cancelled)
 
 
-class Planner(Protocol):
-    """Compares a store with the files."""
-
-    def __call__(self, store: IndexStore, paths: Collection[str], *, missing_ok: bool) -> Planned:
-        """What has to be done, and the states that were compared."""
-        ...
-
-
-class Runner(Protocol):
-    """Carries a plan out."""
-
-    def __call__(
-        self,
-        store: IndexStore,
-        planned: Planned,
-        paths: Collection[str],
-        *,
-        embedder: Embedder | None,
-        following: SyncControl,
-    ) -> SyncRun:
-        """What was done; passages of these files, or of all, that lack a vector get one too."""
-        ...
+# Makes the run that carries a plan out: for a store, with an embedder or without, under somebody's control.
+MakeSync = Callable[[IndexStore, Embedder | None, SyncControl], Sync]
 
 
 class SyncRunner:
@@ -432,16 +411,18 @@ class SyncRunner:
 
     Args:
         planner: Compares a store with the files.
-        runner: Carries a plan out.
+        make_sync: Makes the run that carries a plan out.
         embedder: Makes vectors; None stores text alone.
-        following: Progress and cancellation of the runs that are shown; cancels all of them.
+        control: Progress and cancellation of the runs that are shown; cancels all of them.
     """
 
-    def __init__(self, planner: Planner, runner: Runner, embedder: Embedder | None, following: SyncControl) -> None:
-        self._plan = planner
-        self._run = runner
+    def __init__(
+        self, planner: SyncPlanner, make_sync: MakeSync, embedder: Embedder | None, control: SyncControl
+    ) -> None:
+        self._planner = planner
+        self._make_sync = make_sync
         self._embedder = embedder
-        self._following = following
+        self._control = control
 
     def fill(
         self, store: IndexStore, paths: Collection[str] = (), *, missing_ok: bool = True, shown: bool = False
@@ -454,34 +435,34 @@ class SyncRunner:
             missing_ok: Accept `paths` that are neither on disk nor in the store.
             shown: Report progress.
         """
-        following = self._following if shown else replace(self._following, on_progress=None)
-        return self._rounds(store, paths, missing_ok=missing_ok, embedder=self._embedder, following=following)
+        control = self._control if shown else replace(self._control, on_progress=None)
+        return self._rounds(store, paths, self._embedder, control, missing_ok=missing_ok)
 
     def fill_texts(self, store: IndexStore, paths: Collection[str]) -> SyncReport:
         """Bring a store up to date without vectors; it cannot be cancelled."""
-        return self._rounds(store, paths, missing_ok=True, embedder=None, following=SyncControl())
+        return self._rounds(store, paths, None, SyncControl(), missing_ok=True)
 
     def forget_changed(self, store: IndexStore) -> None:
         """Remove from a store every file that was removed or looks changed."""
-        plan, states = self._plan(store, (), missing_ok=True)
+        plan, states = self._planner.plan(store, (), missing_ok=True)
         stale = (*plan.removed, *(file.path for file in plan.suspects))
         going = replace(plan, added=(), suspects=(), unsure=(), removed=stale)
-        self._run(store, (going, states), (), embedder=None, following=SyncControl())
+        self._make_sync(store, None, SyncControl()).run(going, states)
 
     def _rounds(
         self,
         store: IndexStore,
         paths: Collection[str],
+        embedder: Embedder | None,
+        control: SyncControl,
         *,
         missing_ok: bool,
-        embedder: Embedder | None,
-        following: SyncControl,
     ) -> SyncReport:
         total = SyncReport()
         wanted = tuple(paths)
         for attempt in range(_ROUNDS):
-            planned = self._plan(store, wanted, missing_ok=missing_ok or attempt > 0)
-            run = self._run(store, planned, wanted, embedder=embedder, following=following)
+            planned = self._planner.plan(store, wanted, missing_ok=missing_ok or attempt > 0)
+            run = self._make_sync(store, embedder, control).run(*planned, wanted)
             total = _added(total, run.report)
             if not run.refused:
                 break

@@ -19,7 +19,9 @@ def rebuild(
     *,
     free_bytes: Callable[[Path], int] = lambda folder: 1 << 40,
 ) -> None:
-    Rebuild(index._store, index.fingerprint, index._beside(SyncControl()), reached=reached, free_bytes=free_bytes).run()
+    Rebuild(
+        index._store, index.fingerprint, index._rebuild_runner(SyncControl()), reached=reached, free_bytes=free_bytes
+    ).run()
 
 
 def files_of(workspace: Workspace) -> list[str]:
