@@ -74,7 +74,7 @@ def forget(place: Place, memory_id: str) -> None:
         emit_json(answers.forgotten(done.value, done.degraded))
     else:
         click.echo(f"forgotten  {memory_id}  {', '.join(done.value.paths)}")
-        click.echo(answers.erased_line(done.value.erased))
+        click.echo(answers.erased_line(answers.erased(done.value.erased)))
     warn(done.degraded)
 
 

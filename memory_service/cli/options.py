@@ -13,7 +13,6 @@ import click
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
-    from memory_service.service.short_term import ShortTermMemory
 
 
 DAY = click.DateTime(["%Y-%m-%d"])
@@ -34,16 +33,6 @@ class Place:
 
         with MemoryService.open(self.home) as service:
             yield service
-
-    @contextmanager
-    def sessions(self, *, make: bool = False) -> Iterator[ShortTermMemory]:
-        """The sessions of the workspace, closed afterwards.
-
-        Args:
-            make: Whether the workspace is made if it is not there.
-        """
-        with self.service() as service:
-            yield service.sessions(self.workspace, make=make)
 
 
 def examples(*lines: str) -> str:

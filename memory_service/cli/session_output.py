@@ -13,12 +13,10 @@ from memory_service.cli.output import bar, columns, fit_to_cells, indented, one_
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
-    from memory_service.schemas.compaction import CompactionReceipt, Flush, FlushedMemory
-    from memory_service.service.contexts import SessionContext
-    from memory_service.service.session_services import SessionSnapshot
-    from memory_service.service.sessions import ListedSession, PinnedItem, SessionSummary
-    from memory_service.service.short_term import ShortTermMemory
-    from memory_service.sessions.search import MessageHit
+    from memory_service.schemas.compaction import CompactionReceipt, Flush, FlushedMemory, SessionContext
+    from memory_service.schemas.sessions import FoundMessage, ListedSession, Pin, Session
+    from memory_service.service import MemoryService
+    from memory_service.service.display import SessionDetails
 
 
 _PRESSURES = {"ok": "green", "soft": "yellow", "hard": "red"}
@@ -43,13 +41,13 @@ class SessionRow:
     problem: str = ""
 
 
-def row_of(sessions: ShortTermMemory, listed: ListedSession) -> SessionRow:
+def row_of(service: MemoryService, workspace: str, listed: ListedSession) -> SessionRow:
     """A session with the size of its log."""
     from memory_service.errors import MemoryServiceError
 
     found, problem = None, ""
     try:
-        found = sessions.store.summary(listed.session_id)
+        found = service.session_status(workspace, listed.session_id)
     except MemoryServiceError as error:
         problem = str(error)
     return SessionRow(
@@ -59,7 +57,7 @@ def row_of(sessions: ShortTermMemory, listed: ListedSession) -> SessionRow:
         last_seq=found.last_seq if found else listed.last_seq,
         tokens=found.tokens if found else None,
         pressure=found.pressure if found else None,
-        window_tokens=found.window.tokens if found else None,
+        window_tokens=found.context_window.tokens if found else None,
         model=found.model if found else None,
         size_bytes=listed.size_bytes,
         problem=problem,
@@ -93,60 +91,54 @@ def local_time(moment: dt.datetime, settings: Settings) -> str:
     return f"{moment.astimezone(zone):%Y-%m-%d %H:%M}"
 
 
-def session_head(summary: SessionSummary, snapshot: SessionSnapshot, settings: Settings) -> Iterator[str]:
+def session_head(session: Session, details: SessionDetails, settings: Settings) -> Iterator[str]:
     """Lines for the status of a session."""
-    state = snapshot.state
-    flushed = f"up to message {summary.flushed_to} of {_last(snapshot)}" if summary.flushed_to else "none yet"
-    newest = next((f", newest c{past.seq}" for past in reversed(state.compactions) if past.active), "")
-    undone = len(state.compactions) - summary.compactions
+    flushed = f"up to message {session.flushed_to} of {details.last_message}" if session.flushed_to else "none yet"
+    newest = f", newest {details.newest_compaction}" if details.newest_compaction else ""
+    repairs = "; ".join(line.removeprefix("log: ") for line in session.degraded)
     rows = [
-        ("session", f"{click.style(summary.session_id, bold=True)}  {_activity(summary, settings)}"),
-        ("model", f"{summary.model or 'not known'}, preset {summary.preset}"),
-        ("window", f"{summary.window.tokens:,} tokens, from: {summary.window.source}"),
-        *_use(summary, snapshot),
-        ("messages", _messages(summary, snapshot)),
-        ("compactions", f"{summary.compactions}{newest}{f', {undone} undone' if undone else ''}"),
-        ("flushes", f"{len(state.flushes)}, {flushed}" if state.flushes else flushed),
-        ("pins", str(summary.pins)),
-        ("repairs", "; ".join(summary.repairs) or "none"),
+        ("session", f"{click.style(session.session_id, bold=True)}  {_activity(session, settings)}"),
+        ("model", f"{session.model or 'not known'}, preset {session.preset}"),
+        ("window", f"{session.context_window.tokens:,} tokens, from: {session.context_window.source}"),
+        *_use(session, details),
+        ("messages", _messages(session, details)),
+        ("compactions", f"{session.compactions}{newest}{f', {details.undone} undone' if details.undone else ''}"),
+        ("flushes", f"{details.flushes}, {flushed}" if details.flushes else flushed),
+        ("pins", str(session.pins)),
+        ("repairs", repairs or "none"),
     ]
     yield from columns(rows)
 
 
-def _activity(summary: SessionSummary, settings: Settings) -> str:
-    written = size(summary.size_bytes)
-    if not summary.last_activity:
+def _activity(session: Session, settings: Settings) -> str:
+    written = size(session.size_bytes)
+    if not session.last_activity:
         return written
-    return f"{local_time(dt.datetime.fromisoformat(summary.last_activity), settings)}, {written}"
+    return f"{local_time(dt.datetime.fromisoformat(session.last_activity), settings)}, {written}"
 
 
-def _last(snapshot: SessionSnapshot) -> int:
-    return snapshot.state.messages[-1].seq if snapshot.state.messages else 0
-
-
-def _use(summary: SessionSummary, snapshot: SessionSnapshot) -> Iterator[tuple[str, str]]:
-    pressure = click.style(summary.pressure, fg=_PRESSURES[summary.pressure])
-    if snapshot.options.window.problem == "refuse":
-        yield "view", f"{summary.tokens:,} tokens, {pressure}: {snapshot.options.window.message}"
+def _use(session: Session, details: SessionDetails) -> Iterator[tuple[str, str]]:
+    pressure, window = click.style(session.pressure, fg=_PRESSURES[session.pressure]), session.context_window
+    if details.marks is None:
+        yield "view", f"{session.tokens:,} tokens, {pressure}: {window.message}"
         return
-    if snapshot.options.window.problem == "warn":
-        yield "", click.style(snapshot.options.window.message, fg="yellow")
-    budget = snapshot.budget()
-    marks = (budget.target_tokens, budget.soft_tokens, budget.hard_tokens)
-    yield "view", f"{bar(summary.tokens, marks, budget.usable_tokens)} {summary.tokens:,} tokens, {pressure}"
+    if window.problem == "warn":
+        yield "", click.style(window.message, fg="yellow")
+    target, soft, hard = details.marks
+    shown = bar(session.tokens, details.marks, details.usable_tokens)
+    yield "view", f"{shown} {session.tokens:,} tokens, {pressure}"
     yield (
         "",
-        f"flush from {budget.soft_tokens:,}, compaction from {budget.hard_tokens:,} down to {budget.target_tokens:,}, "
-        f"usable {budget.usable_tokens:,}",
+        f"flush from {soft:,}, compaction from {hard:,} down to {target:,}, usable {details.usable_tokens:,}",
     )
 
 
-def _messages(summary: SessionSummary, snapshot: SessionSnapshot) -> str:
-    view = snapshot.view()
-    lost = f", {snapshot.state.unreadable} cannot be read" if snapshot.state.unreadable else ""
-    if not summary.messages:
+def _messages(session: Session, details: SessionDetails) -> str:
+    lost = f", {details.unreadable} cannot be read" if details.unreadable else ""
+    if not session.messages:
         return f"0{lost}"
-    return f"{summary.messages:,}, {len(view.seqs):,} of them in view, from number {view.first_seq} on{lost}"
+    shown = f"{details.in_view:,} of them in view, from number {details.first_shown} on"
+    return f"{session.messages:,}, {shown}{lost}"
 
 
 def receipt_lines(receipt: CompactionReceipt, *, summary: bool = False) -> Iterator[str]:
@@ -246,7 +238,7 @@ def flush_lines(report: Flush, cells: int) -> Iterator[str]:
 
 def context_line(made: SessionContext) -> str:
     """Size of a prompt, and how it was made."""
-    sizes = made.prompt.tokens
+    sizes = made.tokens
     told = [
         f"{sizes.total:,} of {sizes.window:,} tokens: system {sizes.system:,}, memory {sizes.memory:,}, "
         f"summary {sizes.summary:,}, tail {sizes.tail:,}",
@@ -259,7 +251,7 @@ def context_line(made: SessionContext) -> str:
     return "; ".join(told)
 
 
-def found_lines(hits: Sequence[MessageHit], first_shown: int) -> Iterator[str]:
+def found_lines(hits: Sequence[FoundMessage], first_shown: int) -> Iterator[str]:
     """Lines for the hits of a search in a session.
 
     Args:
@@ -272,7 +264,7 @@ def found_lines(hits: Sequence[MessageHit], first_shown: int) -> Iterator[str]:
         yield indented(printable(hit.text))
 
 
-def pin_lines(pins: Sequence[PinnedItem], cells: int) -> Iterator[str]:
+def pin_lines(pins: Sequence[Pin], cells: int) -> Iterator[str]:
     """One line for each pin."""
     for pin in pins:
         of = f"(log:{pin.seq}) " if pin.seq is not None else ""

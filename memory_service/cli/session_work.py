@@ -71,9 +71,10 @@ def compact(
     The log keeps every message, and `undo` brings the view back as it was. Cheap steps come first: doubles, old
     results, media. The table shows what each of them leaves.
     """
-    from memory_service.schemas.compaction import CompactRequest
+    from memory_service.schemas import CompactRequest, checked
 
-    request = CompactRequest(
+    request = checked(
+        CompactRequest,
         mode=mode or "apply",
         preset=preset,
         overrides=overrides,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 import click
@@ -12,14 +11,13 @@ import click
 from memory_service.cli.options import Place, examples, with_place
 from memory_service.cli.output import emit_json, emit_value, warn
 from memory_service.cli.session_work import compact, compactions, flush, undo
-from memory_service.messages.sizes import TRIM_KEEP_LAST
 
 if TYPE_CHECKING:
-    from memory_service.cli.transcripts import Spoken
+    from memory_service.schemas.compaction import SessionContext
     from memory_service.schemas.memories import Order
-    from memory_service.service.contexts import SessionContext
-    from memory_service.service.sessions import Wire
-    from memory_service.service.short_term import ShortTermMemory
+    from memory_service.schemas.sessions import ViewName, Wire
+    from memory_service.service import MemoryService
+    from memory_service.service.display import ShownMessage
 
 
 @click.command(
@@ -35,15 +33,14 @@ def search(place: Place, session_id: str, query: str, limit: int) -> None:
     `memory-service search --source sessions` finds by meaning too, in all sessions that are indexed.
     """
     from memory_service.cli.session_output import found_lines
-    from memory_service.service import answers
 
-    with place.sessions() as sessions:
-        found = sessions.search(session_id, query, limit=limit)
-        first_shown = sessions.snapshot(session_id).view().first_seq
+    with place.service() as service:
+        found = service.session_search(place.workspace, session_id, query, limit)
+        first_shown = service.session_details(place.workspace, session_id).first_shown
     if place.as_json:
-        emit_json(answers.found_messages(found))
-    elif found.hits:
-        click.echo("\n".join(found_lines(found.hits, first_shown)))
+        emit_json(found)
+    elif found.results:
+        click.echo("\n".join(found_lines(found.results, first_shown)))
     else:
         click.echo("nothing found", err=True)
     warn(found.degraded)
@@ -60,12 +57,10 @@ def pin(place: Place, session_id: str, text: str | None, seq: int | None) -> Non
     """Keep TEXT or a message word for word in every view. No compaction takes it away."""
     if (text is None) == (seq is None):
         raise click.UsageError("Give a text or --seq, and not both.")
-    from memory_service.service import answers
-
-    with place.sessions() as sessions:
-        kept = sessions.store.pin(session_id, text=text, seq=seq)
+    with place.service() as service:
+        kept = service.pin(place.workspace, session_id, text, seq=seq)
     if place.as_json:
-        emit_json(answers.pin(kept))
+        emit_json(kept)
     else:
         click.echo(f"pinned  {kept.pin_id}")
 
@@ -76,14 +71,13 @@ def pin(place: Place, session_id: str, text: str | None, seq: int | None) -> Non
 def pins(place: Place, session_id: str) -> None:
     """List the pins of a session, oldest first."""
     from memory_service.cli.session_output import pin_lines
-    from memory_service.service import answers
 
-    with place.sessions() as sessions:
-        kept = sessions.store.pins(session_id)
+    with place.service() as service:
+        kept = service.pins(place.workspace, session_id)
     if place.as_json:
-        emit_json(answers.pins(kept))
-    elif kept:
-        click.echo("\n".join(pin_lines(kept, shutil.get_terminal_size((100, 24)).columns)))
+        emit_json(kept)
+    elif kept.pins:
+        click.echo("\n".join(pin_lines(kept.pins, shutil.get_terminal_size((100, 24)).columns)))
     else:
         click.echo("no pins", err=True)
 
@@ -94,12 +88,10 @@ def pins(place: Place, session_id: str) -> None:
 @with_place
 def unpin(place: Place, session_id: str, pin_id: str) -> None:
     """Keep a pin no longer. PIN_ID is as `sessions pins` lists it."""
-    from memory_service.schemas.sessions import RemovedPin
-
-    with place.sessions() as sessions:
-        sessions.store.unpin(session_id, pin_id)
+    with place.service() as service:
+        removed = service.unpin(place.workspace, session_id, pin_id)
     if place.as_json:
-        emit_json(RemovedPin(pin_id=pin_id, degraded=[]))
+        emit_json(removed)
     else:
         click.echo(f"unpinned  {pin_id}")
 
@@ -141,7 +133,7 @@ _WIRES = click.Choice(["openai", "anthropic", "mistral"])
 def show(
     place: Place,
     session_id: str,
-    view: str,
+    view: ViewName,
     limit: int | None,
     since: int | None,
     full: bool,
@@ -153,28 +145,24 @@ def show(
     Each message has its number in the log before it; "-" is what the service put there. The checkpoint stands for
     what was compacted, and a cleared result names the message that has it, such as log:12.
     """
+    workspace = place.workspace
     with place.service() as service:
-        sessions = service.sessions(place.workspace)
         if raw is not None:
-            _emit_raw(sessions.store.message(session_id, raw))
+            _emit_raw(service.message(workspace, session_id, raw))
         elif place.as_json:
-            _emit_messages(sessions, session_id, view, limit, since, wire)
+            _emit_messages(service, workspace, session_id, view, limit, since, wire)
         else:
             from memory_service.cli.session_output import session_head
 
-            summary, snapshot = sessions.store.summary(session_id), sessions.snapshot(session_id)
-            click.echo("\n".join(session_head(summary, snapshot, service.settings)))
-            _echo_messages(_spoken(sessions, session_id, view), limit, since, full)
+            session, details = (
+                service.session_status(workspace, session_id),
+                service.session_details(workspace, session_id),
+            )
+            click.echo("\n".join(session_head(session, details, service.settings)))
+            _echo_messages(service.shown_messages(workspace, session_id, view), limit, since, full)
 
 
-def _spoken(sessions: ShortTermMemory, session_id: str, view: str) -> list[Spoken]:
-    from memory_service.cli.transcripts import spoken_in_log, spoken_in_view
-
-    snapshot = sessions.snapshot(session_id)
-    return spoken_in_log(snapshot) if view == "log" else spoken_in_view(snapshot)
-
-
-def _echo_messages(spoken: list[Spoken], limit: int | None, since: int | None, full: bool) -> None:
+def _echo_messages(spoken: list[ShownMessage], limit: int | None, since: int | None, full: bool) -> None:
     from memory_service.cli.transcripts import newest_messages, transcript_lines
 
     chosen = newest_messages(spoken, limit or (None if full else _SHOWN), since)
@@ -187,24 +175,28 @@ def _echo_messages(spoken: list[Spoken], limit: int | None, since: int | None, f
 
 
 def _emit_messages(
-    sessions: ShortTermMemory, session_id: str, view: str, limit: int | None, since: int | None, wire: Wire
+    service: MemoryService,
+    workspace: str,
+    session_id: str,
+    view: ViewName,
+    limit: int | None,
+    since: int | None,
+    wire: Wire,
 ) -> None:
     """Head and messages as JSON: those of the log exactly as they came."""
-    from memory_service.service import answers
-
-    session = answers.session(sessions.store.summary(session_id)).model_dump(mode="json")
+    session = service.session_status(workspace, session_id).model_dump(mode="json")
     if view == "model":
         if limit or since is not None:
             raise click.UsageError(
                 "With --json the model's view is whole: a part of it is no valid list. Use --view log."
             )
-        shown = answers.messages(sessions.store.model_view(session_id, wire=wire), wire)
+        shown = service.messages(workspace, session_id, format=wire)
         emit_value({"session": session, "view": view, "system": shown.system, "messages": shown.messages})
         return
     if limit and since is None:
-        said = sorted({each.seq for each in sessions.snapshot(session_id).state.messages})
+        said = sorted({each.seq or 0 for each in service.shown_messages(workspace, session_id, "log")})
         since = said[-limit] - 1 if len(said) > limit else 0
-    logged = sessions.store.log_view(session_id, since_seq=since or 0, limit=limit)
+    logged = service.messages(workspace, session_id, "log", since_seq=since or 0, limit=limit)
     emit_value({"session": session, "view": view, "messages": logged.messages, "seqs": logged.seqs})
 
 
@@ -236,18 +228,17 @@ def append(place: Place, session_id: str, source: IO[bytes], model: str | None, 
     They are on disk when the command ends. All are appended, or none if one cannot be read.
     """
     from memory_service.cli.transcripts import batches_of, decoded, messages_in
-    from memory_service.service import answers
 
     batches = batches_of(messages_in(decoded(source.read())))
-    with place.sessions(make=True) as sessions:
+    with place.service() as service:
         done = [
-            sessions.append(session_id, batch, model=model, key=f"{key}/{at}" if key and at else key)
+            service.append(place.workspace, session_id, batch, model=model, key=f"{key}/{at}" if key and at else key)
             for at, batch in enumerate(batches)
         ]
     first, last = done[0], done[-1]
-    degraded = tuple(line for each in done for line in each.degraded)
+    degraded = [line for each in done for line in each.degraded]
     if place.as_json:
-        emit_json(answers.appended(replace(last, first_seq=first.first_seq, degraded=degraded)))
+        emit_json(last.model_copy(update={"first_seq": first.first_seq, "degraded": degraded}))
     else:
         click.echo(
             f"appended  {first.first_seq}-{last.last_seq}  "
@@ -299,24 +290,22 @@ def context(
     Memories are recalled for QUERY; without one the last message of the user decides. If it is due, the session is
     flushed and compacted first. What each part takes is told on stderr.
     """
-    from memory_service.service import answers
-    from memory_service.service.contexts import ContextCall
+    from memory_service.schemas import SessionContextRequest, checked
 
-    call = ContextCall(
+    request = checked(
+        SessionContextRequest,
         query=query,
         system_prompt=system_prompt,
         memory_budget_tokens=budget_tokens,
         max_tokens=max_tokens,
         auto=auto,
         order=order,
+        format=wire if place.as_json else "openai",
     )
     with place.service() as service:
-        sessions = service.sessions(place.workspace)
-        made = sessions.context(session_id, call)
-        sent = sessions.sent(session_id, made.prompt.messages, wire)
-        fusion = service.settings.ranking.fusion
+        made = service.session_context(place.workspace, session_id, request)
     if place.as_json:
-        emit_json(answers.session_context(made, sent, wire, fusion=fusion))
+        emit_json(made)
     else:
         _echo_context(made)
     warn(made.degraded)
@@ -324,11 +313,10 @@ def context(
 
 def _echo_context(made: SessionContext) -> None:
     from memory_service.cli.session_output import context_line
-    from memory_service.cli.transcripts import Spoken, transcript_lines
+    from memory_service.cli.transcripts import transcript_lines
+    from memory_service.service.display import shown_prompt
 
-    for line in transcript_lines(
-        [Spoken(seq=None, message=each) for each in made.prompt.messages], cells=100, full=True
-    ):
+    for line in transcript_lines(shown_prompt(made.messages), cells=100, full=True):
         click.echo(line)
     click.secho(context_line(made), dim=True, err=True)
 
@@ -352,10 +340,9 @@ def list_sessions(place: Place, limit: int | None) -> None:
     from memory_service.cli.session_output import row_of, session_table
 
     with place.service() as service:
-        sessions, settings = service.sessions(place.workspace), service.settings
-        listed = sessions.store.listed()
+        listed, settings = service.list_sessions(place.workspace).sessions, service.settings
         most = limit or (len(listed) if place.as_json else _LISTED)
-        rows = [row_of(sessions, each) for each in listed[:most]]
+        rows = [row_of(service, place.workspace, each) for each in listed[:most]]
     if place.as_json:
         emit_value({"sessions": rows, "total": len(listed)})
     elif rows:
@@ -387,17 +374,22 @@ def create(
 
     Appending to a session begins it as well; this is for one that has its own model, window or preset.
     """
-    from memory_service.compaction.options import preset_named
-    from memory_service.messages.shapes import Json
-    from memory_service.service import answers as session_answers
+    from memory_service.schemas import NewSession, checked
+    from memory_service.service.options import preset_settings
 
-    settings: dict[str, Json] = {"compaction": {"preset": preset_named(preset).name}} if preset else {}
-    with place.sessions(make=True) as sessions:
-        made = sessions.store.create(session_id, model=model, context_window=context_window, settings=settings)
+    request = checked(
+        NewSession,
+        session_id=session_id,
+        model=model,
+        context_window=context_window,
+        settings=preset_settings(preset),
+    )
+    with place.service() as service:
+        made = service.create_session(place.workspace, request)
     if place.as_json:
-        emit_json(session_answers.session(made))
+        emit_json(made)
     else:
-        click.echo(f"created  {made.session_id}  {made.window.tokens:,} tokens, preset {made.preset}")
+        click.echo(f"created  {made.session_id}  {made.context_window.tokens:,} tokens, preset {made.preset}")
 
 
 @click.command(epilog=examples("sessions trim support-42", "sessions trim support-42 --keep 200"))
@@ -405,7 +397,7 @@ def create(
 @click.option(
     "--keep",
     type=click.IntRange(min=0),
-    default=TRIM_KEEP_LAST,
+    default=100,
     show_default=True,
     metavar="N",
     help="So many of its last lines stay.",
@@ -416,13 +408,13 @@ def trim(place: Place, session_id: str, keep: int) -> None:
 
     Pins and compactions stay, so the summary still stands for what went. The whole log stays beside it in a file.
     """
-    with place.sessions() as sessions:
-        before = sessions.snapshot(session_id)
-        backup = sessions.store.trim(session_id, keep)
-        after = sessions.snapshot(session_id)
-    gone = len(before.state.messages) - len(after.state.messages)
+    with place.service() as service:
+        before = service.session_status(place.workspace, session_id).messages
+        backup = service.trim(place.workspace, session_id, keep).backup
+        after = service.session_status(place.workspace, session_id).messages
+    gone = before - after
     if place.as_json:
-        emit_value({"session_id": session_id, "backup": backup, "messages": len(after.state.messages), "removed": gone})
+        emit_value({"session_id": session_id, "backup": backup, "messages": after, "removed": gone})
     else:
         click.echo(f"trimmed  {session_id}  {gone} messages moved to sessions/{backup}")
 
@@ -432,9 +424,9 @@ def trim(place: Place, session_id: str, keep: int) -> None:
 @with_place
 def restore(place: Place, session_id: str) -> None:
     """Take the last trim of a session back. What was said since stays."""
-    with place.sessions() as sessions:
-        sessions.store.restore(session_id)
-        messages = len(sessions.snapshot(session_id).state.messages)
+    with place.service() as service:
+        service.restore(place.workspace, session_id)
+        messages = service.session_status(place.workspace, session_id).messages
     if place.as_json:
         emit_value({"session_id": session_id, "messages": messages})
     else:
@@ -451,15 +443,14 @@ def delete(place: Place, session_id: str, yes: bool) -> None:
     It asks first. This cannot be taken back.
     """
     from memory_service.service import answers
-    from memory_service.service import answers as session_answers
 
-    with place.sessions() as sessions:
-        messages = len(sessions.snapshot(session_id).state.messages) if not yes else 0
+    with place.service() as service:
         if not yes:
+            messages = service.session_status(place.workspace, session_id).messages
             click.confirm(f"Erase the session {session_id} with {messages} messages?", abort=True, err=True)
-        done = sessions.store.delete(session_id)
+        done = service.delete_session(place.workspace, session_id)
     if place.as_json:
-        emit_json(session_answers.session_erased(done))
+        emit_json(done)
     else:
         click.echo(f"deleted  {session_id}")
         click.echo(answers.erased_line(done.erased))

@@ -7,9 +7,7 @@ cursor; a shortened text says so. All messages of a file can be read, or none is
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -17,8 +15,7 @@ import click
 from memory_service.cli.output import fit_to_cells, padded, printable
 
 if TYPE_CHECKING:
-    from memory_service.messages import Message, Numbered
-    from memory_service.service.session_services import SessionSnapshot
+    from memory_service.service.display import ShownMessage
 
 
 _LINES = 4
@@ -27,68 +24,7 @@ _COLOURS = {"user": "green", "assistant": "cyan", "tool": "yellow", "system": "m
 _NOTES = {"checkpoint": "magenta", "cleared": "yellow", "media removed": "yellow", "added": "magenta"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
-    """A message as it is shown.
-
-    Attributes:
-        seq: Its number in the log; None for the service's own.
-        note: Change of the message: `checkpoint`, `cleared`, `media removed`, `added`; empty for none.
-    """
-
-    seq: int | None
-    message: Message
-    note: str = ""
-
-
-def spoken_in_view(snapshot: SessionSnapshot) -> list[Spoken]:
-    """Messages that the model sees, with their numbers in the log."""
-    from memory_service.compaction.checkpoint import is_checkpoint
-    from memory_service.compaction.view import tail_of
-    from memory_service.messages import text_of
-
-    numbers = _numbers(snapshot, tail_of(snapshot.state, snapshot.shape))
-    spoken = list[Spoken]()
-    for message in snapshot.view().messages:
-        known = numbers[_likeness(message)]
-        seq = known.popleft() if known else None
-        if seq is None:
-            note = "checkpoint" if is_checkpoint(text_of(message)) else "added"
-        elif message["role"] == "tool" and seq in snapshot.state.head.cleared:
-            note = "cleared"
-        else:
-            note = "media removed" if seq in snapshot.state.head.stripped else ""
-        spoken.append(Spoken(seq=seq, message=message, note=note))
-    return spoken
-
-
-def spoken_in_log(snapshot: SessionSnapshot) -> list[Spoken]:
-    """All messages of the log."""
-    return [Spoken(seq=each.seq, message=each.message) for each in snapshot.state.messages]
-
-
-_Likeness = tuple[str, str, tuple[str, ...]]
-
-
-def _numbers(snapshot: SessionSnapshot, tail: Sequence[Numbered]) -> dict[_Likeness, deque[int]]:
-    from memory_service.messages import is_system
-
-    numbers = defaultdict[_Likeness, deque[int]](deque)
-    inside = {each.seq for each in tail}
-    leading = [each for each in snapshot.state.messages if is_system(each.message) and each.seq not in inside]
-    for each in (*leading, *tail):
-        numbers[_likeness(each.message)].append(each.seq)
-    return numbers
-
-
-def _likeness(message: Message) -> _Likeness:
-    """Key of a message that stays the same when it is made valid on the wire."""
-    from memory_service.messages import text_of, tool_calls_of
-
-    return message["role"], text_of(message), tuple(call["function"]["arguments"] for call in tool_calls_of(message))
-
-
-def newest_messages(spoken: Sequence[Spoken], limit: int | None, since: int | None) -> list[Spoken]:
+def newest_messages(spoken: Sequence[ShownMessage], limit: int | None, since: int | None) -> list[ShownMessage]:
     """The first messages after a number, or without one the newest."""
     if since is None:
         return list(spoken[-limit:] if limit else spoken)
@@ -96,7 +32,7 @@ def newest_messages(spoken: Sequence[Spoken], limit: int | None, since: int | No
     return later[:limit] if limit else later
 
 
-def transcript_lines(spoken: Iterable[Spoken], *, cells: int, full: bool = False) -> Iterator[str]:
+def transcript_lines(spoken: Iterable[ShownMessage], *, cells: int, full: bool = False) -> Iterator[str]:
     """Lines for messages.
 
     Args:
@@ -105,7 +41,7 @@ def transcript_lines(spoken: Iterable[Spoken], *, cells: int, full: bool = False
         full: Show the whole text of each, without cuts.
     """
     for each in spoken:
-        role = each.message["role"]
+        role = each.role
         number = "-" if each.seq is None else str(each.seq)
         colour = _NOTES.get(each.note) or _COLOURS.get(role)
         before = f"{padded(number, 6, right=True)} {click.style(padded(role, 10), fg=colour)} "
@@ -115,35 +51,27 @@ def transcript_lines(spoken: Iterable[Spoken], *, cells: int, full: bool = False
             before = " " * _GUTTER
 
 
-def _lines(each: Spoken, room: int, full: bool) -> Iterator[str]:
+def _lines(each: ShownMessage, room: int, full: bool) -> Iterator[str]:
     """Lines for the text and the calls of a message; at least one."""
-    from memory_service.messages import tool_calls_of
-
     marks = _marks(each)
-    text = list(_text(each.message, room - sum(map(len, marks)), full))
+    text = list(_text(each.text, room - sum(map(len, marks)), full))
     lines = [" ".join((*(click.style(mark, fg=_NOTES.get(mark[1:-1]), dim=True) for mark in marks), *text[:1]))]
-    lines += [*text[1:], *_media(each)]
-    for call in tool_calls_of(each.message):
-        said = _call(call["function"]["name"], call["function"]["arguments"], full)
+    lines += [*text[1:], *(click.style(printable(label), fg="yellow") for label in each.media)]
+    for call in each.calls:
+        said = printable(f"-> {call.whole if full else call.line}").replace("\n", " ")
         lines.append(click.style(said if full else fit_to_cells(said, room), fg="blue"))
     yield from filter(None, lines) if any(lines) and not full else lines if any(lines) else ["(empty)"]
 
 
-def _marks(each: Spoken) -> list[str]:
+def _marks(each: ShownMessage) -> list[str]:
     """Notes before the text of a message."""
     marks = [f"({each.note})"] if each.note else []
-    if each.message.get("is_error"):
+    if each.is_error:
         marks.append("(error)")
-    blocks = each.message.get("thinking_blocks") or []
-    thought = sum(len(str(block.get("thinking") or "")) for block in blocks)
-    thought += len(each.message.get("reasoning_content") or "")
-    return [*marks, f"(thinking, {thought:,} characters)"] if thought or blocks else marks
+    return marks if each.thinking_chars is None else [*marks, f"(thinking, {each.thinking_chars:,} characters)"]
 
 
-def _text(message: Message, room: int, full: bool) -> Iterator[str]:
-    from memory_service.messages import text_of
-
-    text = text_of(message)
+def _text(text: str, room: int, full: bool) -> Iterator[str]:
     if full:
         yield from printable(text).strip("\n").split("\n") if text else ()
         return
@@ -154,36 +82,6 @@ def _text(message: Message, room: int, full: bool) -> Iterator[str]:
         yield fit_to_cells(printable(line[: 8 * room + 1]), room)
     if len(lines) > _LINES:
         yield click.style(f"… {len(lines) - _LINES:,} more lines, {len(text):,} characters in all", dim=True)
-
-
-def _media(each: Spoken) -> Iterator[str]:
-    from memory_service.messages import media_parts_of
-    from memory_service.messages.placeholders import is_inline, media_label
-
-    inline = 0
-    for part in media_parts_of(each.message):
-        inline += is_inline(part)
-        label = _note_in(part) or media_label(part, each.seq or 0, inline)
-        if each.seq is None:
-            # What has no number in the log can be had nowhere else.
-            label = f"{label.rpartition('; ')[0]}]"
-        yield click.style(printable(label), fg="yellow")
-
-
-def _note_in(part: object) -> str:
-    """The log's reference to a medium stored beside it; empty if the medium is in the message."""
-    if isinstance(part, str):
-        return part if part.startswith("[") and ", ref=log:" in part[:200] else ""
-    values = part.values() if isinstance(part, Mapping) else ()
-    return next(filter(None, map(_note_in, values)), "")
-
-
-def _call(name: str, arguments: str, full: bool) -> str:
-    from memory_service.messages import arguments_object
-    from memory_service.messages.placeholders import call_line
-
-    said = f"{name}({arguments})" if full else call_line(name, arguments_object(arguments))
-    return printable(f"-> {said}").replace("\n", " ")
 
 
 _BATCH = 10_000
@@ -262,11 +160,11 @@ def batches_of(messages: Sequence[object]) -> list[list[object]]:
         TooLarge: One has too many parts.
     """
     from memory_service.errors import InvalidRequest
-    from memory_service.messages import read_messages
+    from memory_service.service.sessions import check_messages
 
     if not messages:
         raise InvalidRequest("The file has no messages. Give a JSON list, one message for each line, or one message.")
     batches = [list(messages[at : at + _BATCH]) for at in range(0, len(messages), _BATCH)]
     for batch in batches:
-        read_messages(batch)
+        check_messages(batch)
     return batches

@@ -17,7 +17,7 @@ from pydantic import RootModel, ValidationError
 
 from memory_service import schemas
 from memory_service.client._messages import messages_of, plain, refusal_of, usage_report
-from memory_service.client._wire import Call, Routes, checked, listed, new_key, segment, workspace_root
+from memory_service.client._wire import Call, Routes, listed, new_key, segment, workspace_root
 from memory_service.errors import ConnectionFailed, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
 
 MAX_EVENT_CHARS = 1_000_000
@@ -210,7 +210,7 @@ class SessionCalls(Routes):
 
     def create(self, wanted: Wanted) -> Call[schemas.Session]:
         """The call that begins it."""
-        body = checked(schemas.NewSession, session_id=self._session_id, **wanted.fields())
+        body = schemas.checked(schemas.NewSession, session_id=self._session_id, **wanted.fields())
         return self._all._post("", schemas.Session, body, new_key())
 
     def status(self) -> Call[schemas.Session]:
@@ -219,7 +219,7 @@ class SessionCalls(Routes):
 
     def update(self, changes: schemas.SessionChanges) -> Call[schemas.Session]:
         """The call that changes it; the same values twice are the same."""
-        body = checked(schemas.SessionChange, **changes)
+        body = schemas.checked(schemas.SessionChange, **changes)
         return Call(method="PATCH", path=self._root, answer=schemas.Session, body=body, safe=True)
 
     def delete(self) -> Call[schemas.ErasedSession]:
@@ -235,7 +235,7 @@ class SessionCalls(Routes):
             raise InvalidRequest("The usage is in no shape that is known. Give the provider's own, or None.")
         told: dict[str, object] = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
         told |= {} if finish_reason is None else {"finish_reason": finish_reason}
-        body = checked(schemas.NewMessages, messages=messages_of(said), **told)
+        body = schemas.checked(schemas.NewMessages, messages=messages_of(said), **told)
         return self._post("/messages", schemas.AppendedMessages, body, key or new_key())
 
     def messages(self, view: schemas.ViewName, wire: schemas.Wire) -> Call[schemas.Messages]:
@@ -248,7 +248,7 @@ class SessionCalls(Routes):
 
     def context(self, **options: object) -> Call[schemas.SessionContext]:
         """The call for a prompt."""
-        body = checked(schemas.SessionContextRequest, **options)
+        body = schemas.checked(schemas.SessionContextRequest, **options)
         return self._post("/context", schemas.SessionContext, body, new_key(), WORK_SECONDS)
 
     def overflow(
@@ -258,12 +258,12 @@ class SessionCalls(Routes):
         refusal, report = refusal_of(error), usage_report(usage)
         told = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
         known = refusal.status if status is None else status
-        body = checked(schemas.OverflowRequest, error=refusal.text, status=known, **told, **options)
+        body = schemas.checked(schemas.OverflowRequest, error=refusal.text, status=known, **told, **options)
         return self._post("/overflow", schemas.Recovery, body, new_key(), WORK_SECONDS)
 
     def compact(self, **options: object) -> Call[schemas.CompactionReceipt]:
         """The call for a compaction, or for its plan."""
-        body = checked(schemas.CompactRequest, **options)
+        body = schemas.checked(schemas.CompactRequest, **options)
         return self._post("/compact", schemas.CompactionReceipt, body, new_key(), WORK_SECONDS)
 
     def compactions(self) -> Call[schemas.Compactions]:
@@ -277,7 +277,7 @@ class SessionCalls(Routes):
 
     def flush(self, reply: str | None) -> Call[schemas.Flush]:
         """The call for a flush."""
-        body = checked(schemas.FlushRequest, reply=reply)
+        body = schemas.checked(schemas.FlushRequest, reply=reply)
         return self._post("/flush", schemas.Flush, body, new_key(), WORK_SECONDS)
 
     def flush_prompt(self) -> Call[schemas.FlushPrompt]:
@@ -286,7 +286,7 @@ class SessionCalls(Routes):
 
     def pin(self, text: str | None, seq: int | None) -> Call[schemas.Pin]:
         """The call for a pin."""
-        return self._post("/pins", schemas.Pin, checked(schemas.NewPin, text=text, seq=seq), new_key())
+        return self._post("/pins", schemas.Pin, schemas.checked(schemas.NewPin, text=text, seq=seq), new_key())
 
     def pins(self) -> Call[schemas.Pins]:
         """The call for all pins."""
@@ -302,12 +302,12 @@ class SessionCalls(Routes):
 
     def pending(self, call_ids: Collection[str]) -> Call[schemas.AwaitedCalls]:
         """The call that notes calls of tools as running."""
-        body = checked(schemas.PendingCalls, call_ids=listed("call_ids", call_ids))
+        body = schemas.checked(schemas.PendingCalls, call_ids=listed("call_ids", call_ids))
         return self._post("/pending", schemas.AwaitedCalls, body, new_key())
 
     def trim(self, keep_last: int) -> Call[schemas.Trimmed]:
         """The call that shortens the log."""
-        return self._post("/trim", schemas.Trimmed, checked(schemas.Trim, keep_last=keep_last), new_key())
+        return self._post("/trim", schemas.Trimmed, schemas.checked(schemas.Trim, keep_last=keep_last), new_key())
 
     def restore(self) -> Call[schemas.Restored]:
         """The call that takes a trim back."""
@@ -361,7 +361,7 @@ def compact_messages_call(
     messages: object, *, pins: Collection[str], tools: Collection[object], **options: object
 ) -> Call[schemas.CompactedMessages]:
     """The call that compacts messages without a session; it keeps nothing, so it can be sent again."""
-    body = checked(
+    body = schemas.checked(
         schemas.StatelessRequest,
         messages=messages_of(messages),
         pins=listed("pins", pins),

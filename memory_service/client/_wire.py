@@ -271,7 +271,7 @@ class Calls(Routes):
         idempotency_key: str | None,
     ) -> Call[schemas.StoredMemory]:
         """The call for a new memory; with its key it can be sent again."""
-        body = checked(
+        body = schemas.checked(
             schemas.NewMemory, text=text, tags=listed("tags", tags), date=day, origin=origin, session_id=session_id
         )
         return self._post("/memories", schemas.StoredMemory, body, idempotency_key or new_key())
@@ -288,7 +288,7 @@ class Calls(Routes):
     def put(self, path: str, text: str, etag: str | None) -> Call[schemas.WrittenFile]:
         """The call for a file's new text."""
         headers = {"If-None-Match": "*"} if etag is None else {"If-Match": _quoted(etag)}
-        body = checked(schemas.FileWrite, text=text)
+        body = schemas.checked(schemas.FileWrite, text=text)
         return Call(
             method="PUT", path=f"{self._root}/{_file(path)}", answer=schemas.WrittenFile, body=body, headers=headers
         )
@@ -303,11 +303,13 @@ class Calls(Routes):
 
     def search(self, query: str, **options: object) -> Call[schemas.SearchResults]:
         """The call for a search."""
-        return self._post("/search", schemas.SearchResults, checked(schemas.SearchRequest, query=query, **options))
+        return self._post(
+            "/search", schemas.SearchResults, schemas.checked(schemas.SearchRequest, query=query, **options)
+        )
 
     def context(self, query: str, **options: object) -> Call[schemas.Context]:
         """The call for a context."""
-        return self._post("/context", schemas.Context, checked(schemas.ContextRequest, query=query, **options))
+        return self._post("/context", schemas.Context, schemas.checked(schemas.ContextRequest, query=query, **options))
 
     def receipt(self, receipt_id: str) -> Call[schemas.Receipt]:
         """The call for a receipt."""
@@ -315,7 +317,7 @@ class Calls(Routes):
 
     def start_reindex(self, paths: Collection[str], full: bool) -> Call[schemas.OperationRef]:
         """The call that starts a reindex; with its key it can be sent again."""
-        body = checked(schemas.ReindexRequest, full=full, paths=listed("paths", paths))
+        body = schemas.checked(schemas.ReindexRequest, full=full, paths=listed("paths", paths))
         return self._post("/reindex", schemas.OperationRef, body, new_key())
 
     def operation(self, operation_id: str) -> Call[schemas.Operation]:
@@ -335,28 +337,9 @@ class Calls(Routes):
         return Call(method="GET", path="/version", answer=schemas.Version, safe=True)
 
 
-R = TypeVar("R", bound=schemas.Request)
-
-
 def new_key() -> str:
     """A fresh idempotency key."""
     return secrets.token_urlsafe(18)
-
-
-def checked(shape: type[R], **values: object) -> R:
-    """A request body; a value that it cannot hold is refused here as the server would."""
-    plain = {
-        name: list(value) if isinstance(value, tuple | set | frozenset) else value for name, value in values.items()
-    }
-    try:
-        return shape.model_validate(plain)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        reason = first["msg"].rstrip(".")
-        raise InvalidRequest(
-            f"The field {name!r} cannot be used: {reason[:1].lower()}{reason[1:]}. Give another value."
-        ) from None
 
 
 def listed(name: str, values: Collection[str]) -> list[str]:

@@ -25,7 +25,8 @@ from indexer.documents.transcripts import is_openclaw, split_transcript
 from indexer.stores.base import StoredPassage
 from memory_service.disk import open_no_follow
 from memory_service.messages import Numbered, numbered
-from memory_service.sessions.search import MessageHit, SessionKeywordSearch
+from memory_service.schemas.sessions import FoundMessage
+from memory_service.sessions.search import SessionKeywordSearch
 
 _log = logging.getLogger("memory_service.memories.indexing")
 
@@ -335,7 +336,7 @@ def interleave_hits(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tup
     return tuple(merged[:limit])
 
 
-def _hit(said: _Said, found: MessageHit) -> Hit:
+def _hit(said: _Said, found: FoundMessage) -> Hit:
     return Hit(
         path=said.path,
         source="sessions",

@@ -88,6 +88,7 @@ from memory_service.schemas.memories import (
     Watching,
     Workspaces,
     WrittenFile,
+    checked,
 )
 from memory_service.schemas.sessions import (
     MAX_BATCH,
@@ -256,4 +257,5 @@ __all__ = [
     "WireMessages",
     "Workspaces",
     "WrittenFile",
+    "checked",
 ]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from memory_service.errors import InvalidRequest
 
 Source = Literal["memory", "sessions", "files"]
 SearchMode = Literal["hybrid", "text", "vector"]
@@ -62,6 +64,29 @@ class Request(BaseModel):
     """A body that the API takes. A value of another type is refused, never converted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def checked(shape: type[R], **values: object) -> R:
+    """A request with these values.
+
+    Raises:
+        InvalidRequest: It cannot hold one of them, as the server would answer.
+    """
+    plain = {
+        name: list(value) if isinstance(value, tuple | set | frozenset) else value for name, value in values.items()
+    }
+    try:
+        return shape.model_validate(plain)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        reason = first["msg"].rstrip(".")
+        raise InvalidRequest(
+            f"The field {name!r} cannot be used: {reason[:1].lower()}{reason[1:]}. Give another value."
+        ) from None
 
 
 class Answer(BaseModel):

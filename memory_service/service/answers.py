@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from indexer import FileFailure as IndexFailure
@@ -16,28 +16,6 @@ from memory_service import schemas
 from memory_service.config import Settings
 from memory_service.memories.block import Context, Receipt, ReceiptItem
 from memory_service.memories.store import AppendedMemory, FileRange, ForgottenMemory, MemoryFile
-from memory_service.schemas.compaction import (
-    PromptTokens,
-    Recall,
-    Recovery,
-    SessionContext,
-)
-from memory_service.schemas.sessions import (
-    AppendedMessages,
-    ErasedSession,
-    FoundMessage,
-    FoundMessages,
-    ListedSession,
-    Messages,
-    Pin,
-    Pins,
-    Session,
-    Sessions,
-)
-from memory_service.service import contexts, overflows
-from memory_service.service import sessions as told
-from memory_service.service.contexts import PromptTokens as Sizes
-from memory_service.service.contexts import SessionHits
 from memory_service.service.watching import Operation
 
 
@@ -113,9 +91,8 @@ def erased(found: ErasedPassages | None) -> schemas.Erased | None:
     return schemas.Erased(passages=found.passages, checked=checked)
 
 
-def erased_line(found: ErasedPassages | None) -> str:
+def erased_line(proof: schemas.Erased | None) -> str:
     """Proof of an erasure as one line of text."""
-    proof = erased(found)
     if proof is None:
         return "the index could not be read, so nothing was looked for"
     passages = f"{proof.passages} passage{'' if proof.passages == 1 else 's'}"
@@ -259,131 +236,3 @@ def planned_report(plan: SyncPlan) -> schemas.ReindexReport:
         reused=0,
         seconds=0.0,
     )
-
-
-def session(found: told.SessionSummary) -> Session:
-    """A session as it stands."""
-    return Session(
-        session_id=found.session_id,
-        model=found.model,
-        settings=dict(found.settings),
-        messages=found.messages,
-        last_seq=found.last_seq,
-        tokens=found.tokens,
-        pressure=found.pressure,
-        context_window=found.window,
-        preset=found.preset,
-        numbers=dict(found.numbers),
-        compactions=found.compactions,
-        flushed_to=found.flushed_to,
-        pins=found.pins,
-        size_bytes=found.size_bytes,
-        last_activity=found.last_activity,
-        degraded=[f"log: {message}" for message in found.repairs],
-    )
-
-
-def sessions(found: Iterable[told.ListedSession]) -> Sessions:
-    """All sessions of a workspace."""
-    listed = [ListedSession.model_validate(dataclasses.asdict(each)) for each in found]
-    unread = [each.session_id for each in listed if each.last_seq is None and each.size_bytes]
-    return Sessions(
-        sessions=listed,
-        degraded=[f"log: {name} does not end with a record of this service. Read it to see why." for name in unread],
-    )
-
-
-def session_erased(made: told.ErasedSession) -> ErasedSession:
-    """A session that was erased."""
-    return ErasedSession(session_id=made.session_id, erased=erased(made.erased), degraded=list(made.degraded))
-
-
-def appended(made: told.AppendedMessages, missing: Sequence[str] = ()) -> AppendedMessages:
-    """Log numbers of appended messages."""
-    return AppendedMessages.model_validate(
-        {**dataclasses.asdict(made), "degraded": [*made.degraded, *missing]},
-    )
-
-
-def messages(found: told.Transcript, wire: str, *, numbered: bool = False) -> Messages:
-    """Messages of a session; with the number of each if they are of its log."""
-    return Messages(
-        messages=_plain(found.messages),
-        seqs=list(found.seqs) if numbered else None,
-        system=system_of(found, wire),
-        degraded=list(found.degraded),
-    )
-
-
-def system_of(found: told.Transcript, wire: str) -> str | list[dict[str, object]] | None:
-    """The system prompt that stands beside messages; None on a wire where it stands among them."""
-    if wire != "anthropic":
-        return None
-    return found.system if isinstance(found.system, str) else _plain(_parts(found.system))
-
-
-def pin(made: told.PinnedItem) -> Pin:
-    """A pin."""
-    return Pin(pin_id=made.pin_id, text=made.text, seq=made.seq)
-
-
-def pins(found: Iterable[told.PinnedItem]) -> Pins:
-    """All pins of a session."""
-    return Pins(pins=[pin(each) for each in found])
-
-
-def found_messages(found: SessionHits) -> FoundMessages:
-    """Messages found in a session."""
-    return FoundMessages(
-        results=[
-            FoundMessage(seq=hit.seq, role=hit.role, text=hit.text, score=round(hit.score, 6)) for hit in found.hits
-        ],
-        degraded=list(found.degraded),
-    )
-
-
-def prompt_tokens(sizes: Sizes) -> PromptTokens:
-    """Tokens of each part of a prompt."""
-    return PromptTokens.model_validate(dataclasses.asdict(sizes))
-
-
-def session_context(made: contexts.SessionContext, sent: told.Transcript, wire: str, *, fusion: str) -> SessionContext:
-    """A prompt, and how it came about."""
-    return SessionContext(
-        messages=_plain(sent.messages),
-        system=system_of(sent, wire),
-        tokens=prompt_tokens(made.prompt.tokens),
-        receipt=receipt(made.receipt, fusion=fusion) if made.receipt else None,
-        recall=Recall.model_validate(dataclasses.asdict(made.recall)),
-        compaction=made.compaction,
-        flush=made.flush,
-        command=made.command,
-        degraded=[*made.degraded, *sent.degraded],
-    )
-
-
-def recovery(made: overflows.Recovery, sent: told.Transcript, wire: str) -> Recovery:
-    """Next step after a provider refused a prompt."""
-    return Recovery.model_validate(
-        {
-            "action": made.action,
-            "messages": _plain(sent.messages),
-            "system": system_of(sent, wire),
-            "reason": made.reason,
-            "kind": made.kind,
-            "remedy": made.remedy,
-            "retry_after_seconds": made.retry_after_seconds,
-            "learned_window": made.learned_window,
-            "tokens": prompt_tokens(made.context.prompt.tokens) if made.context else None,
-            "compaction": made.compaction,
-            "degraded": list(made.degraded),
-        }
-    )
-
-
-def _plain(found: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
-    return [dict(each) for each in found]
-
-
-def _parts(system: object) -> list[Mapping[str, object]]:
-    return [part for part in system if isinstance(part, Mapping)] if isinstance(system, list) else []

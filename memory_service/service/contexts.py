@@ -34,36 +34,25 @@ from memory_service.memories.block import Context, Receipt, build_context, candi
 from memory_service.memories.overlap import ViewText, drop_redundant
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.messages import Message, is_tool_result, message_tokens, text_of, user_message
-from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
-from memory_service.schemas.compaction import CompactionReceipt, CompactRequest, Flush
+from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens, tools_tokens
+from memory_service.schemas.compaction import (
+    CompactionReceipt,
+    CompactRequest,
+    Flush,
+    PromptTokens,
+    Recall,
+    RecallMode,
+    SessionContextRequest,
+)
 from memory_service.schemas.memories import Order
+from memory_service.schemas.sessions import FoundMessages
 from memory_service.service.compactions import CompactionCall, Compactions
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
 from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.folder import unreadable
-from memory_service.sessions.search import MessageHit, SessionKeywordSearch
+from memory_service.sessions.search import SessionKeywordSearch
 from memory_service.text.recall import decide_recall
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptTokens:
-    """Tokens of each part of a prompt; the four parts add up to `total`.
-
-    Attributes:
-        system: The system prompt, and the system messages of the session.
-        memory: The block of memories.
-        summary: The checkpoint: summary, ledger, pins, request.
-        tail: All other messages.
-        window: What the model takes.
-    """
-
-    system: int
-    memory: int
-    summary: int
-    tail: int
-    total: int
-    window: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +73,8 @@ class Prompt:
     def with_messages(self, messages: Sequence[Message]) -> Prompt:
         """Copy of the prompt with other messages in its tail."""
         more = sum(map(message_tokens, messages)) - self.estimated.total
-        estimated = replace(self.estimated, tail=self.estimated.tail + more, total=self.estimated.total + more)
+        grown = {"tail": self.estimated.tail + more, "total": self.estimated.total + more}
+        estimated = self.estimated.model_copy(update=grown)
         return replace(self, messages=tuple(messages), estimated=estimated, tokens=_as_counted(estimated, self.scale))
 
 
@@ -122,7 +112,9 @@ def _as_counted(estimated: PromptTokens, scale: float) -> PromptTokens:
     parts = (estimated.system, estimated.memory, estimated.summary, estimated.tail)
     sums = [scale_tokens(upto, scale) for upto in accumulate(parts, initial=0)]
     system, memory, summary, tail = (after - before for before, after in pairwise(sums))
-    return replace(estimated, system=system, memory=memory, summary=summary, tail=tail, total=sums[-1])
+    return PromptTokens(
+        system=system, memory=memory, summary=summary, tail=tail, total=sums[-1], window=estimated.window
+    )
 
 
 def _turn(view: View) -> int:
@@ -149,14 +141,6 @@ class Recalled:
     degraded: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionHits:
-    """The messages of one session that were found, best first."""
-
-    hits: Sequence[MessageHit]
-    degraded: tuple[str, ...] = ()
-
-
 class SessionRecall:
     """Recalls for the sessions of one workspace.
 
@@ -175,7 +159,7 @@ class SessionRecall:
         self,
         snapshot: SessionSnapshot,
         query: str | None,
-        wanted: Literal["auto", "always", "never"],
+        wanted: RecallMode,
         budget_tokens: int,
     ) -> tuple[bool, str, str]:
         """Decide if memories are searched, for what, and why."""
@@ -246,13 +230,13 @@ class SessionRecall:
             degraded.append(f"receipt: {error}")
         return Recalled(context=context, degraded=(*found.degraded, *degraded))
 
-    def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> SessionHits:
+    def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> FoundMessages:
         """Search all messages of a session by words, in view or not."""
         edition, live = self._live.get(snapshot.session_id) or (0, None)
         if live is None or (edition, live.upto) != (snapshot.state.edition, snapshot.state.last_seq):
             live = SessionKeywordSearch.of(snapshot.state.messages, upto=snapshot.state.last_seq, before=live)
             self._live[snapshot.session_id] = snapshot.state.edition, live
-        return SessionHits(hits=live.search(query, limit=limit), degraded=unreadable(snapshot.session.log))
+        return FoundMessages(results=live.search(query, limit=limit), degraded=[*unreadable(snapshot.session.log)])
 
     def _shown_of(self, snapshot: SessionSnapshot) -> ViewText:
         """Text of the view, for dropping memories that repeat it."""
@@ -271,45 +255,11 @@ _MOST_MEMORY_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextCall:
-    """A request for a session's context.
-
-    Attributes:
-        query: What to recall memories for; None leaves it to the last message of the user.
-        memory_budget_tokens: Most tokens of the memories, wrapper included; 0 recalls nothing.
-        max_tokens: The longest prompt wanted; None for what the window allows.
-        auto: Whether to flush and compact first if that is due.
-        tools_tokens: What the schemas of the agent's tools take.
-        recall: Whether to search: as the rules decide, always, or never.
-        sources: Where to recall from; empty is everywhere.
-        order: Whether memories go before what was said in sessions; None is as the preset has it.
-    """
-
-    query: str | None = None
-    system_prompt: str = ""
-    memory_budget_tokens: int = 2_000
-    max_tokens: int | None = None
-    auto: bool = True
-    tools_tokens: int = 0
-    recall: Literal["auto", "always", "never"] = "auto"
-    sources: tuple[Literal["memory", "sessions", "files"], ...] = ()
-    order: Order | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallDecision:
-    """Decision to search memories or not, with the query and the reason."""
-
-    searched: bool
-    query: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionContext:
+class BuiltContext:
     """A prompt, and how it came about.
 
     Attributes:
+        tools_tokens: What the schemas of tools take beside the prompt, by estimate.
         receipt: What was recalled; None if nothing was searched.
         compaction: The compaction that was made first, if one was; and that which the user asked for, made or not.
         flush: The flush that was made first, or that the agent is asked for.
@@ -317,7 +267,8 @@ class SessionContext:
     """
 
     prompt: Prompt
-    recall: RecallDecision
+    tools_tokens: int
+    recall: Recall
     receipt: Receipt | None = None
     compaction: CompactionReceipt | None = None
     flush: Flush | None = None
@@ -345,11 +296,12 @@ class Contexts:
     def context(
         self,
         session_id: str,
-        call: ContextCall,
+        call: SessionContextRequest,
         *,
         cancelled: Callable[[], bool] = not_cancelled,
         by_engine: bool = True,
-    ) -> SessionContext:
+        schemas_tokens: int | None = None,
+    ) -> BuiltContext:
         """Build the messages to send to the model.
 
         Args:
@@ -357,6 +309,7 @@ class Contexts:
             call: What is wanted.
             cancelled: Asked while a model works.
             by_engine: Whether a context engine of somebody else may decide, if one is configured.
+            schemas_tokens: What the schemas of tools take, if that was counted before; else those of `call` are.
 
         Raises:
             NotFound: There is no such session.
@@ -365,7 +318,8 @@ class Contexts:
         """
         if call.memory_budget_tokens < 0 or (call.max_tokens is not None and call.max_tokens < 1):
             raise InvalidRequest("A number of tokens is negative. Give memory_budget_tokens and max_tokens from 0 on.")
-        work = _Work(self._services, self._recalls, session_id, call)
+        counted = tools_tokens(call.tools) if schemas_tokens is None else schemas_tokens
+        work = _Work(self._services, self._recalls, session_id, call, counted)
         owned = by_engine and self._adapter.owns_compaction(session_id)
         if call.auto:
             self._prepare(work, cancelled, compacts=not owned)
@@ -429,7 +383,7 @@ class Contexts:
             return
         work.degraded += (f"compaction: {work.failure}",)
 
-    def _assembled(self, work: _Work, view: View) -> SessionContext:
+    def _assembled(self, work: _Work, view: View) -> BuiltContext:
         call = work.call
         room = work.budget.estimated(work.budget.usable_tokens) - view.tokens + work.memory_tokens
         memory_budget = min(work.memory_budget_tokens, max(room - MESSAGE_TOKENS, 0))
@@ -439,7 +393,7 @@ class Contexts:
                 work.snapshot,
                 work.decision.query,
                 memory_budget,
-                sources=call.sources,
+                sources=tuple(call.sources),
                 order=call.order or work.snapshot.options.preset.recall.order,
                 at=self._services.now(),
             )
@@ -462,8 +416,9 @@ class Contexts:
         most = min(call.max_tokens or prompt.tokens.window, prompt.tokens.window)
         if prompt.tokens.total > most:
             raise work.failure or _refusal(prompt, most, call)
-        return SessionContext(
+        return BuiltContext(
             prompt=prompt,
+            tools_tokens=work.tools_tokens,
             recall=work.decision,
             receipt=_receipt(context),
             compaction=work.compaction,
@@ -476,18 +431,26 @@ class Contexts:
 class _Work:
     """State of one context while it is built."""
 
-    def __init__(self, services: SessionServices, recalls: SessionRecall, session_id: str, call: ContextCall) -> None:
+    def __init__(
+        self,
+        services: SessionServices,
+        recalls: SessionRecall,
+        session_id: str,
+        call: SessionContextRequest,
+        tools_tokens: int,
+    ) -> None:
         self._services = services
         self._recalls = recalls
         self.session_id, self.call = session_id, call
         self.snapshot: SessionSnapshot = services.snapshot(session_id)
-        self.decision = RecallDecision(searched=False, query="", reason="")
+        self.decision = Recall(searched=False, query="", reason="")
         self.flush: Flush | None = None
         self.compaction: CompactionReceipt | None = None
         self.degraded: tuple[str, ...] = ()
         self.failure: MemoryServiceError | None = None
         self.memory_budget_tokens = call.memory_budget_tokens
         self.memory_tokens = 0
+        self.tools_tokens = tools_tokens
         self.overhead_tokens = 0
         self.budget: ContextBudget = self.snapshot.budget(most_tokens=call.max_tokens)
         self._decide()
@@ -503,12 +466,12 @@ class _Work:
         if searched and limit is not None and call.memory_budget_tokens > limit:
             self.memory_budget_tokens = limit
             reason += f"; of {call.memory_budget_tokens:,} tokens it gets {limit:,}, the most in preset {preset.name}"
-        self.decision = RecallDecision(searched=searched, query=query, reason=reason)
+        self.decision = Recall(searched=searched, query=query, reason=reason)
         usable = self.budget.estimated(self.budget.usable_tokens)
         most = max(_LEAST_MEMORY_TOKENS, int(usable * _MOST_MEMORY_SHARE))
         self.memory_tokens = min(self.memory_budget_tokens, most) if searched else 0
         system = count_tokens(call.system_prompt) + MESSAGE_TOKENS if call.system_prompt else 0
-        self.overhead_tokens = system + call.tools_tokens + self.memory_tokens
+        self.overhead_tokens = system + self.tools_tokens + self.memory_tokens
         self._measure()
 
     def again(self) -> None:
@@ -528,7 +491,7 @@ class _Work:
         """
         state = self.snapshot.state
         if (command := state.open_command) is not None:
-            return CompactionCall(request=CompactRequest(instructions=command.instructions or None))
+            return CompactionCall(request=CompactRequest.model_construct(instructions=command.instructions or None))
         if compacts and state.is_cut and self.snapshot.options.preset.recovery.on_length:
             return CompactionCall(request=CompactRequest(trigger="overflow", force=True))
         return None
@@ -543,7 +506,7 @@ class _Work:
 
     def _measure(self) -> None:
         self.budget = self.snapshot.budget(
-            overhead_tokens=self.overhead_tokens, tools_tokens=self.call.tools_tokens, most_tokens=self.call.max_tokens
+            overhead_tokens=self.overhead_tokens, tools_tokens=self.tools_tokens, most_tokens=self.call.max_tokens
         )
 
 
@@ -551,7 +514,7 @@ def _receipt(context: Context | None) -> Receipt | None:
     return context.receipt if context else None
 
 
-def _refusal(prompt: Prompt, most: int, call: ContextCall) -> Incompressible:
+def _refusal(prompt: Prompt, most: int, call: SessionContextRequest) -> Incompressible:
     tokens = prompt.tokens
     parts = {"system": tokens.system, "last_unit": tokens.tail, "summary": tokens.summary, "memory": tokens.memory}
     ordered = dict(sorted(parts.items(), key=lambda part: -part[1]))

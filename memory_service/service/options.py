@@ -76,6 +76,15 @@ def check_new(
     check_settings(settings, SessionState(header=header))
 
 
+def preset_settings(name: str | None) -> dict[str, Json]:
+    """A session's own settings for a preset; empty without a name.
+
+    Raises:
+        InvalidRequest: There is no such preset.
+    """
+    return {"compaction": {"preset": preset_named(name).name}} if name else {}
+
+
 def pressure_of(options: SessionOptions, tokens: int, *, scale: float = 1.0) -> Pressure:
     """Pressure of a session; a window that is too small counts as full."""
     return "hard" if options.window.problem == "refuse" else budget_of(options, scale=scale).pressure(tokens)

@@ -18,7 +18,7 @@ recovery ends; what is given up on says what a person can do.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from indexer.lru import LRU
@@ -31,12 +31,18 @@ from memory_service.errors import Conflict, Incompressible, MemoryServiceError
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import ProviderFailure, classify, is_compaction_failure
 from memory_service.messages import Message, is_tool_result, media_parts_of, without_thinking
-from memory_service.messages.sizes import Usage
-from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
+from memory_service.schemas.compaction import (
+    CompactionReceipt,
+    CompactRequest,
+    OverflowRequest,
+    PromptOptions,
+    SessionContextRequest,
+)
 from memory_service.service.compactions import CompactionCall, Compactions
-from memory_service.service.contexts import ContextCall, Contexts, SessionContext
+from memory_service.service.contexts import BuiltContext, Contexts
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.session_services import SessionServices, SessionSnapshot
+from memory_service.service.sessions import usage_of
 from memory_service.sessions.records import Learned
 from memory_service.sessions.state import SessionState
 
@@ -49,7 +55,7 @@ _WAY_OUT = "Start a new session, send less, or use a model with a larger context
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryAttempts:
-    """Recovery steps tried for one prompt so far; a new message begins another prompt.
+    """RecoveryStep steps tried for one prompt so far; a new message begins another prompt.
 
     Attributes:
         last_message: The last message of the prompt.
@@ -171,43 +177,34 @@ _KEPT_SESSIONS = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverflowCall:
-    """A provider's refusal of a prompt.
+class RecoveryStep:
+    """Next step of a recovery, taken.
 
     Attributes:
-        error: The text of its error.
-        status: The HTTP status of it.
-        usage: What it counted, if it counted: a prompt over the window that was cut silently is an overflow too.
-        context: How the prompt was made; None for as the last one of the session was.
-    """
-
-    error: str
-    status: int | None = None
-    usage: Usage | None = None
-    context: ContextCall | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
-    """Next step of a recovery.
-
-    Attributes:
-        action: `retry` with these messages, or `give_up`.
+        action: `retry` with the prompt of `context`, or `give_up`.
         kind: What the error means.
         retry_after_seconds: How long to wait first.
         learned_window: The window that the error told.
     """
 
-    action: str
+    action: Literal["retry", "give_up"]
+    remedy: Remedy
     reason: str
     kind: str
-    remedy: str
-    messages: tuple[Message, ...] = ()
-    context: SessionContext | None = None
+    context: BuiltContext | None = None
     compaction: CompactionReceipt | None = None
     retry_after_seconds: float | None = None
     learned_window: int | None = None
-    degraded: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What to send; nothing where it is given up."""
+        return self.context.prompt.messages if self.context else ()
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """Parts that the new prompt misses."""
+        return self.context.degraded if self.context else ()
 
 
 class Overflows:
@@ -221,15 +218,16 @@ class Overflows:
         self._contexts = contexts
         self._adapter = adapter
         self._tried: LRU[str, RecoveryAttempts] = LRU(_KEPT_SESSIONS)
-        self._calls: LRU[str, ContextCall] = LRU(_KEPT_SESSIONS)
+        self._calls: LRU[str, tuple[SessionContextRequest, int]] = LRU(_KEPT_SESSIONS)
 
-    def note_call(self, session_id: str, call: ContextCall) -> None:
+    def note_call(self, session_id: str, call: SessionContextRequest, tools_tokens: int) -> None:
         """Remember how the last prompt of a session was made."""
-        self._calls[session_id] = call
+        # Of the schemas of tools only the size is needed again.
+        self._calls[session_id] = call.model_copy(update={"tools": []}), tools_tokens
 
     def recover(
-        self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = not_cancelled
-    ) -> Recovery:
+        self, session_id: str, call: OverflowRequest, *, cancelled: Callable[[], bool] = not_cancelled
+    ) -> RecoveryStep:
         """Take the next step of the recovery.
 
         Raises:
@@ -252,9 +250,9 @@ class Overflows:
                     return replace(done, learned_window=learned)
                 snapshot = self._services.snapshot(session_id)
 
-    def _meant(self, snapshot: SessionSnapshot, call: OverflowCall) -> ProviderFailure:
+    def _meant(self, snapshot: SessionSnapshot, call: OverflowRequest) -> ProviderFailure:
         failure = classify(call.error, status=call.status)
-        usage = call.usage
+        usage = usage_of(call.usage)
         if usage is not None and failure.kind == "other" and not call.error.strip():
             counted = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
             if counted > snapshot.options.window.tokens:
@@ -272,7 +270,7 @@ class Overflows:
         )
         return window
 
-    def _decided(self, snapshot: SessionSnapshot, call: OverflowCall, failure: ProviderFailure) -> Decision:
+    def _decided(self, snapshot: SessionSnapshot, call: OverflowRequest, failure: ProviderFailure) -> Decision:
         view = snapshot.view()
         tail = tail_of(snapshot.state, snapshot.shape)
         share = _OVERSIZED_SHARE * snapshot.options.window.tokens
@@ -298,10 +296,10 @@ class Overflows:
         self,
         snapshot: SessionSnapshot,
         decision: Decision,
-        call: OverflowCall,
+        call: OverflowRequest,
         failure: ProviderFailure,
         cancelled: Callable[[], bool],
-    ) -> Recovery | None:
+    ) -> RecoveryStep | None:
         """The answer after a step; None if the step changed nothing, so that the next one is to be taken."""
         receipt: CompactionReceipt | None = None
         note = ""
@@ -400,10 +398,14 @@ class Overflows:
         self._services.tell("prune", snapshot.session_id, tokens_before=before, tokens_after=after, reason=reason)
         return True
 
-    def _prompt(self, snapshot: SessionSnapshot, call: OverflowCall, note: str, decision: Decision) -> SessionContext:
-        asked = call.context or self._calls.get(snapshot.session_id) or ContextCall()
+    def _prompt(self, snapshot: SessionSnapshot, call: OverflowRequest, note: str, decision: Decision) -> BuiltContext:
+        told, last = _asked(call), self._calls.get(snapshot.session_id) or (SessionContextRequest(), 0)
+        asked, tools_tokens = (told, None) if told else last
         context = self._contexts.context(
-            snapshot.session_id, replace(asked, auto=False), by_engine=_by_engine(decision)
+            snapshot.session_id,
+            asked.model_copy(update={"auto": False}),
+            by_engine=_by_engine(decision),
+            schemas_tokens=tools_tokens,
         )
         messages = context.prompt.messages
         if decision.remedy == "drop_thinking":
@@ -417,26 +419,31 @@ class Overflows:
 
     def _answer(
         self,
-        action: str,
+        action: Literal["retry", "give_up"],
         decision: Decision,
         failure: ProviderFailure,
         *,
-        context: SessionContext | None = None,
+        context: BuiltContext | None = None,
         receipt: CompactionReceipt | None = None,
         learned: int | None = None,
-    ) -> Recovery:
-        return Recovery(
+    ) -> RecoveryStep:
+        return RecoveryStep(
             action=action,
+            remedy=decision.remedy,
             reason=decision.reason,
             kind=failure.kind,
-            remedy=decision.remedy,
-            messages=context.prompt.messages if context else (),
             context=context,
             compaction=receipt,
             retry_after_seconds=failure.retry_after_seconds,
             learned_window=learned,
-            degraded=context.degraded if context else (),
         )
+
+
+def _asked(call: OverflowRequest) -> SessionContextRequest | None:
+    """How the new prompt is made, if the request tells that; else it is made as the last one of the session was."""
+    options = PromptOptions.model_fields.keys() - {"format"}
+    told = call.model_fields_set & options
+    return SessionContextRequest.model_construct(**{name: getattr(call, name) for name in told}) if told else None
 
 
 def _by_engine(decision: Decision) -> bool:

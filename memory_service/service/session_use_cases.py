@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Unpack
 
 from memory_service.errors import InvalidRequest, NotFound
 from memory_service.llm.base import not_cancelled
-from memory_service.messages.sizes import TRIM_KEEP_LAST, Usage, tools_tokens
+from memory_service.messages.sizes import TRIM_KEEP_LAST
 from memory_service.schemas import compaction as made
 from memory_service.schemas import sessions as said
 from memory_service.service import answers
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import ContextCall
+from memory_service.service.display import SessionDetails, ShownMessage, details_of, shown_log, shown_view
 from memory_service.service.options import check_new
-from memory_service.service.overflows import OverflowCall
-from memory_service.service.sessions import check_messages
+from memory_service.service.sessions import check_messages, usage_of
 from memory_service.service.short_term import ShortTermMemory
 from memory_service.sessions.folder import check_session_id
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 _NEW_SESSION = said.NewSession()
 _COMPACTION = made.CompactRequest()
 _CONTEXT = made.SessionContextRequest()
-_OF_THE_ERROR = frozenset({"error", "status", "usage", "format"})
 
 
 class SessionUseCases(ABC):
@@ -59,11 +57,14 @@ class SessionUseCases(ABC):
             check_new(self.settings, settings, model=model, context_window=window)
 
         store = self._made_sessions(workspace, request.session_id, check).store
-        return answers.session(store.create(request.session_id, model=model, context_window=window, settings=settings))
+        return store.create(request.session_id, model=model, context_window=window, settings=settings)
 
     def list_sessions(self, workspace: str) -> said.Sessions:
         """All sessions of a workspace, the last active first."""
-        return answers.sessions(self.sessions(workspace).store.listed())
+        listed = self.sessions(workspace).store.listed()
+        unread = [each.session_id for each in listed if each.last_seq is None and each.size_bytes]
+        why = "does not end with a record of this service. Read it to see why."
+        return said.Sessions(sessions=listed, degraded=[f"log: {name} {why}" for name in unread])
 
     def session_status(self, workspace: str, session_id: str) -> said.Session:
         """A session as it stands: size, pressure, window, what was compacted, flushed and pinned.
@@ -71,15 +72,24 @@ class SessionUseCases(ABC):
         Raises:
             NotFound: There is no such session.
         """
-        return answers.session(self.sessions(workspace).store.summary(session_id))
+        return self.sessions(workspace).store.summary(session_id)
+
+    def session_details(self, workspace: str, session_id: str) -> SessionDetails:
+        """Numbers of a session beside its status, for people."""
+        return details_of(self.sessions(workspace).snapshot(session_id))
+
+    def shown_messages(self, workspace: str, session_id: str, view: said.ViewName = "model") -> list[ShownMessage]:
+        """The messages of a session as a person reads them, with what was done to each."""
+        snapshot = self.sessions(workspace).snapshot(session_id)
+        return shown_log(snapshot) if view == "log" else shown_view(snapshot)
 
     def update_session(self, workspace: str, session_id: str, **changes: Unpack[said.SessionChanges]) -> said.Session:
         """Change what is set for a session: what is not named stays, None sets nothing of its own any more."""
-        return answers.session(self.sessions(workspace).store.update(session_id, changes))
+        return self.sessions(workspace).store.update(session_id, changes)
 
     def delete_session(self, workspace: str, session_id: str) -> said.ErasedSession:
         """Erase a session, from the disk and from the index, and look for it. Memories that were flushed stay."""
-        return answers.session_erased(self.sessions(workspace).store.delete(session_id))
+        return self.sessions(workspace).store.delete(session_id)
 
     def trim(self, workspace: str, session_id: str, keep_last: int = TRIM_KEEP_LAST) -> said.Trimmed:
         """Move all but the last lines out of the log, into a file beside it; `restore` takes that back."""
@@ -120,11 +130,12 @@ class SessionUseCases(ABC):
             StorageFailed: The disk did not take them; nothing was appended.
         """
         sessions = self._made_sessions(workspace, session_id, lambda: check_messages(messages))
-        counted = _usage_of(usage, model, finish_reason)
+        counted = usage_of(usage, model, finish_reason)
         appended = sessions.append(session_id, messages, usage=counted, model=model, key=key)
-        unknown = usage is not None and _usage_of(usage) is None
-        missing = ["usage: none of its numbers is known; nothing was counted."] if unknown else []
-        return answers.appended(appended, missing)
+        if usage is None or usage_of(usage) is not None:
+            return appended
+        missing = "usage: none of its numbers is known; nothing was counted."
+        return appended.model_copy(update={"degraded": [*appended.degraded, missing]})
 
     def messages(
         self,
@@ -148,8 +159,8 @@ class SessionUseCases(ABC):
         """
         store = self.sessions(workspace).store
         if view == "model":
-            return answers.messages(store.model_view(session_id, wire=format), format)
-        return answers.messages(store.log_view(session_id, since_seq=since_seq, limit=limit), "openai", numbered=True)
+            return store.model_view(session_id, wire=format)
+        return store.log_view(session_id, since_seq=since_seq, limit=limit)
 
     def logged_messages(
         self, workspace: str, session_id: str, *, since_seq: int = 0, limit: int | None = None
@@ -167,7 +178,7 @@ class SessionUseCases(ABC):
 
     def session_search(self, workspace: str, session_id: str, query: str, limit: int = 10) -> said.FoundMessages:
         """Search the messages of a session by words, whether its view still shows them or not."""
-        return answers.found_messages(self.sessions(workspace).search(session_id, query, limit=limit))
+        return self.sessions(workspace).search(session_id, query, limit=limit)
 
     def pending(self, workspace: str, session_id: str, call_ids: Sequence[str]) -> said.AwaitedCalls:
         """Note that tool calls run for long, so that they are not taken for dead."""
@@ -191,11 +202,11 @@ class SessionUseCases(ABC):
                 )
 
         sessions = self._made_sessions(workspace, session_id, check)
-        return answers.pin(sessions.store.pin(session_id, text=text, seq=seq))
+        return sessions.store.pin(session_id, text=text, seq=seq)
 
     def pins(self, workspace: str, session_id: str) -> said.Pins:
         """All pins of a session, oldest first."""
-        return answers.pins(self.sessions(workspace).store.pins(session_id))
+        return said.Pins(pins=self.sessions(workspace).store.pins(session_id))
 
     def unpin(self, workspace: str, session_id: str, pin_id: str) -> said.RemovedPin:
         """Keep a pin no longer."""
@@ -220,9 +231,19 @@ class SessionUseCases(ABC):
             Incompressible: The prompt cannot be made to fit.
         """
         sessions = self.sessions(workspace)
-        context = sessions.context(session_id, _context_call(request), cancelled=cancelled)
-        sent = sessions.sent(session_id, context.prompt.messages, request.format)
-        return answers.session_context(context, sent, request.format, fusion=self.settings.ranking.fusion)
+        built = sessions.context(session_id, request, cancelled=cancelled)
+        sent = sessions.sent(session_id, built.prompt.messages, request.format)
+        return made.SessionContext(
+            messages=sent.messages,
+            system=sent.system,
+            tokens=built.prompt.tokens,
+            receipt=answers.receipt(built.receipt, fusion=self.settings.ranking.fusion) if built.receipt else None,
+            recall=built.recall,
+            compaction=built.compaction,
+            flush=built.flush,
+            command=built.command,
+            degraded=[*built.degraded],
+        )
 
     def overflow(
         self,
@@ -234,15 +255,21 @@ class SessionUseCases(ABC):
     ) -> made.Recovery:
         """The next step after a provider refused a prompt, decided and taken: what to send instead, or to give up."""
         sessions = self.sessions(workspace)
-        told = request.model_fields_set - _OF_THE_ERROR
-        call = OverflowCall(
-            error=request.error,
-            status=request.status,
-            usage=_usage_of(request.usage),
-            context=_context_call(request) if told else None,
+        step = sessions.recover(session_id, request, cancelled=cancelled)
+        sent = sessions.sent(session_id, step.messages, request.format)
+        return made.Recovery(
+            action=step.action,
+            messages=sent.messages,
+            system=sent.system,
+            reason=step.reason,
+            kind=step.kind,
+            remedy=step.remedy,
+            retry_after_seconds=step.retry_after_seconds,
+            learned_window=step.learned_window,
+            tokens=step.context.prompt.tokens if step.context else None,
+            compaction=step.compaction,
+            degraded=[*step.degraded],
         )
-        done = sessions.recover(session_id, call, cancelled=cancelled)
-        return answers.recovery(done, sessions.sent(session_id, done.messages, request.format), request.format)
 
     # Compactions and flushes
 
@@ -324,45 +351,3 @@ class SessionUseCases(ABC):
                 check_session_id(session_id)
             check()
             return self.sessions(workspace, make=True)
-
-
-def _usage_of(
-    report: said.UsageReport | None, model: str | None = None, finish_reason: str | None = None
-) -> Usage | None:
-    """What a provider counted, whatever its names for it; None if it counted nothing and told nothing.
-
-    Source: OpenAI API reference, "Chat completions", `usage`: `prompt_tokens` hold the cached ones, and so do the
-    `input_tokens` of "Responses", which come with `input_tokens_details`. Anthropic API, "Messages": `input_tokens`
-    do not hold those that were read from or written to the cache. litellm sends `prompt_tokens` that hold both.
-    """
-    if report is None or (report.prompt_tokens is None and report.input_tokens is None):
-        return Usage(input_tokens=0, model=model, finish_reason=finish_reason) if finish_reason else None
-    details = report.prompt_tokens_details or report.input_tokens_details
-    told = (details.cached_tokens if details else None) or report.cache_read_input_tokens
-    read = told or report.cache_read_tokens or 0
-    write = report.cache_creation_input_tokens or report.cache_write_tokens or 0
-    whole = report.prompt_tokens if report.prompt_tokens is not None else report.input_tokens or 0
-    cached = read + write if report.prompt_tokens is not None else read if report.input_tokens_details else 0
-    output = report.completion_tokens if report.completion_tokens is not None else report.output_tokens
-    return Usage(
-        input_tokens=max(whole - cached, 0),
-        output_tokens=output or 0,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        model=model,
-        finish_reason=finish_reason,
-    )
-
-
-def _context_call(request: made.PromptOptions) -> ContextCall:
-    return ContextCall(
-        query=request.query,
-        system_prompt=request.system_prompt,
-        memory_budget_tokens=request.memory_budget_tokens,
-        max_tokens=request.max_tokens,
-        auto=request.auto if isinstance(request, made.SessionContextRequest) else True,
-        tools_tokens=tools_tokens(request.tools),
-        recall=request.recall,
-        sources=tuple(request.sources),
-        order=request.order,
-    )

@@ -1,4 +1,4 @@
-"""Session store of one workspace: begin, append, read, pin, trim, delete; with the values it answers.
+"""Session store of one workspace: begin, append, read, pin, trim, delete.
 
 Invariants: an append is on the disk when it is answered, waits for no model and for no compaction, and is refused as
 a whole or written as a whole; what a caller sends is kept byte for byte; what the service itself put into a prompt is
@@ -7,19 +7,17 @@ recognised when it comes back, and never taken for something that somebody said.
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Literal
 
-from indexer.types import ErasedPassages
+from memory_service import schemas
 from memory_service.compaction.checkpoint import is_checkpoint
-from memory_service.compaction.presets import Value, numbers_of
+from memory_service.compaction.presets import numbers_of
 from memory_service.compaction.record import Pin
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.memories.block import is_block
@@ -28,7 +26,8 @@ from memory_service.messages import Message, read_sent, text_of
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import TRIM_KEEP_LAST, Usage
-from memory_service.schemas.sessions import ContextWindow, Pressure, SessionChanges
+from memory_service.schemas.sessions import MAX_BATCH, MAX_PIN_CHARS, SessionChanges, UsageReport, Wire
+from memory_service.service import answers
 from memory_service.service.options import check_new, check_settings, pressure_of
 from memory_service.service.session_services import SessionServices
 from memory_service.sessions.folder import foreign_messages, unreadable
@@ -37,113 +36,7 @@ from memory_service.sessions.records import Message as LoggedMessage
 from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState
 
-Wire = Literal["openai", "anthropic", "mistral"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasedSession:
-    """A session that was erased.
-
-    Attributes:
-        erased: What a look for it shows afterwards; None where the index could not be read.
-        degraded: What is still to be done.
-    """
-
-    session_id: str
-    erased: ErasedPassages | None
-    degraded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSummary:
-    """A session as it stands.
-
-    Attributes:
-        messages: How many were ever said.
-        tokens: What its view takes.
-        window: The context window, and where that is from.
-        numbers: Those of the preset as they hold, by name.
-        compactions: How many count.
-        flushed_to: The last message that was searched for memories; 0 for none.
-        repairs: What was wrong with its log and was mended.
-    """
-
-    session_id: str
-    model: str | None
-    settings: Mapping[str, Json]
-    messages: int
-    last_seq: int
-    tokens: int
-    pressure: Pressure
-    window: ContextWindow
-    preset: str
-    numbers: Mapping[str, Value]
-    compactions: int
-    flushed_to: int
-    pins: int
-    size_bytes: int
-    last_activity: str
-    repairs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendedMessages:
-    """Log numbers of appended messages, and the size of the view.
-
-    Attributes:
-        tokens: Of the whole view, as its model would count them.
-        source: What `tokens` rests on: `usage`, `tokenizer` or `estimate`.
-        pressure: `soft` from where memories should be flushed on, `hard` from where it has to be compacted.
-        replayed: Whether they stood there already, by the same key.
-    """
-
-    first_seq: int
-    last_seq: int
-    tokens: int
-    source: str
-    pressure: Pressure
-    replayed: bool = False
-    degraded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedSession:
-    """A session in a list."""
-
-    session_id: str
-    last_activity: dt.datetime
-    last_seq: int | None
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PinnedItem:
-    """A pin: a text, or a message of the log."""
-
-    pin_id: str
-    text: str
-    seq: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transcript:
-    """Messages of a session, as they go over a wire.
-
-    Attributes:
-        messages: As many objects as the wire needs.
-        seqs: Of the log: the number of each message.
-        system: Anthropic's system prompt, which stands beside the messages there; empty elsewhere.
-    """
-
-    messages: tuple[Mapping[str, object], ...]
-    seqs: tuple[int, ...] = ()
-    system: object = ""
-    degraded: tuple[str, ...] = field(default_factory=tuple)
-
-
-MAX_BATCH = 10_000
 MAX_PINS = 64
-MAX_PIN_CHARS = 8_000
 _KEYED_ATTEMPTS = 16
 
 
@@ -161,7 +54,7 @@ class SessionStore:
         model: str | None = None,
         context_window: int | None = None,
         settings: Mapping[str, Json] | None = None,
-    ) -> SessionSummary:
+    ) -> schemas.Session:
         """Begin a session; without an id it gets one.
 
         Raises:
@@ -174,7 +67,7 @@ class SessionStore:
         self._services.created(name, model=model, context_window=context_window, settings=settings or {})
         return self.summary(name)
 
-    def update(self, session_id: str, changes: SessionChanges) -> SessionSummary:
+    def update(self, session_id: str, changes: SessionChanges) -> schemas.Session:
         """Change what is set for a session: what is not named stays, None sets nothing of its own any more."""
         session = self._services.session(session_id)
         state = session.state()
@@ -189,19 +82,11 @@ class SessionStore:
         session.note([new], state)
         return self.summary(session_id)
 
-    def listed(self) -> list[ListedSession]:
+    def listed(self) -> list[schemas.ListedSession]:
         """All sessions, the last active first."""
-        return [
-            ListedSession(
-                session_id=file.session_id,
-                last_activity=file.last_activity,
-                last_seq=file.last_seq,
-                size_bytes=file.size_bytes,
-            )
-            for file in self._services.logs.list()
-        ]
+        return self._services.logs.list()
 
-    def summary(self, session_id: str) -> SessionSummary:
+    def summary(self, session_id: str) -> schemas.Session:
         """A session as it stands.
 
         Raises:
@@ -209,26 +94,26 @@ class SessionStore:
         """
         snapshot = self._services.snapshot(session_id)
         reading, state = snapshot.reading(anchored=True), snapshot.state
-        return SessionSummary(
+        return schemas.Session(
             session_id=session_id,
             model=snapshot.options.model_name,
-            settings=state.header.settings if state.header else {},
+            settings=dict(state.header.settings) if state.header else {},
             messages=len(state.messages),
             last_seq=state.last_seq,
             tokens=reading.tokens,
             pressure=pressure_of(snapshot.options, reading.tokens, scale=snapshot.scale()),
-            window=snapshot.options.window,
+            context_window=snapshot.options.window,
             preset=snapshot.options.preset.name,
-            numbers=numbers_of(snapshot.options.preset),
+            numbers=dict(numbers_of(snapshot.options.preset)),
             compactions=sum(past.active for past in state.compactions),
             flushed_to=state.flushed_to,
             pins=len(state.pins),
             size_bytes=snapshot.session.log.size_bytes,
             last_activity=state.last_at,
-            repairs=tuple(repair.message for repair in snapshot.session.log.repairs),
+            degraded=[f"log: {repair.message}" for repair in snapshot.session.log.repairs],
         )
 
-    def delete(self, session_id: str) -> ErasedSession:
+    def delete(self, session_id: str) -> schemas.ErasedSession:
         """Erase a session, from the disk and from the index, and look for it.
 
         Raises:
@@ -245,7 +130,7 @@ class SessionStore:
         erased, missing = services.longterm.forget_session(
             session_id, delete, lambda: services.logs.has_files(session_id)
         )
-        return ErasedSession(session_id=session_id, erased=erased, degraded=(*missing, *kept))
+        return schemas.ErasedSession(session_id=session_id, erased=answers.erased(erased), degraded=[*missing, *kept])
 
     def append(
         self,
@@ -255,7 +140,7 @@ class SessionStore:
         usage: Usage | None = None,
         model: str | None = None,
         key: str | None = None,
-    ) -> AppendedMessages:
+    ) -> schemas.AppendedMessages:
         """Append messages, and what the provider counted for the call that they come from; begins the session.
 
         Args:
@@ -280,32 +165,32 @@ class SessionStore:
         snapshot = self._services.snapshot(session_id, session=session)
         reading = snapshot.reading(anchored=True)
         skipped = len(messages) - len(said)
-        return AppendedMessages(
+        return schemas.AppendedMessages(
             first_seq=appended.first_seq if appended else snapshot.state.last_seq + 1,
             last_seq=appended.last_seq if appended else snapshot.state.last_seq,
             tokens=reading.tokens,
             source=reading.source,
             pressure=pressure_of(snapshot.options, reading.tokens, scale=snapshot.scale()),
             replayed=replayed,
-            degraded=(f"messages: {skipped} were put into the prompt by the service and not said; left out.",)
+            degraded=[f"messages: {skipped} were put into the prompt by the service and not said; left out."]
             if skipped
-            else (),
+            else [],
         )
 
-    def model_view(self, session_id: str, *, wire: Wire = "openai") -> Transcript:
+    def model_view(self, session_id: str, *, wire: Wire = "openai") -> schemas.Messages:
         """The messages that the model sees."""
         snapshot = self._services.snapshot(session_id)
         made = on_wire(snapshot.view().messages, wire, snapshot.state)
-        return replace(made, degraded=unreadable(snapshot.session.log))
+        return made.model_copy(update={"degraded": [*unreadable(snapshot.session.log)]})
 
     def log_view(
         self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
-    ) -> Transcript:
+    ) -> schemas.Messages:
         """Everything ever said, as it was given; of a log that OpenClaw wrote, too."""
         said, degraded = self.said(session_id, since_seq=since_seq, limit=limit, media=media)
         found = [(seq, json.loads(text)) for seq, text in said]
-        return Transcript(
-            messages=tuple(message for _, message in found), seqs=tuple(seq for seq, _ in found), degraded=degraded
+        return schemas.Messages(
+            messages=[message for _, message in found], seqs=[seq for seq, _ in found], degraded=[*degraded]
         )
 
     def said(
@@ -342,7 +227,7 @@ class SessionStore:
         media = session.state().media.get(seq, ())
         return content, media[number - 1].mime if number <= len(media) else "application/octet-stream"
 
-    def pin(self, session_id: str, *, text: str | None = None, seq: int | None = None) -> PinnedItem:
+    def pin(self, session_id: str, *, text: str | None = None, seq: int | None = None) -> schemas.Pin:
         """Keep a text, or a message, word for word in every view.
 
         Raises:
@@ -362,7 +247,7 @@ class SessionStore:
         pin = same or Pin(pin_id=f"p{uuid.uuid4().hex[:12]}", text=text, target=seq)
         if same is None:
             session.note([pin], state)
-        return PinnedItem(pin_id=pin.pin_id, text=words, seq=seq)
+        return schemas.Pin(pin_id=pin.pin_id, text=words, seq=seq)
 
     def unpin(self, session_id: str, pin_id: str) -> None:
         """Keep it no longer.
@@ -376,11 +261,11 @@ class SessionStore:
             raise NotFound(f"There is no pin {pin_id[:80]!a}. List the pins to see their ids.")
         session.note([Unpin(pin_id=pin_id)], state)
 
-    def pins(self, session_id: str) -> list[PinnedItem]:
+    def pins(self, session_id: str) -> list[schemas.Pin]:
         """All pins, oldest first."""
         state = self._services.session(session_id).state()
         return [
-            PinnedItem(
+            schemas.Pin(
                 pin_id=pin.pin_id,
                 text=pin.text if pin.text is not None else _pinned_text(state, pin.target or 0),
                 seq=pin.target,
@@ -418,10 +303,37 @@ def check_messages(messages: Sequence[object]) -> Sequence[object]:
     return said
 
 
-def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> Transcript:
+def usage_of(report: UsageReport | None, model: str | None = None, finish_reason: str | None = None) -> Usage | None:
+    """What a provider counted, whatever its names for it; None if it counted nothing and told nothing.
+
+    Source: OpenAI API reference, "Chat completions", `usage`: `prompt_tokens` hold the cached ones, and so do the
+    `input_tokens` of "Responses", which come with `input_tokens_details`. Anthropic API, "Messages": `input_tokens`
+    do not hold those that were read from or written to the cache. litellm sends `prompt_tokens` that hold both.
+    """
+    if report is None or (report.prompt_tokens is None and report.input_tokens is None):
+        return Usage(input_tokens=0, model=model, finish_reason=finish_reason) if finish_reason else None
+    details = report.prompt_tokens_details or report.input_tokens_details
+    told = (details.cached_tokens if details else None) or report.cache_read_input_tokens
+    read = told or report.cache_read_tokens or 0
+    write = report.cache_creation_input_tokens or report.cache_write_tokens or 0
+    whole = report.prompt_tokens if report.prompt_tokens is not None else report.input_tokens or 0
+    cached = read + write if report.prompt_tokens is not None else read if report.input_tokens_details else 0
+    output = report.completion_tokens if report.completion_tokens is not None else report.output_tokens
+    return Usage(
+        input_tokens=max(whole - cached, 0),
+        output_tokens=output or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        model=model,
+        finish_reason=finish_reason,
+    )
+
+
+def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> schemas.Messages:
     """Messages of a view in the shape of a provider."""
     sent, system = to_wire(messages, wire, pending=state.pending)
-    return Transcript(messages=tuple(sent), system=system or "")
+    beside = (system or "") if wire == "anthropic" else None
+    return schemas.Messages.model_validate({"messages": sent, "system": beside})
 
 
 def _is_ours(message: object) -> bool:

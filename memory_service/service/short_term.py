@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from indexer.lru import LRU
+from memory_service import schemas
 from memory_service._version import __version__
 from memory_service.compaction.checkpoint import shortened
 from memory_service.compaction.compactor import Compactor
@@ -34,13 +35,14 @@ from memory_service.memories.receipts import Receipts
 from memory_service.messages import Message, text_of
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import CompactRequest, FlushPrompt
+from memory_service.schemas.sessions import Wire
 from memory_service.service.compactions import CompactionCall, Compactions
-from memory_service.service.contexts import ContextCall, Contexts, SessionContext, SessionHits, SessionRecall
+from memory_service.service.contexts import BuiltContext, Contexts, SessionRecall
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
-from memory_service.service.overflows import OverflowCall, Overflows, Recovery
+from memory_service.service.overflows import Overflows, RecoveryStep
 from memory_service.service.session_services import SessionServices, SessionSnapshot, Shared
-from memory_service.service.sessions import AppendedMessages, SessionStore, SessionSummary, Transcript, Wire, on_wire
+from memory_service.service.sessions import SessionStore, on_wire
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Unpin
 from memory_service.sessions.state import SessionState
@@ -78,7 +80,7 @@ class Subagents:
         self._flushes = flushes
         self._adapter = adapter
 
-    def spawn(self, parent: str, child: str | None = None, *, ttl_seconds: float | None = None) -> SessionSummary:
+    def spawn(self, parent: str, child: str | None = None, *, ttl_seconds: float | None = None) -> schemas.Session:
         """Begin a session that carries the model, the settings, the pins and the summary of another.
 
         Args:
@@ -218,36 +220,37 @@ class ShortTermMemory:
         usage: Usage | None = None,
         model: str | None = None,
         key: str | None = None,
-    ) -> AppendedMessages:
+    ) -> schemas.AppendedMessages:
         """Append messages; see `SessionStore.append`. A provider's count is noted beside the estimate of its prompt."""
         if usage is not None and usage.estimated_tokens is None:
             usage = replace(usage, estimated_tokens=self._estimates.pop(session_id))
         made = self.store.append(session_id, messages, usage=usage, model=model, key=key)
         self._services.settle(session_id)
         self._adapter.appended(session_id)
-        return replace(made, degraded=(*made.degraded, *self._adapter.failures(session_id)))
+        failures = self._adapter.failures(session_id)
+        return made.model_copy(update={"degraded": [*made.degraded, *failures]}) if failures else made
 
     def context(
-        self, session_id: str, call: ContextCall, *, cancelled: Callable[[], bool] = not_cancelled
-    ) -> SessionContext:
+        self, session_id: str, call: schemas.SessionContextRequest, *, cancelled: Callable[[], bool] = not_cancelled
+    ) -> BuiltContext:
         """Build the messages to send to the model; see `Contexts.context`."""
         made = self.contexts.context(session_id, call, cancelled=cancelled)
-        self.overflows.note_call(session_id, call)
-        self._note_estimate(session_id, made, call.tools_tokens)
+        self.overflows.note_call(session_id, call, made.tools_tokens)
+        self._note_estimate(session_id, made)
         return made
 
     def recover(
-        self, session_id: str, call: OverflowCall, *, cancelled: Callable[[], bool] = not_cancelled
-    ) -> Recovery:
+        self, session_id: str, call: schemas.OverflowRequest, *, cancelled: Callable[[], bool] = not_cancelled
+    ) -> RecoveryStep:
         """Recover from a provider's refusal of a prompt; see `Overflows.recover`."""
         made = self.overflows.recover(session_id, call, cancelled=cancelled)
         if made.context is not None:
-            self._note_estimate(session_id, made.context, call.context.tools_tokens if call.context else 0)
+            self._note_estimate(session_id, made.context)
         if made.action == "give_up":
             self._services.settle(session_id)
         return made
 
-    def sent(self, session_id: str, messages: Sequence[Message], wire: Wire) -> Transcript:
+    def sent(self, session_id: str, messages: Sequence[Message], wire: Wire) -> schemas.Messages:
         """Messages of a prompt of a session, in the shape of a provider."""
         return on_wire(messages, wire, self._services.session(session_id).state())
 
@@ -263,7 +266,7 @@ class ShortTermMemory:
         """
         return self._services.snapshot(session_id)
 
-    def search(self, session_id: str, query: str, *, limit: int = 10) -> SessionHits:
+    def search(self, session_id: str, query: str, *, limit: int = 10) -> schemas.FoundMessages:
         """Search the messages of a session; see `SessionRecall.search`."""
         return self.recalls.search(self._services.snapshot(session_id), query, limit=limit)
 
@@ -280,9 +283,9 @@ class ShortTermMemory:
         """Wait until no compaction runs and none is to be tried again; tells whether that is so."""
         return self._services.shared.events.wait_idle(self._services.workspace, session_id, timeout_seconds)
 
-    def _note_estimate(self, session_id: str, made: SessionContext, tools_tokens: int) -> None:
+    def _note_estimate(self, session_id: str, made: BuiltContext) -> None:
         # Not the total, which is corrected already: what is learned from is what was estimated.
-        self._estimates[session_id] = made.prompt.estimated.total + tools_tokens
+        self._estimates[session_id] = made.prompt.estimated.total + made.tools_tokens
 
 
 class DefaultEngine:
@@ -304,11 +307,11 @@ class DefaultEngine:
         except NotFound:
             return 0
 
-    def ingest(self, session_id: str, message: Message) -> AppendedMessages:
+    def ingest(self, session_id: str, message: Message) -> schemas.AppendedMessages:
         """Append a message to the log."""
         return self.ingest_batch(session_id, [message])
 
-    def ingest_batch(self, session_id: str, messages: Sequence[Message]) -> AppendedMessages:
+    def ingest_batch(self, session_id: str, messages: Sequence[Message]) -> schemas.AppendedMessages:
         """Append messages to the log."""
         return self._sessions.append(session_id, messages)
 
@@ -319,7 +322,9 @@ class DefaultEngine:
         """
         made = self._sessions.context(
             session_id,
-            ContextCall(query=call.query or None, system_prompt=call.system_prompt, max_tokens=token_budget),
+            schemas.SessionContextRequest(
+                query=call.query or None, system_prompt=call.system_prompt, max_tokens=token_budget
+            ),
         )
         return Assembled(messages=made.prompt.messages)
 
@@ -328,7 +333,7 @@ class DefaultEngine:
         made = self._sessions.compactions.compact(
             session_id,
             CompactionCall(
-                request=CompactRequest(
+                request=CompactRequest.model_construct(
                     instructions=call.instructions or None, target_tokens=token_budget, force=call.force
                 ),
                 cause=cast(CompactionTrigger, call.trigger),
@@ -342,7 +347,7 @@ class DefaultEngine:
             summary=made.summary,
         )
 
-    def prepare_subagent_spawn(self, parent: str, child: str, ttl: float | None) -> SessionSummary:
+    def prepare_subagent_spawn(self, parent: str, child: str, ttl: float | None) -> schemas.Session:
         """Begin the session of a subagent; see `Subagents.spawn`."""
         return self._sessions.subagents.spawn(parent, child, ttl_seconds=ttl)
 
@@ -352,4 +357,4 @@ class DefaultEngine:
 
     def forget(self, session_id: str) -> tuple[str, ...]:
         """Erase a session."""
-        return self._sessions.store.delete(session_id).degraded
+        return tuple(self._sessions.store.delete(session_id).degraded)

@@ -14,7 +14,6 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.documents.transcripts import is_openclaw, openclaw_messages
@@ -23,6 +22,7 @@ from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, NotFound
 from memory_service.messages.shapes import Json
+from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions import recovery
 from memory_service.sessions.base import SessionLog
 from memory_service.sessions.codec import Stamp, stamp
@@ -36,22 +36,6 @@ _END_BYTES = 64 * 1024
 _SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 # As much of a piece is looked at again, so that no name is missed between two.
 _OVERLAP_BYTES = 80
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionFile:
-    """A log as it was when it was listed.
-
-    Attributes:
-        last_activity: When the last record was appended, in UTC; else when the file was changed.
-        last_seq: The number of the last record; None if the end of the file does not tell.
-        size_bytes: That of the log, without what is kept beside it.
-    """
-
-    session_id: str
-    last_activity: dt.datetime
-    last_seq: int | None
-    size_bytes: int
 
 
 class SessionLogs:
@@ -107,7 +91,7 @@ class SessionLogs:
             raise NotFound(f"There is no session {session_id}. List the sessions to see their ids.")
         return log
 
-    def list(self) -> list[SessionFile]:
+    def list(self) -> list[ListedSession]:
         """All sessions, the last active first.
 
         Raises:
@@ -191,7 +175,7 @@ class SessionLogs:
             with os.scandir(self._folder) as entries:
                 return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
 
-    def _measured(self, session_id: str) -> SessionFile | None:
+    def _measured(self, session_id: str) -> ListedSession | None:
         """Listing row read from the end of a log; None if it is gone."""
         name = f"{session_id}{SUFFIX}"
         try:
@@ -200,7 +184,7 @@ class SessionLogs:
                 last = _last_stamp(descriptor, status.st_size)
         except NotFound:
             return None
-        return SessionFile(
+        return ListedSession(
             session_id=session_id,
             last_activity=_moment(last, status.st_mtime),
             last_seq=last.seq if last else None,

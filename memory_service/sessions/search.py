@@ -14,7 +14,8 @@ from typing import Final, Protocol
 
 from indexer.text.scripts import UNSPACED
 from indexer.text.terms import has_unspaced, index_terms, query_terms
-from memory_service.messages import Message, Numbered, Role, arguments_of, text_of, tool_calls_of
+from memory_service.messages import Message, Numbered, arguments_of, text_of, tool_calls_of
+from memory_service.schemas.sessions import FoundMessage
 
 SNIPPET_CHARS: Final = 300
 _WINDOW_CHARS, _OVERLAP_CHARS = 1_200, 200
@@ -23,21 +24,6 @@ _MAX_TERMS = 12
 _RUN = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
 _SPACE = re.compile(r"\s")
 _MARK = "…"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageHit:
-    """A message that was found.
-
-    Attributes:
-        text: What of it is nearest to the question, at most `SNIPPET_CHARS` with the marks where it is cut.
-        score: BM25 of its best window; comparable within one answer only.
-    """
-
-    seq: int
-    role: Role
-    text: str
-    score: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +82,7 @@ class SessionKeywordSearch:
         known = {id(each.message): read for each, read in before._known()} if before else {}
         return cls(listed, tuple(known.get(id(each.message)) or _read(each.message) for each in listed), upto=upto)
 
-    def search(self, query: str, *, limit: int = 10) -> list[MessageHit]:
+    def search(self, query: str, *, limit: int = 10) -> list[FoundMessage]:
         """The messages that have words of a query, best first, of equal ones the newest.
 
         Args:
@@ -118,10 +104,10 @@ class SessionKeywordSearch:
         first = sorted(best.items(), key=lambda item: (-item[1][0], -item[0]))[:limit]
         return [self._hit(at, place, score, weights) for at, (score, place) in first]
 
-    def _hit(self, at: int, place: int, score: float, weights: Mapping[str, float]) -> MessageHit:
+    def _hit(self, at: int, place: int, score: float, weights: Mapping[str, float]) -> FoundMessage:
         found = self._messages[at]
         text = _excerpt(self._read[at].text, self._windows[place][1], weights)
-        return MessageHit(seq=found.seq, role=found.message["role"], text=text, score=score)
+        return FoundMessage(seq=found.seq, role=found.message["role"], text=text, score=round(score, 6))
 
     def _known(self) -> Iterator[tuple[Numbered, _Read]]:
         return zip(self._messages, self._read, strict=True)

@@ -24,10 +24,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memory_service.config import Settings
-from memory_service.schemas.compaction import CompactRequest
+from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import ContextCall
 from memory_service.service.short_term import ShortTermMemory
 
 _TOPICS = ("invoice", "greenhouse", "courier", "website", "supplier", "refund", "newsletter", "pots", "watering")
@@ -118,7 +117,7 @@ def _growth(service: MemoryService, rounds: int) -> dict[str, object]:
         at += 16
         said += sum(len(json.dumps(message, ensure_ascii=False).encode()) for message in batch)
         sessions.store.append("grown", batch)
-        answer = sessions.context("grown", ContextCall(memory_budget_tokens=0))
+        answer = sessions.context("grown", SessionContextRequest(memory_budget_tokens=0))
         if answer.compaction is not None and answer.compaction.stage != "prune":
             made += 1
             views.append(answer.compaction.tokens_after)
@@ -162,15 +161,15 @@ def main() -> None:
         def ask(number: int) -> object:
             sessions.store.append("long", messages(1, 8 * number))
             query = f"What was decided about the {_TOPICS[number % len(_TOPICS)]} of ORD-{4000 + 8 * number}?"
-            return sessions.context("long", ContextCall(query=query))
+            return sessions.context("long", SessionContextRequest(query=query))
 
         # What is still being embedded in the background would be measured with it.
         service.reindex("bench")
         ask(0)
         print(json.dumps({"append_and_context_with_recall": _times(ask, 60)}))
-        recall = ContextCall(query="What was decided about the courier?")
+        recall = SessionContextRequest(query="What was decided about the courier?")
         print(json.dumps({"context_with_recall": _times(lambda _: sessions.context("long", recall), 60)}))
-        bare = ContextCall(memory_budget_tokens=0)
+        bare = SessionContextRequest(memory_budget_tokens=0)
         print(json.dumps({"context_without_recall": _times(lambda _: sessions.context("speed", bare), 30)}))
         print(json.dumps({"search": _search(service, sessions, 60)}))
         print(json.dumps({"growth": _growth(service, arguments.rounds)}))

@@ -26,8 +26,8 @@ import apsw
 
 from memory_service.errors import NotFound
 from memory_service.memories.format import NewMemory
+from memory_service.schemas.compaction import SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.service.contexts import ContextCall
 from tests.disk import Call, recorded
 from tests.properties.erased import NEW, S, W, found, opened, say
 
@@ -65,7 +65,7 @@ def _filed(service: MemoryService, secret: str) -> object:
 def _talked(service: MemoryService, secret: str) -> object:
     service.remember(W, NewMemory(text=NEW))
     say(service, secret, count=4)
-    service.sessions(W).context(S, ContextCall(recall="always", auto=False))
+    service.sessions(W).context(S, SessionContextRequest(recall="always", auto=False))
     return service.reindex(W)
 
 

@@ -21,10 +21,9 @@ from indexer import Embedder, MiniLM
 from indexer.testing import HashEmbedder
 from memory_service.config import Settings
 from memory_service.messages import text_of
-from memory_service.schemas.compaction import CompactRequest
+from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import ContextCall
 from memory_service.service.short_term import ShortTermMemory
 
 Language = Literal["en", "zh"]
@@ -217,10 +216,12 @@ def measured(sessions: ShortTermMemory, language: Language, *, seed: int, rounds
 
 def is_reachable(sessions: ShortTermMemory, session_id: str, needle: Needle) -> bool:
     """Whether one search of the session, or one context, shows the fact."""
-    hits = sessions.search(session_id, needle.question, limit=SEARCH_LIMIT).hits
+    hits = sessions.search(session_id, needle.question, limit=SEARCH_LIMIT).results
     if any(needle.text in hit.text for hit in hits):
         return True
-    made = sessions.context(session_id, ContextCall(query=needle.question, auto=False, memory_budget_tokens=1_000))
+    made = sessions.context(
+        session_id, SessionContextRequest(query=needle.question, auto=False, memory_budget_tokens=1_000)
+    )
     return needle.text in "\n".join(map(text_of, made.prompt.messages))
 
 

@@ -24,10 +24,9 @@ from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, MemoryServiceError, NotFound, StorageFailed
 from memory_service.llm.base import ChatMessage
 from memory_service.memories.format import NewMemory
-from memory_service.schemas.compaction import CompactRequest
+from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import ContextCall
 from memory_service.service.session_services import Models, SessionSnapshot
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.log import JsonlLog
@@ -95,7 +94,7 @@ def _forced(service: MemoryService) -> object:
 
 
 def _asked(service: MemoryService) -> object:
-    return service.sessions(W).context(S, ContextCall(recall="always"))
+    return service.sessions(W).context(S, SessionContextRequest(recall="always"))
 
 
 def _flush(service: MemoryService) -> object:
@@ -152,7 +151,7 @@ def check_a_session_is_gone_with_its_receipts(home: Path) -> None:
         sessions, kept = service.sessions(W, make=True), ""
         for session_id, text in ((S, OLD), (f"{S}-2", NEW)):
             sessions.append(session_id, [{"role": "user", "content": f'{text} "session_id": "{S}"}}'}])
-            receipt = sessions.context(session_id, ContextCall(recall="always")).receipt
+            receipt = sessions.context(session_id, SessionContextRequest(recall="always")).receipt
             assert receipt is not None and service.receipt(W, receipt.receipt_id) == receipt
             kept = receipt.receipt_id
         sessions.store.delete(S)
@@ -173,7 +172,7 @@ def check_no_receipt_follows_a_delete(home: Path) -> None:
             return answer
 
         service._workspaces.memory(W).search = late  # type: ignore[method-assign]
-        degraded = sessions.context(S, ContextCall(recall="always", auto=False)).degraded
+        degraded = sessions.context(S, SessionContextRequest(recall="always", auto=False)).degraded
         assert any("deleted meanwhile" in each for each in degraded), degraded
     assert not found(home, OLD), f"what was said stays in {found(home, OLD)}"
 

@@ -18,10 +18,8 @@ from memory_service.errors import NotFound
 from memory_service.sample import SESSION_ID, copy_sample, recorded_session
 
 if TYPE_CHECKING:
-    from memory_service.schemas.compaction import CompactionReceipt, Flush
+    from memory_service.schemas.compaction import CompactionReceipt, Flush, SessionContext
     from memory_service.service import MemoryService
-    from memory_service.service.contexts import SessionContext
-    from memory_service.service.short_term import ShortTermMemory
     from memory_service.sessions.records import Message
 
 
@@ -268,11 +266,10 @@ class _Player:
 
         self._service = service
         self._folder = folder
-        self._sessions: ShortTermMemory = service.sessions(WORKSPACE)
         self._lines = lines
         self._watch = watch
         self._said_at = lines[0].at
-        # `store.append` would note the present moment, and the memories would speak of the wrong days.
+        # `append` would note the present moment, and the memories would speak of the wrong days.
         self._log = JsonlLog(folder / "sessions" / f"{SESSION_ID}.jsonl", now=lambda: self._said_at)
         self._flushes: list[Flushed] = []
         self._compactions: list[Compacted] = []
@@ -280,16 +277,18 @@ class _Player:
         self._slowest = 0.0
 
     def play(self) -> Replay:
+        from memory_service.schemas import NewSession
+
         begun = time.perf_counter()
-        store = self._sessions.store
-        store.create(SESSION_ID, context_window=WINDOW_TOKENS)
+        service = self._service
+        service.create_session(WORKSPACE, NewSession(session_id=SESSION_ID, context_window=WINDOW_TOKENS))
         for at, line in enumerate(self._lines):
             if line.role == "assistant":
                 self._prompt(at)
             self._said_at = line.at
             self._log.append([line.message])
-            if PIN.rstrip(".").lower() in line.message.text.lower() and not store.summary(SESSION_ID).pins:
-                store.pin(SESSION_ID, text=PIN)
+            if PIN.rstrip(".").lower() in line.message.text.lower() and not service.pins(WORKSPACE, SESSION_ID).pins:
+                service.pin(WORKSPACE, SESSION_ID, PIN)
         return self._told(time.perf_counter() - begun)
 
     def _prompt(self, said: int) -> None:
@@ -304,7 +303,7 @@ class _Player:
             done, made = self._undone_and_again(made.compaction, before, said)
             self._compactions.append(done)
             events.append(f"compaction: {done.tokens_before:,} -> {done.tokens_after:,}")
-        tokens = made.prompt.tokens
+        tokens = made.tokens
         self._peak = max(self._peak, tokens.total)
         self._watch(
             Moment(
@@ -317,12 +316,11 @@ class _Player:
         )
 
     def _context(self) -> SessionContext:
-        from memory_service.service.contexts import ContextCall
+        from memory_service.schemas import SessionContextRequest
 
+        request = SessionContextRequest(system_prompt=PROMPT, memory_budget_tokens=_MEMORY_TOKENS)
         begun = time.perf_counter()
-        made = self._sessions.context(
-            SESSION_ID, ContextCall(system_prompt=PROMPT, memory_budget_tokens=_MEMORY_TOKENS)
-        )
+        made = self._service.session_context(WORKSPACE, SESSION_ID, request)
         self._contexts += 1
         self._slowest = max(self._slowest, time.perf_counter() - begun)
         return made
@@ -330,7 +328,7 @@ class _Player:
     def _undone_and_again(
         self, receipt: CompactionReceipt, before: bytes, said: int
     ) -> tuple[Compacted, SessionContext]:
-        self._sessions.compactions.undo(SESSION_ID, receipt.compaction_id or "")
+        self._service.undo(WORKSPACE, SESSION_ID, receipt.compaction_id)
         is_equal = self._view() == before
         again = self._context()
         kept = again.compaction or receipt
@@ -364,15 +362,16 @@ class _Player:
         )
 
     def _view(self) -> bytes:
-        view = self._sessions.store.model_view(SESSION_ID)
+        view = self._service.messages(WORKSPACE, SESSION_ID)
         return json.dumps(view.messages, ensure_ascii=False).encode()
 
     def _told(self, seconds: float) -> Replay:
         from memory_service.messages import message_tokens, read_messages
 
         texts = [line.message.text for line in self._lines]
-        logged = [json.dumps(each, ensure_ascii=False) for each in self._sessions.store.log_view(SESSION_ID).messages]
-        view = self._sessions.store.model_view(SESSION_ID).messages
+        said = self._service.messages(WORKSPACE, SESSION_ID, "log").messages
+        logged = [json.dumps(each, ensure_ascii=False) for each in said]
+        view = self._service.messages(WORKSPACE, SESSION_ID).messages
         return Replay(
             session_id=SESSION_ID,
             first_day=str(self._lines[0].at.date()),
@@ -506,14 +505,11 @@ def _passages(service: MemoryService) -> int:
 
 def _recall(service: MemoryService, question: str, answer: str) -> Recall:
     from memory_service.memories.block import is_block
-    from memory_service.messages import text_of
-    from memory_service.service.contexts import ContextCall
+    from memory_service.schemas import SessionContextRequest
 
-    sessions = service.sessions(WORKSPACE)
-    made = sessions.context(
-        SESSION_ID, ContextCall(query=question, system_prompt=PROMPT, memory_budget_tokens=BUDGET_TOKENS)
-    )
-    texts = [text_of(message) for message in made.prompt.messages]
+    request = SessionContextRequest(query=question, system_prompt=PROMPT, memory_budget_tokens=BUDGET_TOKENS)
+    made = service.session_context(WORKSPACE, SESSION_ID, request)
+    texts = [str(message.get("content")) for message in made.messages]
     block = next((text for text in texts if is_block(text)), "")
     view = [text for text in texts if text != block]
     receipt = made.receipt
@@ -525,8 +521,8 @@ def _recall(service: MemoryService, question: str, answer: str) -> Recall:
         block=block,
         tokens=receipt.tokens if receipt else 0,
         budget_tokens=BUDGET_TOKENS,
-        prompt_tokens=made.prompt.tokens.total,
-        window=made.prompt.tokens.window,
+        prompt_tokens=made.tokens.total,
+        window=made.tokens.window,
         receipt_id=receipt.receipt_id if receipt else "",
         sources=tuple(
             Source(path=item.path, start_line=item.start_line, end_line=item.end_line, tokens=item.tokens)

@@ -12,10 +12,11 @@ from indexer.testing import HashEmbedder
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
 from memory_service.llm.base import ChatModel
 from memory_service.messages import Message, text_of, to_openai
-from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
+from memory_service.schemas import checked
+from memory_service.schemas.compaction import CompactionReceipt, CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import ContextCall, SessionContext
+from memory_service.service.contexts import BuiltContext
 from memory_service.service.session_services import Models
 from memory_service.service.short_term import ShortTermMemory
 from tests.serving import settings
@@ -23,6 +24,11 @@ from tests.wire import problems
 
 S, W = "support-42", "default"
 Wire = dict[str, Any]
+
+
+def tools(tokens: int) -> list[Wire]:
+    """The schema of a tool that takes so many tokens."""
+    return [{"t": "x" * (4 * tokens - 9)}]
 
 
 class Room:
@@ -76,8 +82,8 @@ class Room:
     def undo(self, compaction_id: str | None) -> CompactionReceipt:
         return self.sessions.compactions.undo(S, compaction_id or "")
 
-    def context(self, **call: Any) -> SessionContext:
-        return self.sessions.context(S, ContextCall(**{"recall": "never", **call}))
+    def context(self, **call: Any) -> BuiltContext:
+        return self.sessions.context(S, checked(SessionContextRequest, **{"recall": "never", **call}))
 
     def view(self) -> tuple[Message, ...]:
         return self.sessions.snapshot(S).view().messages

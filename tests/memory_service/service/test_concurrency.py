@@ -9,14 +9,13 @@ from collections.abc import Callable
 import pytest
 
 from memory_service.errors import Conflict
-from memory_service.schemas.compaction import CompactRequest
+from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import ContextCall
 from memory_service.service.short_term import ShortTermMemory
 from tests.memory_service.service.rooms import Room, S, refused_by_providers, says, user, words
 
 Rooms = Callable[..., Room]
-CALL = ContextCall(recall="never", memory_budget_tokens=0)
+CALL = SessionContextRequest(recall="never", memory_budget_tokens=0)
 
 
 class Crowd:

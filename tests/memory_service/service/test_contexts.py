@@ -10,14 +10,26 @@ from memory_service.memories.block import is_block
 from memory_service.memories.store import NewMemory
 from memory_service.messages import message_tokens, text_of
 from memory_service.messages.sizes import count_tokens
-from memory_service.service.contexts import ContextCall, SessionContext
+from memory_service.schemas.compaction import SessionContextRequest
+from memory_service.service.contexts import BuiltContext
 from memory_service.testing import Reply, ScriptedModel
-from tests.memory_service.service.rooms import Room, S, W, calls, refused_by_providers, result, texts, user, words
+from tests.memory_service.service.rooms import (
+    Room,
+    S,
+    W,
+    calls,
+    refused_by_providers,
+    result,
+    texts,
+    tools,
+    user,
+    words,
+)
 
 Rooms = Callable[..., Room]
 
 
-def block_of(made: SessionContext) -> str:
+def block_of(made: BuiltContext) -> str:
     return next((text_of(each) for each in made.prompt.messages if is_block(text_of(each))), "")
 
 
@@ -83,13 +95,13 @@ def test_what_cannot_fit_names_its_largest_part(room: Room) -> None:
     with pytest.raises(Incompressible, match="system"):
         room.context(system_prompt=words(7_000))
     with pytest.raises(Incompressible):
-        room.context(tools_tokens=6_500)
+        room.context(tools=tools(6_500))
 
 
 def test_overhead_makes_it_compact_earlier(room: Room) -> None:
     room.talk(20, 100)
     assert room.context().compaction is None
-    assert room.context(system_prompt=words(900), tools_tokens=900).compaction is not None
+    assert room.context(system_prompt=words(900), tools=tools(900)).compaction is not None
 
 
 @pytest.mark.parametrize("most", [900, 2_000, 3_500])
@@ -176,7 +188,7 @@ def test_who_waited_looks_again(rooms: Rooms) -> None:
     small = room.compact(force=True).compaction_id
     # Large enough for a flush to be due, not for a compaction.
     room.talk(17, 100, first=40)
-    made = list[SessionContext]()
+    made = list[BuiltContext]()
     waiting = threading.Thread(target=lambda: made.append(room.context(memory_budget_tokens=0)))
     with room.sessions._services.alone(S):
         waiting.start()
@@ -189,7 +201,7 @@ def test_who_waited_looks_again(rooms: Rooms) -> None:
 def test_who_waited_for_a_compaction_makes_no_second_one(rooms: Rooms) -> None:
     room = rooms(context_window=8_000, flush={"mode": "off"})
     room.talk(40, 100)
-    made = list[SessionContext]()
+    made = list[BuiltContext]()
     waiting = threading.Thread(target=lambda: made.append(room.context(memory_budget_tokens=0)))
     with room.sessions._services.alone(S):
         waiting.start()
@@ -223,7 +235,7 @@ def test_a_cancelled_summary_leaves_the_session(rooms: Rooms) -> None:
     room = rooms(context_window=8_000, model=ScriptedModel(Reply(text="x")), flush={"mode": "off"})
     room.talk(27, 100)
     before = room.bytes()
-    made = room.sessions.context(S, ContextCall(recall="never"), cancelled=lambda: True)
+    made = room.sessions.context(S, SessionContextRequest(recall="never"), cancelled=lambda: True)
     assert made.compaction is None and "cancelled" in made.degraded[0] and room.bytes() == before
 
 

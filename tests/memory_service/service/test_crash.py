@@ -20,7 +20,7 @@ _WORK = """
 import sys
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import ContextCall
+
 from tests.memory_service.service.rooms import S, Room, words
 from pathlib import Path
 
@@ -33,7 +33,7 @@ for number in range(begin, begin + 100_000):
     if number % 5 == 0:
         room.sessions.flushes.flush(S)
     if number % 3 == 0:
-        room.sessions.context(S, ContextCall(recall="never"))
+        room.sessions.context(S, SessionContextRequest(recall="never"))
     if number % 7 == 0:
         room.sessions.compactions.compact(S, CompactionCall(request=CompactRequest(force=True)))
 """
@@ -82,7 +82,7 @@ def test_a_line_that_was_cut_off_is_no_loss_of_others(room: Room) -> None:
         log.write(b'{"seq":99,"ts":"2026-11-20T10:00:00.000Z","message":{"role":"user","con')
     room.talk(1, first=5)
     assert room.raw_log()[: len(before)] == before and len(room.raw_log()) == len(before) + 2
-    assert room.sessions.store.summary(S).repairs
+    assert room.sessions.store.summary(S).degraded
 
 
 @pytest.mark.parametrize("chinese", [False, True])

@@ -13,18 +13,17 @@ from indexer.testing import HashEmbedder
 from memory_service.errors import InvalidRequest
 from memory_service.messages import Message, text_of
 from memory_service.messages.repair import repaired
-from memory_service.schemas.compaction import CompactRequest
+from memory_service.schemas.compaction import CompactRequest, OverflowRequest, SessionContextRequest
 from memory_service.service import MemoryService, answers
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import ContextCall, SessionContext
-from memory_service.service.overflows import OverflowCall
+from memory_service.service.contexts import BuiltContext
 from memory_service.service.short_term import ShortTermMemory
 from tests.memory_service.engines.plugins import installed
 from tests.serving import settings
 
 S, W = "support-42", "default"
 PIN = "周五绝不部署"
-CALL = ContextCall(recall="never", system_prompt="You are 助手.")
+CALL = SessionContextRequest(recall="never", system_prompt="You are 助手.")
 
 
 @pytest.fixture
@@ -59,11 +58,11 @@ def say(sessions: ShortTermMemory, count: int, begin: int = 0) -> None:
         sessions.append(S, [user, {"role": "assistant", "content": f"回答 {at} " + "ok " * 60}])
 
 
-def texts(made: SessionContext) -> str:
+def texts(made: BuiltContext) -> str:
     return "\n".join(map(text_of, made.prompt.messages))
 
 
-def sound(made: SessionContext, most: int = 8_000) -> None:
+def sound(made: BuiltContext, most: int = 8_000) -> None:
     assert made.prompt.tokens.total <= most
     assert not repaired(made.prompt.messages).repairs
 
@@ -89,7 +88,7 @@ def test_who_owns_compaction_is_left_to_it(opened: Callable[..., MemoryService],
     assert made.degraded == () and made.compaction is None and made.flush is not None
     assert "question 119" in texts(made) and "question 0 " not in texts(made)
     assert sessions.compactions.past(S) == []
-    sound(sessions.context(S, ContextCall(recall="never", max_tokens=900)), 900)
+    sound(sessions.context(S, SessionContextRequest(recall="never", max_tokens=900)), 900)
 
 
 def test_who_does_not_own_compaction_gets_a_compacted_view_and_is_told(opened: Callable[..., MemoryService]) -> None:
@@ -110,7 +109,7 @@ def test_memories_and_pins_stand_in_the_prompt_whatever_the_engine_gives(opened:
     sound(made)
     assert texts(made).count(PIN) == 1 and made.prompt.tokens.summary > 0
     sessions.store.pin(S, text="长" * 200)
-    tight = sessions.context(S, ContextCall(recall="never", max_tokens=900))
+    tight = sessions.context(S, SessionContextRequest(recall="never", max_tokens=900))
     sound(tight, 900)
     assert "长" * 200 in texts(tight)
     sessions.store.unpin(S, sessions.store.pins(S)[-1].pin_id)
@@ -172,7 +171,7 @@ def test_an_overflow_is_recovered_with_a_smaller_prompt_of_the_engine(
     sessions = sessions_of(service)
     say(sessions, 120)
     before = sessions.context(S, CALL)
-    error = OverflowCall(error="This model's maximum context length is 8000 tokens. Your messages have 9000 tokens.")
+    error = OverflowRequest(error="This model's maximum context length is 8000 tokens. Your messages have 9000 tokens.")
     once = sessions.recover(S, error)
     assert once.action == "retry" and once.context is not None
     assert once.context.prompt.tokens.total < before.prompt.tokens.total * 0.7
@@ -235,7 +234,7 @@ def test_an_erased_session_is_erased_in_the_engine(opened: Callable[..., MemoryS
     sessions = sessions_of(service)
     say(sessions, 1)
     sessions.context(S, CALL)
-    assert sessions.store.delete(S).degraded == ()
+    assert sessions.store.delete(S).degraded == []
     assert S not in engine_of(service).heard
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from memory_service.service.contexts import ContextCall
+from memory_service.schemas.compaction import SessionContextRequest
 from tests.evals.needles import Language, opened, turn
 from tests.memory_service.service.rooms import words
 
 ROUNDS = 20
-CALL = ContextCall(recall="never", memory_budget_tokens=0)
+CALL = SessionContextRequest(recall="never", memory_budget_tokens=0)
 
 
 def share(home: Path, language: Language, result_tokens: int, window: int) -> float:

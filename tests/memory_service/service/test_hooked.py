@@ -10,7 +10,7 @@ from memory_service.compaction.prompts import CONTINUE_NOTE
 from memory_service.errors import Conflict
 from memory_service.hooks import Instructions, Intent, Material, Provided
 from memory_service.messages import text_of
-from memory_service.service.overflows import OverflowCall
+from memory_service.schemas.compaction import OverflowRequest
 from memory_service.testing import ScriptedModel
 from tests.memory_service.service.rooms import Room, S, refused_by_providers, summary
 
@@ -96,7 +96,7 @@ def test_without_the_note_to_go_on_an_overflow_ends_with_what_was_said(rooms: Ro
             room.sessions.store.delete(S)
         room.talk(24, 100)
         hooked(room, provided)
-        made = room.sessions.recover(S, OverflowCall(error=TOO_LONG))
+        made = room.sessions.recover(S, OverflowRequest(error=TOO_LONG))
         assert made.action == "retry" and made.remedy == "compact"
         ends.append(text_of(made.messages[-1]))
         room.service.close()

@@ -9,9 +9,8 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.messages import text_of
-from memory_service.schemas.compaction import CompactRequest
+from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import ContextCall
 from tests.evals.needles import Language, conversation, in_rounds, measured, opened, turn
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -40,7 +39,9 @@ def test_pinned_rules_stand_in_every_view_and_prompt(tmp_path: Path, language: L
         for messages in in_rounds(turns, 8):
             for start in range(0, len(messages), 8):
                 sessions.append("s", messages[start : start + 8])
-                shown = "\n".join(map(text_of, sessions.context("s", ContextCall(recall="never")).prompt.messages))
+                shown = "\n".join(
+                    map(text_of, sessions.context("s", SessionContextRequest(recall="never")).prompt.messages)
+                )
                 assert RULES[language] in shown and f"(text) {RULES[language]}" in shown
             sessions.compactions.compact("s", CompactionCall(request=CompactRequest(force=True)))
             view = "\n".join(map(text_of, sessions.snapshot("s").view().messages))

@@ -7,9 +7,9 @@ import pytest
 
 from memory_service.errors import NotFound, UpstreamFailed
 from memory_service.messages import text_of
-from memory_service.messages.sizes import Usage
-from memory_service.service.contexts import ContextCall
-from memory_service.service.overflows import OverflowCall, Recovery
+from memory_service.schemas.compaction import OverflowRequest
+from memory_service.schemas.sessions import UsageReport
+from memory_service.service.overflows import RecoveryStep
 from memory_service.testing import ScriptedModel
 from tests.memory_service.service.rooms import (
     Room,
@@ -28,8 +28,8 @@ TOO_LONG = "This model's maximum context length is 6000 tokens. However, your me
 ZH = "输入的 token 数量超过了模型的最大上下文长度 6000，请缩短输入。"
 
 
-def recover(room: Room, error: str = TOO_LONG, **given: Any) -> Recovery:
-    return room.sessions.recover(S, OverflowCall(error=error, **given))
+def recover(room: Room, error: str = TOO_LONG, **given: Any) -> RecoveryStep:
+    return room.sessions.recover(S, OverflowRequest(error=error, **given))
 
 
 @pytest.mark.parametrize("chinese", [False, True])
@@ -60,7 +60,7 @@ def test_the_window_that_the_error_tells_is_learned(rooms: Rooms) -> None:
 
 def test_how_it_was_made_may_be_told(room: Room) -> None:
     room.talk(24, 100)
-    made = recover(room, context=ContextCall(system_prompt="Told.", recall="never"))
+    made = recover(room, system_prompt="Told.", recall="never")
     assert text_of(made.messages[0]) == "Told."
 
 
@@ -104,9 +104,9 @@ def test_what_is_no_overflow_changes_nothing(
 
 def test_a_prompt_that_was_cut_silently_is_an_overflow_too(room: Room) -> None:
     room.talk(24, 100)
-    made = recover(room, "", usage=Usage(input_tokens=5_000, cache_read_tokens=3_500))
+    made = recover(room, "", usage=UsageReport(input_tokens=5_000, cache_read_tokens=3_500))
     assert (made.kind, made.remedy) == ("token_overflow", "compact")
-    assert recover(room, "", usage=Usage(input_tokens=100)).action == "give_up"
+    assert recover(room, "", usage=UsageReport(input_tokens=100)).action == "give_up"
 
 
 def test_too_many_bytes_strip_media_and_compact_nothing(room: Room) -> None:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from memory_service.errors import Incompressible
 from memory_service.messages import message_tokens
 from memory_service.messages.sizes import Usage
-from memory_service.service.contexts import SessionContext
-from memory_service.service.overflows import OverflowCall
+from memory_service.schemas.compaction import OverflowRequest
+from memory_service.service.contexts import BuiltContext
 from tests.memory_service.service.rooms import Room, S, calls, image, result, says, system, user, words
 
 LITELLM = importlib.util.find_spec("litellm") is not None
@@ -31,7 +31,7 @@ LINES = st.one_of(
 )
 
 
-def adds_up(made: SessionContext) -> None:
+def adds_up(made: BuiltContext) -> None:
     tokens = made.prompt.tokens
     parts = (tokens.system, tokens.memory, tokens.summary, tokens.tail)
     assert min(parts) >= 0
@@ -73,7 +73,7 @@ def test_the_parts_add_up_whatever_the_counts_rest_on(
 def test_a_prompt_of_a_recovery_counts_its_note(room: Room) -> None:
     room.sessions.store.create(S, settings={"compaction": {"preset": "opencode", "fallback": "extractive"}})
     room.talk(24, 100)
-    made = room.sessions.recover(S, OverflowCall(error="prompt is too long: 9000 tokens > 7000 maximum"))
+    made = room.sessions.recover(S, OverflowRequest(error="prompt is too long: 9000 tokens > 7000 maximum"))
     assert made.context is not None and made.messages[-1] != room.view()[-1]
     adds_up(made.context)
 

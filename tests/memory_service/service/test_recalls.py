@@ -115,12 +115,12 @@ def test_a_session_is_searched_by_words_in_view_or_not(room: Room) -> None:
     )
     room.talk(30, 100)
     room.compact(force=True)
-    hit = room.sessions.search(S, "退款流程").hits[0]
+    hit = room.sessions.search(S, "退款流程").results[0]
     assert (hit.seq, hit.role) == (2, "user") and "refunds.md" in hit.text
-    assert "needle-4711" in room.sessions.search(S, "needle-4711", limit=1).hits[0].text
+    assert "needle-4711" in room.sessions.search(S, "needle-4711", limit=1).results[0].text
     room.say(user("The newest word is 青花瓷."))
-    assert room.sessions.search(S, "青花瓷").hits[0].text == "The newest word is 青花瓷."
-    assert not room.sessions.search(S, "nothing-like-that").hits
+    assert room.sessions.search(S, "青花瓷").results[0].text == "The newest word is 青花瓷."
+    assert not room.sessions.search(S, "nothing-like-that").results
 
 
 def test_memories_stand_before_the_turn_they_are_for(room: Room) -> None:

@@ -11,7 +11,8 @@ from memory_service.errors import Conflict, Incompressible, InvalidName, Invalid
 from memory_service.memories.block import is_block
 from memory_service.messages import text_of
 from memory_service.messages.sizes import Usage
-from memory_service.service.sessions import MAX_PIN_CHARS, MAX_PINS
+from memory_service.schemas.sessions import MAX_PIN_CHARS
+from memory_service.service.sessions import MAX_PINS
 from tests.memory_service.service.rooms import Room, S, calls, image, result, says, system, user, words
 
 Rooms = Callable[..., Room]
@@ -22,7 +23,7 @@ def test_a_session_is_begun_with_what_is_set_for_it(room: Room) -> None:
         S, model="gpt-4o", context_window=32_000, settings={"compaction": {"preset": "turns"}}
     )
     assert (made.session_id, made.model, made.preset, made.messages, made.pressure) == (S, "gpt-4o", "turns", 0, "ok")
-    assert (made.window.tokens, made.window.source) == (32_000, "session")
+    assert (made.context_window.tokens, made.context_window.source) == (32_000, "session")
     with pytest.raises(Conflict):
         room.sessions.store.create(S)
 
@@ -66,13 +67,13 @@ def test_a_setting_that_cannot_be_used_is_an_error_when_it_is_set(room: Room, se
 def test_what_is_not_named_stays_when_settings_change(room: Room) -> None:
     room.sessions.store.create(S, model="gpt-4o", settings={"flush": {"mode": "off"}})
     made = room.sessions.store.update(S, {"context_window": 16_000})
-    assert (made.model, made.window.tokens, made.settings) == ("gpt-4o", 16_000, {"flush": {"mode": "off"}})
+    assert (made.model, made.context_window.tokens, made.settings) == ("gpt-4o", 16_000, {"flush": {"mode": "off"}})
 
 
 def test_an_append_begins_the_session_and_tells_its_place(room: Room) -> None:
     made = room.sessions.append(S, [system("sys"), user("一"), says("two")])
     assert (made.first_seq, made.last_seq, made.pressure, made.source, made.replayed) == (2, 4, "ok", "estimate", False)
-    assert made.tokens == room.view_tokens() and made.degraded == ()
+    assert made.tokens == room.view_tokens() and made.degraded == []
     assert room.sessions.append(S, [user("x")]).first_seq == 5
 
 
@@ -129,7 +130,7 @@ def test_what_was_said_is_kept_as_it_came(room: Room) -> None:
 def test_the_log_is_read_in_pieces(room: Room) -> None:
     room.talk(3)
     part = room.sessions.store.log_view(S, since_seq=3, limit=2)
-    assert part.seqs == (4, 5) and part.messages[0] == room.raw_log()[2]
+    assert part.seqs == [4, 5] and part.messages[0] == room.raw_log()[2]
 
 
 def test_a_key_makes_an_append_happen_once(rooms: Rooms) -> None:
@@ -223,7 +224,7 @@ def test_a_trim_can_be_taken_back(room: Room) -> None:
 
 def test_a_session_is_erased_from_disk_and_index(room: Room) -> None:
     room.say(user("The secret word is 枇杷膏."), says("ok"))
-    assert room.sessions.store.delete(S).degraded == ()
+    assert room.sessions.store.delete(S).degraded == []
     assert not room.log.exists() and room.sessions.store.listed() == []
     assert not room.service.search("default", "枇杷膏").hits
     with pytest.raises(NotFound):
@@ -235,7 +236,7 @@ def test_a_session_is_erased_from_disk_and_index(room: Room) -> None:
 def test_a_window_that_is_too_small_is_told_and_takes_messages(rooms: Rooms) -> None:
     room = rooms(context_window=512)
     made = room.sessions.append(S, [user("x")])
-    assert made.pressure == "hard" and room.sessions.store.summary(S).window.problem == "refuse"
+    assert made.pressure == "hard" and room.sessions.store.summary(S).context_window.problem == "refuse"
     with pytest.raises(InvalidRequest, match="below the 1,024"):
         room.context()
 

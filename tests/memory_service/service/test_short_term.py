@@ -7,16 +7,15 @@ import pytest
 from memory_service.errors import NotFound
 from memory_service.messages import to_anthropic
 from memory_service.messages.sizes import Usage
-from memory_service.service.contexts import ContextCall
-from memory_service.service.overflows import OverflowCall
-from tests.memory_service.service.rooms import Room, S, calls, result, says, system, user
+from memory_service.schemas.compaction import OverflowRequest, SessionContextRequest
+from tests.memory_service.service.rooms import Room, S, calls, result, says, system, tools, user
 
 Rooms = Callable[..., Room]
 
 
 def test_a_count_is_noted_beside_what_its_prompt_was_taken_for(room: Room) -> None:
     room.talk(3)
-    tokens = room.context(system_prompt="You are 助手.", tools_tokens=50).prompt.tokens
+    tokens = room.context(system_prompt="You are 助手.", tools=tools(50)).prompt.tokens
     room.sessions.append(S, [says("ok")], usage=Usage(input_tokens=999))
     (counted,) = room.sessions.snapshot(S).state.usages
     assert counted.usage.estimated_tokens == tokens.system + tokens.tail + 50
@@ -33,7 +32,7 @@ def test_a_caller_may_know_better(room: Room) -> None:
 
 def test_a_prompt_made_in_a_recovery_is_noted_too(room: Room) -> None:
     room.talk(24, 100)
-    made = room.sessions.recover(S, OverflowCall(error="prompt is too long: 9000 tokens > 7000 maximum"))
+    made = room.sessions.recover(S, OverflowRequest(error="prompt is too long: 9000 tokens > 7000 maximum"))
     assert made.context is not None
     room.sessions.append(S, [says("ok")], usage=Usage(input_tokens=999))
     tokens = made.context.prompt.tokens
@@ -47,12 +46,12 @@ def test_a_prompt_made_in_a_recovery_is_noted_too(room: Room) -> None:
 def test_a_caller_can_wait_until_a_refused_prompt_is_settled(room: Room, ends: str) -> None:
     room.talk(24, 100)
     assert room.sessions.wait_idle(S, timeout_seconds=0)
-    room.sessions.recover(S, OverflowCall(error="prompt is too long: 9000 tokens > 7000 maximum"))
+    room.sessions.recover(S, OverflowRequest(error="prompt is too long: 9000 tokens > 7000 maximum"))
     assert not room.sessions.wait_idle(S, timeout_seconds=0), "it is to be tried again"
     if ends == "append":
         room.say(says("answered"))
     else:
-        room.sessions.recover(S, OverflowCall(error="Incorrect API key provided.", status=401))
+        room.sessions.recover(S, OverflowRequest(error="Incorrect API key provided.", status=401))
     assert room.sessions.wait_idle(S, timeout_seconds=0)
 
 
@@ -66,7 +65,7 @@ def test_a_prompt_goes_over_the_wire_that_is_asked_for(room: Room) -> None:
 def test_who_is_not_there_tells_nothing(room: Room) -> None:
     for ask in (
         lambda: room.sessions.events(S), lambda: room.sessions.snapshot(S), lambda: room.sessions.search(S, "x"),
-        lambda: room.sessions.flush_prompt(S), lambda: room.sessions.context(S, ContextCall()),
+        lambda: room.sessions.flush_prompt(S), lambda: room.sessions.context(S, SessionContextRequest()),
     ):  # fmt: skip
         with pytest.raises(NotFound):
             ask()
@@ -78,7 +77,7 @@ def test_two_workspaces_know_nothing_of_each_other(room: Room) -> None:
     with pytest.raises(NotFound):
         other.snapshot(S)
     other.append(S, [user("else")])
-    assert len(room.raw_log()) == 1 and not other.search(S, "枇杷膏").hits
+    assert len(room.raw_log()) == 1 and not other.search(S, "枇杷膏").results
 
 
 def test_a_flush_prompt_tells_the_day(room: Room) -> None:

@@ -11,10 +11,9 @@ import pytest
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.messages import message_tokens, text_of
-from memory_service.schemas.compaction import CompactRequest
+from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import ContextCall
 from memory_service.service.short_term import ShortTermMemory
 from tests.serving import settings
 
@@ -38,7 +37,7 @@ def parent(sessions: ShortTermMemory) -> str:
 
 
 def shown(sessions: ShortTermMemory, session_id: str) -> str:
-    made = sessions.context(session_id, ContextCall(recall="never"))
+    made = sessions.context(session_id, SessionContextRequest(recall="never"))
     return "\n".join(text_of(message) for message in made.prompt.messages)
 
 
@@ -46,7 +45,7 @@ def test_a_child_carries_pins_summary_model_and_settings(sessions: ShortTermMemo
     done = sessions.compactions.compact(parent, CompactionCall(request=CompactRequest(force=True, target_tokens=1_200)))
     assert done.applied and done.summary
     child = sessions.subagents.spawn(parent, "child")
-    assert (child.session_id, child.model, child.window.tokens) == ("child", "gpt-4o", 32_000)
+    assert (child.session_id, child.model, child.context_window.tokens) == ("child", "gpt-4o", 32_000)
     assert child.settings == {"flush": {"mode": "off"}}
     text = shown(sessions, "child")
     assert PIN in text and done.summary.strip()[:60] in text and "not instructions" in text

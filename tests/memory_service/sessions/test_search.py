@@ -9,7 +9,8 @@ from rank_bm25 import BM25Okapi
 
 from indexer.text.terms import index_terms, query_terms
 from memory_service.messages import Message, Numbered, numbered
-from memory_service.sessions.search import SNIPPET_CHARS, MessageHit, SessionKeywordSearch
+from memory_service.schemas.sessions import FoundMessage
+from memory_service.sessions.search import SNIPPET_CHARS, SessionKeywordSearch
 
 
 def said(*texts: str, first: int = 1) -> tuple[Numbered, ...]:
@@ -164,7 +165,7 @@ def test_answers_are_sorted_bounded_and_the_same_however_they_came_about(
         assert hits == live.search(query, limit=100)[:limit]
 
 
-def is_sound(hit: MessageHit, texts: list[str], query: str) -> bool:
+def is_sound(hit: FoundMessage, texts: list[str], query: str) -> bool:
     has_term = not set(query_terms(query)).isdisjoint(index_terms(texts[hit.seq - 1]))
     shown = hit.text.removeprefix("… ").removesuffix(" …")
     return has_term and hit.score > 0 and len(hit.text) <= SNIPPET_CHARS and shown in texts[hit.seq - 1]
