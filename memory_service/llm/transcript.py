@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 from indexer.text.outcomes import ends_in_error
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
@@ -49,22 +49,14 @@ _FALSE_HEAD = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptEntry:
-    """A message as the summariser reads it.
+class TranscriptEntry(Numbered):
+    """A message as the summariser reads it; `tokens` are those of its text, with the date before it on a new day.
 
     Attributes:
-        seq: Its number in the log.
-        at: When it was said: UTC, ISO 8601; empty if that is not known.
-        message: What it was made from.
-        text: Empty for a message that says nothing but what it thought.
-        tokens: Size of the text, with that of the date before it where a new day begins.
+        text: Empty for a message that has nothing but thinking.
     """
 
-    seq: int
-    at: str
-    message: Message
     text: str
-    tokens: int
 
 
 def transcript_entries(
@@ -209,25 +201,11 @@ LARGE_SHARE = 0.1
 OVERSIZED_SHARE = 0.5
 
 
-class Sized(Protocol):
-    """A message and what it takes, such as a `Numbered` or an `TranscriptEntry`."""
-
-    @property
-    def message(self) -> Message:
-        """The message."""
-        ...
-
-    @property
-    def tokens(self) -> int:
-        """Estimated size in tokens."""
-        ...
-
-
-S = TypeVar("S", bound=Sized)
+_N = TypeVar("_N", bound=Numbered)
 
 
 def adaptive_ratio(
-    messages: Sequence[Sized],
+    messages: Sequence[Numbered],
     window_tokens: int,
     *,
     base: float = CHUNK_RATIO,
@@ -257,23 +235,23 @@ def chunk_tokens(window_tokens: int, ratio: float, *, overhead_tokens: int = OVE
     return max(1, share - overhead_tokens, share // 2)
 
 
-def is_oversized(message: Sized, window_tokens: int, *, safety: float = SAFETY) -> bool:
+def is_oversized(message: Numbered, window_tokens: int, *, safety: float = SAFETY) -> bool:
     """True if a message alone takes more than half the window, so that no chunk can hold it."""
     return message.tokens * safety > window_tokens * OVERSIZED_SHARE
 
 
-def grouped(messages: Sequence[S]) -> list[tuple[S, ...]]:
+def grouped(messages: Sequence[_N]) -> list[tuple[_N, ...]]:
     """The messages by units."""
     units = units_of([each.message for each in messages])
     return [tuple(messages[unit.first : unit.last + 1]) for unit in units]
 
 
-def group_tokens(group: Sequence[Sized]) -> int:
+def group_tokens(group: Sequence[Numbered]) -> int:
     """Tokens of a unit."""
     return sum(each.tokens for each in group)
 
 
-def first_chunk(groups: Sequence[Sequence[Sized]], start: int, max_tokens: int, *, safety: float = SAFETY) -> int:
+def first_chunk(groups: Sequence[Sequence[Numbered]], start: int, max_tokens: int, *, safety: float = SAFETY) -> int:
     """End of the chunk that begins with the unit `start`; at least one unit, however large."""
     end, used = start, 0.0
     while end < len(groups):
@@ -284,7 +262,7 @@ def first_chunk(groups: Sequence[Sequence[Sized]], start: int, max_tokens: int, 
     return end
 
 
-def chunks(messages: Sequence[S], max_tokens: int, *, safety: float = SAFETY) -> list[tuple[S, ...]]:
+def chunks(messages: Sequence[_N], max_tokens: int, *, safety: float = SAFETY) -> list[tuple[_N, ...]]:
     """The messages in chunks, each as large as it may be.
 
     Args:
@@ -299,7 +277,7 @@ def chunks(messages: Sequence[S], max_tokens: int, *, safety: float = SAFETY) ->
     return [_joined(groups[start:end]) for start, end in pairwise(borders)]
 
 
-def parts(messages: Sequence[S], count: int) -> list[tuple[S, ...]]:
+def parts(messages: Sequence[_N], count: int) -> list[tuple[_N, ...]]:
     """The messages in equal shares of tokens.
 
     Args:
@@ -308,14 +286,14 @@ def parts(messages: Sequence[S], count: int) -> list[tuple[S, ...]]:
     """
     groups = grouped(messages)
     total = sum(map(group_tokens, groups)) or 1
-    shares: dict[int, list[tuple[S, ...]]] = {}
+    shares: dict[int, list[tuple[_N, ...]]] = {}
     for group, middle in _with_middles(groups):
         # A unit belongs where its middle lies.
         shares.setdefault(min(int(middle / total * count), count - 1), []).append(group)
     return [_joined(share) for share in shares.values()]
 
 
-def _with_middles(groups: Sequence[tuple[S, ...]]) -> Iterator[tuple[tuple[S, ...], float]]:
+def _with_middles(groups: Sequence[tuple[_N, ...]]) -> Iterator[tuple[tuple[_N, ...], float]]:
     before = 0
     for group in groups:
         size = group_tokens(group)
@@ -323,5 +301,5 @@ def _with_middles(groups: Sequence[tuple[S, ...]]) -> Iterator[tuple[tuple[S, ..
         before += size
 
 
-def _joined(groups: Sequence[tuple[S, ...]]) -> tuple[S, ...]:
+def _joined(groups: Sequence[tuple[_N, ...]]) -> tuple[_N, ...]:
     return tuple(each for group in groups for each in group)

@@ -22,7 +22,6 @@ from memory_service.text.secret_proofs import REDACTED, place_of
 
 __all__ = [
     "REDACTED",
-    "Secret",
     "announces_secret",
     "has_secret",
     "names_secret",
@@ -62,7 +61,7 @@ _ANNOUNCED = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Secret:
+class _Secret:
     """A secret in a text.
 
     Attributes:
@@ -105,7 +104,7 @@ def names_secret(text: str) -> bool:
     return NAMES.search(text) is not None
 
 
-def _find_secrets(text: str) -> Iterator[Secret]:
+def _find_secrets(text: str) -> Iterator[_Secret]:
     """The secrets of a text, in no order; they may overlap."""
     plain = _Plain(text)
     places = _Places(plain.text)
@@ -117,7 +116,7 @@ def _find_secrets(text: str) -> Iterator[Secret]:
                 first, last = plain.span(start, end)
                 # What is redacted already is secret no more.
                 if REDACTED not in text[first:last]:
-                    yield Secret(kind=kind.name, start=first, end=last)
+                    yield _Secret(kind=kind.name, start=first, end=last)
 
 
 def _near(lowered: str) -> Iterable[SecretKind]:
@@ -231,7 +230,7 @@ def _public_blocks(text: str) -> Iterator[tuple[int, int]]:
         yield begin.start(), at
 
 
-def _replaced(text: str, found: Iterable[Secret]) -> str:
+def _replaced(text: str, found: Iterable[_Secret]) -> str:
     kept, at = list[str](), 0
     for secret in found:
         if secret.start >= at:
@@ -241,7 +240,7 @@ def _replaced(text: str, found: Iterable[Secret]) -> str:
     return "".join(kept)
 
 
-def _mark(text: str, secret: Secret) -> str:
+def _mark(text: str, secret: _Secret) -> str:
     bare = _FIELD.search(text, max(secret.start - 20, 0), secret.start)
     return f'"{REDACTED}"' if bare and text[secret.start].isalnum() else REDACTED
 
