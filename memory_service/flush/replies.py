@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from indexer.text.outcomes import begins_as_error
 from indexer.text.scripts import EAST_ASIAN
+from indexer.text.sentences import Fences
 from memory_service.compaction.prompts import INSTRUCTION_CHARS
 from memory_service.flush.rules import Candidate
 from memory_service.llm.base import ChatMessage
@@ -315,25 +316,14 @@ def _told_handles(fact: dict[str, object]) -> str:
 
 
 def _from_markdown(text: str) -> Iterator[str]:
-    lines = [_QUOTE_MARK.sub("", line[:_MAX_LINE_CHARS], count=1) for line in _outside_code(text.split("\n"))]
+    fences = Fences(strict=True)
+    lines = [
+        _QUOTE_MARK.sub("", line[:_MAX_LINE_CHARS], count=1) for line in text.split("\n") if fences.kind(line) == "text"
+    ]
     reader = _Reader(listed=any(map(_ITEM.match, lines)))
     for line in lines:
         yield from reader.read(line)
     yield from reader.end()
-
-
-def _outside_code(lines: Sequence[str]) -> Iterator[str]:
-    """The lines outside of code blocks; one that is not closed goes to the end."""
-    fence = ""
-    for line in lines:
-        mark = _FENCE.match(line)
-        if fence:
-            closes = mark and mark[1].startswith(fence) and not mark[2].strip()
-            fence = "" if closes else fence
-        elif mark:
-            fence = mark[1]
-        else:
-            yield line
 
 
 class _Reader:

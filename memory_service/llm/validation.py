@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from indexer.text.sentences import Fences
 from memory_service.llm.base import Completion
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.frames import escaped, without_thoughts
@@ -167,14 +168,9 @@ def _empty_fault(found: Sequence[tuple[int, int]], lines: Sequence[str], heading
 
 def _heading_lines(lines: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
     """Places and names of headings, and whether they are marked by `#`; a comment in a block of code is none."""
-    fence = ""
+    fences = Fences(strict=True)
     for place, line in enumerate(lines):
-        mark = _FENCE.match(line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence) and not line.strip(" \t`~"):
-            fence = ""
-        elif not fence and (found := _HEADING.match(line)):
+        if fences.kind(line) == "text" and (found := _HEADING.match(line)):
             yield place, _name(found[2] if found[1] else found[3]), bool(found[1])
 
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from indexer.text.dates import full_day
+from indexer.text.sentences import Fences
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
 from memory_service.text.secrets import names_secret
 from memory_service.text.sentences import MAIL_BELOW, announces_others
 
 END_CHARS: Final = 20_000
 
-_FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
 _INLINE_FENCE = re.compile(r"```[^`\n]*```")
 _OUTPUT = re.compile(
     r"""(?x)\s{0,40}(?:
@@ -83,16 +83,13 @@ def authorship_of(message: str) -> Authorship:
 
 def _kinds(lines: list[str]) -> list[str]:
     """Kind of each line: `typed`, `quoted` or `pasted`."""
-    kinds, fenced, below = list[str](), False, False
+    kinds, fences, below = list[str](), Fences(), False
     for line in lines:
         head = line[:300].rstrip()
-        if not fenced and not below and MAIL_BELOW.match(head):
+        if fences.kind(head) != "text":
+            kinds.append("pasted")
+        elif not below and MAIL_BELOW.match(head):
             below = True
-            kinds.append("pasted")
-        elif _FENCE.match(head):
-            fenced = not fenced
-            kinds.append("pasted")
-        elif fenced:
             kinds.append("pasted")
         elif below or (head.lstrip().startswith(">") and not head.startswith(">>> ")):
             kinds.append("quoted")

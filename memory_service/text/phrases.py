@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from indexer.text.sentences import Fences
 from memory_service.text.sentences import split_sentences
 
 _RELATIVE = re.compile(
@@ -152,7 +153,6 @@ def picture_of(aside: str) -> str:
     return f"image: {(match[1] or match[2]).strip()[:_PICTURE_CHARS]}" if match else ""
 
 
-_FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _MARKER = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?|\d{1,3}[.)、][ \t]+)?")
 _TABLE = re.compile(r"^[ \t]*\|")
 _ASIDE = re.compile(r"\[(?!redacted\])[^\[\]\n]{4,400}\](?!\()")
@@ -190,12 +190,9 @@ def statement_lines(text: str) -> list[list[str]]:
 
 
 def _prose_lines(text: str) -> Iterator[str]:
-    fence = ""
+    fences = Fences()
     for line in text.splitlines():
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark[1] == fence):
-            fence = "" if fence else mark[1]
-        elif not fence and not _TABLE.match(line):
+        if fences.kind(line) == "text" and not _TABLE.match(line):
             marker = _MARKER.match(line)
             yield line[marker.end() if marker else 0 :]
 

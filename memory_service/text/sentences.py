@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from indexer.text.names import LABELS
 from indexer.text.scripts import COMMON_HAN
+from indexer.text.sentences import Fences
 from indexer.text.terms import has_unspaced
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, media_parts_of, text_of
 from memory_service.messages.sizes import quarters
@@ -81,7 +82,6 @@ MAIL_BELOW = re.compile(
     r"\s{0,8}(?:On .{4,160} wrote:$|-{2,} ?(?:Original|Forwarded) [Mm]essage|Begin forwarded message:"
     r"|-{2,} ?(?:原始邮件|原邮件|转发的?邮件|原始郵件)|在?.{4,80}写道[:：]$|发件人[:：]|寄件者[:：]|From: .{0,80}@)"
 )
-_CODE_FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
 # "Summarise this page:" with the page behind it; all that follows is the page.
 _PASTED = re.compile(
     r"""(?ix)\b(?:summari[sz]e|sum\ up|tl;?dr|translate|proofread|review|read|explain|analy[sz]e|rewrite|rephrase
@@ -288,13 +288,13 @@ def _quotations(text: str) -> Iterator[tuple[int, int]]:
 
 def _passages(text: str) -> Iterator[tuple[int, int]]:
     """The lines behind one that says who wrote them, those of a mail below, of code, and those that begin with `>`."""
-    at, passing, fenced = 0, False, False
+    at, passing, fences = 0, False, Fences()
     for line in text.splitlines(keepends=True):
         bare = line.strip()
         if MAIL_BELOW.match(bare[:300]):
             yield at, len(text)
             return
-        fenced ^= _CODE_FENCE.match(line) is not None
+        fenced = fences.kind(line) != "text"
         if not bare:
             passing = False
         elif passing or fenced or bare[0] == ">":
@@ -451,18 +451,18 @@ def _first_space(text: str) -> int:
 def _lines(text: str) -> list[str]:
     """The lines of a text without marks of Markdown; of code blocks only the short ones; a gap is an empty line."""
     kept: list[str] = []
-    code: list[str] | None = None
+    code: list[str] = []
+    fences = Fences()
     for raw in text.splitlines():
         line = raw.strip()
-        if line.startswith(("```", "~~~")):
-            if code is not None and len(code) <= _CODE_LINES:
-                kept += code
-            kept.append("")
-            code = [] if code is None else None
-        elif code is not None:
+        kind = fences.kind(line)
+        if kind == "code":
             code.append(line)
-        else:
+        elif kind == "text":
             kept.append(_bare(line))
+        else:
+            kept += [*(code if len(code) <= _CODE_LINES else ()), ""]
+            code = []
     return kept
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexer.text.sentences import pieces
+from indexer.text.sentences import Fences, pieces
 
 
 def test_a_text_that_fits_is_one_piece() -> None:
@@ -45,3 +45,21 @@ def test_hostile_texts_take_linear_time(part: str) -> None:
     started = time.perf_counter()
     list(pieces(part * (1_000_000 // len(part)), 1200))
     assert time.perf_counter() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "strict", "kinds"),
+    [
+        ("a|```python|b|```|c", False, "tfcft"),
+        ("```|b|``` and what does it do?|c", False, "fcft"),
+        ("```|b|``` not yet|c|```|d", True, "fcccft"),
+        ("````|```|````|d", True, "fcft"),
+        ("```|~~~~^^^|```|d", False, "fcft"),
+        ("```one line```|d", True, "tt"),
+        ("  ~~~|never closed", False, "fc"),
+        ("代码：|```|打印|```|好", True, "tfcft"),
+    ],
+)
+def test_fenced_code_is_told_from_text(text: str, strict: bool, kinds: str) -> None:
+    fences = Fences(strict=strict)
+    assert "".join(fences.kind(line)[0] for line in text.split("|")) == kinds
