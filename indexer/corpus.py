@@ -97,12 +97,14 @@ class CorpusFile:
 
     Attributes:
         file: The store's number of the file; never used twice within a generation of the index.
+        revision: The store's revision of the file that this shows.
     """
 
     path: str
     source: Source
     table: Ints
     file: int = 0
+    revision: int = 0
 
 
 COLUMNS = ("key", "chars", "length", "day", "cues", "label", "greeted", "opens_section", "start_line", "end_line")

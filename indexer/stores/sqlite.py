@@ -17,12 +17,13 @@ from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from indexer.corpus import Corpus, Floats, Ints
+from indexer.corpus import Corpus, CorpusFile, Floats, Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced
+from indexer.lru import LRU
 from indexer.stores import sqlite_rows
 from indexer.stores.base import (
     NEAREST_LIMIT,
@@ -49,9 +50,11 @@ from indexer.stores.sqlite_rows import (
     drop_tables,
     fill,
     passage_of,
+    passage_table,
+    revisions_of,
     vector_filter,
 )
-from indexer.types import Fingerprint, LineRange, SearchFilter, Vectors, short_path
+from indexer.types import Fingerprint, LineRange, SearchFilter, Source, Vectors, short_path
 
 if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Database, Row
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
 # While a generation is made, the one in use takes fewer revisions and keys than this.
 _AHEAD = 1 << 32
 _BATCH = 500
+_GROWN_FILES = 256
 _STORED = f"p.key, f.path, f.source, p.ordinal, p.text_hash, {PASSAGE_COLUMNS}"
 _NO_KEY = (1 << 63) - 1
 _AMONG_PATHS = """ AND EXISTS (SELECT 1 FROM files f, json_each(?) j WHERE f.file = passages.file
@@ -69,6 +73,26 @@ _POSTINGS = """
         SELECT k.key AS place, p.doc, count(*) AS times FROM json_each(?) k CROSS JOIN postings p ON p.term = k.value
         GROUP BY k.key, p.doc)
     GROUP BY place"""
+
+
+class _Growth(NamedTuple):
+    """A stretch of a file's revisions in which passages were only added at its end.
+
+    Attributes:
+        since: The revision before the first of them.
+        until: The last of them.
+        start: Ordinal of the first passage that was added.
+        end: Number of passages in the end.
+    """
+
+    since: int
+    until: int
+    start: int
+    end: int
+
+    def keeps(self, count: int, before: int, now: int) -> bool:
+        """True if so many passages of an earlier revision are the first ones of a later one."""
+        return self.since <= before <= now <= self.until and (before > self.since or count <= self.start)
 
 
 class SqliteStore:
@@ -89,6 +113,7 @@ class SqliteStore:
         self.path = path
         self._database = Database(path, busy_seconds=busy_seconds)
         self._seen = False
+        self._grown: LRU[str, _Growth] = LRU(_GROWN_FILES)
         self._after = after
         self.beside = SqliteBeside(path, self._database, lambda place: SqliteStore(place, after=self))
         self.segments = SqliteSegments(path, self._database)
@@ -240,7 +265,20 @@ class SqliteStore:
             refused = apply(self._database, writes, revision) if writes else []
             if vectors:
                 fill(self._database, vectors, revision)
+        self._note_growth(writes, refused, revision)
         return Written(revision=revision, refused=tuple(refused))
+
+    def _note_growth(self, writes: Sequence[FileWrite], refused: Collection[str], revision: int) -> None:
+        """Remember of each file between which of its revisions passages were only added at its end."""
+        for write in writes:
+            if write.state is None or write.moved or write.removed or write.path in refused:
+                self._grown.pop(write.path)
+            elif write.inserted:
+                ordinals = [new.ordinal for new in write.inserted]
+                before = self._grown.get(write.path)
+                if before is None or before.until != write.expected_revision or min(ordinals) < before.end:
+                    before = _Growth(write.expected_revision, 0, min(ordinals), 0)
+                self._grown[write.path] = before._replace(until=revision, end=max(ordinals) + 1)
 
     def corpus(self, previous: Corpus | None, *, since: int = 0) -> Corpus:
         """See `IndexStore`."""
@@ -256,14 +294,26 @@ class SqliteStore:
             if previous is not None and previous.revision > revision:
                 previous = None
             changes = self._changes(since if previous is None else previous.revision)
-            table = sqlite_rows.passage_table(self._database, [file for file, _, _ in changes.files])
-            files = corpus_files(changes.files, table)
+            files = self._files(changes.files, previous.files if previous is not None else ())
             names = {row[0]: row[1] for row in self._database.rows("SELECT label, name FROM labels")}
         if previous is not None:
             stale = {file for file, _, _ in changes.files}.union(changes.gone)
             files = [file for file in previous.files if file.file not in stale] + files
         files.sort(key=attrgetter("path"))
         return Corpus(revision=revision, files=tuple(files), label_names=names, generation=generation, since=since)
+
+    def _files(self, changed: Sequence[tuple[int, str, Source]], known: Sequence[CorpusFile]) -> list[CorpusFile]:
+        """Changed files as they are now; of those that only grew what is known is not read again."""
+        known_of = {file.file: file for file in known}
+        revisions = revisions_of(self._database, [number for number, _, _ in changed])
+        grown = dict[int, Ints]()
+        for number, path, _ in changed:
+            before, growth = known_of.get(number), self._grown.get(path)
+            if before and growth and growth.keeps(len(before.table), before.revision, revisions[number]):
+                rest = passage_table(self._database, [number], first=len(before.table))
+                grown[number] = np.concatenate([before.table, rest[:, 1:]])
+        table = passage_table(self._database, [number for number, _, _ in changed if number not in grown])
+        return corpus_files(changed, table, grown, revisions)
 
     def postings(self, terms: Collection[str], *, among: Collection[int] | None = None) -> list[TermPosting]:
         """See `IndexStore`."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ import numpy as np
 from indexer.corpus import COLUMNS, CorpusFile, Ints
 from indexer.stores.base import FileState, FileWrite, NewPassage, TermEntries
 from indexer.text.terms import term_hashes
-from indexer.types import Cue, Passage, SearchFilter, Vectors
+from indexer.types import Cue, Passage, SearchFilter, Source, Vectors
 
 if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Database, Row
@@ -107,15 +107,26 @@ def passage_of(row: Sequence[Any]) -> Passage:
     )
 
 
-def corpus_files(files: Sequence[Sequence[Any]], table: Ints) -> list[CorpusFile]:
-    """Files that have passages, from rows of (file, path, source) and, by ascending file, of (file, *COLUMNS)."""
+def corpus_files(
+    files: Sequence[tuple[int, str, Source]], table: Ints, known: Mapping[int, Ints], revisions: Mapping[int, int]
+) -> list[CorpusFile]:
+    """Files that have passages, those of `known` tables among them.
+
+    Args:
+        files: Number, path and source of each.
+        table: Rows of (file, *COLUMNS) by ascending file.
+        known: Tables of files that have no rows there, by number.
+        revisions: Revision of each file, by number.
+    """
     numbers = np.array([file for file, _, _ in files], np.int64)
     low = np.searchsorted(table[:, 0], numbers).tolist()
     high = np.searchsorted(table[:, 0], numbers, side="right").tolist()
     return [
-        CorpusFile(path=path, source=source, table=table[first:end, 1:], file=file)
+        CorpusFile(
+            path=path, source=source, table=known.get(file, table[first:end, 1:]), file=file, revision=revisions[file]
+        )
         for (file, path, source), first, end in zip(files, low, high, strict=True)
-        if end > first
+        if end > first or file in known
     ]
 
 
@@ -406,18 +417,24 @@ def vectors(database: Database, *, count: int = _VECTORS) -> Iterator[tuple[Ints
         last = rows[-1][0]
 
 
-def passage_table(database: Database, files: Sequence[int]) -> Ints:
+def passage_table(database: Database, files: Sequence[int], *, first: int = 0) -> Ints:
     """Passages of some files by their numbers, int64 of shape (m, columns): the file's number, then `COLUMNS`.
 
-    By ascending file, and by their order in it.
+    By ascending file, and by their order in it; without the first passages of each if `first` says so.
     """
     columns = ", ".join(f"p.{name}" for name in COLUMNS)
     return database.table(
         f"""SELECT p.file, {columns} FROM passages p WHERE p.file IN (SELECT value FROM json_each(?))
-            ORDER BY p.file, p.ordinal""",
-        (json.dumps(files),),
+            AND p.ordinal >= ? ORDER BY p.file, p.ordinal""",
+        (json.dumps(files), first),
         columns=1 + len(COLUMNS),
     )
+
+
+def revisions_of(database: Database, files: Sequence[int]) -> dict[int, int]:
+    """Revision of each of some files, by their numbers."""
+    query = "SELECT file, revision FROM files WHERE file IN (SELECT value FROM json_each(?))"
+    return dict(database.rows(query, (json.dumps(files),)))
 
 
 def _counted(rows: list[Row], width: int, lowest: int) -> TermEntries:

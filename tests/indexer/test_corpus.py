@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.corpus import PAIR_CHARS, TRIPLE_CHARS, WINDOW_CHARS, WINDOW_REACH, Corpus
-from indexer.stores.sqlite import SqliteStore
+from indexer.corpus import PAIR_CHARS, TRIPLE_CHARS, WINDOW_CHARS, WINDOW_REACH, Corpus, Ints
+from indexer.stores.sqlite_database import Database
 from tests.indexer.corpora import Row, corpus_of, rows
 from tests.indexer.workspace import Workspace
 
@@ -79,7 +81,7 @@ def test_an_empty_corpus_has_empty_columns() -> None:
 def test_refreshing_equals_loading_anew_after_any_edits(workspace: Workspace) -> None:
     chance = random.Random(7)
     index = workspace.synced()
-    store = SqliteStore(workspace.root / "index.sqlite")
+    store = index._store
     corpus: Corpus | None = None
     for round_number in range(40):
         for _ in range(chance.randint(1, 3)):
@@ -92,7 +94,37 @@ def test_refreshing_equals_loading_anew_after_any_edits(workspace: Workspace) ->
         assert all(np.array_equal(a.table, b.table) for a, b in zip(corpus.files, anew.files, strict=True))
         assert corpus.speakers == anew.speakers
         assert store.corpus(corpus) is corpus
-    store.close()
+    index.close()
+
+
+def test_of_a_page_that_grows_only_what_is_new_is_read(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = [f"第{number}条 entry {number}" for number in range(300)]
+    workspace.write_items("memory/2026-11-02.md", page)
+    index = workspace.synced()
+    store, read = index._store, list[int]()
+    corpus = store.corpus(None)
+    table = Database.table
+
+    def counted(database: Database, sql: str, bindings: Sequence[object] = (), *, columns: int) -> Ints:
+        rows = table(database, sql, bindings, columns=columns)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(Database, "table", counted)
+    for number in range(5):
+        page.append(f"one more {number}")
+        workspace.write_items("memory/2026-11-02.md", page)
+        index.sync()
+        corpus = store.corpus(corpus)
+        assert sum(read) == 1
+        anew = store.corpus(None)
+        assert np.array_equal(corpus.files[0].table, anew.files[0].table)
+        read.clear()
+    page[7] = "another entry"
+    workspace.write_items("memory/2026-11-02.md", page)
+    index.sync()
+    corpus = store.corpus(corpus)
+    assert sum(read) == 305, "an entry in the middle is another"
     index.close()
 
 
