@@ -24,6 +24,8 @@ from memory_service.service.sessions import SessionStore
 # A quarter of what hosts let a tool answer.
 _MAX_CHARS = 32_000
 _MAX_MESSAGES = 200
+# A number that no message has: to the end of a log.
+_NO_END = 999_999_999
 _SHOWN_SESSIONS = 5
 _HANDLE = re.compile(
     r"(?:(?P<log>log:(?P<seq>\d{1,15})(?:[-–](?P<last_seq>\d{1,15})|#(?P<medium>\d{1,6}))?)"
@@ -145,20 +147,19 @@ def original_of_messages(handle: Handle, store: SessionStore, session_id: str | 
         title = f"{session}, medium {handle.medium} of message {handle.first}"
         place = citation(log, handle.first, handle.first)
         return Original(title=title, place=place, text=f"{mime}, {len(content):,} bytes", media=(content, mime))
-    last = min(handle.last or handle.first + _MAX_MESSAGES, handle.first + _MAX_MESSAGES - 1)
-    said, _ = store.said(session, since_seq=handle.first - 1, limit=last - handle.first + 1, media=False)
-    texts = list(_spoken(takewhile(lambda numbered: numbered[0] <= last, said)))
-    if not texts:
+    said, _ = store.said(session, since_seq=handle.first - 1, limit=_MAX_MESSAGES + 1, media=False)
+    found = list(_spoken(takewhile(lambda numbered: not handle.last or numbered[0] <= handle.last, said)))
+    if not found:
         store.message(session, handle.first)  # tells why there is none
-    several = last != handle.first
+    texts, rest = found[:_MAX_MESSAGES], found[_MAX_MESSAGES:]
+    several, last = handle.last != handle.first, texts[-1][0]
     whole = Original(
-        title=f"{session}, message{f's {handle.first}-{last}' if several else f' {handle.first}'}",
+        title=f"{session}, message{f's {handle.first}-{last}' if several else f' {last}'}",
         place=citation(log, handle.first, last),
         text="\n\n".join(f"log:{seq} {role}: {text}" for seq, role, text in texts) if several else texts[0][2],
+        next_handle=citation(log, rest[0][0], handle.last or _NO_END) if rest else None,
     )
-    goes_on = handle.last > last or (not handle.last and len(texts) == _MAX_MESSAGES)
-    following = citation(log, last + 1, handle.last or last + _MAX_MESSAGES) if goes_on else None
-    return _cut(replace(whole, next_handle=following), replace(handle, words=whole.place))
+    return _cut(whole, replace(handle, words=whole.place))
 
 
 def _only_session(handle: Handle, store: SessionStore) -> str:
