@@ -33,14 +33,14 @@ _COARSE_GRAIN_NS = 2_000_000_000
 
 
 class FileState(NamedTuple):
-    """What is known of a file's content without reading it again.
+    """State of a file in the index, known without reading it again.
 
     The fields from the path to the inode are those of `SourceFile`, in its order.
 
     Attributes:
-        checked_ns: When its content was read, for telling a change within the clock's grain.
-        content_hash: Hash of the bytes that were indexed; empty where none were.
-        failure: Why it could not be indexed; empty where it could.
+        checked_ns: Time when its content was read, to detect a change within the resolution of the clock.
+        content_hash: Hash of the indexed bytes; empty without any.
+        failure: Why it could not be indexed; empty if it could.
         revision: The store's revision that wrote this state; 0 before it is stored.
     """
 
@@ -57,18 +57,18 @@ class FileState(NamedTuple):
 
     @property
     def partial(self) -> bool:
-        """Whether only a part of the file was stored before a sync was interrupted."""
+        """True if a sync was interrupted after storing a part of the file."""
         return not self.content_hash and not self.failure
 
     @property
     def settled(self) -> bool:
-        """Whether the content was read so long after its last change that a later one would show."""
+        """True if the content was read so long after its last change that a later one would show."""
         grain = _GRAIN_NS if self.mtime_ns % 1_000_000_000 else _COARSE_GRAIN_NS
         return self.checked_ns - max(self.mtime_ns, self.ctime_ns) > grain
 
     @property
     def stat(self) -> bytes:
-        """What the file is known again by; `NO_STAT` if it has to be looked at, or told of, in any case."""
+        """Packed stat of the file; `NO_STAT` if it has to be looked at, or reported, in any case."""
         if self.failure or self.partial or not self.settled:
             return NO_STAT
         return packed_stat(self.size_bytes, self.mtime_ns, self.ctime_ns, self.inode)
@@ -79,9 +79,9 @@ class StoredPassage:
     """A passage as it is stored.
 
     Attributes:
-        key: What the store knows it by; never given twice.
-        ordinal: Its place among those of its file, from 0.
-        text_hash: What its text is recognised by when the file is read again.
+        key: The store's key; never given twice.
+        ordinal: Position in its file, from 0.
+        text_hash: Hash of its text, to match it when the file is read again.
     """
 
     key: int
@@ -96,7 +96,7 @@ class OfFile(NamedTuple):
     """The passages of a file, in reading order.
 
     Attributes:
-        first: The place that they begin at; -1 means the last one alone.
+        first: Position of the first one; -1 means the last one alone.
     """
 
     path: str
@@ -104,10 +104,10 @@ class OfFile(NamedTuple):
 
 
 class Unembedded(NamedTuple):
-    """Passages that lack a vector, the newest first.
+    """Passages without a vector, the newest first.
 
     Attributes:
-        limit: The most of them.
+        limit: Largest number of them.
         below: Only those with a smaller key.
         paths: Only those of these files, or of files in these folders.
     """
@@ -119,7 +119,7 @@ class Unembedded(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPassage:
-    """A passage to store: its place among the passages of the file, its terms, its vector, and whom it greets."""
+    """A passage to store: position in its file, terms, vector, and the name that it greets."""
 
     ordinal: int
     passage: Passage
@@ -131,15 +131,15 @@ class NewPassage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileWrite:
-    """What changes in the index for one file.
+    """Changes of the index for one file.
 
     Attributes:
-        state: The file's new state; None forgets the file.
-        expected_revision: The revision of the file's state that the plan was made from, 0 for a file the
-            index did not know. The write is refused when another process has changed it meanwhile.
-        inserted: Passages that are new.
-        moved: Passages that stay: key, new ordinal, new place.
-        removed: Passages that go: key, and the terms they were stored with.
+        state: The file's new state; None removes the file.
+        expected_revision: Revision of the file's state that the plan was made from, 0 for a file that was not in the
+            index. The write is refused when another process has changed it meanwhile.
+        inserted: New passages.
+        moved: Passages that stay: key, new ordinal, new lines.
+        removed: Passages to remove: key, and the terms they were stored with.
     """
 
     path: str
@@ -151,16 +151,16 @@ class FileWrite:
 
     @property
     def changes_passages(self) -> bool:
-        """Whether more changes than what is known of the file; if not, the file keeps its revision."""
+        """True if more changes than the state of the file; otherwise the file keeps its revision."""
         return bool(self.state is None or self.inserted or self.moved or self.removed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a write came to.
+    """Result of a write.
 
     Attributes:
-        revision: The revision that the written files have now.
+        revision: New revision of the written files.
         refused: Paths that another process had changed meanwhile; nothing was written for them.
     """
 
@@ -170,15 +170,15 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Where an index stands, and what happened to it after some revision.
+    """Present state of an index, and its changes after some revision.
 
     Attributes:
         revision: A number that grows with every write, by any process; 0 before the first.
-        generation: A random name for this making of the index, another one after every `begin`; of another one,
-            nothing that was known holds. Empty before the first.
-        fingerprint: What the index was made with; None for one that was never begun.
-        files: Number, path and source of each file that was written since, and is there now.
-        gone: Numbers of the files that were forgotten since.
+        generation: A random name for this generation of the index, a new one after every `begin`; knowledge of another
+            generation is void. Empty before the first.
+        fingerprint: Fingerprint of the index; None for one that was never begun.
+        files: Number, path and source of each present file that was written since.
+        gone: Numbers of the files that were removed since.
     """
 
     revision: int
@@ -190,7 +190,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermPosting:
-    """Where one term occurs: passage keys, ascending, and how often in each."""
+    """Keys of the passages with one term, ascending, and its frequency in each."""
 
     term: str
     keys: Ints
@@ -199,13 +199,13 @@ class TermPosting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermEntries:
-    """Some terms and every passage they occur in.
+    """Some terms and every passage with them.
 
     Attributes:
         terms: Hash of each term, see `postings.term_hashes`, shape (g,), in no order.
         sizes: Passages of each term, shape (g,), at least 1.
         keys: The store's key of each passage, term after term, ascending within each, shape (m,).
-        counts: How often the term occurs in it, shape (m,).
+        counts: Frequency of the term in it, shape (m,).
     """
 
     terms: NDArray[np.uint64]
@@ -216,7 +216,7 @@ class TermEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCounts:
-    """How much an index holds."""
+    """Numbers of an index's files, passages and bytes."""
 
     files: int
     passages: int
@@ -227,14 +227,14 @@ class StoreCounts:
 
 
 class SegmentSource(Protocol):
-    """What a packed segment of an index is built from, within one `reading` of its store, and where it lies."""
+    """Source of an index's packed segment, within one `reading` of its store, and the path of the segment."""
 
     def path(self) -> Path | None:
-        """The file of it, which goes with the index; None where there is no such place, and nothing is packed."""
+        """File of the segment, beside the index; None where there is no such place, and nothing is packed."""
         ...
 
     def terms(self) -> Iterator[TermEntries]:
-        """Every term and the passages that it occurs in, in chunks."""
+        """Every term and the passages with it, in chunks."""
         ...
 
     def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
@@ -243,14 +243,14 @@ class SegmentSource(Protocol):
 
 
 class Unfinished(NamedTuple):
-    """A next making that is not in use yet: its name for people, and its store, which whoever asked closes."""
+    """An unfinished generation: its name for people, and its store, which the caller closes."""
 
     name: str
     store: IndexStore
 
 
 class Room(NamedTuple):
-    """What the making in use and the next one take on the disk of a folder."""
+    """Disk space of the generation in use and of the next one."""
 
     live_bytes: int
     made_bytes: int
@@ -258,80 +258,80 @@ class Room(NamedTuple):
 
 
 class BesideState(NamedTuple):
-    """Whether a next making is at work, in whatever process, and whether there is any other than the one in use."""
+    """State of rebuilds: one is running, in whatever process; there are generations beside the one in use."""
 
     running: bool
     others: bool
 
 
 class Beside(Protocol):
-    """The next making of an index, beside the one in use, which goes on answering until the switch."""
+    """The next generation of an index, beside the one in use, which answers until the switch."""
 
     def state(self) -> BesideState:
-        """How it stands; changes nothing."""
+        """Present state; changes nothing."""
         ...
 
     def locked(self) -> AbstractContextManager[None]:
-        """Nobody else makes or removes a next making within the block; what is left of former ones is deleted.
+        """Hold the lock of rebuilds within the block; remains of former ones are deleted.
 
         Raises:
-            StoreBusy: Somebody does.
-            StoreReadOnly: None can be made here.
+            StoreBusy: Somebody holds it.
+            StoreReadOnly: No generation can be made here.
         """
         ...
 
     def unfinished(self) -> Unfinished | None:
-        """The next making that is at work, or was interrupted; None where there is none."""
+        """The generation that is being made, or whose making was interrupted; None if there is none."""
         ...
 
     def next(self, fingerprint: Fingerprint) -> IndexStore:
-        """The store to fill, within `locked`: the unfinished one if it is made so, or one that is still to be begun."""
+        """The store to fill, within `locked`: the unfinished one if it has this fingerprint, else an empty one."""
         ...
 
     def room(self) -> Room | None:
-        """What the store of the last `next` has to find room for; None where no disk is needed."""
+        """Disk space that the store of the last `next` needs; None where no disk is needed."""
         ...
 
     def switching(self) -> AbstractContextManager[Callable[[Callable[[str], None]], None]]:
-        """Writers of the one in use wait within the block; calling what it gives puts the next one in use.
+        """Have writers wait within the block; a call of its value puts the next generation in use.
 
-        That is told the name of every step; for tests, which end the process there.
+        That call gets a function for the name of every step; for tests, which end the process there.
         """
         ...
 
     def remove(self) -> None:
-        """Delete the unfinished one."""
+        """Delete the unfinished generation."""
         ...
 
     def retire(self, reached: Callable[[str], None]) -> None:
-        """Give back what was in use before the switch, once nobody reads it any more."""
+        """Delete the former generation, once nobody reads it any more."""
         ...
 
 
 class IndexStore(Protocol):
-    """A home for passages, their terms and their vectors: sixteen methods that read, write and keep it."""
+    """Store of passages, their terms and their vectors, with sixteen methods to read, write and maintain it."""
 
     @property
     def schema(self) -> int:
-        """Version of what it keeps; an index of another one is made anew."""
+        """Version of its tables; an index of another one is rebuilt."""
         ...
 
     @property
     def segments(self) -> SegmentSource:
-        """What is packed beside it."""
+        """Source of its packed segment."""
         ...
 
     @property
     def beside(self) -> Beside:
-        """What takes its place one day."""
+        """Its next generation."""
         ...
 
     # Reads.
 
     def head(self, since: int | None = None) -> Head:
-        """Where the index stands; with a revision of this generation also what was written and forgotten after it.
+        """Present state of the index; with a revision of this generation also the files changed after it.
 
-        It costs as much as it tells.
+        It costs as much as it returns.
         """
         ...
 
@@ -340,11 +340,11 @@ class IndexStore(Protocol):
         ...
 
     def file_stats(self, limit: int | None = None) -> dict[str, bytes]:
-        """What files are known again by, by path: every one, or at most so many; see `FileState.stat`."""
+        """Packed stat of files, by path: of every file, or of at most so many; see `FileState.stat`."""
         ...
 
     def passages(self, which: Sequence[int] | OfFile | Unembedded) -> dict[int, StoredPassage]:
-        """Passages by key: those of some keys, of a file, or that lack a vector, in the order told there.
+        """Passages by key: those of some keys, of a file, or without a vector, in the order described there.
 
         Unknown keys and files are left out.
         """
@@ -353,7 +353,7 @@ class IndexStore(Protocol):
     def corpus(self, previous: Corpus | None, *, since: int = 0) -> Corpus:
         """The passages of all files that were written after a revision, as columns.
 
-        What `previous` holds and nobody changed is not read again, where it is of the same `since`.
+        Unchanged files of `previous` are not read again, if it is of the same `since`.
         """
         ...
 
@@ -370,7 +370,7 @@ class IndexStore(Protocol):
         ...
 
     def counts(self) -> StoreCounts:
-        """How much the index holds."""
+        """Numbers of the index's files, passages and bytes."""
         ...
 
     # Writes, each in one transaction.
@@ -378,16 +378,16 @@ class IndexStore(Protocol):
     def begin(
         self, fingerprint: Fingerprint, *, only_missing: bool = False, keeping: Fingerprint | None = None
     ) -> Fingerprint:
-        """Drop everything and begin anew for a fingerprint.
+        """Drop everything and begin again with a fingerprint.
 
         Args:
-            fingerprint: What it is made with from now on.
-            only_missing: Leave an index be that another process has begun meanwhile.
-            keeping: Drop nothing: an index of words that was made so takes vectors from now on. One that was made
-                with anything else is left alone.
+            fingerprint: The new fingerprint.
+            only_missing: Leave an index alone that another process has begun meanwhile.
+            keeping: Drop nothing: an index of words with this fingerprint takes vectors from now on. One with any other
+                is left alone.
 
         Returns:
-            What it is made with now.
+            The fingerprint of the index now.
         """
         ...
 
@@ -398,15 +398,15 @@ class IndexStore(Protocol):
         vectors: Sequence[tuple[int, bytes]] = (),
         made_with: Fingerprint | None = None,
     ) -> Written:
-        """Apply all, but for files whose expected revision no longer holds.
+        """Apply all changes, except for files whose expected revision no longer holds.
 
         Args:
-            writes: What changes, file by file.
-            vectors: Vectors of passages that lack one, by key; passages that are gone are passed over.
-            made_with: What the index has to be made with.
+            writes: The changes, file by file.
+            vectors: Vectors of passages without one, by key; removed passages are ignored.
+            made_with: Expected fingerprint of the index.
 
         Raises:
-            StoreReplaced: It is made with something else.
+            StoreReplaced: It has another one.
         """
         ...
 
@@ -429,14 +429,14 @@ class IndexStore(Protocol):
         ...
 
     def scrub(self) -> None:
-        """Leave no trace of what was removed in any file of the store."""
+        """Erase removed passages from every file of the store."""
         ...
 
     def close(self) -> None:
-        """Give back every connection."""
+        """Close every connection."""
         ...
 
 
 def passages_of(store: IndexStore, path: str, *, first: int = 0) -> list[StoredPassage]:
-    """The stored passages of a file from a place on, in reading order; from -1, the last one alone."""
+    """The stored passages of a file from a position on, in reading order; from -1, the last one alone."""
     return list(store.passages(OfFile(path, first)).values())

@@ -1,10 +1,9 @@
-"""SQLite connections: opening, transactions, and what the driver's errors mean. Imports apsw.
+"""SQLite connections: opening, transactions, and the driver's errors. Imports apsw.
 
-Invariants: one connection is used by one thread at a time; a write transaction takes the write lock at
-its beginning, so it never fails half-way for want of it; only a write makes the file; a connection to a
-file that was deleted or replaced is not used again, and what was written went to the file that stood at the
-path when it was committed; the path may be a link to a file `<stem>-<number><suffix>` beside it, and to
-nothing else; nothing of apsw leaves this file but rows.
+Invariants: one connection is used by one thread at a time; a write transaction takes the write lock at its beginning,
+so it never fails half-way for want of it; only a write creates the file; a connection to a file that was deleted or
+replaced is not used again, and a write goes to the file at the path when it is committed; the path may be a link to a
+file `<stem>-<number><suffix>` beside it, and to nothing else; nothing of apsw leaves this file but rows.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Database:
     """One SQLite file with sqlite-vec loaded, shared by the threads of a process.
 
     Args:
-        path: The file; made when it is not there.
+        path: The file; created when it is missing.
         busy_seconds: How long a writer waits for another process.
 
     Raises:
@@ -67,7 +66,7 @@ class Database:
         self.read_only = False
 
     def exists(self) -> bool:
-        """Whether the file is there."""
+        """True if the file exists."""
         try:
             os.stat(real_path(self.path))
         except (FileNotFoundError, NotADirectoryError):
@@ -80,7 +79,7 @@ class Database:
         return True
 
     def size_bytes(self) -> int:
-        """What the file and its log take; 0 where neither is there."""
+        """Size of the file and its log; 0 without them."""
         real = real_path(self.path)
         try:
             return os.stat(real).st_size + _log_bytes(real)
@@ -95,7 +94,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A transaction that holds the write lock; on any error nothing of it remains."""
+        """A transaction that holds the write lock; an error rolls it back."""
         with self._transaction("BEGIN IMMEDIATE"):
             yield
 
@@ -107,8 +106,8 @@ class Database:
     def table(self, sql: str, bindings: Sequence[Any] = (), *, columns: int) -> Ints:
         """All rows of a query of whole numbers, int64 of shape (m, columns).
 
-        They are never all there as Python's objects, which would be ten times as large, and to go over which would
-        keep every other thread waiting: 45 ms with 100,000 rows.
+        They are never all Python objects at once, which would be ten times as large and keep every other thread
+        waiting: 45 ms with 100,000 rows.
         """
         parts = [np.empty((0, columns), np.int64)]
         with self._translated(), self._borrowed() as (connection, _):
@@ -139,14 +138,14 @@ class Database:
             return int(connection.last_insert_rowid())
 
     def drop_stale(self) -> None:
-        """Close the idle connections to a file that was replaced: the next one to ask does not wait for it."""
+        """Close the idle connections to a replaced file, so that the next query does not wait for it."""
         kept = []
         while (idle := self._idle_connection()) is not None:
             kept.append(idle)
         self._idle.extend(kept)
 
     def cut_log(self) -> bool:
-        """Write the log back and empty it; tells whether nobody kept that from being done."""
+        """Write the log back and empty it; False if a reader prevented that."""
         deadline = time.monotonic() + self._busy_seconds
         while True:
             blocked, *_ = self.rows("PRAGMA wal_checkpoint(TRUNCATE)")[0]
@@ -156,7 +155,7 @@ class Database:
             time.sleep(_shortly())
 
     def close(self) -> None:
-        """Close every idle connection; those in use close when they are given back."""
+        """Close every idle connection; those in use close when they are returned."""
         self._closed = True
         while self._idle:
             self._idle.pop()[0].close()
@@ -213,9 +212,9 @@ class Database:
             self._close_stale(connection)
 
     def _close_stale(self, connection: apsw.Connection) -> None:
-        """Close a connection to a file that is not the index any more.
+        """Close a connection to a file that is no longer the index.
 
-        Whoever closes the last one writes the log back, and no other thread has its turn meanwhile: 85 ms after a
+        The last connection to close writes the log back, and no other thread has its turn meanwhile: 85 ms after a
         rebuild of 100,000 passages. A former generation is deleted, and its log with it.
         """
         if os.path.basename(connection.filename) != os.path.basename(real_path(self.path)):
@@ -223,7 +222,7 @@ class Database:
         connection.close()
 
     def _open(self, *, create: bool) -> tuple[apsw.Connection, _Place]:
-        """A new connection, and what it is good for."""
+        """A new connection, and the place that it is valid for."""
         for _ in range(_OPENINGS):
             place = _place(self.path)
             try:
@@ -279,10 +278,10 @@ class Database:
 
 
 class _Patience:
-    """What a connection does while others hold a lock that it wants: it asks again soon, and not for ever.
+    """Waiting of a connection for a lock: it asks again soon, and not for ever.
 
-    SQLite's own way is to wait 100 ms in the end: among 6 writers of 6 ms each, that made one wait 740 to 950 ms
-    at the 99th percentile, and 1.9 s at most; this, 290 and 420 ms.
+    SQLite itself waits up to 100 ms at a time: among 6 writers of 6 ms each, that made one wait 740 to 950 ms at the
+    99th percentile, and 1.9 s at most; this, 290 and 420 ms.
     """
 
     def __init__(self, busy_seconds: float) -> None:
@@ -300,7 +299,7 @@ class _Patience:
 
 
 def _shortly(tries: int = 9) -> float:
-    """Seconds until one asks again; not the same for all, so that they do not ask all at once."""
+    """Seconds until the next try; random, so that waiting connections do not ask all at once."""
     return min(_ASK_AGAIN_SECONDS, (tries + 1) * 0.001) * random.uniform(0.5, 1.5)
 
 
@@ -311,7 +310,7 @@ def _writable(path: Path) -> bool:
 
 
 def _place(path: Path) -> _Place:
-    """What a connection is good for: this very file, with this access; without write access, this state of it."""
+    """Place that a connection is valid for: this file, with this access; without write access, this state of it."""
     try:
         stat = os.stat(path)
     except OSError:

@@ -1,8 +1,8 @@
-"""The names of an index file's generations: which one is in use, which one is being made, which are left over.
+"""Generations of an index file, by name: the one in use, the one being made, and leftovers.
 
 Invariants: the first generation is `index.sqlite` itself, a later one `index-<n>.sqlite` beside it, and then
-`index.sqlite` is a link to it that is replaced in one step; numbers only grow, so no log of one generation is
-ever taken for that of another; nothing is removed but files of these names, under the lock of a rebuild.
+`index.sqlite` is a link to it that is replaced in one step; numbers only grow, so no log of one generation is ever
+taken for that of another; nothing is removed but files of these names, under the lock of a rebuild.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Generations:
     """The generations of one index.
 
     Args:
-        path: What people know it by, such as `<workspace>/index.sqlite`.
+        path: Path of the index for people, such as `<workspace>/index.sqlite`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,26 +45,26 @@ class Generations:
         self._name = _name_of(path)
 
     def current(self) -> int:
-        """Number of the generation in use; 0 where there is none."""
+        """Number of the generation in use; 0 without one."""
         if not os.path.exists(self.path):
             return 0
         return self._number(os.path.basename(real_path(self.path))) or 1
 
     def partial(self) -> Path | None:
-        """The generation that is being made, or whose making was interrupted."""
+        """File of the generation that is being made, or whose making was interrupted."""
         newest, current = max(self._numbers(), default=0), self.current()
         return self._file(newest) if current and newest > current else None
 
     def following(self) -> Path:
-        """Where the next generation goes if there is no partial one."""
+        """File of the next generation if there is no partial one."""
         return self._file(max(1, self.current(), *self._numbers()) + 1)
 
     def put_in_use(self, made: Path, *, reached: Callable[[str], None] = lambda step: None) -> None:
-        """Let the index be another generation from now on, for whoever opens it.
+        """Switch the index to another generation, for all who open it from now on.
 
         Args:
             made: Its file.
-            reached: Told the name of every step; for tests, which end the process there.
+            reached: Called with the name of every step; for tests, which end the process there.
         """
         link = self._link()
         with self._errors():
@@ -78,10 +78,10 @@ class Generations:
             _sync_folder(self.path.parent)
 
     def _hold(self) -> None:
-        """Keep the file in use under another name.
+        """Give the file in use a second name.
 
-        The room of a file is given back when it has lost its names and the last one closes it: 70 ms for 100,000
-        passages, in which no other thread of that one has its turn. So it keeps a name until nobody reads it.
+        The space of a file is freed when it has lost its names and the last reader closes it: 70 ms for 100,000
+        passages, in which no other thread of that process has its turn. So it has a name until nobody reads it.
         """
         self.let_go()
         # Not every file system has files of two names; there, that one waits.
@@ -89,12 +89,12 @@ class Generations:
             os.link(real_path(self.path), self._former())
 
     def let_go(self) -> None:
-        """Delete the generation that was in use before, which nobody reads any more."""
+        """Delete the former generation, which nobody reads any more."""
         with self._errors(), suppress(FileNotFoundError):
             self._former().unlink()
 
     def has_others(self) -> bool:
-        """Whether there is any other generation than the one in use."""
+        """True if there is any generation but the one in use."""
         current = self.current()
         return os.path.lexists(self._former()) or any(number != current for number in self._numbers())
 
@@ -106,7 +106,7 @@ class Generations:
                     os.unlink(f"{made}{beside}")
 
     def tidy(self, *, let_go: bool = True) -> None:
-        """Delete what is neither in use nor the partial generation; with `let_go` also what `let_go` would."""
+        """Delete all but the generation in use and the partial one; with `let_go` also the former one."""
         partial, current = self.partial(), self.current()
         kept = {partial, self._file(current)}
         for number in self._numbers():
@@ -123,10 +123,10 @@ class Generations:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else makes or removes a generation within the block.
+        """Hold the lock of rebuilds within the block.
 
         Raises:
-            StoreBusy: Somebody does.
+            StoreBusy: Somebody holds it.
             StoreReadOnly: The folder cannot be written.
         """
         from filelock import FileLock, Timeout
@@ -146,7 +146,7 @@ class Generations:
             lock.release()
 
     def is_locked(self) -> bool:
-        """Whether a rebuild is running, in whatever process."""
+        """True if a rebuild is running, in whatever process."""
         from filelock import FileLock, Timeout
 
         place = self.path.with_name(_LOCK_NAME)
@@ -279,7 +279,7 @@ class SqliteBeside:
 
 
 def real_path(path: Path) -> str:
-    """The file that an index is: the path itself, or the generation beside it that it is a link to.
+    """The file of an index: the path itself, or the generation beside it that it links to.
 
     Raises:
         StoreError: It is a link to something else.
@@ -298,7 +298,7 @@ def real_path(path: Path) -> str:
 
 
 def _name_of(path: Path) -> re.Pattern[str]:
-    """Names of generations: their number, and what stands behind it."""
+    """Pattern of generations' names: the number, and the rest after it."""
     return re.compile(rf"{re.escape(path.stem)}-([1-9][0-9]{{0,17}}){re.escape(path.suffix)}(.*)")
 
 

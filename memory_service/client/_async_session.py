@@ -146,7 +146,7 @@ class AsyncSession:
         order: schemas.Order | None = None,
         format: schemas.Wire = "openai",
     ) -> schemas.SessionContext:
-        """What to send to the model: complete, valid for its provider, and within the window.
+        """The messages to send to the model: complete, valid for its provider, and within the window.
 
         Args:
             query: What to recall memories for; else the last message of the user decides.
@@ -227,7 +227,7 @@ class AsyncSession:
         return await self._play(_completion.completing(self._calls, turn))
 
     async def messages(self, view: schemas.ViewName = "model", *, format: schemas.Wire = "openai") -> schemas.Messages:
-        """What the model sees; or, with `log`, everything ever said, with the number of each message."""
+        """The messages that the model sees; or, with `log`, all messages of the log, with their numbers."""
         return await self._connection.send(self._calls.messages(view, format))
 
     async def message(self, seq: int) -> dict[str, Any]:
@@ -235,7 +235,7 @@ class AsyncSession:
         return (await self._connection.send(self._calls.message(seq))).root
 
     async def search(self, query: str, limit: int = 10) -> schemas.FoundMessages:
-        """What was said about something, by words alone, whether the view still shows it or not."""
+        """Messages about something, by words alone, whether the view still shows them or not."""
         return await self._connection.send(self._calls.search(query, limit))
 
     async def compact(
@@ -278,7 +278,7 @@ class AsyncSession:
     async def plan(
         self, *, preset: str | None = None, target_tokens: int | None = None, force: bool = False
     ) -> schemas.CompactionReceipt:
-        """What a compaction would do, without a model; changes nothing."""
+        """The plan of a compaction, without a model; changes nothing."""
         return await self.compact("plan", preset=preset, target_tokens=target_tokens, force=force)
 
     async def preview(
@@ -313,7 +313,7 @@ class AsyncSession:
         return await self._connection.send(self._calls.flush(reply))
 
     async def flush_prompt(self) -> schemas.FlushPrompt:
-        """What to ask an agent that finds the memories itself."""
+        """The prompt for an agent that finds the memories itself."""
         return await self._connection.send(self._calls.flush_prompt())
 
     async def pin(self, text: str | None = None, seq: int | None = None) -> schemas.Pin:
@@ -334,7 +334,7 @@ class AsyncSession:
     async def overflow(
         self, error: BaseException | str, usage: object = None, *, status: int | None = None, **prompt: object
     ) -> schemas.Recovery:
-        """What to do about a prompt that its provider refused: see `action`, and send its `messages` on `retry`.
+        """The remedy for a prompt that its provider refused: see `action`, and send its `messages` on `retry`.
 
         Args:
             error: The exception, or the text of it; "" with `usage` if the prompt was cut in silence.
@@ -345,7 +345,7 @@ class AsyncSession:
         return await self._connection.send(self._calls.overflow(error, usage, status, **prompt))
 
     async def events(self, after: int | None = None) -> AsyncIterator[SessionEvent]:
-        """What happens to the session, as it happens, until you stop; a broken connection is made again.
+        """Events of the session, as they happen, until you stop; a broken connection is made again.
 
         Args:
             after: The last event that was heard; 0 begins with the oldest that is kept; else those to come.

@@ -123,7 +123,7 @@ def _is_object(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the model answered, and what it took to get there.
+    """Answer of a model, with the calls, compactions and memories on the way.
 
     ```python
     reply = session.complete(call, user="When do we deploy?")

@@ -147,7 +147,7 @@ class Session:
         order: schemas.Order | None = None,
         format: schemas.Wire = "openai",
     ) -> schemas.SessionContext:
-        """What to send to the model: complete, valid for its provider, and within the window.
+        """The messages to send to the model: complete, valid for its provider, and within the window.
 
         Args:
             query: What to recall memories for; else the last message of the user decides.
@@ -228,7 +228,7 @@ class Session:
         return self._play(_completion.completing(self._calls, turn))
 
     def messages(self, view: schemas.ViewName = "model", *, format: schemas.Wire = "openai") -> schemas.Messages:
-        """What the model sees; or, with `log`, everything ever said, with the number of each message."""
+        """The messages that the model sees; or, with `log`, all messages of the log, with their numbers."""
         return self._connection.send(self._calls.messages(view, format))
 
     def message(self, seq: int) -> dict[str, Any]:
@@ -236,7 +236,7 @@ class Session:
         return self._connection.send(self._calls.message(seq)).root
 
     def search(self, query: str, limit: int = 10) -> schemas.FoundMessages:
-        """What was said about something, by words alone, whether the view still shows it or not."""
+        """Messages about something, by words alone, whether the view still shows them or not."""
         return self._connection.send(self._calls.search(query, limit))
 
     def compact(
@@ -279,7 +279,7 @@ class Session:
     def plan(
         self, *, preset: str | None = None, target_tokens: int | None = None, force: bool = False
     ) -> schemas.CompactionReceipt:
-        """What a compaction would do, without a model; changes nothing."""
+        """The plan of a compaction, without a model; changes nothing."""
         return self.compact("plan", preset=preset, target_tokens=target_tokens, force=force)
 
     def preview(
@@ -314,7 +314,7 @@ class Session:
         return self._connection.send(self._calls.flush(reply))
 
     def flush_prompt(self) -> schemas.FlushPrompt:
-        """What to ask an agent that finds the memories itself."""
+        """The prompt for an agent that finds the memories itself."""
         return self._connection.send(self._calls.flush_prompt())
 
     def pin(self, text: str | None = None, seq: int | None = None) -> schemas.Pin:
@@ -335,7 +335,7 @@ class Session:
     def overflow(
         self, error: BaseException | str, usage: object = None, *, status: int | None = None, **prompt: object
     ) -> schemas.Recovery:
-        """What to do about a prompt that its provider refused: see `action`, and send its `messages` on `retry`.
+        """The remedy for a prompt that its provider refused: see `action`, and send its `messages` on `retry`.
 
         Args:
             error: The exception, or the text of it; "" with `usage` if the prompt was cut in silence.
@@ -346,7 +346,7 @@ class Session:
         return self._connection.send(self._calls.overflow(error, usage, status, **prompt))
 
     def events(self, after: int | None = None) -> Iterator[SessionEvent]:
-        """What happens to the session, as it happens, until you stop; a broken connection is made again.
+        """Events of the session, as they happen, until you stop; a broken connection is made again.
 
         Args:
             after: The last event that was heard; 0 begins with the oldest that is kept; else those to come.
