@@ -11,7 +11,8 @@ import socket
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -90,15 +91,46 @@ class Exchange:
         self._handler.end_headers()
         self._handler.wfile.write(content)
 
+    def stream(self, pieces: Iterable[str], *, pause_seconds: float = 0.0, whole: bool = True) -> bool:
+        """Answer with server-sent events, each of them on its way before the next one is made.
+
+        Args:
+            pieces: The events.
+            pause_seconds: Between two of them.
+            whole: Whether the answer ends as it should; else the connection breaks.
+
+        Returns:
+            Whether the client took them all; it may have gone.
+        """
+        self._handler.send_response(200)
+        self._handler.send_header("content-type", "text/event-stream")
+        self._handler.send_header("transfer-encoding", "chunked")
+        self._handler.end_headers()
+        try:
+            for piece in pieces:
+                content = piece.encode()
+                self._handler.wfile.write(b"%x\r\n%b\r\n" % (len(content), content))
+                if pause_seconds and self._stopping.wait(pause_seconds):
+                    break
+            if not whole:
+                self.hang_up()
+                return True
+            self._handler.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            self._handler.close_connection = True
+            return False
+        return True
+
     def hang_up(self, after_seconds: float = 0.0) -> None:
         """Break the connection instead of answering, after a while or when the server stops."""
         self._stopping.wait(after_seconds)
-        self._handler.connection.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            self._handler.connection.shutdown(socket.SHUT_RDWR)
         self._handler.close_connection = True
 
 
 class LoopbackServer(ABC):
-    """HTTP server for POST requests with JSON; it runs while its `with` block does.
+    """HTTP server for GET and for POST requests with JSON; it runs while its `with` block does.
 
     Attributes:
         requests: The requests so far.
@@ -152,6 +184,9 @@ def _handler(server: LoopbackServer) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
+            server._play(self)
+
+        def do_GET(self) -> None:
             server._play(self)
 
         def log_message(self, format: str, *args: Any) -> None:

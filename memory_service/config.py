@@ -147,8 +147,32 @@ _OF_CLIENTS = {
 }
 
 
+def _json_table(value: object, example: str) -> object:
+    """A table that the environment has as text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError(f"write it as JSON, {example}") from None
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Upstream(_Table):
+    """A provider.
+
+    Attributes:
+        protocol: What it speaks: "openai" is chat completions and Responses, "chat" the first alone.
+        base_url: Its address, as its own clients take it.
+        api_key_env: The variable of the environment that has its key; empty for the caller's own.
+    """
+
+    protocol: Literal["openai", "chat", "anthropic"] = "openai"
+    base_url: str = Field(pattern="^https?://.+")
+    api_key_env: str = ""
 
 
 class RankingTable(_Table):
@@ -202,12 +226,7 @@ class CompactionTable(_Table):
     @field_validator("overrides", mode="before")
     @classmethod
     def _read_json(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        try:
-            return json.loads(value)
-        except ValueError:
-            raise ValueError('write it as JSON, {"keep_turns": 3}') from None
+        return _json_table(value, '{"keep_turns": 3}')
 
     @field_validator("overrides")
     @classmethod
@@ -254,6 +273,28 @@ class FlushTable(_Table):
         default="", max_length=4_000, description="What the agent is asked; empty is the built-in text."
     )
     system_prompt: str = Field(default="", max_length=4_000, description="The system prompt beside it.")
+
+
+class GatewayTable(_Table):
+    """Where calls of providers' clients are sent on to."""
+
+    upstreams: dict[str, Upstream] = Field(
+        default={},
+        description='Providers by name, {"openai": {"base_url": "https://api.openai.com/v1", "api_key_env": '
+        '"OPENAI_API_KEY"}}; docs/gateway.md.',
+    )
+
+    @field_validator("upstreams", mode="before")
+    @classmethod
+    def _read_upstreams(cls, value: object) -> object:
+        return _json_table(value, '{"name": {"base_url": "https://…"}}')
+
+    @field_validator("upstreams")
+    @classmethod
+    def _known_names(cls, value: dict[str, Upstream]) -> dict[str, Upstream]:
+        if wrong := next((name for name in value if not _WORKSPACE.fullmatch(name)), None):
+            raise ValueError(f"{wrong!r} is no name of an upstream: use a-z, 0-9, '.', '_' and '-'")
+        return value
 
 
 class Settings(_Table):
@@ -305,6 +346,7 @@ class Settings(_Table):
     compaction: CompactionTable = CompactionTable()
     pruning: PruningTable = PruningTable()
     flush: FlushTable = FlushTable()
+    gateway: GatewayTable = GatewayTable()
 
     @field_validator("api_keys", mode="before")
     @classmethod

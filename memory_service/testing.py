@@ -13,12 +13,15 @@ Invariants: a script is played once, in order, and never guessed on when it is o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
 from typing import Any, Generic, TypeVar
 
 from indexer.testing import Exchange, LoopbackServer
@@ -34,7 +37,11 @@ class Reply:
     """An answer; the default usage counts four characters as a token.
 
     Attributes:
-        tool_call: Name of a tool that the model calls instead of answering, without being offered any.
+        tool_call: Name of a tool that the model calls after what it says, without being offered any.
+        arguments: Of that call, as JSON.
+        thinking: What it thinks before; with a signature where the protocol has one.
+        pause_seconds: Between two pieces of a stream.
+        breaks_after: After so many pieces of a stream the connection breaks.
     """
 
     text: str = ""
@@ -43,6 +50,10 @@ class Reply:
     output_tokens: int | None = None
     cached_tokens: int = 0
     tool_call: str | None = None
+    arguments: str = "{}"
+    thinking: str = ""
+    pause_seconds: float = 0.0
+    breaks_after: int | None = None
 
     def usage(self, prompt_chars: int) -> CallUsage:
         """What the provider would report."""
@@ -152,9 +163,14 @@ class ScriptedModel:
 
 
 class ScriptedServer(LoopbackServer):
-    """An OpenAI-compatible server on a loopback port; it runs while its `with` block does.
+    """A provider on a loopback port; it runs while its `with` block does.
 
-    It answers `POST …/chat/completions`, in one piece or, where `stream` is asked for, word by word.
+    It answers `POST …/chat/completions`, `…/responses` and `…/messages`, each in its own protocol, in one piece or,
+    where `stream` is asked for, word by word as time goes on; `…/messages/count_tokens` and `GET …/models` too, which
+    take no step of the script.
+
+    Attributes:
+        left: How often a client went away before a stream was over.
 
     Args:
         script: What it does, request by request; when it is over, it answers 500.
@@ -162,11 +178,19 @@ class ScriptedServer(LoopbackServer):
 
     def __init__(self, *script: Step) -> None:
         super().__init__()
+        self.left = 0
         self._script = _Script(script)
 
     def answer(self, exchange: Exchange) -> None:
         """Take the next step of the script."""
-        body = exchange.request.body
+        body, path = exchange.request.body, exchange.request.path.partition("?")[0]
+        if path.endswith("/models"):
+            exchange.send(200, json.dumps({"object": "list", "data": [_MODEL]}))
+            return
+        if path.endswith("/count_tokens"):
+            exchange.send(200, json.dumps({"input_tokens": math.ceil(_chars(body) / 4)}))
+            return
+        made, events = _PROTOCOLS.get(path.rpartition("/")[2], (_answer, _events))
         try:
             step = self._script.next()
         except AssertionError as error:
@@ -180,9 +204,12 @@ class ScriptedServer(LoopbackServer):
             case Cut():
                 exchange.hang_up()
             case _ if body.get("stream"):
-                exchange.send(200, "".join(_events(_reply(step), body)), {"content-type": "text/event-stream"})
+                reply = _reply(step)
+                pieces = islice(events(reply, body), reply.breaks_after)
+                if not exchange.stream(pieces, pause_seconds=reply.pause_seconds, whole=reply.breaks_after is None):
+                    self.left += 1
             case _:
-                exchange.send(200, json.dumps(_answer(_reply(step), body)))
+                exchange.send(200, json.dumps(made(_reply(step), body)), _ANSWER_HEADERS)
 
 
 class _Script(Generic[_Step]):
@@ -218,31 +245,44 @@ def _hang(seconds: float, cancelled: Callable[[], bool]) -> None:
         time.sleep(_POLL_SECONDS)
 
 
+def _answer(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
+    choices = [
+        {"index": index, "finish_reason": _finish_reason(reply), "message": _message(reply)}
+        for index in range(body.get("n") or 1)
+    ]
+    return {**_head(body, "chat.completion"), "choices": choices, "usage": _usage(reply, body)}
+
+
 def _message(reply: Reply) -> dict[str, Any]:
+    thought = {"reasoning_content": reply.thinking} if reply.thinking else {}
     if reply.tool_call is None:
-        return {"role": "assistant", "content": reply.text}
-    function = {"name": reply.tool_call, "arguments": "{}"}
-    calls = [{"index": 0, "id": "call_1", "type": "function", "function": function}]
-    return {"role": "assistant", "content": reply.text or None, "tool_calls": calls}
+        return {"role": "assistant", "content": reply.text, **thought}
+    function = {"name": reply.tool_call, "arguments": reply.arguments}
+    calls = [{"index": 0, "id": _call_id(reply), "type": "function", "function": function}]
+    return {"role": "assistant", "content": reply.text or None, "tool_calls": calls, **thought}
+
+
+def _call_id(reply: Reply) -> str:
+    return f"call_{hashlib.blake2b(f'{reply.tool_call}{reply.arguments}'.encode(), digest_size=6).hexdigest()}"
 
 
 def _finish_reason(reply: Reply) -> str:
     return "tool_calls" if reply.tool_call else reply.finish_reason
 
 
-def _answer(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
-    choice = {"index": 0, "finish_reason": _finish_reason(reply), "message": _message(reply)}
-    return {**_head(body, "chat.completion"), "choices": [choice], "usage": _usage(reply, body)}
+def _words(text: str) -> list[str]:
+    return [word for word in re.split(r"(?<= )", text) if word]
 
 
 def _events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
     """The answer as server-sent events: a word each, then the end, then the usage."""
-    words = [word + " " for word in reply.text.split(" ")] if reply.text else []
-    pieces: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, *({"content": word} for word in words)]
-    if words:
-        pieces[-1]["content"] = words[-1][:-1]
+    pieces: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    pieces += [{"reasoning_content": word} for word in _words(reply.thinking)]
+    pieces += [{"content": word} for word in _words(reply.text)]
     if reply.tool_call:
-        pieces.append({"tool_calls": _message(reply)["tool_calls"]})
+        call = _message(reply)["tool_calls"][0]
+        pieces.append({"tool_calls": [{**call, "function": {"name": reply.tool_call, "arguments": ""}}]})
+        pieces += [{"tool_calls": [{"index": 0, "function": {"arguments": word}}]} for word in _words(reply.arguments)]
     head = _head(body, "chat.completion.chunk")
     for piece in pieces:
         yield _event({**head, "choices": [{"index": 0, "delta": piece, "finish_reason": None}]})
@@ -251,22 +291,191 @@ def _events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
     yield "data: [DONE]\n\n"
 
 
-def _event(value: Mapping[str, Any]) -> str:
-    return f"data: {json.dumps(value)}\n\n"
+def _event(value: Mapping[str, Any], name: str = "") -> str:
+    return f"{f'event: {name}' + chr(10) if name else ''}data: {json.dumps(value)}\n\n"
 
 
 def _head(body: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": body.get("model", "scripted")}
 
 
+def _chars(body: Mapping[str, Any]) -> int:
+    """How long a prompt is, system prompt and calls included."""
+    said = body.get("messages") or body.get("input") or ""
+    return len(said) if isinstance(said, str) else sum(len(str(each.get("content") or "")) for each in said)
+
+
 def _usage(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
-    usage = reply.usage(sum(len(str(message.get("content") or "")) for message in body.get("messages", [])))
+    usage = reply.usage(_chars(body))
     return {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
     }
+
+
+# Anthropic's messages
+
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
+
+
+def _blocks(reply: Reply) -> list[dict[str, Any]]:
+    thought = {"type": "thinking", "thinking": reply.thinking, "signature": "c2lnbmVk"}
+    called = {
+        "type": "tool_use", "id": _call_id(reply).replace("call", "toolu"), "name": reply.tool_call,
+        "input": json.loads(reply.arguments),
+    }  # fmt: skip
+    return [
+        *([thought] if reply.thinking else []),
+        *([{"type": "text", "text": reply.text}] if reply.text else []),
+        *([called] if reply.tool_call else []),
+    ]
+
+
+def _stop_reason(reply: Reply) -> str:
+    return "tool_use" if reply.tool_call else _STOP_REASONS.get(reply.finish_reason, reply.finish_reason)
+
+
+def _anthropic_usage(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
+    usage = reply.usage(_chars(body))
+    return {
+        "input_tokens": usage.input_tokens - usage.cached_tokens,
+        "cache_read_input_tokens": usage.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": usage.output_tokens,
+    }
+
+
+def _anthropic_answer(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": body.get("model", "scripted"),
+        "content": _blocks(reply),
+        "stop_reason": _stop_reason(reply),
+        "stop_sequence": None,
+        "usage": _anthropic_usage(reply, body),
+    }
+
+
+_EMPTY_BLOCKS: dict[str, dict[str, Any]] = {
+    "text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}, "tool_use": {"input": {}},
+}  # fmt: skip
+
+
+def _anthropic_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
+    def told(kind: str, **fields: Any) -> str:
+        return _event({"type": kind, **fields}, kind)
+
+    answer = _anthropic_answer(reply, body)
+    usage = answer["usage"]
+    yield told("message_start", message={**answer, "content": [], "stop_reason": None})
+    yield told("ping")
+    for index, block in enumerate(answer["content"]):
+        yield told("content_block_start", index=index, content_block={**block, **_EMPTY_BLOCKS[block["type"]]})
+        for delta in _deltas(block):
+            yield told("content_block_delta", index=index, delta=delta)
+        yield told("content_block_stop", index=index)
+    yield told("message_delta", delta={"stop_reason": answer["stop_reason"], "stop_sequence": None}, usage=usage)
+    yield told("message_stop")
+
+
+def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    match block["type"]:
+        case "text":
+            yield from ({"type": "text_delta", "text": word} for word in _words(block["text"]))
+        case "thinking":
+            yield from ({"type": "thinking_delta", "thinking": word} for word in _words(block["thinking"]))
+            yield {"type": "signature_delta", "signature": block["signature"]}
+        case _:
+            written = json.dumps(block["input"])
+            yield from ({"type": "input_json_delta", "partial_json": word} for word in _words(written))
+
+
+# OpenAI's Responses
+
+
+def _items(reply: Reply) -> list[dict[str, Any]]:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbGVk"}
+    text = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
+    called = {
+        "type": "function_call", "id": "fc_1", "call_id": _call_id(reply), "name": reply.tool_call,
+        "arguments": reply.arguments, "status": "completed",
+    }  # fmt: skip
+    return [
+        *([thought] if reply.thinking else []),
+        *([said] if reply.text else []),
+        *([called] if reply.tool_call else []),
+    ]
+
+
+def _response(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
+    usage, cut = reply.usage(_chars(body)), reply.finish_reason == "length"
+    return {
+        "id": f"resp_{next(_RESPONSES)}",
+        "object": "response",
+        "created_at": 1,
+        "status": "incomplete" if cut else "completed",
+        "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+        "error": None,
+        "model": body.get("model", "scripted"),
+        "output": _items(reply),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "input_tokens_details": {"cached_tokens": usage.cached_tokens},
+            "output_tokens": usage.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage.input_tokens + usage.output_tokens,
+        },
+    }
+
+
+_EMPTY_ITEMS: dict[str, dict[str, Any]] = {"message": {"content": []}, "function_call": {"arguments": ""}}
+
+
+def _response_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
+    numbers = count()
+
+    def told(kind: str, **fields: Any) -> str:
+        return _event({"type": f"response.{kind}", "sequence_number": next(numbers), **fields}, f"response.{kind}")
+
+    response = _response(reply, body)
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    yield told("created", response=begun)
+    yield told("in_progress", response=begun)
+    for index, item in enumerate(response["output"]):
+        place = {"output_index": index, "item_id": item["id"]}
+        emptied = {name: value for name, value in item.items() if name not in ("content", "arguments")}
+        yield told("output_item.added", output_index=index, item={**emptied, **_EMPTY_ITEMS.get(item["type"], {})})
+        if item["type"] == "message":
+            part = item["content"][0]
+            yield told("content_part.added", content_index=0, part={**part, "text": ""}, **place)
+            for word in _words(reply.text):
+                yield told("output_text.delta", content_index=0, delta=word, logprobs=[], **place)
+            yield told("output_text.done", content_index=0, text=reply.text, logprobs=[], **place)
+            yield told("content_part.done", content_index=0, part=part, **place)
+        elif item["type"] == "function_call":
+            for word in _words(reply.arguments):
+                yield told("function_call_arguments.delta", delta=word, **place)
+            yield told("function_call_arguments.done", arguments=reply.arguments, name=item["name"], **place)
+        yield told("output_item.done", output_index=index, item=item)
+    yield told("incomplete" if response["incomplete_details"] else "completed", response=response)
+
+
+_RESPONSES = count(1)
+_MODEL = {"id": "scripted", "object": "model", "created": 1, "owned_by": "memory-service"}
+_ANSWER_HEADERS = {"x-request-id": "req_scripted", "request-id": "req_scripted", "x-ratelimit-remaining-requests": "41"}
+_PROTOCOLS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[..., Iterator[str]]]] = {
+    "completions": (_answer, _events),
+    "messages": (_anthropic_answer, _anthropic_events),
+    "responses": (_response, _response_events),
+}
 
 
 def _body(message: str, code: str | None) -> dict[str, Any]:

@@ -34,7 +34,7 @@ ROLES = {
 }
 # The doors and the values name their files after the noun of their routes, commands and fields.
 NOUN_FOLDERS = ("memory_service/api/routes/", "memory_service/cli/", "memory_service/schemas/")
-DOORS = ("memory_service.api", "memory_service.cli", "memory_service.mcp")
+DOORS = ("memory_service.api", "memory_service.cli", "memory_service.gateway", "memory_service.mcp")
 BEHIND_DOORS = ("memory_service.service", "memory_service.schemas", "memory_service.errors", "memory_service._version")
 FOR_TESTS = ("indexer/testing.py", "memory_service/testing.py")
 HAN = re.compile(r"[\u3400-\u9fff]")

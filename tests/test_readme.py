@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -19,10 +20,12 @@ from memory_service.api import create_app
 from memory_service.cli.root import root
 from memory_service.config import FILE_NAME, load_settings
 from memory_service.service import MemoryService
+from memory_service.testing import ScriptedServer
 from tests.pages import PAGES, ROOT, blocks, code, prose, table
 from tests.serving import running_process, settings
 
 URL = "http://127.0.0.1:8765"
+FACT = "Deploys go out on Tuesdays after the 10:00 stand-up."
 BLOCKS = [(page, number, *block) for page in PAGES for number, block in enumerate(blocks(page))]
 # Blocks that are run, those of the README's opening (by .ci/run), settings, and what is only looked at. What the hosts
 # of MCP are told is tried in tests/memory_service/mcp/test_recipes.py.
@@ -57,6 +60,11 @@ class Reader:
         return {**ours, "PATH": f"{self.folder / 'bin'}{os.pathsep}{ours['PATH']}", "no_proxy": "127.0.0.1"}
 
 
+def upstreams(url: str) -> str:
+    """A scripted provider as those that the page of the gateway names."""
+    return json.dumps({"openai": {"base_url": url}, "anthropic": {"protocol": "anthropic", "base_url": url}})
+
+
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     folder = tmp_path_factory.mktemp("reader")
@@ -64,9 +72,14 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m memory_service "$@"\n', "utf-8")
     command.chmod(0o755)
-    with running_process(folder / "data", {}) as url:
+    # What the page of the gateway asks a provider for.
+    answers = [f"{FACT} I looked it up."] * 20
+    with (
+        ScriptedServer(*answers) as upstream,
+        running_process(folder / "data", {"MEMORY_SERVICE_GATEWAY__UPSTREAMS": upstreams(upstream.url)}) as url,
+    ):
         reader = Reader(folder=folder, url=url)
-        reader.types("bash", 'memory-service remember "Deploys go out on Tuesdays after the 10:00 stand-up."')
+        reader.types("bash", f'memory-service remember "{FACT}"')
         yield reader
 
 
@@ -83,7 +96,7 @@ def test_a_block_runs(reader: Reader, language: str, text: str) -> None:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     printed = reader.types(language, text)
-    assert ("ORD-4711" if "ORD-4711" in text else "Deploys go out on Tuesdays after the 10:00 stand-up.") in printed
+    assert ("ORD-4711" if "ORD-4711" in text else FACT) in printed
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from html import escape
 from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from starlette.datastructures import Headers, MutableHeaders
@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_service._version import __version__
 from memory_service.api import errors
-from memory_service.api.auth import LocalOnly, RequireKey, is_loopback
+from memory_service.api.auth import LocalOnly, RequireKey, grant_of, is_loopback
 from memory_service.api.errors import defect_answer
 from memory_service.api.limits import BodyLimitMiddleware
 from memory_service.api.metrics import Metrics
@@ -37,6 +37,9 @@ from memory_service.api.requests import AppState
 from memory_service.api.routes import ROUTERS
 from memory_service.api.routes.mcp import McpRoute
 from memory_service.config import Settings
+from memory_service.gateway.exchange import GatewayRuntime
+from memory_service.gateway.relay import Relay
+from memory_service.gateway.routes import gateway_router
 from memory_service.mcp.endpoint import McpEndpoint
 from memory_service.service import MemoryService
 
@@ -100,11 +103,12 @@ class ObservationMiddleware:
         status, streams = 0, False
 
         async def send_named(message: Message) -> None:
-            nonlocal status, streams
+            nonlocal request_id, status, streams
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                headers["X-Request-ID"] = request_id
+                # That of an upstream stays: it is the one that its provider can be asked about.
+                request_id = headers.setdefault("X-Request-ID", request_id)
                 streams = headers.get("content-type", "").startswith("text/event-stream")
             await send(message)
 
@@ -158,6 +162,7 @@ _TAGS = [
     {"name": "compactions", "description": "Summaries that old messages give way to: plan, preview, apply, undo."},
     {"name": "flushes", "description": "Memories that are written down before a compaction."},
     {"name": "pins", "description": "What every view keeps word for word."},
+    {"name": "gateway", "description": "Providers' own protocols, with sessions and memories behind them."},
     {"name": "operations", "description": "Reindexing in the background."},
     {"name": "status", "description": "Which workspaces there are, and how each stands."},
     {"name": "server", "description": "Health, version and numbers of the server itself."},
@@ -192,12 +197,25 @@ def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
         middleware=_layers(service.settings, shared.metrics),
     )
     app.state.shared = shared
-    app.state.mcp = McpEndpoint(service, max_body_bytes=service.settings.max_body_bytes)
+    gateway = GatewayRuntime(
+        service=service,
+        relay=Relay(service.upstreams.timeout_seconds),
+        run=shared.pools.contexts.run,
+        cancelled=shared.pools.cancelled,
+    )
+    app.state.relay = gateway.relay
     for router in ROUTERS:
         app.include_router(router)
+    door = gateway_router(gateway)
+    app.include_router(
+        door,
+        dependencies=[Depends(grant_of)],
+        responses=errors.error_responses(400, 401, 403, 404, 413, 422, 429, 502, 503),
+    )
+    app.state.mcp = McpEndpoint(service, max_body_bytes=service.settings.max_body_bytes)
     app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp), methods=["POST"], include_in_schema=False))
     _add_docs(app)
-    errors.install(app, [*app.router.routes, *(route for router in ROUTERS for route in router.routes)])
+    errors.install(app, [*app.router.routes, *(route for router in (*ROUTERS, door) for route in router.routes)])
     return app
 
 
@@ -229,4 +247,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             yield
     finally:
         shared.end()
+        await app.state.relay.close()
         await anyio.to_thread.run_sync(shared.service.close)

@@ -264,6 +264,7 @@ class BuiltContext:
         compaction: The compaction that was made first, if one was; and that which the user asked for, made or not.
         flush: The flush that was made first, or that the agent is asked for.
         command: The command to the service that was the last thing said; the model need not be called then.
+        memory: The block of memories in the prompt; empty if there is none.
     """
 
     prompt: Prompt
@@ -273,6 +274,7 @@ class BuiltContext:
     compaction: CompactionReceipt | None = None
     flush: Flush | None = None
     command: Literal["compact"] | None = None
+    memory: str = ""
     degraded: tuple[str, ...] = field(default_factory=tuple)
 
 
@@ -424,6 +426,7 @@ class Contexts:
             compaction=work.compaction,
             flush=work.flush,
             command="compact" if work.snapshot.state.is_commanded else None,
+            memory=context.block if context else "",
             degraded=tuple(degraded),
         )
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -26,6 +27,7 @@ from indexer import (
     SyncProgress,
     SyncReport,
 )
+from indexer.lru import LRU
 from indexer.sources.scan import is_session_path
 from indexer.sources.watch import WatchState
 from indexer.types import EXTRA_MARK, ErasedPassages
@@ -33,7 +35,7 @@ from memory_service.compaction.stateless import compact_messages
 from memory_service.config import Settings, load_settings
 from memory_service.disk import write_fault
 from memory_service.engines import check_engine
-from memory_service.errors import InvalidRequest, NotFound, StorageFailed
+from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.events import EventHub
 from memory_service.hooks import Hooks
 from memory_service.llm.base import not_cancelled
@@ -45,19 +47,30 @@ from memory_service.memories.store import AppendedMemory, FileRange, ForgottenMe
 from memory_service.schemas.compaction import CompactedMessages, StatelessRequest
 from memory_service.schemas.memories import Order
 from memory_service.service.benchmark import Benchmark, measure
+from memory_service.service.conversations import (
+    ConversationCall,
+    ConversationPrompt,
+    Conversations,
+    last_words,
+    with_block,
+)
 from memory_service.service.doctor import Finding, examine
 from memory_service.service.handles import Original, original_of_file, original_of_messages, read_handle
 from memory_service.service.options import options_of
 from memory_service.service.session_services import Models, Shared
 from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.short_term import ShortTermMemory
+from memory_service.service.upstreams import Upstreams
 from memory_service.service.watching import Operation, Operations, SyncedChange, follow
 from memory_service.service.workspace import OpenWorkspaces, make_embedder, make_models, make_reranker
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.state import SessionState
+from memory_service.text.recall import decide_recall
 from memory_service.workspaces import memory_path
 
 T = TypeVar("T")
+
+_MOST_CONVERSATIONS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +112,8 @@ class MemoryService(SessionUseCases):
             models=models or make_models(settings),
         )
         self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, shared)
+        self._conversing = threading.Lock()
+        self._conversations: LRU[str, Conversations] = LRU(_MOST_CONVERSATIONS)
 
     @classmethod
     def open(cls, home: Path | str | None = None, **settings: Any) -> MemoryService:
@@ -240,6 +255,34 @@ class MemoryService(SessionUseCases):
             NotFound: There is no such workspace.
         """
         return self._workspaces.sessions(workspace, make=make)
+
+    def conversations(self, workspace: str, *, make: bool = False) -> Conversations:
+        """The conversations that clients keep themselves, as sessions of a workspace; see `sessions`."""
+        sessions = self._workspaces.sessions(workspace, make=make)
+        with self._conversing:
+            known = self._conversations.get(workspace)
+            if known is None or known.sessions is not sessions:
+                known = self._conversations[workspace] = Conversations(sessions)
+            return known
+
+    def recalled_prompt(self, workspace: str, call: ConversationCall) -> ConversationPrompt:
+        """The messages of a call with the memories that they ask for; no session is read or written."""
+        decision = decide_recall(last_words(call.messages))
+        if not decision.search:
+            return ConversationPrompt(messages=tuple(call.messages))
+        try:
+            made = self.context(workspace, decision.query)
+        except MemoryServiceError as error:
+            return ConversationPrompt(messages=tuple(call.messages), degraded=(f"recall: {error}",))
+        sent = with_block(call.messages, made.block, call.wire)
+        return ConversationPrompt(
+            messages=tuple(sent), receipt_id=made.receipt.receipt_id, degraded=tuple(made.receipt.degraded)
+        )
+
+    @cached_property
+    def upstreams(self) -> Upstreams:
+        """The providers that calls of clients are sent on to."""
+        return Upstreams(self.settings)
 
     def engine_problems(self, workspace: str) -> tuple[str, ...]:
         """Failures of a third-party context engine in a workspace; loads the engine."""

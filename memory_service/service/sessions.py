@@ -140,6 +140,7 @@ class SessionStore:
         usage: Usage | None = None,
         model: str | None = None,
         key: str | None = None,
+        verbatim: bool = False,
     ) -> schemas.AppendedMessages:
         """Append messages, and what the provider counted for the call that they come from; begins the session.
 
@@ -149,13 +150,14 @@ class SessionStore:
             usage: What the provider counted.
             model: The model that the session is with, if it is begun.
             key: Idempotency key: the same key again appends nothing again.
+            verbatim: Whether the caller never had a prompt of the service: what looks like a part of one was said.
 
         Raises:
             Conflict: The key belongs to other messages.
             InvalidRequest: There are none, or one is in neither shape.
             StorageFailed: The disk did not take them; nothing was appended.
         """
-        said = check_messages(messages)
+        said = check_messages(messages, verbatim=verbatim)
         session = self._services.ensured(session_id, model=model)
         # Settings of the service may have come since that contradict the session's.
         check_settings(self._services.shared.settings, session.state())
@@ -176,6 +178,14 @@ class SessionStore:
             if skipped
             else [],
         )
+
+    def fork(self, session_id: str, branch: str, *, before_seq: int) -> None:
+        """Begin a session with all that the log of another one has before a record.
+
+        Raises:
+            Conflict: There is a session with the id of the branch.
+        """
+        self._services.logs.fork(session_id, branch, before_seq=before_seq)
 
     def model_view(self, session_id: str, *, wire: Wire = "openai") -> schemas.Messages:
         """The messages that the model sees."""
@@ -290,15 +300,19 @@ class SessionStore:
         self._services.session(session_id).log.restore_trim()
 
 
-def check_messages(messages: Sequence[object]) -> Sequence[object]:
+def check_messages(messages: Sequence[object], *, verbatim: bool = False) -> Sequence[object]:
     """Make sure that messages can be appended; gives those that the service itself did not put into a prompt.
+
+    Args:
+        messages: In OpenAI's or Anthropic's shape.
+        verbatim: Whether the service put none of them there, whatever they look like.
 
     Raises:
         InvalidRequest: There are none or too many, or one is in neither OpenAI's nor Anthropic's shape.
     """
     if not 0 < len(messages) <= MAX_BATCH:
         raise InvalidRequest(f"{len(messages)} messages cannot be appended. Send 1 to {MAX_BATCH:,}.")
-    said = [message for message in messages if not _is_ours(message)]
+    said = [message for message in messages if verbatim or not _is_ours(message)]
     read_sent(said)
     return said
 

@@ -220,11 +220,12 @@ class ShortTermMemory:
         usage: Usage | None = None,
         model: str | None = None,
         key: str | None = None,
+        verbatim: bool = False,
     ) -> schemas.AppendedMessages:
         """Append messages; see `SessionStore.append`. A provider's count is noted beside the estimate of its prompt."""
         if usage is not None and usage.estimated_tokens is None:
             usage = replace(usage, estimated_tokens=self._estimates.pop(session_id))
-        made = self.store.append(session_id, messages, usage=usage, model=model, key=key)
+        made = self.store.append(session_id, messages, usage=usage, model=model, key=key, verbatim=verbatim)
         self._services.settle(session_id)
         self._adapter.appended(session_id)
         failures = self._adapter.failures(session_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -44,6 +44,17 @@ class SessionLog(Protocol):
             InvalidRequest: A record cannot be written.
             Conflict: The last record is another one, or the log is.
             StorageFailed: The disk did not take them; the log is as it was.
+        """
+
+    def begin(self, records: Iterable[Record]) -> None:
+        """Begins this log with records of another one, under their numbers and at their times.
+
+        Args:
+            records: The first of that log, with their media.
+
+        Raises:
+            Conflict: There is a log already.
+            StorageFailed: The disk did not take them; there is no log then.
         """
 
     def held(self, edition: int) -> AbstractContextManager[None]:

@@ -14,6 +14,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from itertools import takewhile
 from pathlib import Path
 
 from indexer.documents.transcripts import is_openclaw, openclaw_messages
@@ -78,6 +79,18 @@ class SessionLogs:
         except Conflict as error:
             raise Conflict(f"There is a session {session_id} already. Choose another id, or go on with it.") from error
         return log
+
+    def fork(self, session_id: str, branch: str, *, before_seq: int) -> None:
+        """Begins a session with what another one has before a record.
+
+        Raises:
+            InvalidName: An id is not one of a session.
+            NotFound: There is no session to begin with.
+            Conflict: There is a session with the id of the branch.
+            StorageFailed: The disk did not take it.
+        """
+        shared = takewhile(lambda record: record.seq < before_seq, self.get(session_id).read())
+        self._log(branch).begin(shared)
 
     def get(self, session_id: str) -> JsonlLog:
         """The log of a session that is there.

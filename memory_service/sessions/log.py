@@ -29,7 +29,17 @@ from memory_service.sessions.base import SessionLog
 from memory_service.sessions.codec import LogLine, RecordDraft, draft_record, encode
 from memory_service.sessions.media import Blobs, DetachedPart, attach, describe, media_of
 from memory_service.sessions.offsets import Offsets, line_of
-from memory_service.sessions.records import Appended, Body, Followed, Message, Record, Repair, SessionHeader, Trimmed
+from memory_service.sessions.records import (
+    Appended,
+    Body,
+    Followed,
+    Message,
+    Record,
+    Repair,
+    SessionHeader,
+    Trimmed,
+    Unknown,
+)
 from memory_service.sessions.recovery import LogRecovery, save_beside
 
 __all__ = ["JsonlLog", "SessionLog"]
@@ -133,6 +143,22 @@ class JsonlLog:
                 self._write(descriptor, drafts)
             appended = self._offsets.last_seq
         return Appended(first_seq=appended - len(bodies) + 1, last_seq=appended)
+
+    def begin(self, records: Iterable[Record]) -> None:
+        """See `SessionLog`."""
+        drafts = [
+            (record, draft_record(self._own(record.body))) for record in records if not isinstance(record.body, Unknown)
+        ]
+        with self.writing() as descriptor:
+            self._expect(0)
+            with self._kept_media([made for _, made in drafts]):
+                self._replace(descriptor, [encode(made, seq=record.seq, ts=record.ts) for record, made in drafts])
+
+    def _own(self, body: Body) -> Body:
+        """A record of another log as this one has it: a header names this one."""
+        if not isinstance(body, SessionHeader):
+            return body
+        return replace(body, session_id=self._session_id, log_id=secrets.token_hex(8))
 
     @contextmanager
     def held(self, edition: int) -> Iterator[None]:

@@ -15,6 +15,7 @@ from memory_service.config import (
     PREFIX,
     CompactionTable,
     FlushTable,
+    GatewayTable,
     PruningTable,
     RankingTable,
     Settings,
@@ -204,6 +205,7 @@ def test_every_setting_says_what_it_is_for() -> None:
         "compaction": CompactionTable,
         "pruning": PruningTable,
         "flush": FlushTable,
+        "gateway": GatewayTable,
     }
     assert all(field.description for name, field in Settings.model_fields.items() if name not in tables)
     assert all(field.description for table in tables.values() for field in table.model_fields.values())

@@ -43,6 +43,8 @@ CONTRACT = {
     ("GET", f"{S}/events"),
     ("GET", f"{S}/idle"),
     ("POST", "/v1/compact"),
+    ("POST", "/v1/chat/completions"),
+    ("GET", "/v1/models"),
     ("POST", f"{W}/memories"),
     ("GET", f"{W}/memories"),
     ("GET", f"{W}/memories/{{path}}"),
@@ -62,8 +64,15 @@ CONTRACT = {
     ("GET", "/version"),
     ("GET", "/metrics"),
 }
-# What is no JSON of ours: text for Prometheus, a stream, what somebody sent as it came.
-OTHER_ANSWERS = {"/metrics", f"{S}/events", f"{S}/messages/{{seq}}", f"{S}/messages/{{seq}}/media/{{number}}"}
+# Answers that are no JSON of ours: text for Prometheus, a stream, a message as it came, a provider's.
+OTHER_ANSWERS = {
+    "/metrics",
+    f"{S}/events",
+    f"{S}/messages/{{seq}}",
+    f"{S}/messages/{{seq}}/media/{{number}}",
+    "/v1/chat/completions",
+    "/v1/models",
+}
 
 
 @pytest.fixture

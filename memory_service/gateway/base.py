@@ -1,0 +1,170 @@
+"""`Dialect`: the way that one provider's protocol says things, and `AnswerReader` for its streams.
+
+Invariants: pure; a body is never changed in place; what a dialect does not know goes through as it came.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory_service.schemas import UsageReport
+from memory_service.service.conversations import ConversationCall
+from memory_service.service.upstreams import CallProtocol
+
+JsonObject = dict[str, Any]
+# Longer answers are sent on, and not kept to their end. Source: the longest message that a session takes.
+MOST_KEPT_CHARS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenAnswer:
+    """Words and calls of a model, in a shape that sessions take.
+
+    Attributes:
+        message: The message; None if there is none, or several to choose from.
+        counted: The usage, in the provider's own names.
+        finish_reason: Its word for why the answer ended; empty if it did not tell.
+    """
+
+    message: JsonObject | None
+    counted: JsonObject | None = None
+    finish_reason: str = ""
+
+    def report(self) -> UsageReport | None:
+        """The usage as sessions take it; None where there is none."""
+        try:
+            return UsageReport.model_validate(self.counted) if self.counted else None
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One server-sent event: its name, empty for none, and its data."""
+
+    name: str
+    text: str
+
+    def json(self) -> JsonObject:
+        """The data as an object; empty if it is none."""
+        try:
+            value = json.loads(self.text)
+        except ValueError:
+            return {}
+        return value if isinstance(value, dict) else {}
+
+
+@dataclass(slots=True)
+class EventSplitter:
+    """Server-sent events out of bytes as they come, however they are cut.
+
+    Source: WHATWG HTML, 9.2.6 "Interpreting an event stream".
+    """
+
+    _rest: bytes = b""
+    _name: str = ""
+    _lines: list[str] = field(default_factory=list)
+
+    def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
+        """The events that these bytes complete."""
+        *lines, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n")
+        for raw in lines:
+            line = raw.decode("utf-8", "replace")
+            if not line:
+                if self._lines:
+                    yield ServerEvent(self._name, "\n".join(self._lines))
+                self._name, self._lines = "", []
+            elif line.startswith("event:"):
+                self._name = line[6:].strip()
+            elif line.startswith("data:"):
+                self._lines.append(line[5:].removeprefix(" "))
+
+
+class AnswerReader(ABC):
+    """An answer that is put together from the events of a stream.
+
+    Attributes:
+        ended: Whether the model said all it wanted.
+        failed: Whether the provider broke off with an error of its own.
+    """
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.failed = False
+        self.chars = 0
+
+    def room(self, text: object) -> str:
+        """A piece of text; empty once the answer is longer than a session takes."""
+        if not isinstance(text, str) or self.chars > MOST_KEPT_CHARS:
+            return ""
+        self.chars += len(text)
+        return text
+
+    @abstractmethod
+    def read(self, event: ServerEvent) -> None:
+        """Take note of an event."""
+
+    @abstractmethod
+    def answer(self, *, whole: bool) -> GivenAnswer:
+        """The answer so far; of one that was broken off, what was said and not what was about to be called."""
+
+
+class Dialect(ABC):
+    """One provider's protocol."""
+
+    protocol: CallProtocol
+
+    @abstractmethod
+    def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
+        """Call that a body makes.
+
+        Raises:
+            InvalidRequest: Its messages are none.
+        """
+
+    @abstractmethod
+    def with_messages(self, body: JsonObject, messages: Sequence[Mapping[str, object]]) -> JsonObject:
+        """The body with other messages behind the system prompt, which stays."""
+
+    @abstractmethod
+    def answer(self, content: JsonObject) -> GivenAnswer:
+        """Words and calls of an answer that came in one piece."""
+
+    @abstractmethod
+    def reader(self) -> AnswerReader:
+        """A reader for one that comes in pieces."""
+
+    @abstractmethod
+    def spoken(self, text: str, body: JsonObject) -> JsonObject:
+        """A whole answer that says a text, in the place of the model."""
+
+    @abstractmethod
+    def spoken_events(self, text: str, body: JsonObject) -> str:
+        """The same as a stream."""
+
+    @abstractmethod
+    def error(self, status: int, code: str, message: str) -> JsonObject:
+        """An error as the protocol's clients read it."""
+
+    def error_event(self, message: str) -> str:
+        """The end of a stream that failed."""
+        error = self.error(502, "upstream_failed", message)
+        return f"event: error\ndata: {json.dumps(error)}\n\n"
+
+
+def texts_of(content: object) -> str:
+    """The texts of a content, which is one or has them in its parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def event(value: Mapping[str, object], name: str = "") -> str:
+    """A server-sent event with a value."""
+    return f"{f'event: {name}' + chr(10) if name else ''}data: {json.dumps(value)}\n\n"

@@ -1,0 +1,320 @@
+"""One call of a client from its arrival to the end of its answer.
+
+```
+parse -> prompt of the conversation -> upstream -> the answer, as it comes -> what was said is kept
+              ^                           |
+              +--- refused as too long ---+
+```
+Invariants: what the model said is in the session before the caller has the end of it; of an answer that was broken
+off, what was said is kept and marked, and the request to the upstream ends with it; a call that memory cannot work on
+goes through as it came, and a header says why.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar
+
+import anyio
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from memory_service.errors import CallCancelled, InvalidRequest, MemoryServiceError, UpstreamFailed
+from memory_service.gateway.base import Dialect, EventSplitter, GivenAnswer, JsonObject
+from memory_service.gateway.relay import Relay, UpstreamAnswer
+from memory_service.service import MemoryService
+from memory_service.service.conversations import ConversationCall, ConversationPrompt
+from memory_service.service.upstreams import Target
+
+Made = TypeVar("Made")
+Mode = Literal["on", "read-only", "off"]
+
+_log = logging.getLogger("memory_service.gateway")
+# A header's line is read whole; proxies refuse long ones.
+_HEADER_CHARS = 1_000
+_CLIENT_GONE = "the client went away"
+_UPSTREAM_GONE = "the upstream broke off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayRuntime:
+    """Parts that the calls of one server share.
+
+    Attributes:
+        run: Runs what may wait for a model, in a thread of its own.
+        cancelled: Whether the server ends.
+    """
+
+    service: MemoryService
+    relay: Relay
+    run: Callable[[Callable[[], object]], Awaitable[object]]
+    cancelled: Callable[[], bool]
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """One call.
+
+    Attributes:
+        mode: Whether memory is used and kept, used alone, or left out.
+    """
+
+    runtime: GatewayRuntime
+    dialect: Dialect
+    request: Request
+    body: JsonObject
+    workspace: str
+    session_id: str | None
+    mode: Mode
+    target: Target
+    call: ConversationCall | None = None
+    prompt: ConversationPrompt | None = None
+    degraded: list[str] = field(default_factory=list)
+
+    async def response(self) -> Response:
+        """The answer to the caller.
+
+        Raises:
+            MemoryServiceError: There is none.
+        """
+        await self._prepare()
+        if self.prompt is not None and self.prompt.commanded:
+            return await self._commanded(self.prompt, self.prompt.commanded)
+        answer = await self._gone_aside(self._asked)
+        try:
+            if answer.is_stream:
+                return RelayedStream(self, answer)
+            return await self._gone_aside(lambda: self._whole(answer))
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await answer.close()
+            raise
+
+    # Before
+
+    async def _prepare(self) -> None:
+        """Make the prompt; where memory cannot work on the call, there is none, and the call goes as it came."""
+        if self.mode == "off":
+            return
+        try:
+            self.call = self.dialect.call(self.body, self.session_id, self.target.model)
+        except InvalidRequest as error:
+            self.degraded.append(f"session: {error}")
+            return
+        call, service, cancelled = self.call, self.runtime.service, self.runtime.cancelled
+        if self.mode == "read-only":
+            self.prompt = await self._run(lambda: service.recalled_prompt(self.workspace, call))
+        elif call.messages:
+            self.prompt = await self._run(
+                lambda: service.conversations(self.workspace, make=True).prompt(call, cancelled=cancelled)
+            )
+
+    def sent_body(self) -> JsonObject:
+        """The body as it goes on."""
+        body = self.body if self.prompt is None else self.dialect.with_messages(self.body, self.prompt.messages)
+        return {**body, "model": self.target.model} if self.target.model else body
+
+    async def _asked(self) -> UpstreamAnswer:
+        """The upstream's answer; a prompt that it refuses as too long is made smaller, as often as that helps."""
+        while True:
+            answer = await self._send()
+            if answer.status < 400 or self.prompt is None or self.call is None:
+                return answer
+            content = await answer.whole()
+            await answer.close()
+            again = await self._recovered(self.prompt, self.call, content, answer.status)
+            if again is None:
+                return replace(answer, is_stream=False, pieces=_one(content))
+            self.prompt = again
+
+    async def _send(self) -> UpstreamAnswer:
+        headers = {name.lower(): value for name, value in self.request.headers.items()}
+        return await self.runtime.relay.send(self.target, self.sent_body(), headers, self.request.url.query)
+
+    async def _recovered(
+        self, prompt: ConversationPrompt, call: ConversationCall, content: bytes, status: int
+    ) -> ConversationPrompt | None:
+        if not prompt.session_id:
+            return None
+        conversations, cancelled = self.runtime.service.conversations(self.workspace), self.runtime.cancelled
+        error = content.decode("utf-8", "replace")
+        return await self._run(lambda: conversations.recovered(prompt, call, error, status, cancelled=cancelled))
+
+    # After
+
+    async def _whole(self, answer: UpstreamAnswer) -> Response:
+        """An answer in one piece, sent on byte for byte."""
+        content = await answer.whole()
+        await answer.close()
+        parsed = _object(content)
+        if parsed is None and answer.status < 400:
+            raise UpstreamFailed(
+                f"The upstream {self.target.upstream} answered what is no JSON. Check its address, or try again."
+            )
+        if parsed is None:
+            parsed = self.dialect.error(
+                answer.status, "upstream_failed",
+                f"The upstream {self.target.upstream} answered {answer.status} and no JSON. Check its address.",
+            )  # fmt: skip
+            content = json.dumps(parsed).encode()
+        if answer.status < 400:
+            await self.keep(self.dialect.answer(parsed))
+        headers = {**answer.headers, **self.headers()}
+        return Response(content, answer.status, headers, "application/json")
+
+    async def keep(self, said: GivenAnswer, cut: str = "") -> None:
+        """Keep what the model said; what keeps it from that is in the log of the server."""
+        prompt = self.prompt
+        if prompt is None or not prompt.session_id or said.message is None:
+            return
+        service, message = self.runtime.service, said.message
+
+        def append() -> None:
+            service.conversations(self.workspace).answered(
+                prompt, message, usage=said.report(), finish_reason=said.finish_reason or None,
+                model=self.target.model or None, cut=cut,
+            )  # fmt: skip
+
+        with anyio.CancelScope(shield=True):
+            try:
+                await anyio.to_thread.run_sync(append)
+            except MemoryServiceError as error:
+                self.degraded.append(f"session: {error}")
+                _log.warning("an answer was not kept: %s", error)
+
+    async def _commanded(self, prompt: ConversationPrompt, text: str) -> Response:
+        """The service's own answer to a command of the user's, which no model has to give."""
+        await self.keep(GivenAnswer(message={"role": "assistant", "content": text}))
+        if self.body.get("stream"):
+            return Response(
+                self.dialect.spoken_events(text, self.body), 200, self.headers(), media_type="text/event-stream"
+            )
+        return JSONResponse(self.dialect.spoken(text, self.body), 200, self.headers())
+
+    def headers(self) -> dict[str, str]:
+        """Headers that say what memory did."""
+        told = {"X-Memory-Workspace": self.workspace}
+        degraded = list(self.degraded)
+        if self.prompt is not None:
+            prompt = self.prompt
+            tokens, receipt = prompt.tokens, prompt.compaction
+            told |= {
+                "X-Memory-Session": prompt.session_id,
+                "X-Memory-Branch-Of": prompt.branch_of,
+                "X-Memory-Receipt": prompt.receipt_id,
+                "X-Memory-Compaction": (receipt.compaction_id or "") if receipt is not None else "",
+            }
+            if tokens is not None:
+                parts = ("system", "memory", "summary", "tail", "total", "window")
+                told["X-Memory-Tokens"] = "; ".join(f"{part}={getattr(tokens, part)}" for part in parts)
+            degraded += prompt.degraded
+        if degraded:
+            told["X-Memory-Degraded"] = _line(" | ".join(degraded))
+        return {name: value for name, value in told.items() if value}
+
+    # Waiting
+
+    async def _run(self, act: Callable[[], Made]) -> Made:
+        return await self.runtime.run(act)  # type: ignore[return-value]  # what `act` gives
+
+    async def _gone_aside(self, act: Callable[[], Awaitable[Made]]) -> Made:
+        """Do something that ends when the caller goes away."""
+        done, failed = list[Made](), list[MemoryServiceError]()
+        async with anyio.create_task_group() as group:
+            group.start_soon(_until_gone, self.request.receive, group.cancel_scope)
+            try:
+                done.append(await act())
+            except MemoryServiceError as error:
+                failed.append(error)
+            group.cancel_scope.cancel()
+        if failed:
+            raise failed[0]
+        if not done:
+            raise CallCancelled("The caller went away.")
+        return done[0]
+
+
+class RelayedStream(Response):
+    """A stream of an upstream, sent on piece by piece while it is read along."""
+
+    def __init__(self, exchange: Exchange, answer: UpstreamAnswer) -> None:
+        super().__init__(None, answer.status, {**answer.headers, **exchange.headers()}, "text/event-stream")
+        del self.headers["content-length"]
+        self.headers.setdefault("Cache-Control", "no-store")
+        self.headers["X-Accel-Buffering"] = "no"
+        self._exchange = exchange
+        self._answer = answer
+        self._reader = exchange.dialect.reader()
+        self._events = EventSplitter()
+        self._is_kept = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        cut = _CLIENT_GONE
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_until_gone, receive, group.cancel_scope)
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                cut = await self._relay(send) or cut
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                group.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._answer.close()
+                await self._keep(cut)
+
+    async def _relay(self, send: Send) -> str:
+        """Send the pieces on; gives why the upstream ended too early, empty if it did not."""
+        try:
+            async for piece in self._answer.chunks():
+                for event in self._events.feed(piece):
+                    self._reader.read(event)
+                if self._reader.ended:
+                    await self._keep("")
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except UpstreamFailed as error:
+            await self._keep(_UPSTREAM_GONE)
+            await self._say(send, str(error))
+            return _UPSTREAM_GONE
+        if not self._reader.ended and not self._reader.failed:
+            await self._keep(_UPSTREAM_GONE)
+            await self._say(send, "The upstream ended its answer before it was whole. Try again.")
+        return _UPSTREAM_GONE
+
+    async def _say(self, send: Send, message: str) -> None:
+        text = self._exchange.dialect.error_event(message)
+        await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+    async def _keep(self, cut: str) -> None:
+        """Keep what was said, once."""
+        if not self._is_kept:
+            self._is_kept = True
+            await self._exchange.keep(self._reader.answer(whole=not cut), cut)
+
+
+async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+async def _one(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+def _object(content: bytes) -> JsonObject | None:
+    try:
+        value = json.loads(content)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _line(text: str) -> str:
+    """A text as the value of a header."""
+    return " ".join(text.encode("ascii", "replace").decode().split())[:_HEADER_CHARS]

@@ -1,0 +1,164 @@
+"""The way to an upstream and back: requests that go on as they came, answers whose pieces go on as they come.
+
+Invariants: nothing is collected before it is sent on; a caller that goes away ends the request to the upstream; what
+an upstream does wrong is an `UpstreamFailed` that says what and names no key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import httpx
+
+from memory_service.errors import UpstreamFailed
+from memory_service.service.upstreams import Target
+
+_CONNECT_SECONDS = 10.0
+_WRITE_SECONDS = 60.0
+_IDLE_CONNECTIONS = 32
+# Of a request: what is between the caller and this server alone.
+_NOT_SENT = frozenset({
+    "host", "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "upgrade",
+    "transfer-encoding", "content-length", "content-type", "accept-encoding", "cookie", "origin", "referer", "expect",
+    "forwarded", "via", "x-real-ip",
+})  # fmt: skip
+_NOT_SENT_BEGINNINGS = ("x-memory-", "x-forwarded-", "sec-")
+_KEYS = frozenset({"authorization", "x-api-key", "api-key"})
+# Of an answer: what tells the caller something.
+_GIVEN_BACK = frozenset({"retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id", "warning"})
+_GIVEN_BACK_BEGINNINGS = ("x-ratelimit-", "ratelimit", "anthropic-", "openai-", "x-envoy-", "llm_provider-")
+
+
+@dataclass(slots=True)
+class UpstreamAnswer:
+    """An answer whose body is still to come.
+
+    Attributes:
+        status: Its status.
+        headers: Those for the caller.
+        is_stream: Whether it is a stream of events.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    is_stream: bool
+    pieces: AsyncIterator[bytes]
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body, in pieces as they come.
+
+        Raises:
+            UpstreamFailed: The upstream broke off, or said nothing for too long.
+        """
+        try:
+            async for piece in self.pieces:
+                yield piece
+        except httpx.HTTPError as error:
+            raise _failed("the upstream", error) from error
+
+    async def whole(self) -> bytes:
+        """The body in one piece."""
+        return b"".join([piece async for piece in self.chunks()])
+
+    async def close(self) -> None:
+        """End the request, whatever is still to come."""
+        await self._stack.aclose()
+
+
+class Relay:
+    """The HTTP client of the gateway.
+
+    Args:
+        timeout_seconds: How long an upstream may say nothing.
+    """
+
+    def __init__(self, timeout_seconds: float) -> None:
+        self._timeout = httpx.Timeout(
+            timeout_seconds, connect=min(_CONNECT_SECONDS, timeout_seconds), write=_WRITE_SECONDS, pool=None
+        )
+        self._client: httpx.AsyncClient | None = None
+
+    async def send(
+        self, target: Target, body: Mapping[str, object], headers: Mapping[str, str], query: str
+    ) -> UpstreamAnswer:
+        """Send a request on.
+
+        Args:
+            target: Where to.
+            body: What to send.
+            headers: Those of the caller.
+            query: Its query string.
+
+        Raises:
+            UpstreamFailed: The upstream cannot be reached, or does not answer in time.
+        """
+        request = self._http().build_request(
+            "POST",
+            f"{target.url}{f'?{query}' if query else ''}",
+            content=json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+            headers={**sent_headers(headers, target), "content-type": "application/json"},
+        )
+        return await self._answer(request, target)
+
+    async def get(self, target: Target, headers: Mapping[str, str]) -> UpstreamAnswer:
+        """Ask an upstream for something; see `send`."""
+        request = self._http().build_request("GET", target.url, headers=sent_headers(headers, target))
+        return await self._answer(request, target)
+
+    async def close(self) -> None:
+        """Give back all connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _answer(self, request: httpx.Request, target: Target) -> UpstreamAnswer:
+        try:
+            response = await self._http().send(request, stream=True)
+        except httpx.HTTPError as error:
+            raise _failed(f"The upstream {target.upstream} at {request.url.host}", error) from error
+        stack = AsyncExitStack()
+        stack.push_async_callback(response.aclose)
+        return UpstreamAnswer(
+            status=response.status_code,
+            headers=_given_back(response.headers),
+            is_stream=response.headers.get("content-type", "").startswith("text/event-stream"),
+            pieces=response.aiter_bytes(),
+            _stack=stack,
+        )
+
+    def _http(self) -> httpx.AsyncClient:
+        if self._client is None:
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=_IDLE_CONNECTIONS)
+            self._client = httpx.AsyncClient(timeout=self._timeout, limits=limits, follow_redirects=False)
+        return self._client
+
+
+def sent_headers(headers: Mapping[str, str], target: Target) -> dict[str, str]:
+    """The caller's headers as they go on: without what is for this server, with the key of the upstream."""
+    keys = frozenset() if target.takes_callers_key else _KEYS
+    sent = {
+        name: value
+        for name, value in headers.items()
+        if name not in _NOT_SENT and name not in keys and not name.startswith(_NOT_SENT_BEGINNINGS)
+    }
+    return {**sent, **target.headers}
+
+
+def _given_back(headers: httpx.Headers) -> dict[str, str]:
+    return {
+        name: value for name, value in headers.items() if name in _GIVEN_BACK or name.startswith(_GIVEN_BACK_BEGINNINGS)
+    }
+
+
+def _failed(who: str, error: httpx.HTTPError) -> UpstreamFailed:
+    if isinstance(error, httpx.TimeoutException):
+        return UpstreamFailed(f"{who} did not answer in time. Try again.", kind="timeout", transient=True)
+    if isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol):
+        return UpstreamFailed(
+            f"{who} cannot be reached. Check its address in gateway.upstreams or llm_api_base.", kind="unavailable",
+            transient=True,
+        )  # fmt: skip
+    return UpstreamFailed(f"{who} broke the connection. Try again.", kind="unavailable", transient=True)

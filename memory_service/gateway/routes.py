@@ -1,0 +1,199 @@
+"""Routes of the gateway: OpenAI's and Anthropic's own paths, with the shapes that their clients send and read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+import anyio
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import JSONResponse, Response
+
+from memory_service.errors import Forbidden, InvalidRequest, MemoryServiceError, UpstreamFailed
+from memory_service.gateway.base import Dialect, JsonObject
+from memory_service.gateway.chat import ChatCompletions
+from memory_service.gateway.exchange import Exchange, GatewayRuntime, Mode
+
+_LISTING_SECONDS = 10.0
+_NO_DATE = "1970-01-01T00:00:00Z"
+_DEFAULT_WORKSPACE = "default"
+_ANY = "*"
+_MODES = ("on", "read-only", "off")
+
+NamedWorkspace = Annotated[
+    str | None, Header(alias="X-Memory-Workspace", description="Whose memory: the key's workspace, else `default`.")
+]
+NamedSession = Annotated[
+    str | None, Header(alias="X-Memory-Session", description="Which session; else the one that the messages belong to.")
+]
+ModeHeader = Annotated[
+    str | None,
+    Header(alias="X-Memory-Mode", description="`on`; `read-only` recalls and keeps nothing; `off` sends on as it is."),
+]
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"type": "object", "additionalProperties": True}}},
+    }
+}
+
+
+def gateway_router(runtime: GatewayRuntime) -> APIRouter:
+    """The routes, for a service.
+
+    Args:
+        runtime: What its calls share.
+    """
+    router = APIRouter(prefix="/v1", tags=["gateway"])
+
+    @router.post("/chat/completions", summary="Chat completions", response_class=Response, openapi_extra=_BODY)
+    async def chat_completions(
+        request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
+    ) -> Response:
+        """OpenAI's chat completions, sent on to an upstream with the session and the memories of a workspace.
+
+        Every parameter goes through as it came, `stream` and tools too. Headers of the answer say what was added.
+        """
+        return await _answered(runtime, ChatCompletions(), request, workspace, session, mode)
+
+    @router.get("/models", summary="Models", response_class=Response)
+    async def models(request: Request) -> Response:
+        """The models of all upstreams, in a shape that OpenAI's and Anthropic's clients read."""
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        return JSONResponse(await _listed_models(runtime, headers))
+
+    return router
+
+
+async def _answered(
+    runtime: GatewayRuntime,
+    dialect: Dialect,
+    request: Request,
+    workspace: str | None,
+    session: str | None,
+    mode: str | None,
+    path: str = "",
+) -> Response:
+    try:
+        body = _body(await request.body())
+        exchange = Exchange(
+            runtime=runtime,
+            dialect=dialect,
+            request=request,
+            body=body,
+            workspace=_workspace(request, workspace),
+            session_id=session or None,
+            mode=_mode(mode),
+            target=runtime.service.upstreams.target(dialect.protocol, _model(body), path),
+        )
+        return await exchange.response()
+    except MemoryServiceError as error:
+        return _refused(dialect, error)
+
+
+def _refused(dialect: Dialect, error: MemoryServiceError) -> Response:
+    wait = {"retry-after": "5"} if error.status == 429 else {}
+    return JSONResponse(dialect.error(error.status, error.code, str(error)), error.status, wait)
+
+
+def _workspace(request: Request, named: str | None) -> str:
+    """The workspace of a call: what the header names and the key allows.
+
+    Raises:
+        Forbidden: The key is for another one.
+    """
+    grant = cast(str, request.state.grant)
+    if grant == _ANY:
+        return named or _DEFAULT_WORKSPACE
+    if named not in (None, "", grant):
+        raise Forbidden("The key is not for this workspace. Leave X-Memory-Workspace out, or use a key of it.")
+    return grant
+
+
+def _mode(given: str | None) -> Mode:
+    mode = given or "on"
+    if mode not in _MODES:
+        raise InvalidRequest(f"The header X-Memory-Mode cannot be used. Send {', '.join(_MODES)}.")
+    return cast(Mode, mode)
+
+
+def _model(body: JsonObject) -> str:
+    model = body.get("model")
+    if model is not None and not isinstance(model, str):
+        raise InvalidRequest("The field model is no text. Send the name of a model.")
+    return model or ""
+
+
+def _body(content: bytes) -> JsonObject:
+    try:
+        body = json.loads(content)
+    except ValueError:
+        raise InvalidRequest("The body is no JSON. Send a JSON object.") from None
+    if not isinstance(body, dict):
+        raise InvalidRequest("The body is no JSON object. Send one.")
+    return body
+
+
+# The list of models
+
+
+async def _listed_models(runtime: GatewayRuntime, headers: Mapping[str, str]) -> dict[str, Any]:
+    """The models of all upstreams; with several of these, each with the name of its own before it.
+
+    An upstream that does not tell stands in `degraded`.
+    """
+    upstreams = runtime.service.upstreams
+    found = dict[str, list[dict[str, Any]]]()
+    degraded = list[str]()
+
+    async def ask(name: str) -> None:
+        try:
+            found[name] = await _asked_models(runtime, name, headers)
+        except UpstreamFailed as error:
+            degraded.append(f"{name}: {error}")
+
+    async with anyio.create_task_group() as group:
+        for name in upstreams.named:
+            group.start_soon(ask, name)
+    several = len(upstreams.named) > 1
+    models = [
+        _shown_model(each, f"{name}/" if several else "") for name in upstreams.named for each in found.get(name, [])
+    ]
+    own = runtime.service.settings.llm_model
+    if not models and own:
+        models = [_shown_model({"id": own}, "")]
+    ids = [model["id"] for model in models]
+    return {
+        "object": "list",
+        "data": models,
+        "has_more": False,
+        "first_id": ids[0] if ids else None,
+        "last_id": ids[-1] if ids else None,
+        "degraded": degraded,
+    }
+
+
+async def _asked_models(runtime: GatewayRuntime, name: str, headers: Mapping[str, str]) -> list[dict[str, Any]]:
+    with anyio.move_on_after(_LISTING_SECONDS):
+        answer = await runtime.relay.get(runtime.service.upstreams.listing(name), headers)
+        try:
+            content = await answer.whole()
+        finally:
+            await answer.close()
+        try:
+            models = json.loads(content).get("data")
+        except (ValueError, AttributeError):
+            models = None
+        if answer.status < 400 and isinstance(models, list):
+            return [model for model in models if isinstance(model, dict) and isinstance(model.get("id"), str)]
+        raise UpstreamFailed(f"It answered {answer.status} and no list of models.")
+    raise UpstreamFailed("It did not list its models in time.")
+
+
+def _shown_model(told: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """A model as both OpenAI's and Anthropic's clients read it."""
+    name = f"{prefix}{told['id']}"
+    shown = {"object": "model", "created": 0, "owned_by": "memory-service"}
+    shown |= {"type": "model", "display_name": name, "created_at": _NO_DATE}
+    return {**shown, **told, "id": name}

@@ -1,0 +1,503 @@
+"""Conversations that a client keeps itself and sends whole with every call: which session each is, and what is new.
+
+A provider's client knows no sessions: it sends all that was said so far. Here such a list meets the log.
+
+Rules: the session is the one that the caller names; else its id is made of the protocol's own id, if the call has one,
+and of the conversation's stable beginning: all up to and with the first message of the user, system messages aside.
+What the log has already is recognised by what it says (role, words, calls, their ids), whatever else a client adds or
+leaves out, and only the rest is appended.
+
+- The list goes on where the log ends: the rest is appended. A retry has no rest.
+- The list ends or differs before the log does (a regeneration, an edited turn): the conversation goes on in a branch,
+  a session of its own that begins with the records of the shared part, compactions included. The same list finds the
+  same branch again.
+- Nothing is shared with the beginning, but the list overlaps the end of the log (a client that cuts its history), or
+  has nothing in it but the user's words, and the session was named: it is what is new.
+
+Invariants: what was logged stays; nothing is appended twice, by one process; a list of a shape that cannot be read is
+sent as it came, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from indexer.lru import LRU
+from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
+from memory_service.llm.base import not_cancelled
+from memory_service.llm.errors import FailureKind, classify
+from memory_service.messages import (
+    Message,
+    arguments_of,
+    compact_command,
+    is_empty,
+    is_tool_result,
+    media_parts_of,
+    read_sent,
+    text_of,
+    tool_calls_of,
+    user_message,
+)
+from memory_service.schemas import UsageReport
+from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest, PromptTokens, SessionContextRequest
+from memory_service.schemas.sessions import Wire
+from memory_service.service.contexts import BuiltContext
+from memory_service.service.sessions import usage_of
+from memory_service.service.short_term import ShortTermMemory
+from memory_service.sessions.folder import check_session_id
+
+SentMessage = Mapping[str, object]
+# Of an answer that was broken off: why. Keys that begin so never reach a model.
+CUT = "_cut"
+_STRIPES = 64
+_KNOWN_SESSIONS = 256
+_MOST_BRANCHES = 1_000
+_ID_CHARS = 100
+# An answer to these is another prompt; anything else is the caller's to see.
+_MENDED: frozenset[FailureKind] = frozenset({"token_overflow", "byte_overflow", "malformed_history"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationCall:
+    """A call of a client to its model.
+
+    Attributes:
+        messages: All that was said, as the client sends it, without the system prompt that it begins with.
+        wire: The shape of these.
+        session_id: The session that the caller names; None for the one that the list belongs to.
+        hint: The protocol's own id of the user or the conversation; empty for none.
+        system_prompt: The text of the system prompt, which stays the client's.
+        tools: Schemas of the tools.
+        model: The model's name.
+    """
+
+    messages: Sequence[SentMessage]
+    wire: Wire = "openai"
+    session_id: str | None = None
+    hint: str = ""
+    system_prompt: str = ""
+    tools: Sequence[object] = ()
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationPrompt:
+    """A list of messages to send to the model, and how it came about.
+
+    Attributes:
+        messages: In the shape of the call, without its system prompt.
+        session_id: The session that was appended to; empty if none was.
+        last_seq: The last message of it that the prompt answers to.
+        branch_of: The session that this one was parted from by this call; empty if it was not.
+        tokens: Of its parts; None if no session stands behind it.
+        receipt_id: That of the memories in it; empty for none.
+        compaction: The compaction that was made first.
+        commanded: What came of the `/compact` that was the last thing said: no model need answer; empty for none.
+    """
+
+    messages: tuple[SentMessage, ...]
+    session_id: str = ""
+    last_seq: int = 0
+    branch_of: str = ""
+    tokens: PromptTokens | None = None
+    receipt_id: str = ""
+    compaction: CompactionReceipt | None = None
+    commanded: str = ""
+    degraded: tuple[str, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A message as it is compared: its digest, whether it was broken off, and its number in the log or its place."""
+
+    digest: bytes
+    role: str
+    cut: bool
+    at: int
+
+
+class Conversations:
+    """The conversations of one workspace.
+
+    Args:
+        sessions: Those of the workspace.
+    """
+
+    def __init__(self, sessions: ShortTermMemory) -> None:
+        self.sessions = sessions
+        self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
+        self._known: LRU[str, tuple[int, int, tuple[_Said, ...]]] = LRU(_KNOWN_SESSIONS)
+
+    def prompt(self, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled) -> ConversationPrompt:
+        """Append what is new, and make the prompt of the session.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            Incompressible: The prompt cannot be made to fit.
+        """
+        if call.session_id is not None:
+            check_session_id(call.session_id)
+        try:
+            read_sent(call.messages)
+            session_id, last_seq, branch_of = self._joined(call)
+        except (InvalidRequest, TooLarge, StorageFailed) as error:
+            return ConversationPrompt(messages=tuple(call.messages), degraded=(f"session: {error}",))
+        made = self.sessions.context(session_id, _context_call(call), cancelled=cancelled)
+        prompt = self._sent(call, session_id, made)
+        return replace(prompt, last_seq=last_seq, branch_of=branch_of)
+
+    def recovered(
+        self,
+        prompt: ConversationPrompt,
+        call: ConversationCall,
+        error: str,
+        status: int,
+        *,
+        cancelled: Callable[[], bool] = not_cancelled,
+    ) -> ConversationPrompt | None:
+        """The prompt to send after the provider refused one; None where the refusal is the caller's to see."""
+        if not prompt.session_id or classify(error, status=status).kind not in _MENDED:
+            return None
+        overflow = OverflowRequest.model_construct(
+            error=error, status=status, system_prompt=call.system_prompt, tools=list(call.tools)
+        )
+        done = self.sessions.recover(prompt.session_id, overflow, cancelled=cancelled)
+        if done.action != "retry" or done.context is None or done.remedy == "wait":
+            return None
+        again = self._sent(call, prompt.session_id, done.context)
+        return replace(
+            again,
+            last_seq=prompt.last_seq,
+            branch_of=prompt.branch_of,
+            compaction=done.compaction or prompt.compaction,
+            degraded=(*prompt.degraded, *again.degraded),
+        )
+
+    def answered(
+        self,
+        prompt: ConversationPrompt,
+        answer: SentMessage,
+        *,
+        usage: UsageReport | None = None,
+        finish_reason: str | None = None,
+        model: str | None = None,
+        cut: str = "",
+    ) -> None:
+        """Append what the model said, once; in a branch, if the session went on another way meanwhile.
+
+        Args:
+            prompt: The prompt that it answers.
+            answer: A message in OpenAI's or Anthropic's shape.
+            usage: What the provider counted.
+            finish_reason: Its word for why the answer ended.
+            model: The model that gave it.
+            cut: Why the answer was broken off; empty if it was not.
+
+        Raises:
+            StorageFailed: The disk did not take it.
+        """
+        message = {**answer, CUT: cut} if cut else answer
+        if not prompt.session_id or all(map(is_empty, read_sent([answer]))):
+            return
+        with self._lock(prompt.session_id):
+            session_id = prompt.session_id
+            log = self._log(session_id)
+            later = [each for each in log if each.at > prompt.last_seq]
+            if later and later[0].digest == _digest(read_sent([message])):
+                return
+            if later:
+                session_id = self._branch(session_id, log, len(log) - len(later))
+                if self._log(session_id)[len(log) - len(later) :]:
+                    return
+            counted = usage_of(usage, model, finish_reason)
+            self.sessions.append(session_id, [message], usage=counted, verbatim=True)
+
+    # Joining
+
+    def _joined(self, call: ConversationCall) -> tuple[str, int, str]:
+        """Append what is new.
+
+        Returns:
+            The session, its last message, and the session that it was parted from now.
+        """
+        said = list(_said(call.messages))
+        named = call.session_id is not None
+        root = call.session_id or _derived_id(call)
+        with self._lock(root):
+            session_id, parted_from, rest = self._placed(root, said, call, named)
+            if rest:
+                self.sessions.append(session_id, rest, model=call.model, verbatim=True)
+            log = self._log(session_id)
+        return session_id, log[-1].at if log else 0, parted_from
+
+    def _placed(
+        self, root: str, said: Sequence[_Said], call: ConversationCall, named: bool
+    ) -> tuple[str, str, Sequence[SentMessage]]:
+        """The session that a list goes on in, the one that it is parted from, and what is new."""
+        session_id, seen = root, set[str]()
+        while session_id not in seen:
+            seen.add(session_id)
+            log = self._log(session_id)
+            shared, read = _shared(log, said)
+            if shared == len(log):
+                return session_id, "", _rest(call.messages, said, read)
+            if not shared and (overlap := _overlap(log, said)):
+                return session_id, "", _rest(call.messages, said, overlap)
+            if not shared and named and all(each.role == "user" for each in said):
+                return session_id, "", call.messages
+            following = self._following(session_id, log, said, shared)
+            if following is None:
+                branch = self._branch(session_id, log, shared)
+                return branch, session_id, _rest(call.messages, said, read)
+            session_id = following
+        raise Conflict(f"The branches of {root} contradict each other. Begin a new conversation.")
+
+    def _following(self, session_id: str, log: Sequence[_Said], said: Sequence[_Said], shared: int) -> str | None:
+        """The branch from here that a list goes on in, or part of the way; None if there is none yet."""
+        for branch in _branch_ids(session_id, log[:shared]):
+            if branch == session_id:
+                continue
+            other = self._log(branch)
+            if not other:
+                return None
+            if len(other) == shared or _shared(other, said)[0] > shared:
+                return branch
+        return None
+
+    def _branch(self, session_id: str, log: Sequence[_Said], shared: int) -> str:
+        """A new session that begins as another one does, up to a message."""
+        for branch in _branch_ids(session_id, log[:shared]):
+            try:
+                self.sessions.store.fork(session_id, branch, before_seq=log[shared].at)
+            except Conflict:
+                if len(self._log(branch)) == shared:
+                    return branch
+                continue
+            return branch
+        raise Conflict(f"The session {session_id} has {_MOST_BRANCHES} branches from here. Begin a new conversation.")
+
+    def _log(self, session_id: str) -> tuple[_Said, ...]:
+        """The messages of a session as they are compared; none if it is not there."""
+        try:
+            state = self.sessions.snapshot(session_id).state
+        except NotFound:
+            return ()
+        edition, done, known = self._known.get(session_id) or (0, 0, ())
+        if edition != state.edition or done > len(state.messages):
+            done, known = 0, ()
+        groups = dict[int, list[Message]]()
+        for each in state.messages[done:]:
+            groups.setdefault(each.seq, []).append(each.message)
+        entries = (*known, *(_entry(messages, seq) for seq, messages in groups.items()))
+        self._known[session_id] = state.edition, len(state.messages), entries
+        return entries
+
+    def _lock(self, session_id: str) -> threading.Lock:
+        return self._locks[hash(_root_of(session_id)) % _STRIPES]
+
+    # The prompt
+
+    def _sent(self, call: ConversationCall, session_id: str, made: BuiltContext) -> ConversationPrompt:
+        messages = list(made.prompt.messages)
+        if call.system_prompt and messages and messages[0].get("content") == call.system_prompt:
+            del messages[0]
+        if made.memory:
+            block = user_message(made.memory)
+            at = max(index for index, message in enumerate(messages) if message == block)
+            del messages[at]
+        written = self.sessions.sent(session_id, messages, call.wire)
+        sent = _as_the_client_has_it(written.messages, call.messages)
+        return ConversationPrompt(
+            messages=tuple(with_block(sent, made.memory, call.wire)),
+            session_id=session_id,
+            tokens=made.prompt.tokens,
+            receipt_id=made.receipt.receipt_id if made.receipt else "",
+            compaction=made.compaction,
+            commanded=_outcome(made) if made.command else "",
+            degraded=made.degraded,
+        )
+
+
+def with_block(messages: Sequence[SentMessage], block: str, wire: Wire) -> list[SentMessage]:
+    """Messages with a block of memories before the user's last words, so that a provider's cache holds up to there."""
+    sent = list(messages)
+    if not block:
+        return sent
+    at = next((index for index in range(len(sent) - 1, -1, -1) if _is_said_by_user(sent[index])), len(sent))
+    if wire != "anthropic" or at == len(sent):
+        sent.insert(at, {"role": "user", "content": block})
+        return sent
+    content = sent[at]["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(cast("list[object]", content))
+    # Results of tools stand first in a message.
+    results = sum(1 for part in parts if _kind(part) == "tool_result")
+    sent[at] = {**sent[at], "content": [*parts[:results], {"type": "text", "text": block}, *parts[results:]]}
+    return sent
+
+
+def last_words(messages: Sequence[SentMessage]) -> str:
+    """Text of what the user said last; empty if the user said nothing, or it cannot be read."""
+    try:
+        said = [message for message in read_sent(messages) if message["role"] == "user"]
+    except (InvalidRequest, TooLarge):
+        return ""
+    return text_of(said[-1]) if said else ""
+
+
+def _outcome(made: BuiltContext) -> str:
+    receipt = made.compaction
+    if receipt is None or not receipt.applied:
+        return f"Nothing was compacted: {receipt.reason if receipt else ' '.join(made.degraded)}"
+    return f"Compacted: {receipt.tokens_before:,} -> {receipt.tokens_after:,} tokens."
+
+
+def _context_call(call: ConversationCall) -> SessionContextRequest:
+    # Not checked: what a provider takes may be more than a caller of ours may send.
+    return SessionContextRequest.model_construct(system_prompt=call.system_prompt, tools=list(call.tools))
+
+
+# Comparing
+
+
+def _said(messages: Sequence[SentMessage]) -> Iterator[_Said]:
+    """The messages of a list that a log has as messages: all but commands to the service."""
+    for at, message in enumerate(messages):
+        read = read_sent([message])
+        if read and not (len(read) == 1 and compact_command(read[0]) is not None):
+            yield _entry(read, at)
+
+
+def _entry(messages: Sequence[Message], at: int) -> _Said:
+    return _Said(_digest(messages), messages[-1]["role"], CUT in messages[-1], at)
+
+
+def _digest(messages: Sequence[Message]) -> bytes:
+    """Digest of what a message says and does. Blanks, thinking, marks of caches and the bytes of media are no part."""
+    digest = hashlib.blake2b(digest_size=12)
+    for message in messages:
+        calls = [[call["id"], call["function"]["name"], arguments_of(call)] for call in tool_calls_of(message)]
+        role = "system" if message["role"] == "developer" else message["role"]
+        said = [role, "".join(text_of(message).split()), calls, len(media_parts_of(message))]
+        if is_tool_result(message):
+            said.append(message.get("tool_call_id"))
+        digest.update(json.dumps(said, sort_keys=True).encode())
+    return digest.digest()
+
+
+def _shared(log: Sequence[_Said], said: Sequence[_Said]) -> tuple[int, int]:
+    """How many messages of a log a list begins with, and how many of the list they are.
+
+    An answer that was broken off is passed over where the list does not have it: its client may not have kept it.
+    """
+    at = read = 0
+    while at < len(log) and read < len(said):
+        if log[at].digest == said[read].digest:
+            read += 1
+        elif not log[at].cut:
+            break
+        elif said[read].role == "assistant":
+            read += 1
+        at += 1
+    return at, read
+
+
+def _overlap(log: Sequence[_Said], said: Sequence[_Said]) -> int:
+    """How much of a list the log has at its end; the list may begin later than the log, or earlier."""
+    for end in range(len(said), 0, -1):
+        size = min(end, len(log))
+        if all(a.digest == b.digest for a, b in zip(said[end - size : end], log[len(log) - size :], strict=True)):
+            return end
+    return 0
+
+
+def _rest(messages: Sequence[SentMessage], said: Sequence[_Said], read: int) -> Sequence[SentMessage]:
+    """Messages after the first ones that were read; commands among what was read are passed over."""
+    begin = said[read - 1].at + 1 if read else 0
+    if read < len(said):
+        return messages[begin:]
+    # Only a command may follow: it counts if it is the last thing said.
+    return messages[-1:] if begin < len(messages) else ()
+
+
+def _as_the_client_has_it(written: Sequence[SentMessage], given: Sequence[SentMessage]) -> list[SentMessage]:
+    """A view with the client's own messages in it, as far back as it still shows them.
+
+    What the client put on a message, such as the marks of a cache, counts as it stands in this call: older ones would
+    become too many.
+    """
+    sent = [_without_marks(message) for message in written]
+    for back in range(1, min(len(sent), len(given)) + 1):
+        shown, own = written[-back], given[-back]
+        if _wire_digest(shown) == _wire_digest(own):
+            sent[-back] = own
+        elif not (shown.get("role") == own.get("role") and _has_result(own)):
+            break
+    return sent
+
+
+def _wire_digest(message: SentMessage) -> bytes:
+    return _digest(read_sent([message]))
+
+
+def _without_marks(message: SentMessage) -> SentMessage:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return {key: value for key, value in message.items() if key != "cache_control"}
+    parts = [
+        {key: value for key, value in part.items() if key != "cache_control"} if isinstance(part, dict) else part
+        for part in content
+    ]
+    return {**{key: value for key, value in message.items() if key != "cache_control"}, "content": parts}
+
+
+def _is_said_by_user(message: SentMessage) -> bool:
+    content = message.get("content")
+    if message.get("role") != "user":
+        return False
+    return not isinstance(content, list) or any(_kind(part) != "tool_result" for part in content)
+
+
+def _has_result(message: SentMessage) -> bool:
+    content = message.get("content")
+    return message.get("role") == "tool" or (
+        isinstance(content, list) and any(_kind(part) == "tool_result" for part in content)
+    )
+
+
+def _kind(part: object) -> object:
+    return part.get("type") if isinstance(part, Mapping) else None
+
+
+# Names
+
+
+def _derived_id(call: ConversationCall) -> str:
+    """The id of a conversation that nobody named; see the rule above."""
+    beginning = hashlib.blake2b(digest_size=8)
+    beginning.update(json.dumps([call.wire, call.hint]).encode())
+    for each in _said(call.messages):
+        beginning.update(each.digest)
+        if each.role == "user":
+            break
+    return f"chat-{beginning.hexdigest()}"
+
+
+def _branch_ids(session_id: str, shared: Sequence[_Said]) -> Iterator[str]:
+    """Ids of the branches that begin with the same messages, in the order in which they are given."""
+    root = _root_of(session_id)
+    beginning = hashlib.blake2b(b"".join(each.digest for each in shared), digest_size=5).hexdigest()
+    stem = root if len(root) <= _ID_CHARS else f"{root[: _ID_CHARS - 11]}-{_short(root)}"
+    return (f"{stem}.branch-{beginning}-{number}" for number in range(1, _MOST_BRANCHES + 1))
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=5).hexdigest()
+
+
+def _root_of(session_id: str) -> str:
+    return session_id.partition(".branch-")[0]
