@@ -178,7 +178,7 @@ def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
     """
     shared = AppState(
         service=service,
-        metrics=Metrics(service.operations.running),
+        metrics=Metrics(service.running_operations),
         pools=Pools(service.settings.compaction.max_concurrent),
         watches=watch,
     )

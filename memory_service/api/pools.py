@@ -20,7 +20,6 @@ import anyio
 import anyio.to_thread
 
 from memory_service.errors import CallCancelled, Conflict, TooManyRequests
-from memory_service.llm.base import not_cancelled
 
 T = TypeVar("T")
 
@@ -46,7 +45,7 @@ class WorkerPool:
         self,
         count: int,
         *,
-        cancelled: Callable[[], bool] = not_cancelled,
+        cancelled: Callable[[], bool] = lambda: False,
         patience_seconds: float = _PATIENCE_SECONDS,
         most_waiting: int = _MOST_WAITING,
     ) -> None:

@@ -19,12 +19,9 @@ from urllib.parse import unquote_to_bytes
 import anyio.to_thread
 from fastapi import Depends, Header, Path, Request, Response
 
-from indexer import IndexerError, SearchFilter
-from memory_service import schemas
 from memory_service.api.metrics import Metrics
 from memory_service.api.pools import IdempotencyCache, Pools, WorkerPool
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError
-from memory_service.memories.store import NewMemory
 from memory_service.schemas.memories import SESSION_ID, Answer
 from memory_service.service import MemoryService
 
@@ -80,19 +77,6 @@ def condition(if_match: str | None, if_none_match: str | None) -> Condition:
     return Condition(if_match=(etag[1] or etag[2]) if etag else None, if_none_match=if_none_match == "*")
 
 
-def new_memory(body: schemas.NewMemory, key: str | None) -> NewMemory:
-    """The memory of a request."""
-    return NewMemory(
-        text=body.text, tags=tuple(body.tags), date=body.date, origin=body.origin, session_id=body.session_id, key=key
-    )
-
-
-def search_filter(body: schemas.SearchRequest | schemas.ContextRequest) -> SearchFilter:
-    """The filter of a request."""
-    prefix = body.path_prefix if isinstance(body, schemas.SearchRequest) else ""
-    return SearchFilter(sources=tuple(body.sources), path_prefix=prefix, since=body.since, until=body.until)
-
-
 _log = logging.getLogger("memory_service.api")
 
 
@@ -111,7 +95,7 @@ class WarmUp:
     def _run(self, load: Callable[[], None]) -> None:
         try:
             load()
-        except (IndexerError, MemoryServiceError) as error:
+        except MemoryServiceError as error:
             self.failure = f"vector: {error}"
             _log.warning("%s", self.failure)
         finally:

@@ -26,7 +26,6 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from indexer.throttle import THROTTLE
 from memory_service.api.app import create_app
 from memory_service.api.auth import is_loopback
 from memory_service.api.limits import TimedProtocol
@@ -81,7 +80,7 @@ def shorten_turns() -> None:
     """Give the threads of this process shorter turns while background work runs."""
     usual = sys.getswitchinterval()
     short = min(usual, _TURN_SECONDS)
-    THROTTLE.on_work_behind(lambda busy: sys.setswitchinterval(short if busy else usual))
+    MemoryService.on_background_work(lambda busy: sys.setswitchinterval(short if busy else usual))
 
 
 _BACKLOG = 512

@@ -17,9 +17,8 @@ from memory_service.cli.output import announce_work, columns, emit_json, emit_va
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from indexer.types import SyncProgress
-    from memory_service.schemas.memories import Rebuild, ReindexReport, Status
-    from memory_service.service import MemoryService
+    from memory_service.schemas.memories import Rebuild, ReindexReport, Status, Watching
+    from memory_service.service import MemoryService, SyncProgress
     from memory_service.service.benchmark import Benchmark
     from memory_service.service.watching import SyncedChange
 
@@ -46,10 +45,9 @@ def keep_following(place: Place, service: MemoryService, paths: Sequence[str]) -
 
 
 def _json_line(followed: SyncedChange) -> str:
-    from memory_service.service import answers
-
-    report = answers.reindex_report(followed.report).model_dump(mode="json")
-    told = {"paths": followed.paths, **report} | ({"error": followed.failure} if followed.failure else {})
+    told = {"paths": followed.paths, **followed.report.model_dump(mode="json")} | (
+        {"error": followed.failure} if followed.failure else {}
+    )
     return json.dumps(told, ensure_ascii=False)
 
 
@@ -80,17 +78,14 @@ def reindex(place: Place, paths: tuple[str, ...], full: bool, dry_run: bool, wat
     Only what changed is read, and only new passages are embedded. Stop it at any time: the next run goes
     on from there. After a change of model the index is made anew; until that is done, the old one answers.
     """
-    from memory_service.service import answers
-
     if watch and dry_run:
         raise click.UsageError("--watch and --dry-run exclude each other.")
     with place.service() as service:
         if dry_run:
-            plan = service.plan(place.workspace, paths)
-            report = answers.planned_report(plan)
+            report = service.plan(place.workspace, paths)
         else:
             with _progress_bar() as show:
-                report = answers.reindex_report(service.reindex(place.workspace, paths, full=full, on_progress=show))
+                report = service.reindex(place.workspace, paths, full=full, on_progress=show)
         _show(place, report, dry_run=dry_run, one_line=watch)
         if watch:
             keep_following(place, service, paths)
@@ -154,14 +149,8 @@ def status(place: Place) -> None:
 
     Counts, coverage, changed files, sizes, model.
     """
-    from memory_service.service import answers
-
     with place.service() as service:
-        problems = service.engine_problems(place.workspace)
-        watched = service.watch_state(place.workspace)
-        found = answers.status(
-            place.workspace, service.status(place.workspace), service.settings, degraded=problems, watched=watched
-        )
+        found = service.status(place.workspace)
         folder = service.settings.home / place.workspace
     if place.as_json:
         emit_json(found)
@@ -179,7 +168,7 @@ def status(place: Place) -> None:
         *([("rebuild", _rebuild_row(found.rebuild))] if found.rebuild else []),
         ("model", found.embedding_model),
         ("timezone", found.timezone),
-        ("watching", f"{watched.mode}{f'; {watched.reason}' if watched.reason else ''}"),
+        ("watching", _watching_row(found.watching)),
     ]
     for line in columns(rows):
         click.echo(line)
@@ -192,6 +181,10 @@ def _index_row(found: Status) -> str:
     if found.updated_at:
         return f"{found.index_bytes / 1e6:.1f} MB, updated {found.updated_at:%Y-%m-%d %H:%M} UTC"
     return "not readable by this version" if found.fingerprint else "none yet; run `memory-service reindex`"
+
+
+def _watching_row(watching: Watching | None) -> str:
+    return "; ".join(filter(None, (watching.mode, watching.reason))) if watching else ""
 
 
 def _rebuild_row(rebuild: Rebuild) -> str:
@@ -207,22 +200,16 @@ def doctor(place: Place) -> None:
 
     Each line says ok, or what is wrong and what mends it.
     """
-    import json
-
-    from memory_service import schemas
-
-    findings = []
+    checks = []
     with place.service() as service:
-        for finding in service.examine(place.workspace):
-            findings.append(
-                schemas.Check(name=finding.name, ok=finding.ok, detail=finding.detail, remedy=finding.remedy)
-            )
+        for check in service.examine(place.workspace):
+            checks.append(check)
             if not place.as_json:
-                mark = click.style("ok   ", fg="green") if finding.ok else click.style("WRONG", fg="red")
-                click.echo(f"{mark} {finding.name}: {finding.detail}{f'. {finding.remedy}' if finding.remedy else ''}")
+                mark = click.style("ok   ", fg="green") if check.ok else click.style("WRONG", fg="red")
+                click.echo(f"{mark} {check.name}: {check.detail}{f'. {check.remedy}' if check.remedy else ''}")
     if place.as_json:
-        click.echo(json.dumps({"checks": [finding.model_dump() for finding in findings]}, ensure_ascii=False, indent=2))
-    if not all(finding.ok for finding in findings):
+        emit_value({"checks": checks})
+    if not all(check.ok for check in checks):
         sys.exit(1)
 
 

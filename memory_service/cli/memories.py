@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memory_service.cli.options import DAY, Place, with_filters, with_order, with_place
-from memory_service.cli.output import emit_json, indented, warn
+from memory_service.cli.output import emit_json, erased_line, indented, warn
 
 if TYPE_CHECKING:
-    from indexer import Mode, SearchFilter
-    from memory_service.memories.format import Origin
-    from memory_service.schemas.memories import Order, SearchResults
+    from memory_service.schemas.memories import Origin, SearchResults
 
 
 @click.command()
@@ -34,20 +31,16 @@ def remember(
 
     It is on disk and searchable when the command ends. The same text on the same day is stored once.
     """
-    from memory_service.memories.store import NewMemory
-    from memory_service.service import answers
+    from memory_service.service.answers import citation
 
     words = _standard_input() if text == "-" else text
     day = date.date() if date else None
     with place.service() as service:
-        done = service.remember(
-            place.workspace, NewMemory(text=words, tags=tags, date=day, origin=origin, session_id=session_id)
-        )
-    stored = answers.stored_memory(done.value, done.degraded)
+        stored = service.remember(place.workspace, words, tags=tags, date=day, origin=origin, session_id=session_id)
     if place.as_json:
         emit_json(stored)
     else:
-        where = answers.citation(stored.path, stored.start_line, stored.end_line)
+        where = citation(stored.path, stored.start_line, stored.end_line)
         click.echo(f"{'already there' if stored.duplicate else 'remembered'}  {stored.memory_id}  {where}")
     warn(stored.degraded)
 
@@ -66,16 +59,14 @@ def _standard_input() -> str:
 @with_place
 def forget(place: Place, memory_id: str) -> None:
     """Erase a memory from its file and from the index. MEMORY_ID stands in the comment above it."""
-    from memory_service.service import answers
-
     with place.service() as service:
-        done = service.forget(place.workspace, memory_id)
+        forgotten = service.forget(place.workspace, memory_id)
     if place.as_json:
-        emit_json(answers.forgotten(done.value, done.degraded))
+        emit_json(forgotten)
     else:
-        click.echo(f"forgotten  {memory_id}  {', '.join(done.value.paths)}")
-        click.echo(answers.erased_line(answers.erased(done.value.erased)))
-    warn(done.degraded)
+        click.echo(f"forgotten  {memory_id}  {', '.join(forgotten.paths)}")
+        click.echo(erased_line(forgotten.erased))
+    warn(forgotten.degraded)
 
 
 @click.command()
@@ -89,12 +80,10 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     PATH is relative to the workspace, such as MEMORY.md or memory/2026-11-20.md, or as a hit names a file of an extra
     folder, such as @docs/guide.rst.
     """
-    from memory_service.service import answers
-
     with place.service() as service:
-        found = service.read_file(place.workspace, path, start_line=start_line, lines=lines)
+        found = service.get(place.workspace, path, start_line, lines)
     if place.as_json:
-        emit_json(answers.file_text(found))
+        emit_json(found)
         return
     click.echo(found.text, nl=not found.text.endswith("\n"))
     if found.next_start_line:
@@ -117,16 +106,10 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
 @with_order
 @with_place
 @with_filters
-def search(place: Place, query: str, limit: int, mode: Mode, explain: bool, order: Order, kept: SearchFilter) -> None:
+def search(place: Place, query: str, **options: Any) -> None:
     """Find the passages that answer QUERY, with file and lines."""
-    from memory_service.service import answers
-
     with place.service() as service:
-        started = time.perf_counter()
-        found = service.search(place.workspace, query, limit=limit, mode=mode, kept=kept, explain=explain, order=order)
-        took_ms = (time.perf_counter() - started) * 1000
-        fusion = service.settings.ranking.fusion
-    answer = answers.search_results(found, fusion=fusion, min_score=None, explain=explain, took_ms=took_ms)
+        answer = service.search(place.workspace, query, **options)
     if place.as_json:
         emit_json(answer)
         return
@@ -153,17 +136,13 @@ def _print_results(answer: SearchResults) -> None:
 @with_order
 @with_place
 @with_filters
-def context(place: Place, query: str, budget_tokens: int, system_prompt: str, order: Order, kept: SearchFilter) -> None:
+def context(place: Place, query: str, budget_tokens: int, **options: Any) -> None:
     """Print the block of memories for a prompt about QUERY.
 
     What went in, at which cost, is told on stderr.
     """
-    from memory_service.service import answers
-
     with place.service() as service:
-        made = service.context(place.workspace, query, budget_tokens=budget_tokens, kept=kept, order=order)
-        fusion = service.settings.ranking.fusion
-    answer = answers.context(made, system_prompt=system_prompt, fusion=fusion)
+        answer = service.context(place.workspace, query, budget_tokens=budget_tokens, **options)
     if place.as_json:
         emit_json(answer)
         return

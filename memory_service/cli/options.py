@@ -77,7 +77,7 @@ def with_order(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --source, --path, --since and --until to a command; it gets them as one `kept`."""
+    """Add --source, --path, --since and --until to a command, by the names that `MemoryService.search` gives them."""
 
     @click.option(
         "--source", "sources", multiple=True, type=click.Choice(["memory", "sessions", "files"]), help="Kind of source."
@@ -86,11 +86,8 @@ def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--since", type=DAY, help="Only memories of this day or later.")
     @click.option("--until", type=DAY, help="Only memories of this day or earlier.")
     @functools.wraps(command)
-    def wrapper(*arguments: Any, sources: Any, path_prefix: str, since: Any, until: Any, **named: Any) -> Any:
-        from indexer import SearchFilter
-
+    def wrapper(*arguments: Any, since: Any, until: Any, **named: Any) -> Any:
         first, last = (moment.date() if moment else None for moment in (since, until))
-        kept = SearchFilter(sources=sources, path_prefix=path_prefix, since=first, until=last)
-        return command(*arguments, kept=kept, **named)
+        return command(*arguments, since=first, until=last, **named)
 
     return wrapper

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from memory_service.errors import MemoryServiceError
+    from memory_service.schemas.memories import Erased
 
 
 def emit_json(answer: BaseModel) -> None:
@@ -63,6 +64,14 @@ def print_error(error: MemoryServiceError) -> int:
     else:
         click.secho(f"error: {error}", fg="red", err=True)
     return 1
+
+
+def erased_line(proof: Erased | None) -> str:
+    """Proof of an erasure as one line of text."""
+    if proof is None:
+        return "the index could not be read, so nothing was looked for"
+    passages = f"{proof.passages} passage{'' if proof.passages == 1 else 's'}"
+    return f"erased {passages}; looked for in {', '.join(proof.checked)}: nothing left"
 
 
 def indented(text: str, by: str = "   ") -> str:

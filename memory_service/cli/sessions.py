@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from memory_service.cli.options import Place, examples, with_place
-from memory_service.cli.output import emit_json, emit_value, warn
+from memory_service.cli.output import emit_json, emit_value, erased_line, warn
 from memory_service.cli.session_work import compact, compactions, flush, undo
 
 if TYPE_CHECKING:
@@ -442,8 +442,6 @@ def delete(place: Place, session_id: str, yes: bool) -> None:
 
     It asks first. This cannot be taken back.
     """
-    from memory_service.service import answers
-
     with place.service() as service:
         if not yes:
             messages = service.session_status(place.workspace, session_id).messages
@@ -453,7 +451,7 @@ def delete(place: Place, session_id: str, yes: bool) -> None:
         emit_json(done)
     else:
         click.echo(f"deleted  {session_id}")
-        click.echo(answers.erased_line(done.erased))
+        click.echo(erased_line(done.erased))
     warn(done.degraded)
 
 

@@ -11,7 +11,6 @@ and answers `id`, `title`, `text`, `url`, `metadata`: `get` is that tool, under 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -121,14 +120,9 @@ def _explained(tool: Tool, error: Any) -> str:
 
 
 def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
-    from memory_service.service import SearchFilter, answers
-
-    kept = SearchFilter(sources=tuple(asked.sources), since=asked.since, until=asked.until)
-    started = time.perf_counter()
-    found = place.service.search(place.workspace, asked.query, limit=asked.limit, kept=kept)
-    took_ms = 1000 * (time.perf_counter() - started)
-    fusion = place.service.settings.ranking.fusion
-    told = answers.search_results(found, fusion=fusion, min_score=None, explain=False, took_ms=took_ms)
+    found = place.service.search(
+        place.workspace, asked.query, limit=asked.limit, sources=asked.sources, since=asked.since, until=asked.until
+    )
     passages = [
         values.FoundPassage(
             id=result.citation,
@@ -138,9 +132,9 @@ def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
             date=result.date,
             score=result.score,
         )
-        for result in told.results
+        for result in found.results
     ]
-    return values.FoundPassages(results=passages, degraded=told.degraded), None
+    return values.FoundPassages(results=passages, degraded=found.degraded), None
 
 
 def _get(place: CallPlace, asked: values.GetArguments) -> Result:
@@ -154,37 +148,26 @@ def _get(place: CallPlace, asked: values.GetArguments) -> Result:
 
 
 def _remember(place: CallPlace, asked: values.RememberArguments) -> Result:
-    from memory_service.service import NewMemory, answers
-
-    new = NewMemory(
-        text=asked.text, tags=tuple(asked.tags), date=asked.date, origin="agent", session_id=place.session_id
+    stored = place.service.remember(
+        place.workspace, asked.text, tags=asked.tags, date=asked.date, origin="agent", session_id=place.session_id
     )
-    done = place.service.remember(place.workspace, new)
-    return answers.stored_memory(done.value, done.degraded), None
+    return stored, None
 
 
 def _context(place: CallPlace, asked: values.ContextArguments) -> Result:
     made = place.service.context(place.workspace, asked.query, budget_tokens=asked.budget_tokens)
-    receipt = made.receipt
     block = values.ContextBlock(
-        block=made.block, tokens=receipt.tokens, receipt_id=receipt.receipt_id, degraded=list(receipt.degraded)
+        block=made.block, tokens=made.tokens, receipt_id=made.receipt.receipt_id, degraded=made.degraded
     )
     return block, None
 
 
 def _forget(place: CallPlace, asked: values.ForgetArguments) -> Result:
-    from memory_service.service import answers
-
-    done = place.service.forget(place.workspace, asked.memory_id)
-    return answers.forgotten(done.value, done.degraded), None
+    return place.service.forget(place.workspace, asked.memory_id), None
 
 
 def _status(place: CallPlace, asked: values.StatusArguments) -> Result:
-    from memory_service.service import answers
-
-    found = place.service.status(place.workspace)
-    problems = place.service.engine_problems(place.workspace)
-    return answers.status(place.workspace, found, place.service.settings, degraded=problems), None
+    return place.service.status(place.workspace), None
 
 
 def _url(place: CallPlace, where: str) -> str:

@@ -21,16 +21,17 @@ import datetime as dt
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from html import escape
+from typing import Any
 
 import numpy as np
 
 from indexer.corpus import Floats, Ints
 from indexer.types import Hit
 from memory_service.messages.sizes import count_tokens, quarters
-from memory_service.schemas.memories import Order
+from memory_service.schemas.memories import Context, OmittedItem, Order, Receipt, ReceiptItem
 from memory_service.text.frames import UNSEEN, escaped, visible
 from memory_service.text.secrets import redacted
 
@@ -284,60 +285,6 @@ class _Picker:
 _OMITTED = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptItem:
-    """A passage in a receipt. `reason` is empty for one that went in. `tokens` is its text alone."""
-
-    path: str
-    start_line: int
-    end_line: int
-    tokens: int
-    score: float
-    text_score: float
-    vector_score: float | None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """The record of what was put into a prompt and why.
-
-    Attributes:
-        tokens: Size of the block with its wrapper.
-        reason: Why the block is empty; empty where it is not.
-        omitted: The best of those that stayed out.
-        omitted_count: How many candidates stayed out in all.
-    """
-
-    receipt_id: str
-    created_at: dt.datetime
-    query: str
-    budget_tokens: int
-    tokens: int
-    included: tuple[ReceiptItem, ...]
-    omitted: tuple[ReceiptItem, ...]
-    omitted_count: int
-    reason: str
-    degraded: tuple[str, ...]
-
-    def record(self) -> dict[str, object]:
-        """The receipt as a JSON-ready dict."""
-        items = {name: [_fields(item) for item in getattr(self, name)] for name in ("included", "omitted")}
-        return {**_fields(self), **items}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """A block and its receipt."""
-
-    block: str
-    receipt: Receipt
-
-    def with_degraded(self, reason: str) -> Context:
-        """Copy of the context with one more degraded part named."""
-        return replace(self, receipt=replace(self.receipt, degraded=(*self.receipt.degraded, reason)))
-
-
 def build_context(
     hits: Sequence[Hit],
     *,
@@ -345,13 +292,15 @@ def build_context(
     budget_tokens: int,
     receipt_id: str,
     created_at: dt.datetime,
-    degraded: tuple[str, ...] = (),
+    system_prompt: str = "",
+    degraded: Sequence[str] = (),
     order: Order = "score",
     heard: str = "",
 ) -> Context:
-    """Pack hits, in the order that they shall have, into a block of at most `budget_tokens`.
+    """Pack hits, in the order that they shall have, into a block of at most `budget_tokens`, behind a system prompt.
 
-    The words of sessions have no secrets in it, but for those of the log `heard`, whose prompt it is for.
+    The words of sessions have no secrets in it, but for those of the log `heard`, whose prompt it is for. The scores of
+    its receipt are those of the hits, as they are stored.
     """
     offers = [_offer(hit, order, heard) for hit in hits]
     packed = pack(offers, budget_tokens)
@@ -365,18 +314,21 @@ def build_context(
         query=query,
         budget_tokens=budget_tokens,
         tokens=tokens,
-        included=tuple(_item(hits[i], offers[i]) for i in packed.chosen),
-        omitted=tuple(_item(hits[i], offers[i], _why_omitted(offers[i], spare)) for i in left[:_OMITTED]),
+        included=[ReceiptItem(**_item(hits[i], offers[i])) for i in packed.chosen],
+        omitted=[
+            OmittedItem(**_item(hits[i], offers[i]), reason=_why_omitted(offers[i], spare)) for i in left[:_OMITTED]
+        ],
         omitted_count=len(left),
         reason="" if packed.block else _why_empty(offers, budget_tokens),
-        degraded=degraded,
+        degraded=list(degraded),
     )
-    return Context(block=packed.block, receipt=receipt)
-
-
-def _fields(value: Receipt | ReceiptItem) -> dict[str, object]:
-    # `dataclasses.asdict` copies deeply, which takes longer than packing the block.
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    return Context(
+        system_prompt="\n\n".join(part for part in (system_prompt, packed.block) if part),
+        block=packed.block,
+        tokens=tokens,
+        receipt=receipt,
+        degraded=receipt.degraded,
+    )
 
 
 def _offer(hit: Hit, order: Order, heard: str) -> Offer:
@@ -405,17 +357,16 @@ def _as_it_is(text: str) -> str:
     return block_text(text)
 
 
-def _item(hit: Hit, offer: Offer, reason: str = "") -> ReceiptItem:
-    return ReceiptItem(
-        path=hit.path,
-        start_line=offer.start_line,
-        end_line=offer.end_line,
-        tokens=count_tokens(offer.text),
-        score=hit.score,
-        text_score=hit.text_score,
-        vector_score=hit.vector_score,
-        reason=reason,
-    )
+def _item(hit: Hit, offer: Offer) -> dict[str, Any]:
+    return {
+        "path": hit.path,
+        "start_line": offer.start_line,
+        "end_line": offer.end_line,
+        "tokens": count_tokens(offer.text),
+        "score": hit.score,
+        "text_score": hit.text_score,
+        "vector_score": hit.vector_score,
+    }
 
 
 def _why_omitted(offer: Offer, spare: int) -> str:

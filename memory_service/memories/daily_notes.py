@@ -22,40 +22,21 @@ from indexer.lru import LRU
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import MemoryServiceError, NotFound, StorageFailed
-from memory_service.memories.format import Addition, Draft, Entry, NewMemory, Page, draft
+from memory_service.memories.format import Addition, Entry, EntryDraft, Page
+from memory_service.schemas.memories import StoredMemory
 from memory_service.workspaces import resolve
 
 _KEPT_PAGES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendedMemory:
-    """The place of an appended memory.
-
-    Attributes:
-        start_line: First line of its text.
-        end_line: Last line of its text.
-        duplicate: Whether it stood there before, so that nothing was written.
-        replayed: Whether an earlier request with the same idempotency key wrote it.
-    """
-
-    memory_id: str
-    path: str
-    start_line: int
-    end_line: int
-    duplicate: bool
-    replayed: bool
-
-
 @dataclass(eq=False, slots=True)
 class _Asked:
-    """A memory that somebody waits for: its text, its day if that is given, and what became of it."""
+    """A memory that somebody waits for, and what became of it."""
 
-    draft: Draft
-    date: dt.date | None
-    outcome: AppendedMemory | MemoryServiceError | None = None
+    draft: EntryDraft
+    outcome: StoredMemory | MemoryServiceError | None = None
 
-    def result(self) -> AppendedMemory:
+    def result(self) -> StoredMemory:
         """The outcome of the append; raises its error in the thread that asked."""
         if isinstance(self.outcome, MemoryServiceError):
             raise copy.copy(self.outcome) from self.outcome
@@ -81,16 +62,16 @@ class DailyNotes:
         self._asked: list[_Asked] = []
         self._is_writing = False
 
-    def append(self, new: NewMemory) -> AppendedMemory:
+    def append(self, draft: EntryDraft) -> StoredMemory:
         """Writes a memory into the file of its day, unless its text stands there already.
 
         Raises:
-            InvalidRequest: The memory cannot be stored, or the file of the day is not UTF-8.
+            InvalidRequest: The file of the day is not UTF-8.
             InvalidName: The file of the day is a symbolic link.
             Conflict: The idempotency key belongs to another text.
             StorageFailed: The disk did not take it; the file is as it was.
         """
-        asked = _Asked(draft(new), new.date)
+        asked = _Asked(draft)
         with self._turn:
             self._asked.append(asked)
             self._turn.wait_for(lambda: asked.outcome is not None or not self._is_writing)
@@ -128,8 +109,8 @@ class DailyNotes:
         now = self._now()
         try:
             new = [each for each in asked if not self._is_replayed(each, now.date())]
-            for day in dict.fromkeys(each.date or now.date() for each in new):
-                self._write_day([each for each in new if (each.date or now.date()) == day], day, f"{now:%H:%M}")
+            for day in dict.fromkeys(each.draft.date or now.date() for each in new):
+                self._write_day([each for each in new if (each.draft.date or now.date()) == day], day, f"{now:%H:%M}")
         finally:
             for each in asked:
                 each.outcome = each.outcome or StorageFailed("The memory was not written. See the log, then try again.")
@@ -147,28 +128,27 @@ class DailyNotes:
     def _is_replayed(self, asked: _Asked, today: dt.date) -> bool:
         """True if an earlier request with its key is its answer, or forbids it."""
         # A retry may come after midnight.
-        days = (asked.date or today, today, today - dt.timedelta(days=1)) if asked.draft.key else ()
+        days = (asked.draft.date or today, today, today - dt.timedelta(days=1)) if asked.draft.key else ()
         try:
             for day in dict.fromkeys(days):
                 entry = self._replayed(asked.draft, day)
                 if entry is not None:
-                    asked.outcome = _appended(entry, day, duplicate=True, replayed=True)
+                    asked.outcome = _stored(entry, day, replayed=True)
                     return True
         except MemoryServiceError as error:
             asked.outcome = error
             return True
         return False
 
-    def append_all(self, news: Sequence[NewMemory]) -> list[AppendedMemory]:
+    def append_all(self, drafts: Sequence[EntryDraft]) -> list[StoredMemory]:
         """Writes memories of one moment into the file of today, below one heading and with one wait for the disk.
 
         Those whose text stands there already are left out; a `date` or `key` of theirs does not count.
 
         Raises:
-            InvalidRequest: One of them cannot be stored, or the file of the day is not UTF-8; none was written.
+            InvalidRequest: The file of the day is not UTF-8; none was written.
             StorageFailed: The disk did not take them; the file is as it was.
         """
-        drafts = [draft(new) for new in news]
         if not drafts:
             return []
         with self._lock.held():
@@ -176,8 +156,8 @@ class DailyNotes:
             return self._append_drafts(drafts, now.date(), f"{now:%H:%M}", headings=False)
 
     def _append_drafts(
-        self, drafts: Sequence[Draft], day: dt.date, clock: str, *, headings: bool
-    ) -> list[AppendedMemory]:
+        self, drafts: Sequence[EntryDraft], day: dt.date, clock: str, *, headings: bool
+    ) -> list[StoredMemory]:
         """Writes drafts on a page, each below a heading of its own or all below one."""
         path = _path_of(day)
         target = resolve(self._folder, path)
@@ -198,13 +178,13 @@ class DailyNotes:
                     entries = [page.find(each) for each in drafts]
                     if disk.current_signature(target) == disk.signature(os.fstat(descriptor)):
                         return [
-                            _appended(entry, day, duplicate=at not in written, replayed=False)
+                            _stored(entry, day, duplicate=at not in written)
                             for at, entry in enumerate(entries)
                             if entry is not None
                         ]
         raise disk.restless(path)
 
-    def _replayed(self, checked: Draft, day: dt.date) -> Entry | None:
+    def _replayed(self, checked: EntryDraft, day: dt.date) -> Entry | None:
         path = _path_of(day)
         try:
             with storage_errors(path), open_no_follow(resolve(self._folder, path)) as descriptor:
@@ -213,7 +193,7 @@ class DailyNotes:
             return None
 
     def _add(
-        self, descriptor: int, page: Page, drafts: Sequence[Draft], clock: str, target: Path, *, headings: bool
+        self, descriptor: int, page: Page, drafts: Sequence[EntryDraft], clock: str, target: Path, *, headings: bool
     ) -> None:
         is_new, day = page.is_new, page.day
         additions = list[Addition]()
@@ -266,8 +246,9 @@ def _path_of(day: dt.date) -> str:
     return f"memory/{day}.md"
 
 
-def _appended(entry: Entry, day: dt.date, *, duplicate: bool, replayed: bool) -> AppendedMemory:
-    return AppendedMemory(
+def _stored(entry: Entry, day: dt.date, *, duplicate: bool = False, replayed: bool = False) -> StoredMemory:
+    # A repeated request gets the answer of the first one.
+    return StoredMemory(
         memory_id=entry.memory_id,
         path=_path_of(day),
         start_line=entry.start_line,

@@ -21,11 +21,12 @@ import hashlib
 import io
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 
 from memory_service.errors import Conflict, InvalidRequest
+from memory_service.schemas.memories import MAX_TEXT_CHARS, SESSION_ID, Origin
 
 _COMMENT = re.compile(r" ?<!--[ \t]*memory((?:[ \t]+[a-z_]+=[^\s<>]+)+)[ \t]*-->[ \t]*")
 _ITEM = re.compile(r" ?(?:[-*+]|[0-9]{1,3}[.)])[ \t]+(?=[^ \t\r\n])")
@@ -327,52 +328,31 @@ def _blanks(lines: list[str]) -> int:
     return next((index for index, line in enumerate(lines) if not _is_blank(line)), len(lines))
 
 
-Origin = Literal["user", "agent", "tool"]
-MAX_TEXT_CHARS = 100_000
 MAX_TAGS = 16
 _MAX_TAG_CHARS = 64
-_ORIGINS = ("user", "agent", "tool")
 _RULE = re.compile(r"[-|: \t]+(?:\n|\Z)")
 _LINE_BREAK = re.compile(r"\r\n?|[\x0b\x0c\x85]")
 _DROPPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _FOREIGN = re.compile(r"[\ud800-\udfff]")
-_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_SESSION_ID = re.compile(SESSION_ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewMemory:
-    """A request to remember a text.
-
-    Attributes:
-        date: The day it belongs to; today if not given.
-        origin: Whose word it is; the agent's if not given.
-        messages: First and last message of the session that it was taken from.
-        key: Idempotency key: the same key again writes nothing again.
-    """
-
-    text: str
-    tags: tuple[str, ...] = ()
-    date: dt.date | None = None
-    origin: Origin | None = None
-    session_id: str | None = None
-    messages: tuple[int, int] | None = None
-    key: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class EntryDraft:
     """A checked memory.
 
     Attributes:
         text: Clean, with its tags.
         folded: The text as it is compared.
         fields: The machine fields that follow the id in the comment.
+        date: The day it belongs to; None for today.
         key: Hash of the idempotency key.
     """
 
     text: str
     folded: str
     fields: str
+    date: dt.date | None
     key: str | None
 
 
@@ -384,15 +364,34 @@ class Addition:
     entry: Entry
 
 
-def draft(new: NewMemory) -> Draft:
+def entry_draft(
+    text: str,
+    *,
+    tags: Collection[str] = (),
+    date: dt.date | None = None,
+    origin: Origin | None = None,
+    session_id: str | None = None,
+    messages: tuple[int, int] | None = None,
+    key: str | None = None,
+) -> EntryDraft:
     """Checks a memory and brings it into the form in which it is written.
+
+    Args:
+        text: What to remember.
+        tags: Appended to the text as #tags.
+        date: The day it belongs to; today if not given.
+        origin: Whose word it is; the agent's if not given.
+        session_id: The session that it was taken from.
+        messages: First and last message of it.
+        key: Idempotency key: the same key again writes nothing again.
 
     Raises:
         InvalidRequest: It has no text or too much, or a tag or field cannot be used.
     """
-    text = _tagged(_clean(new.text), new.tags)
-    key = hashlib.blake2b(new.key.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest() if new.key else None
-    return Draft(text=text, folded=fold(text), fields=_fields(new, key), key=key)
+    tagged = _tagged(_clean(text), tags)
+    hashed = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest() if key else None
+    fields = _fields(origin or "agent", session_id, messages, hashed)
+    return EntryDraft(text=tagged, folded=fold(tagged), fields=fields, date=date, key=hashed)
 
 
 class Page:
@@ -418,11 +417,11 @@ class Page:
         for entry in find_entries(text, day):
             self._index(entry)
 
-    def find(self, draft: Draft) -> Entry | None:
+    def find(self, draft: EntryDraft) -> Entry | None:
         """The entry with the same text."""
         return self._texts.get(hash_text(draft.folded))
 
-    def replayed(self, draft: Draft) -> Entry | None:
+    def replayed(self, draft: EntryDraft) -> Entry | None:
         """The entry that was written with the same idempotency key.
 
         Raises:
@@ -439,7 +438,7 @@ class Page:
             )
         return entry
 
-    def plan(self, draft: Draft, clock: str | None) -> Addition:
+    def plan(self, draft: EntryDraft, clock: str | None) -> Addition:
         """Plan the text to append for a draft that is not on the page yet.
 
         Args:
@@ -499,8 +498,11 @@ def _clean(text: str) -> str:
     return f"\\{clean}" if _RULE.match(clean) else clean
 
 
-def _tagged(text: str, tags: tuple[str, ...]) -> str:
+def _tagged(text: str, tags: Collection[str]) -> str:
     """The text with those tags at its end that it does not have yet."""
+    if isinstance(tags, str):
+        # A lone string would be taken for its letters.
+        raise InvalidRequest(f"The tags are one text, {tags[:80]!a}. Put it into a list.")
     if len(tags) > MAX_TAGS:
         raise InvalidRequest(f"The memory has {len(tags)} tags, more than {MAX_TAGS}. Leave some out.")
     present = set(text.split())
@@ -525,20 +527,19 @@ def _checked_tag(tag: str) -> str:
     return composed
 
 
-def _fields(new: NewMemory, key: str | None) -> str:
-    origin = new.origin or "agent"
-    if origin not in _ORIGINS:
-        raise InvalidRequest(f"The origin {ascii(origin)[:80]} is not known. Use one of {', '.join(_ORIGINS)}.")
-    if new.session_id is not None and _SESSION_ID.fullmatch(new.session_id) is None:
+def _fields(origin: str, session_id: str | None, messages: tuple[int, int] | None, key: str | None) -> str:
+    if origin not in (origins := get_args(Origin)):
+        raise InvalidRequest(f"The origin {ascii(origin)[:80]} is not known. Use one of {', '.join(origins)}.")
+    if session_id is not None and _SESSION_ID.fullmatch(session_id) is None:
         raise InvalidRequest(
-            f"{ascii(new.session_id)[:80]} is no id of a session. "
+            f"{ascii(session_id)[:80]} is no id of a session. "
             "Use 1 to 128 letters, digits, '.', '_' and '-', and begin with a letter or digit."
         )
-    if new.messages is not None and not 0 <= new.messages[0] <= new.messages[1]:
-        raise InvalidRequest(f"Messages {new.messages[0]} to {new.messages[1]} are no range. Give first and last.")
+    if messages is not None and not 0 <= messages[0] <= messages[1]:
+        raise InvalidRequest(f"Messages {messages[0]} to {messages[1]} are no range. Give first and last.")
     given = {
-        "session": new.session_id,
-        "messages": f"{new.messages[0]}-{new.messages[1]}" if new.messages else None,
+        "session": session_id,
+        "messages": f"{messages[0]}-{messages[1]}" if messages else None,
         "origin": origin,
         "key": key,
     }

@@ -31,8 +31,8 @@ from indexer import (
 from indexer.lru import LRU
 from indexer.sources.scan import is_session_path
 from indexer.stores.base import StoredPassage
-from indexer.types import ErasedPassages
 from memory_service.errors import InvalidRequest
+from memory_service.memories.format import EntryDraft
 from memory_service.memories.indexing import (
     ConcurrencyProbe,
     DeferredRefresh,
@@ -40,8 +40,8 @@ from memory_service.memories.indexing import (
     UnindexedMessages,
     interleave_hits,
 )
-from memory_service.memories.store import AppendedMemory, Erasures, ForgottenMemory, MemoryStore, NewMemory
-from memory_service.schemas.memories import Order
+from memory_service.memories.store import Erasures, MemoryStore
+from memory_service.schemas.memories import Erased, ErasedFile, ForgottenMemory, Order, StoredMemory, WrittenFile
 from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
 
 _log = logging.getLogger("memory_service.memories.long_term")
@@ -130,44 +130,46 @@ class LongTermMemory:
         self._unhealed: tuple[str, ...] = ()
         self._ready: LRU[str, tuple[int, int]] = LRU(_KEPT_SESSIONS)
 
-    def remember(self, new: NewMemory) -> tuple[AppendedMemory, list[str]]:
-        """Append an entry and index it. Returns the entry, and what of that failed after it was on disk."""
-        entry = self.files.append(new)
-        return entry, self._refresh([entry.path])
+    def remember(self, draft: EntryDraft) -> StoredMemory:
+        """Append an entry and index it; `degraded` says what of that failed after it was on disk."""
+        stored = self.files.notes.append(draft)
+        missing = self._refresh([stored.path])
+        return stored.model_copy(update={"degraded": missing}) if missing else stored
 
     def remember_all(
-        self, news: Sequence[NewMemory], *, during: Callable[[], AbstractContextManager[None]] = nullcontext
-    ) -> tuple[list[AppendedMemory | None], list[str]]:
+        self, drafts: Sequence[EntryDraft], *, during: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> tuple[list[StoredMemory | None], list[str]]:
         """Append those facts to the file of today that no memory states yet, and index them.
 
         Args:
-            news: The facts.
+            drafts: The facts.
             during: What is held while they are written to the disk.
 
         Returns:
             Where each stands, None for one that was known and was not written; and what failed after they were on
             disk, or kept a known fact from being found.
         """
-        facts = [read_fact(new.text) for new in news]
+        facts = [read_fact(draft.text) for draft in drafts]
         known, missing = self._known(facts)
         fresh = [group[0] for group in groups_of(facts) if known.isdisjoint(group)]
         if not fresh:
-            return [None] * len(news), missing
+            return [None] * len(drafts), missing
         with during():
-            entries = self.files.append_all([news[at] for at in fresh])
+            entries = self.files.notes.append_all([drafts[at] for at in fresh])
         # Another process may have written the same meanwhile.
         written = {at: entry for at, entry in zip(fresh, entries, strict=True) if not entry.duplicate}
-        return [written.get(at) for at in range(len(news))], [*missing, *self._refresh([entries[0].path])]
+        return [written.get(at) for at in range(len(drafts))], [*missing, *self._refresh([entries[0].path])]
 
-    def write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> tuple[str, list[str]]:
-        """Replace or make a file and index it. Returns its etag, and what of that failed after it was on disk."""
+    def write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> WrittenFile:
+        """Replace or make a file and index it; `degraded` says what of that failed after it was on disk."""
         if if_match is None or not self.files.loses(path, text):
-            return self._write(path, text, if_match=if_match, if_none_match=if_none_match)
+            etag, left = self._write(path, text, if_match=if_match, if_none_match=if_none_match)
+            return WrittenFile(path=path, etag=etag, degraded=left)
         # Whoever takes a line out may mean it to be gone.
         with self._erasing() as left:
             etag, missing = self._write(path, text, if_match=if_match, if_none_match=if_none_match)
             left += [*missing, *self._scrub()]
-        return etag, left
+        return WrittenFile(path=path, etag=etag, degraded=left)
 
     def _write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> tuple[str, list[str]]:
         etag = self.files.write(path, text, if_match=if_match, if_none_match=if_none_match)
@@ -180,27 +182,23 @@ class LongTermMemory:
             return etag, [f"index: {path} is being indexed ({len(text):,} characters). Ask again in a moment."]
         return etag, [outcome] if outcome else []
 
-    def delete(self, path: str) -> tuple[ErasedPassages | None, list[str]]:
-        """Erase a file from disk and index. Returns what a look for it shows, and what failed after it was gone."""
+    def delete(self, path: str) -> ErasedFile:
+        """Erase a file from disk and index, and look for it; `degraded` says what failed after it was gone."""
         with self._erasing() as left:
             before = self._held([path])
             self.files.delete(path)
             erased, missing = self._erased([path], before, lambda: self.files.exists(path))
             left += missing
-        return erased, left
+        return ErasedFile(path=path, erased=erased, degraded=left)
 
-    def forget(self, memory_id: str) -> tuple[ForgottenMemory, list[str]]:
+    def forget(self, memory_id: str) -> ForgottenMemory:
         """Erase an entry from all files that hold it and from the index."""
         with self._erasing() as left:
-            gone, missing = self._forgotten(memory_id)
+            paths = self.files.forget(memory_id)
+            before = self._held(paths)
+            erased, missing = self._erased(paths, before, lambda: self.files.has_entry(memory_id, paths))
             left += missing
-        return gone, left
-
-    def _forgotten(self, memory_id: str) -> tuple[ForgottenMemory, list[str]]:
-        gone = self.files.forget(memory_id)
-        before = self._held(gone.paths)
-        erased, missing = self._erased(gone.paths, before, lambda: self.files.has_entry(memory_id, gone.paths))
-        return replace(gone, erased=erased), missing
+        return ForgottenMemory(memory_id=memory_id, path=paths[0], paths=list(paths), erased=erased, degraded=left)
 
     @contextmanager
     def _erasing(self) -> Iterator[list[str]]:
@@ -236,7 +234,7 @@ class LongTermMemory:
 
     def forget_session(
         self, session_id: str, delete: Callable[[], None], in_files: Callable[[], bool]
-    ) -> tuple[ErasedPassages | None, list[str]]:
+    ) -> tuple[Erased | None, list[str]]:
         """Erase a session from disk and index.
 
         Args:
@@ -474,7 +472,7 @@ class LongTermMemory:
 
     def _erased(
         self, paths: Collection[str], before: Collection[StoredPassage] | None, in_files: Callable[[], bool]
-    ) -> tuple[ErasedPassages | None, list[str]]:
+    ) -> tuple[Erased | None, list[str]]:
         """Take what is gone from files out of the index, and look for it; what a look shows, and what failed."""
         missing, scrubbed = self._refresh(paths), self._scrub()
         if missing and not scrubbed:
@@ -491,7 +489,8 @@ class LongTermMemory:
         if left:
             where = " and ".join(left)
             missing.append(f"index: what was erased is still in {where}. Run `memory-service reindex --full`.")
-        return replace(found, checked=("files", *found.checked), left=left), missing
+        checked = [place for place in ("files", *found.checked) if place not in left]
+        return Erased(passages=found.passages, checked=checked), missing
 
     def _scrub(self) -> list[str]:
         try:

@@ -15,10 +15,10 @@ import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from memory_service.errors import NotFound, StorageFailed
-from memory_service.memories.block import Receipt, ReceiptItem
+from memory_service.schemas.memories import Receipt
 
 _OF_SESSION = "session_id"
 _ID = re.compile(r"r(\d{4})(\d{2})(\d{2})-[0-9a-f]{16}")
@@ -52,7 +52,10 @@ class Receipts:
         Raises:
             StorageFailed: The folder cannot be written, or old receipts in it cannot be deleted.
         """
-        record = {**receipt.record(), _OF_SESSION: session_id} if session_id else receipt.record()
+        record = receipt.model_dump()
+        # In the file, every item has a reason.
+        record["included"] = [{**item, "reason": ""} for item in record["included"]]
+        record |= {_OF_SESSION: session_id} if session_id else {}
         line = json.dumps(record, ensure_ascii=False, default=_iso) + "\n"
         path = self._path(receipt.created_at.date())
         try:
@@ -90,7 +93,7 @@ class Receipts:
                 found = next((line[line.index(begin) :] for line in lines if begin in line), None)
             if found is None:
                 raise missing
-            return _receipt(json.loads(found))
+            return Receipt.model_validate_json(found)
         except (OSError, ValueError):
             raise missing from None
 
@@ -146,10 +149,3 @@ def _iso(value: object) -> str:
     if isinstance(value, dt.datetime):
         return value.isoformat()
     raise TypeError(type(value).__name__)
-
-
-def _receipt(stored: dict[str, Any]) -> Receipt:
-    items = {name: tuple(ReceiptItem(**item) for item in stored[name]) for name in ("included", "omitted")}
-    created_at = dt.datetime.fromisoformat(stored["created_at"])
-    stored.pop(_OF_SESSION, None)
-    return Receipt(**{**stored, **items, "created_at": created_at, "degraded": tuple(stored["degraded"])})

@@ -16,13 +16,12 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from indexer.errors import SourceMissing
 from indexer.sources.scan import MEMORY_FOLDER, Scan, scan_memories
-from indexer.types import EVERGREEN, EXTRA_MARK, ErasedPassages
+from indexer.types import EVERGREEN, EXTRA_MARK
 from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import (
@@ -35,10 +34,9 @@ from memory_service.errors import (
     StorageFailed,
     TooLarge,
 )
-from memory_service.memories.daily_notes import AppendedMemory, DailyNotes
+from memory_service.memories.daily_notes import DailyNotes
 from memory_service.memories.format import (
     Entry,
-    NewMemory,
     blank_entry,
     day_of,
     find_entries,
@@ -46,9 +44,8 @@ from memory_service.memories.format import (
     is_derived,
     remove_entry,
 )
+from memory_service.schemas.memories import FileText, MemoryFile
 from memory_service.workspaces import memory_path, resolve
-
-__all__ = ["AppendedMemory", "FileRange", "ForgottenMemory", "MemoryFile", "MemoryStore", "NewMemory"]
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 # Each may be a passage of its own, which is embedded by itself.
@@ -59,56 +56,6 @@ _MEMORY_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryFile:
-    """A memory file as it was when it was listed; `modified_at` is in UTC."""
-
-    path: str
-    bytes: int
-    lines: int
-    modified_at: dt.datetime
-    etag: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRange:
-    """Some lines of a file, exactly as they stand there.
-
-    Attributes:
-        start_line: The first line asked for.
-        end_line: The last line in `text`; `start_line` - 1 if there is none.
-        next_start_line: Where to go on; None at the end of the file.
-        etag: That of the whole file.
-    """
-
-    path: str
-    text: str
-    start_line: int
-    end_line: int
-    total_lines: int
-    next_start_line: int | None
-    etag: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgottenMemory:
-    """Result of erasing a memory.
-
-    Attributes:
-        paths: The files that held it, at least one; a file that was left empty is gone.
-        erased: What a look at the index shows afterwards; None where it could not be read.
-    """
-
-    memory_id: str
-    paths: tuple[str, ...]
-    erased: ErasedPassages | None = None
-
-    @property
-    def path(self) -> str:
-        """The first of the files."""
-        return self.paths[0]
-
-
 class MemoryStore:
     """The memory files of one workspace.
 
@@ -116,27 +63,16 @@ class MemoryStore:
         folder: The folder of the workspace; the first write creates it.
         now: The present moment in the time zone of the workspace.
         max_bytes: Larger files are not indexed.
+
+    Attributes:
+        notes: The dated ones, as far as the service writes into them.
     """
 
     def __init__(self, folder: Path, *, now: Callable[[], dt.datetime], max_bytes: int = MAX_FILE_BYTES) -> None:
         self._folder = folder
         self._max_bytes = max_bytes
         self._lock = disk.WriteLock(folder / _LOCK)
-        self._daybook = DailyNotes(folder, lock=self._lock, now=now)
-
-    def append(self, new: NewMemory) -> AppendedMemory:
-        """Writes a memory into the file of its day, unless its text stands there already.
-
-        Raises:
-            InvalidRequest: The memory cannot be stored, or the file of the day is not UTF-8.
-            Conflict: Its idempotency key belongs to another text.
-            StorageFailed: The disk did not take it; the file is as it was.
-        """
-        return self._daybook.append(new)
-
-    def append_all(self, news: Sequence[NewMemory]) -> Sequence[AppendedMemory]:
-        """Writes memories of one moment into the file of today; see `DailyNotes.append_all`."""
-        return self._daybook.append_all(news)
+        self.notes = DailyNotes(folder, lock=self._lock, now=now)
 
     def list(self) -> list[MemoryFile]:
         """All memory files, sorted by path.
@@ -148,7 +84,7 @@ class MemoryStore:
         _check_complete(scan)
         return [file for path in sorted(scan.files) if (file := self._measure(path)) is not None]
 
-    def read(self, path: str, start_line: int = 1, lines: int | None = None) -> FileRange:
+    def read(self, path: str, start_line: int = 1, lines: int | None = None) -> FileText:
         """Reads some lines of a file: as many as asked for, and 2,000 at most.
 
         Raises:
@@ -202,8 +138,11 @@ class MemoryStore:
                         return disk.etag_of(raw)
         raise disk.restless(path)
 
-    def forget(self, memory_id: str) -> ForgottenMemory:
+    def forget(self, memory_id: str) -> tuple[str, ...]:
         """Erases an entry wherever it stands, with its heading if that stood above nothing else.
+
+        Returns:
+            The files that held it, at least one; a file that was left empty is gone.
 
         Raises:
             NotFound: No file has such an entry.
@@ -226,7 +165,7 @@ class MemoryStore:
             raise NotFound(
                 f"There is no memory {ascii(memory_id)[1:-1][:80]}. It may have been erased before; search for it."
             )
-        return ForgottenMemory(memory_id=memory_id, paths=erased)
+        return erased
 
     def delete(self, path: str) -> None:
         """Removes a file.
@@ -375,7 +314,7 @@ class MemoryStore:
         return disk.overwrite_durably(target, versions, expected=seen)
 
 
-def read_range(target: Path, path: str, *, start_line: int = 1, lines: int | None = None) -> FileRange:
+def read_range(target: Path, path: str, *, start_line: int = 1, lines: int | None = None) -> FileText:
     """Reads some lines of a file: as many as asked for, and 2,000 at most.
 
     Args:
@@ -404,7 +343,7 @@ def read_range(target: Path, path: str, *, start_line: int = 1, lines: int | Non
         except UnicodeDecodeError as error:
             raise disk.not_utf8(path, disk.read_all(descriptor)) from error
     end_line = start_line + len(window) - 1
-    return FileRange(
+    return FileText(
         path=path,
         text="".join(window),
         start_line=start_line,

@@ -1,7 +1,7 @@
-"""The shapes on the wire: what the HTTP API takes and gives, and what the client hands to its caller.
+"""Values of memories, search, index and operations: what each use case takes and gives, in process and on the wire.
 
-Invariants: names are those of the public contract; a request with an unknown field is refused, an answer
-with one is accepted, so that an older client works with a newer server.
+Invariants: frozen; names are those of the public contract; a request with an unknown field is refused, an answer with
+one is accepted, so that an older client works with a newer server.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.json_schema import SkipJsonSchema
 
 from memory_service.errors import InvalidRequest
 
@@ -90,7 +91,7 @@ def checked(shape: type[R], **values: object) -> R:
 
 
 class Answer(BaseModel):
-    """A body that the API gives."""
+    """What a use case gives, and a body of the API."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -122,6 +123,8 @@ class StoredMemory(Answer):
     start_line: int
     end_line: int
     duplicate: bool = Field(description="Whether the same text stood there already; nothing was written then.")
+    # On the wire it is the header `Idempotency-Replayed`.
+    replayed: SkipJsonSchema[bool] = Field(default=False, exclude=True)
     degraded: Degraded = []
 
 

@@ -1,15 +1,14 @@
-"""Every use case of the service: `MemoryService`, loaded with its first use, and values that its callers give it."""
+"""Every use case of the service: `MemoryService`, loaded at its first use; `SyncProgress`, which `reindex` tells."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from indexer import SearchFilter
-    from memory_service.memories.store import NewMemory
+    from indexer import SyncProgress
     from memory_service.service.facade import MemoryService
 
-__all__ = ["MemoryService", "NewMemory", "SearchFilter"]
+__all__ = ["MemoryService", "SyncProgress"]
 
 
 def __getattr__(name: str) -> Any:

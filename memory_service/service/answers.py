@@ -5,18 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from typing import TypeVar
 
 from indexer import FileFailure as IndexFailure
 from indexer import Fingerprint, Hit, IndexStatus, RebuildState, SyncPlan, SyncReport
 from indexer import SearchResults as Found
 from indexer.sources.watch import WatchState
-from indexer.types import ErasedPassages
 from memory_service import schemas
 from memory_service.config import Settings
-from memory_service.memories.block import Context, Receipt, ReceiptItem
-from memory_service.memories.store import AppendedMemory, FileRange, ForgottenMemory, MemoryFile
-from memory_service.service.watching import Operation
+
+Item = TypeVar("Item", bound=schemas.ReceiptItem)
 
 
 def shown_score(raw: float, fusion: str) -> float:
@@ -62,72 +60,20 @@ def _result(hit: Hit, score: float, explain: bool) -> schemas.SearchResult:
     )
 
 
-def receipt(made: Receipt, *, fusion: str) -> schemas.Receipt:
-    """A receipt, with scores as people see them."""
-    shown = replace(made, included=_shown(made.included, fusion), omitted=_shown(made.omitted, fusion))
-    return schemas.Receipt.model_validate(shown.record())
+def receipt(made: schemas.Receipt, *, fusion: str) -> schemas.Receipt:
+    """A receipt as it is stored, with scores as people see them."""
+    shown = {"included": _shown(made.included, fusion), "omitted": _shown(made.omitted, fusion)}
+    return made.model_copy(update=shown)
 
 
-def _shown(items: Iterable[ReceiptItem], fusion: str) -> tuple[ReceiptItem, ...]:
-    return tuple(replace(item, score=shown_score(item.score, fusion)) for item in items)
-
-
-def context(made: Context, *, system_prompt: str, fusion: str) -> schemas.Context:
-    """A context, behind the caller's system prompt."""
-    return schemas.Context(
-        system_prompt="\n\n".join(part for part in (system_prompt, made.block) if part),
-        block=made.block,
-        tokens=made.receipt.tokens,
-        receipt=receipt(made.receipt, fusion=fusion),
-        degraded=list(made.receipt.degraded),
-    )
-
-
-def erased(found: ErasedPassages | None) -> schemas.Erased | None:
-    """Proof of an erasure: passages checked in the index."""
-    if found is None:
-        return None
-    checked = [place for place in found.checked if place not in found.left]
-    return schemas.Erased(passages=found.passages, checked=checked)
-
-
-def erased_line(proof: schemas.Erased | None) -> str:
-    """Proof of an erasure as one line of text."""
-    if proof is None:
-        return "the index could not be read, so nothing was looked for"
-    passages = f"{proof.passages} passage{'' if proof.passages == 1 else 's'}"
-    return f"erased {passages}; looked for in {', '.join(proof.checked)}: nothing left"
-
-
-def forgotten(gone: ForgottenMemory, degraded: Iterable[str]) -> schemas.ForgottenMemory:
-    """An entry that was erased, and where it was looked for afterwards."""
-    return schemas.ForgottenMemory(
-        memory_id=gone.memory_id,
-        path=gone.path,
-        paths=list(gone.paths),
-        erased=erased(gone.erased),
-        degraded=list(degraded),
-    )
+def _shown(items: Iterable[Item], fusion: str) -> list[Item]:
+    return [item.model_copy(update={"score": shown_score(item.score, fusion)}) for item in items]
 
 
 def reindex_report(report: SyncReport) -> schemas.ReindexReport:
     """Report of a reindex."""
     return schemas.ReindexReport.model_validate(
         {**dataclasses.asdict(report), "seconds": round(report.seconds, 3), "degraded": list(report.degraded)}
-    )
-
-
-def operation(running: Operation) -> schemas.Operation:
-    """Progress of an operation."""
-    return schemas.Operation(
-        operation_id=running.operation_id,
-        state=running.state,
-        done=running.done,
-        total=running.total,
-        rate=round(running.rate, 1),
-        eta_seconds=None if running.eta_seconds is None else round(running.eta_seconds, 1),
-        report=reindex_report(running.report) if running.report else None,
-        error=running.error or None,
     )
 
 
@@ -200,28 +146,6 @@ def _fingerprint(made: Fingerprint) -> schemas.ModelFingerprint:
     return schemas.ModelFingerprint(
         model=made.model, dimensions=made.dimensions, rules=made.rules, schema_version=made.schema
     )
-
-
-def stored_memory(entry: AppendedMemory, degraded: Iterable[str]) -> schemas.StoredMemory:
-    """Place of a stored memory. A repeated request gets the answer of the first one."""
-    return schemas.StoredMemory(
-        memory_id=entry.memory_id,
-        path=entry.path,
-        start_line=entry.start_line,
-        end_line=entry.end_line,
-        duplicate=entry.duplicate and not entry.replayed,
-        degraded=list(degraded),
-    )
-
-
-def file_text(found: FileRange) -> schemas.FileText:
-    """A range of lines of a file."""
-    return schemas.FileText.model_validate(dataclasses.asdict(found))
-
-
-def memory_files(found: Iterable[MemoryFile]) -> schemas.MemoryFiles:
-    """All files of a workspace."""
-    return schemas.MemoryFiles(files=[schemas.MemoryFile.model_validate(dataclasses.asdict(file)) for file in found])
 
 
 def planned_report(plan: SyncPlan) -> schemas.ReindexReport:

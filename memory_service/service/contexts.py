@@ -30,7 +30,7 @@ from memory_service.compaction.view import View
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.token_counter import scale_tokens
-from memory_service.memories.block import Context, Receipt, build_context, candidates_for
+from memory_service.memories.block import build_context, candidates_for
 from memory_service.memories.overlap import ViewText, drop_redundant
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.messages import Message, is_tool_result, message_tokens, text_of, user_message
@@ -44,7 +44,7 @@ from memory_service.schemas.compaction import (
     RecallMode,
     SessionContextRequest,
 )
-from memory_service.schemas.memories import Order
+from memory_service.schemas.memories import Context, Order, Receipt
 from memory_service.schemas.sessions import FoundMessages
 from memory_service.service.compactions import CompactionCall, Compactions
 from memory_service.service.engine_adapter import EngineAdapter

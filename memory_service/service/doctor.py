@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,10 @@ from indexer.sources.scan import is_memory_path
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.errors import MemoryServiceError
-from memory_service.memories.store import Erasures, MemoryStore, NewMemory
+from memory_service.memories.format import entry_draft
+from memory_service.memories.store import Erasures, MemoryStore
 from memory_service.messages import Message, numbered
+from memory_service.schemas.memories import Check
 from memory_service.sessions.folder import SessionLogs
 from memory_service.workspaces import extra_folders
 
@@ -39,16 +40,6 @@ _MODEL_REMEDY = "Ask its maker, or choose another embedding_model."
 _ENGINE_REMEDY = "Mend or reinstall its package, restart, or set context_engine to default."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Result of one check of the doctor."""
-
-    name: str
-    ok: bool
-    detail: str
-    remedy: str = ""
-
-
 def examine(
     settings: Settings,
     folder: Path,
@@ -56,7 +47,7 @@ def examine(
     *,
     reranker: Reranker | None = None,
     engine_problems: tuple[str, ...] = (),
-) -> Iterator[Finding]:
+) -> Iterator[Check]:
     """Check the parts, cheapest first.
 
     Args:
@@ -100,23 +91,23 @@ class _Failed(Exception):
     """A check that did not pass: what is wrong, and the remedy."""
 
 
-def _check(name: str, check: Callable[[], str]) -> Finding:
+def _check(name: str, check: Callable[[], str]) -> Check:
     try:
-        return Finding(name=name, ok=True, detail=check())
+        return Check(name=name, ok=True, detail=check())
     except _Failed as failure:
         detail, remedy = failure.args
-        return Finding(name=name, ok=False, detail=detail, remedy=remedy)
+        return Check(name=name, ok=False, detail=detail, remedy=remedy)
     except (IndexerError, MemoryServiceError) as error:
         # Their messages are made of what failed and what to do, in this order.
         detail, _, remedy = str(error).partition(". ")
-        return Finding(name=name, ok=False, detail=detail, remedy=remedy)
+        return Check(name=name, ok=False, detail=detail, remedy=remedy)
     except OSError as error:
         detail = f"{error.filename or 'the disk'} cannot be used ({error.strerror})"
-        return Finding(name=name, ok=False, detail=detail, remedy="Check its permissions, or choose another --home.")
+        return Check(name=name, ok=False, detail=detail, remedy="Check its permissions, or choose another --home.")
     except Exception as error:
         # A model that somebody else wrote may fail in any way; the other parts are looked at all the same.
         detail = f"it met a defect ({type(error).__name__})"
-        return Finding(name=name, ok=False, detail=detail, remedy="Reinstall memory-service.")
+        return Check(name=name, ok=False, detail=detail, remedy="Reinstall memory-service.")
 
 
 def _home(home: Path) -> str:
@@ -176,7 +167,7 @@ def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
     with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as name:
         folder = Path(name)
         files = MemoryStore(folder, now=settings.now)
-        entry = files.append(NewMemory(text=_SAMPLE))
+        entry = files.notes.append(entry_draft(_SAMPLE))
         index = Index(folder, embedder, store=settings.store)
         try:
             index.sync()

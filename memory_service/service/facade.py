@@ -6,31 +6,20 @@ Invariants: every name and path is checked before the disk is touched; errors th
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from indexer import (
-    Embedder,
-    IndexerError,
-    IndexStatus,
-    Mode,
-    QueryInvalid,
-    SearchFilter,
-    SearchResults,
-    SourceMissing,
-    SyncPlan,
-    SyncProgress,
-    SyncReport,
-)
+from indexer import Embedder, IndexerError, QueryInvalid, SearchFilter, SourceMissing, SyncProgress
 from indexer.lru import LRU
 from indexer.sources.scan import is_session_path
-from indexer.sources.watch import WatchState
-from indexer.types import EXTRA_MARK, ErasedPassages
+from indexer.throttle import THROTTLE
+from indexer.types import EXTRA_MARK
 from memory_service.compaction.stateless import compact_messages
 from memory_service.config import Settings, load_settings
 from memory_service.disk import write_fault
@@ -40,12 +29,31 @@ from memory_service.events import EventHub
 from memory_service.hooks import Hooks
 from memory_service.llm.base import not_cancelled
 from memory_service.locks import SessionLocks
-from memory_service.memories.block import Context, Receipt, build_context, candidates_for
-from memory_service.memories.format import draft
+from memory_service.memories.block import build_context, candidates_for
+from memory_service.memories.format import entry_draft
 from memory_service.memories.receipts import new_receipt_id
-from memory_service.memories.store import AppendedMemory, FileRange, ForgottenMemory, MemoryFile, NewMemory, read_range
+from memory_service.memories.store import read_range
 from memory_service.schemas.compaction import CompactedMessages, StatelessRequest
-from memory_service.schemas.memories import Order
+from memory_service.schemas.memories import (
+    Check,
+    Context,
+    ErasedFile,
+    FileText,
+    ForgottenMemory,
+    MemoryFile,
+    Operation,
+    Order,
+    Origin,
+    Receipt,
+    ReindexReport,
+    SearchMode,
+    SearchResults,
+    Source,
+    Status,
+    StoredMemory,
+    WrittenFile,
+)
+from memory_service.service import answers
 from memory_service.service.benchmark import Benchmark, measure
 from memory_service.service.conversations import (
     ConversationCall,
@@ -54,35 +62,21 @@ from memory_service.service.conversations import (
     last_words,
     with_block,
 )
-from memory_service.service.doctor import Finding, examine
+from memory_service.service.doctor import examine
 from memory_service.service.handles import Original, original_of_file, original_of_messages, read_handle
 from memory_service.service.options import options_of
 from memory_service.service.session_services import Models, Shared
 from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.short_term import ShortTermMemory
 from memory_service.service.upstreams import Upstreams
-from memory_service.service.watching import Operation, Operations, SyncedChange, follow
+from memory_service.service.watching import Operations, SyncedChange, follow
 from memory_service.service.workspace import OpenWorkspaces, make_embedder, make_models, make_reranker
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.state import SessionState
 from memory_service.text.recall import decide_recall
 from memory_service.workspaces import memory_path
 
-T = TypeVar("T")
-
 _MOST_CONVERSATIONS = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done(Generic[T]):
-    """Result of a use case, with its degraded parts.
-
-    Attributes:
-        degraded: Parts that failed after the essential was done, each "part: why and what to do".
-    """
-
-    value: T
-    degraded: tuple[str, ...] = ()
 
 
 class MemoryService(SessionUseCases):
@@ -98,7 +92,7 @@ class MemoryService(SessionUseCases):
 
     def __init__(self, settings: Settings, *, embedder: Embedder | None = None, models: Models | None = None) -> None:
         self.settings = settings
-        self.operations = Operations()
+        self._operations = Operations()
         self.events = EventHub(now=settings.now)
         self.hooks = Hooks()
         check_engine(settings.context_engine)
@@ -123,7 +117,7 @@ class MemoryService(SessionUseCases):
     def close(self) -> None:
         """Stop background work and give back all files."""
         self.events.close()
-        self.operations.close()
+        self._operations.close()
         self._workspaces.close()
 
     def __enter__(self) -> MemoryService:
@@ -134,17 +128,37 @@ class MemoryService(SessionUseCases):
 
     # Memories
 
-    def remember(self, workspace: str, new: NewMemory) -> Done[AppendedMemory]:
-        """Append an entry to the file of its day; durable and searchable when this returns."""
-        draft(new)  # A memory that cannot be stored makes no workspace.
-        entry, missing = self._workspaces.memory(workspace, make=True).remember(new)
-        return Done(value=entry, degraded=tuple(missing))
+    def remember(
+        self,
+        workspace: str,
+        text: str,
+        *,
+        tags: Collection[str] = (),
+        date: dt.date | None = None,
+        origin: Origin | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> StoredMemory:
+        """Append an entry to the file of its day; durable and searchable when this returns.
 
-    def list_files(self, workspace: str) -> list[MemoryFile]:
+        Args:
+            workspace: Its name; made if it is not there.
+            text: What to remember.
+            tags: Appended to the text as #tags.
+            date: The day it belongs to; today unless given.
+            origin: Who says so; the agent unless given.
+            session_id: The conversation it comes from.
+            idempotency_key: Names the request, so that the same again stores nothing again.
+        """
+        # A memory that cannot be stored makes no workspace.
+        draft = entry_draft(text, tags=tags, date=date, origin=origin, session_id=session_id, key=idempotency_key)
+        return self._workspaces.memory(workspace, make=True).remember(draft)
+
+    def files(self, workspace: str) -> list[MemoryFile]:
         """All memory files, by path."""
         return self._workspaces.memory(workspace).files.list()
 
-    def read_file(self, workspace: str, path: str, *, start_line: int = 1, lines: int | None = None) -> FileRange:
+    def get(self, workspace: str, path: str, start_line: int = 1, lines: int | None = None) -> FileText:
         """A range of lines of a memory file, or of a file of an extra folder that the index lists."""
         memory = self._workspaces.memory(workspace)
         if path.startswith(EXTRA_MARK):
@@ -166,30 +180,26 @@ class MemoryService(SessionUseCases):
             return original_of_messages(read, self.sessions(workspace).store, session_id)
         return original_of_file(
             read,
-            lambda path, start, lines: self.read_file(workspace, path, start_line=start, lines=lines),
+            partial(self.get, workspace),
             self._workspaces.memory(workspace).files.entries,
         )
 
-    def write_file(
+    def put(
         self, workspace: str, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False
-    ) -> Done[str]:
-        """Replace a file that is still what the caller saw, or make a new one; gives its etag."""
+    ) -> WrittenFile:
+        """Replace a file that is still what the caller saw, or make a new one."""
         checked = memory_path(path)
         # A file that has to be there already makes no workspace.
-        etag, missing = self._workspaces.memory(workspace, make=if_match is None).write(
-            checked, text, if_match=if_match, if_none_match=if_none_match
-        )
-        return Done(value=etag, degraded=tuple(missing))
+        memory = self._workspaces.memory(workspace, make=if_match is None)
+        return memory.write(checked, text, if_match=if_match, if_none_match=if_none_match)
 
-    def delete_file(self, workspace: str, path: str) -> Done[ErasedPassages | None]:
-        """Erase a file from disk and index, and look for it; None where the index could not be read."""
-        erased, missing = self._workspaces.memory(workspace).delete(memory_path(path))
-        return Done(value=erased, degraded=tuple(missing))
+    def delete(self, workspace: str, path: str) -> ErasedFile:
+        """Erase a file from disk and index, and look for it."""
+        return self._workspaces.memory(workspace).delete(memory_path(path))
 
-    def forget(self, workspace: str, memory_id: str) -> Done[ForgottenMemory]:
+    def forget(self, workspace: str, memory_id: str) -> ForgottenMemory:
         """Erase an entry from its file and from the index."""
-        gone, missing = self._workspaces.memory(workspace).forget(memory_id)
-        return Done(value=gone, degraded=tuple(missing))
+        return self._workspaces.memory(workspace).forget(memory_id)
 
     # Search and context
 
@@ -199,47 +209,86 @@ class MemoryService(SessionUseCases):
         query: str,
         *,
         limit: int = 6,
-        mode: Mode = "hybrid",
-        kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
-        explain: bool = False,
+        mode: SearchMode = "hybrid",
+        sources: Collection[Source] = (),
+        path_prefix: str = "",
+        since: dt.date | None = None,
+        until: dt.date | None = None,
+        min_score: float | None = None,
         order: Order = "score",
+        explain: bool = False,
     ) -> SearchResults:
-        """Find the passages that answer a question, best first; memories before sessions, if that is the order."""
+        """Find the passages that answer a question, best first.
+
+        Args:
+            workspace: Its name.
+            query: The question, in plain words.
+            limit: Most results.
+            mode: By meaning and words, or by one of them.
+            sources: Kinds of source; empty means all.
+            path_prefix: Only files whose path begins so.
+            since: Only memories of that day or later.
+            until: Only memories of that day or earlier.
+            min_score: Only results with at least this score.
+            order: `memory_first` puts memories and files before what was said in sessions.
+            explain: Say what every signal added to each score.
+        """
+        started = time.perf_counter()
         memory = self._workspaces.memory(workspace)
         with _translated():
-            return memory.search(query, limit=limit, mode=mode, kept=kept, explain=explain, order=order)
+            kept = SearchFilter(sources=tuple(sources), path_prefix=path_prefix, since=since, until=until)
+            found = memory.search(query, limit=limit, mode=mode, kept=kept, explain=explain, order=order)
+        return answers.search_results(
+            found,
+            fusion=self._fusion,
+            min_score=min_score,
+            explain=explain,
+            took_ms=1000 * (time.perf_counter() - started),
+        )
 
     def context(
         self,
         workspace: str,
         query: str,
         *,
+        system_prompt: str = "",
         budget_tokens: int = 2000,
-        kept: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
         order: Order = "score",
+        sources: Collection[Source] = (),
+        path_prefix: str = "",
+        since: dt.date | None = None,
+        until: dt.date | None = None,
     ) -> Context:
-        """A block of memories of at most `budget_tokens`, with its stored receipt."""
+        """A block of memories of at most `budget_tokens` behind a system prompt, with its stored receipt."""
         if budget_tokens < 0:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._workspaces.memory(workspace)
         with _translated():
+            kept = SearchFilter(sources=tuple(sources), path_prefix=path_prefix, since=since, until=until)
             found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept, snippets=False, order=order)
         now = self.settings.now()
-        context = build_context(
+        made = build_context(
             found.hits,
             query=query,
             budget_tokens=budget_tokens,
             receipt_id=new_receipt_id(now),
             created_at=now,
+            system_prompt=system_prompt,
             degraded=found.degraded,
             order=order,
         )
-        return self._with_stored_receipt(workspace, context)
+        receipt = answers.receipt(made.receipt, fusion=self._fusion)
+        try:
+            self._workspaces.receipts(workspace).put(made.receipt)
+        except StorageFailed as error:
+            # The block is good without it: the caller gets both, and hears that the receipt was not kept.
+            receipt = receipt.model_copy(update={"degraded": [*receipt.degraded, f"receipt: {error}"]})
+        return made.model_copy(update={"receipt": receipt, "degraded": receipt.degraded})
 
     def receipt(self, workspace: str, receipt_id: str) -> Receipt:
         """The record of a context that was made before."""
         self._workspaces.folders.existing(workspace)
-        return self._workspaces.receipts(workspace).get(receipt_id)
+        return answers.receipt(self._workspaces.receipts(workspace).get(receipt_id), fusion=self._fusion)
 
     # Sessions
 
@@ -284,12 +333,6 @@ class MemoryService(SessionUseCases):
         """The providers that calls of clients are sent on to."""
         return Upstreams(self.settings)
 
-    def engine_problems(self, workspace: str) -> tuple[str, ...]:
-        """Failures of a third-party context engine in a workspace; loads the engine."""
-        self._workspaces.folders.existing(workspace)
-        engine = self._workspaces.engine(workspace)
-        return engine.problems() if engine else ()
-
     def compact_messages(
         self, request: StatelessRequest, *, cancelled: Callable[[], bool] = not_cancelled
     ) -> CompactedMessages:
@@ -303,11 +346,11 @@ class MemoryService(SessionUseCases):
 
     # The index
 
-    def plan(self, workspace: str, paths: Collection[str] = ()) -> SyncPlan:
-        """Plan a reindex without doing it."""
+    def plan(self, workspace: str, paths: Collection[str] = ()) -> ReindexReport:
+        """What a reindex would do, without doing it."""
         memory = self._workspaces.memory(workspace)
         with _translated():
-            return memory.index.plan(_checked_paths(paths))
+            return answers.planned_report(memory.index.plan(_checked_paths(paths)))
 
     def reindex(
         self,
@@ -317,36 +360,53 @@ class MemoryService(SessionUseCases):
         full: bool = False,
         on_progress: Callable[[SyncProgress], None] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
-    ) -> SyncReport:
+    ) -> ReindexReport:
         """Bring the index up to date with the files, here and now."""
         memory = self._workspaces.memory(workspace)
         with _translated():
-            return memory.sync(_checked_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
+            report = memory.sync(_checked_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
+        return answers.reindex_report(report)
 
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
         """Start a reindex in the background."""
         memory = self._workspaces.memory(workspace)
         checked = _checked_paths(paths)
-        return self.operations.start(
+        return self._operations.start(
             workspace,
             lambda on_progress, cancelled: memory.sync(
                 checked, full=full, on_progress=on_progress, cancelled=cancelled
             ),
         )
 
-    def status(self, workspace: str) -> IndexStatus:
-        """Status of a workspace."""
+    def operation(self, workspace: str, operation_id: str) -> Operation:
+        """How far an operation is; see `Operations.get`."""
+        return self._operations.get(workspace, operation_id)
+
+    def cancel(self, workspace: str, operation_id: str) -> Operation:
+        """Ask an operation to stop; what it has written stays."""
+        return self._operations.cancel(workspace, operation_id)
+
+    def running_operations(self) -> int:
+        """Number of operations that are queued or run."""
+        return self._operations.running()
+
+    def status(self, workspace: str) -> Status:
+        """How a workspace stands, and what its context engine failed to do; loads the engine."""
         memory = self._workspaces.memory(workspace)
         with _translated():
-            return memory.index.status()
+            found = memory.index.status()
+        engine = self._workspaces.engine(workspace)
+        return answers.status(
+            workspace,
+            found,
+            self.settings,
+            degraded=engine.problems() if engine else (),
+            watched=self._workspaces.watching.state(workspace),
+        )
 
     def watch(self) -> None:
         """From now on index what others change in the workspaces that are in use, without a search having to ask."""
         self._workspaces.watching.start()
-
-    def watch_state(self, workspace: str) -> WatchState:
-        """State of the file watch of a workspace, with the reason if it is off."""
-        return self._workspaces.watching.state(workspace)
 
     def follow(
         self,
@@ -364,8 +424,8 @@ class MemoryService(SessionUseCases):
         """Names of all workspaces."""
         return self._workspaces.folders.names()
 
-    def examine(self, workspace: str) -> Iterator[Finding]:
-        """Check every part by using it; gives one finding after the other."""
+    def examine(self, workspace: str) -> Iterator[Check]:
+        """Check every part by using it, one after the other."""
         folder = self._workspaces.folders.folder(workspace)
         failing = self._workspaces.known_problems(workspace)
         return examine(self.settings, folder, self._embedder, reranker=self._reranker, engine_problems=failing)
@@ -389,23 +449,25 @@ class MemoryService(SessionUseCases):
 
     def warm_up(self) -> None:
         """Load the models now instead of at the first search."""
-        if self._embedder is not None:
-            self._embedder.embed_query("warm")
-        if self._reranker is not None:
-            self._reranker.score("warm", ["up"])
+        with _translated():
+            if self._embedder is not None:
+                self._embedder.embed_query("warm")
+            if self._reranker is not None:
+                self._reranker.score("warm", ["up"])
+
+    @staticmethod
+    def on_background_work(heard: Callable[[bool], None]) -> None:
+        """Call back whenever work in the background begins or has ended, in whichever service of the process."""
+        THROTTLE.on_work_behind(heard)
 
     @property
     def embedding_model(self) -> str:
         """Name of the model in use; "none" without."""
         return self._embedder.name if self._embedder else "none"
 
-    def _with_stored_receipt(self, workspace: str, context: Context) -> Context:
-        try:
-            self._workspaces.receipts(workspace).put(context.receipt)
-        except StorageFailed as error:
-            # The block is good without it: the caller gets both, and hears that the receipt was not kept.
-            return context.with_degraded(f"receipt: {error}")
-        return context
+    @property
+    def _fusion(self) -> str:
+        return self.settings.ranking.fusion
 
 
 def _checked_paths(paths: Collection[str]) -> tuple[str, ...]:

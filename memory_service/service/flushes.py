@@ -20,7 +20,7 @@ from memory_service.flush.rules import Candidate, find_candidates
 from memory_service.hooks import Intent
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
-from memory_service.memories.store import NewMemory
+from memory_service.memories.format import entry_draft
 from memory_service.messages import Numbered, is_system
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.service.session_services import SessionServices, SessionSnapshot
@@ -194,9 +194,9 @@ class Flushes:
 
     def _written(self, snapshot: SessionSnapshot, stretch: Sequence[Numbered], found: _Found) -> Flush:
         session_id = snapshot.session_id
-        new = [
-            NewMemory(
-                text=candidate.text,
+        drafts = [
+            entry_draft(
+                candidate.text,
                 origin="agent",
                 session_id=session_id,
                 messages=(candidate.seqs[0], candidate.seqs[-1]) if candidate.seqs else None,
@@ -204,16 +204,18 @@ class Flushes:
             for candidate in found.candidates
         ]
         # Of a session that was deleted meanwhile nothing is written any more.
-        kept, missing = self._services.longterm.remember_all(new, during=lambda: snapshot.session.held(snapshot.state))
+        kept, missing = self._services.longterm.remember_all(
+            drafts, during=lambda: snapshot.session.held(snapshot.state)
+        )
         written = [
             FlushedMemory(
                 memory_id=entry.memory_id,
-                text=memory.text,
+                text=candidate.text,
                 path=entry.path,
                 start_line=entry.start_line,
                 end_line=entry.end_line,
             )
-            for entry, memory in zip(kept, new, strict=True)
+            for entry, candidate in zip(kept, found.candidates, strict=True)
             if entry is not None and not entry.duplicate
         ]
         messages = (stretch[0].seq, stretch[-1].seq) if stretch else None
@@ -229,7 +231,7 @@ class Flushes:
         return _report(
             path=written[-1].path if written else None,
             written=written,
-            duplicates=len(new) - len(written),
+            duplicates=len(drafts) - len(written),
             reason=found.reason if written else found.reason or "nothing to note",
             method=found.method,
             messages=messages,

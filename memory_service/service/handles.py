@@ -17,7 +17,7 @@ from itertools import takewhile
 
 from memory_service.errors import InvalidRequest
 from memory_service.memories.format import Entry
-from memory_service.memories.store import FileRange
+from memory_service.schemas.memories import FileText
 from memory_service.service.answers import citation
 from memory_service.service.sessions import SessionStore
 
@@ -103,7 +103,7 @@ def read_handle(words: str) -> Handle:
 
 
 def original_of_file(
-    handle: Handle, read: Callable[[str, int, int | None], FileRange], entries: Callable[[str], Iterable[Entry]]
+    handle: Handle, read: Callable[[str, int, int | None], FileText], entries: Callable[[str], Iterable[Entry]]
 ) -> Original:
     """Lines of a file.
 
@@ -130,7 +130,7 @@ def original_of_file(
     return _cut(whole, handle)
 
 
-def _following_lines(handle: Handle, found: FileRange) -> str | None:
+def _following_lines(handle: Handle, found: FileText) -> str | None:
     """The handle of the wanted lines that a single reading did not give."""
     if found.next_start_line is None or (handle.last and found.end_line >= handle.last):
         return None

@@ -27,7 +27,6 @@ from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import TRIM_KEEP_LAST, Usage
 from memory_service.schemas.sessions import MAX_BATCH, MAX_PIN_CHARS, SessionChanges, UsageReport, Wire
-from memory_service.service import answers
 from memory_service.service.options import check_new, check_settings, pressure_of
 from memory_service.service.session_services import SessionServices
 from memory_service.sessions.folder import foreign_messages, unreadable
@@ -130,7 +129,7 @@ class SessionStore:
         erased, missing = services.longterm.forget_session(
             session_id, delete, lambda: services.logs.has_files(session_id)
         )
-        return schemas.ErasedSession(session_id=session_id, erased=answers.erased(erased), degraded=[*missing, *kept])
+        return schemas.ErasedSession(session_id=session_id, erased=erased, degraded=[*missing, *kept])
 
     def append(
         self,

@@ -16,14 +16,15 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from indexer import Index, IndexerError, SyncCancelled, SyncPlan, SyncProgress, SyncReport
 from indexer.sources.watch import Watch, Watched, WatchState, WatchTiming
 from memory_service.errors import CallCancelled, NotFound, TooManyRequests
 from memory_service.memories.long_term import LongTermMemory
+from memory_service.schemas.memories import Operation, OperationState, ReindexReport
+from memory_service.service import answers
 
 _log = logging.getLogger("memory_service.service.watching")
 
@@ -134,7 +135,7 @@ class SyncedChange:
     """
 
     paths: tuple[str, ...]
-    report: SyncReport
+    report: ReindexReport
     failure: str = ""
 
 
@@ -171,7 +172,7 @@ def follow(
         except IndexerError as error:
             looked_seconds, failure, report = time.monotonic() - started, str(error), SyncReport()
         if (found and not failure and _did(report)) or failure != told:
-            on_followed(SyncedChange(paths=found, report=report, failure=failure))
+            on_followed(SyncedChange(paths=found, report=answers.reindex_report(report), failure=failure))
         told = failure
         return looked_seconds
 
@@ -199,40 +200,34 @@ def _is_within(path: str, only: Sequence[str]) -> bool:
 _KEPT = 1000
 _WORKERS = 2
 
-OperationState = Literal["queued", "running", "done", "failed", "cancelled"]
 Work = Callable[[Callable[[SyncProgress], None], Callable[[], bool]], SyncReport]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """Progress of an operation.
+@dataclass(slots=True, kw_only=True)
+class _Running:
+    """An operation of a workspace, and what stops it."""
 
-    Attributes:
-        rate: Passages per second so far.
-        eta_seconds: Time that is left, judged by the bytes done; None while nothing is known.
-    """
-
-    operation_id: str
     workspace: str
-    state: OperationState = "queued"
-    done: int = 0
-    total: int = 0
-    rate: float = 0.0
-    eta_seconds: float | None = None
-    report: SyncReport | None = None
-    error: str = ""
+    shown: Operation
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.shown.state not in ("queued", "running")
+
+    def change(self, **changed: object) -> None:
+        self.shown = self.shown.model_copy(update=changed)
 
 
-def with_progress(operation: Operation, progress: SyncProgress, elapsed_seconds: float) -> Operation:
-    """The operation after some progress."""
+def progress_of(progress: SyncProgress, elapsed_seconds: float) -> dict[str, float | None]:
+    """The fields of an operation that tell its progress; the time that is left is judged by the bytes done."""
     share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
-    return replace(
-        operation,
-        done=progress.done,
-        total=progress.total,
-        rate=progress.passages / elapsed_seconds if elapsed_seconds else 0.0,
-        eta_seconds=elapsed_seconds * (1 - share) / share if share else None,
-    )
+    return {
+        "done": progress.done,
+        "total": progress.total,
+        "rate": round(progress.passages / elapsed_seconds, 1) if elapsed_seconds else 0.0,
+        "eta_seconds": round(elapsed_seconds * (1 - share) / share, 1) if share else None,
+    }
 
 
 class Operations:
@@ -241,8 +236,7 @@ class Operations:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="reindex")
         self._changing = threading.Lock()
-        self._operations: OrderedDict[str, Operation] = OrderedDict()
-        self._stops: dict[str, threading.Event] = {}
+        self._operations: OrderedDict[str, _Running] = OrderedDict()
         self._closed = False
 
     def start(self, workspace: str, work: Work) -> Operation:
@@ -252,25 +246,26 @@ class Operations:
             TooManyRequests: A thousand operations have not ended yet.
             CallCancelled: The service is closed, or about to be.
         """
-        operation = Operation(operation_id=f"op-{secrets.token_hex(8)}", workspace=workspace)
+        shown = Operation(
+            operation_id=f"op-{secrets.token_hex(8)}", state="queued", done=0, total=0, rate=0.0, eta_seconds=None
+        )
+        operation = _Running(workspace=workspace, shown=shown)
         with self._changing:
             if self._closed:
                 raise CallCancelled("The service is closed, and nothing was begun. Ask again when it runs.")
             self._make_room()
-            self._operations[operation.operation_id] = operation
-            self._stops[operation.operation_id] = threading.Event()
+            self._operations[shown.operation_id] = operation
             self._pool.submit(self._run, operation, work)
-        return operation
+        return shown
 
     def _make_room(self) -> None:
         """Forget the oldest operation that has ended, if as many are kept as may be."""
         if len(self._operations) < _KEPT:
             return
-        ended = (name for name, one in self._operations.items() if one.state not in ("queued", "running"))
-        oldest = next(ended, None)
+        oldest = next((name for name, one in self._operations.items() if one.has_ended), None)
         if oldest is None:
             raise TooManyRequests(f"{_KEPT:,} operations have not ended yet. Wait for some of them, or cancel them.")
-        del self._operations[oldest], self._stops[oldest]
+        del self._operations[oldest]
 
     def get(self, workspace: str, operation_id: str) -> Operation:
         """Progress of an operation.
@@ -278,6 +273,9 @@ class Operations:
         Raises:
             NotFound: There is none of that id in that workspace.
         """
+        return self._found(workspace, operation_id).shown
+
+    def _found(self, workspace: str, operation_id: str) -> _Running:
         operation = self._operations.get(operation_id)
         if operation is None or operation.workspace != workspace:
             raise NotFound(f"There is no operation {operation_id!r}. Start one with POST …/reindex.")
@@ -285,61 +283,51 @@ class Operations:
 
     def cancel(self, workspace: str, operation_id: str) -> Operation:
         """Ask an operation to stop; it does so after the batch at hand."""
-        self.get(workspace, operation_id)
+        operation = self._found(workspace, operation_id)
         with self._changing:
-            self._stops[operation_id].set()
-            operation = self._operations[operation_id]
-            if operation.state == "queued":
-                operation = self._operations[operation_id] = replace(operation, state="cancelled")
-        return operation
+            operation.stop.set()
+            if operation.shown.state == "queued":
+                operation.change(state="cancelled")
+        return operation.shown
 
     def running(self) -> int:
         """Number of queued or running operations."""
-        return sum(operation.state in ("queued", "running") for operation in list(self._operations.values()))
+        return sum(not operation.has_ended for operation in list(self._operations.values()))
 
     def close(self) -> None:
         """Stop everything and wait for it."""
         with self._changing:
             self._closed = True
-            for stop in self._stops.values():
-                stop.set()
+            for operation in self._operations.values():
+                operation.stop.set()
         self._pool.shutdown(wait=True)
 
-    def _run(self, operation: Operation, work: Work) -> None:
+    def _run(self, operation: _Running, work: Work) -> None:
         with self._changing:
-            stop = self._stops[operation.operation_id]
             # Under the lock: one that was cancelled while it waited must not be seen to run.
-            begun = replace(operation, state="cancelled" if stop.is_set() else "running")
-            self._operations[operation.operation_id] = begun
-        if begun.state == "cancelled":
-            return
+            if operation.stop.is_set():
+                operation.change(state="cancelled")
+                return
+            operation.change(state="running")
         started = time.monotonic()
 
         def on_progress(progress: SyncProgress) -> None:
-            now = self._operations[operation.operation_id]
-            self._put(with_progress(now, progress, time.monotonic() - started))
+            operation.change(**progress_of(progress, time.monotonic() - started))
 
         try:
-            report = work(on_progress, stop.is_set)
+            report = work(on_progress, operation.stop.is_set)
         except SyncCancelled as error:
-            self._end(operation, state="cancelled", error=str(error))
+            _end(operation, state="cancelled", error=str(error))
         except IndexerError as error:
-            self._end(operation, state="failed", error=str(error))
+            _end(operation, state="failed", error=str(error))
         except BaseException as error:
-            self._end(
-                operation, state="failed", error=f"The reindex met a defect ({type(error).__name__}). See the log."
-            )
+            _end(operation, state="failed", error=f"The reindex met a defect ({type(error).__name__}). See the log.")
             raise
         else:
-            self._end(operation, state="done", report=report)
+            _end(operation, state="done", report=answers.reindex_report(report))
 
-    def _end(
-        self, operation: Operation, *, state: OperationState, report: SyncReport | None = None, error: str = ""
-    ) -> None:
-        now = self._operations.get(operation.operation_id, operation)
-        self._put(replace(now, state=state, report=report, error=error, eta_seconds=0.0 if report else None))
 
-    def _put(self, operation: Operation) -> None:
-        with self._changing:
-            if operation.operation_id in self._operations:
-                self._operations[operation.operation_id] = operation
+def _end(
+    operation: _Running, *, state: OperationState, report: ReindexReport | None = None, error: str | None = None
+) -> None:
+    operation.change(state=state, report=report, error=error, eta_seconds=0.0 if report else None)

@@ -30,8 +30,9 @@ import numpy as np
 from indexer import Embedder, Index, MiniLM
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
+from memory_service.memories.format import entry_draft
 from memory_service.memories.long_term import LongTermMemory
-from memory_service.memories.store import MemoryStore, NewMemory
+from memory_service.memories.store import MemoryStore
 
 # When a call began and ended, seconds of `perf_counter`, which all processes of a machine share.
 Span = tuple[float, float]
@@ -144,7 +145,7 @@ class Strain:
         # Days of fifty entries, as a file that grows without end would be slower and slower to write.
         day = _NOW.date() - dt.timedelta(days=self._number // 50)
         text = f"remembered {self._number} {' '.join(random.choices(self._words, k=8))}"
-        _, missing = self._memory.remember(NewMemory(text=text, date=day))
+        _, missing = self._memory.remember(entry_draft(text, date=day))
         assert all("--full" in reason for reason in missing), missing
 
 

@@ -25,7 +25,6 @@ from types import MappingProxyType
 import apsw
 
 from memory_service.errors import NotFound
-from memory_service.memories.format import NewMemory
 from memory_service.schemas.compaction import SessionContextRequest
 from memory_service.service import MemoryService
 from tests.disk import Call, recorded
@@ -48,22 +47,21 @@ class Kind:
 
 
 def _remembered(service: MemoryService, secret: str) -> object:
-    service.remember(W, NewMemory(text=NEW))
-    return service.remember(W, NewMemory(text=f"The word is {secret}."))
+    service.remember(W, NEW)
+    return service.remember(W, f"The word is {secret}.")
 
 
 def _forgotten(service: MemoryService, secret: str) -> object:
-    made = NewMemory(text=f"The word is {secret}.")
-    return service.forget(W, service.remember(W, made).value.memory_id)
+    return service.forget(W, service.remember(W, f"The word is {secret}.").memory_id)
 
 
 def _filed(service: MemoryService, secret: str) -> object:
-    service.remember(W, NewMemory(text=NEW))
-    return service.write_file(W, PATH, f"# Notes\n\n- {NEW}\n\n## More\n\n- {secret}\n", if_none_match=True)
+    service.remember(W, NEW)
+    return service.put(W, PATH, f"# Notes\n\n- {NEW}\n\n## More\n\n- {secret}\n", if_none_match=True)
 
 
 def _talked(service: MemoryService, secret: str) -> object:
-    service.remember(W, NewMemory(text=NEW))
+    service.remember(W, NEW)
     say(service, secret, count=4)
     service.sessions(W).context(S, SessionContextRequest(recall="always", auto=False))
     return service.reindex(W)
@@ -77,7 +75,7 @@ def _trimmed(service: MemoryService, secret: str) -> object:
 def _rebuilt_by_half(service: MemoryService, secret: str) -> object:
     """An index that is made anew, by a process that is killed when it has read the text."""
     _remembered(service, secret)
-    service.write_file(W, PATH, f"- {NEW}\n", if_none_match=True)
+    service.put(W, PATH, f"- {NEW}\n", if_none_match=True)
     home = service.settings.home
     child = os.fork()
     if not child:
@@ -88,14 +86,14 @@ def _rebuilt_by_half(service: MemoryService, secret: str) -> object:
 
 
 def _put(service: MemoryService, _: str) -> object:
-    return service.write_file(W, PATH, f"# Notes\n\n- {NEW}\n", if_match="*")
+    return service.put(W, PATH, f"# Notes\n\n- {NEW}\n", if_match="*")
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "forget": Kind(_remembered, _forgotten),
         "forget beside half a rebuild": Kind(_rebuilt_by_half, _forgotten),
-        "DELETE file": Kind(_filed, lambda service, _: service.delete_file(W, PATH)),
+        "DELETE file": Kind(_filed, lambda service, _: service.delete(W, PATH)),
         "PUT without the text": Kind(_filed, _put),
         "DELETE session": Kind(_talked, lambda service, _: service.sessions(W).store.delete(S)),
         "DELETE trimmed session": Kind(_trimmed, lambda service, _: service.sessions(W).store.delete(S)),

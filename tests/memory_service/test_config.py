@@ -22,7 +22,6 @@ from memory_service.config import (
     load_settings,
 )
 from memory_service.errors import InvalidRequest
-from memory_service.memories.store import NewMemory
 from memory_service.service import MemoryService
 from tests.pages import code, table
 
@@ -179,7 +178,7 @@ def test_the_timezone_decides_the_day(tmp_path: Path) -> None:
         assert now.utcoffset() == dt.datetime.now(ZoneInfo(zone)).utcoffset()
         with MemoryService(settings) as service:
             before = settings.now().date()
-            path = service.remember("default", NewMemory(text="x")).value.path
+            path = service.remember("default", "x").path
             assert path in {f"memory/{day}.md" for day in (before, settings.now().date())}
         days.add(path)
     assert len(days) == 2

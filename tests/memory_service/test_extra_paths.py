@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from indexer import SearchFilter
 from indexer.testing import HashEmbedder
 from memory_service import MemoryClient
 from memory_service.config import FILE_NAME, ExtraPath, _read_extra_path, load_settings, read_extra_paths
 from memory_service.errors import InvalidName, InvalidRequest, NotFound
-from memory_service.memories.store import NewMemory
+from memory_service.schemas import Source
 from memory_service.service import MemoryService
 from tests.serving import serving, settings
 
-FILES = SearchFilter(sources=("files",))
+FILES: tuple[Source, ...] = ("files",)
 
 
 @pytest.fixture
@@ -30,8 +29,8 @@ def docs(tmp_path: Path) -> Path:
 
 def opened(home: Path, **values: object) -> MemoryService:
     service = MemoryService(settings(home, **values), embedder=HashEmbedder())
-    service.remember("default", NewMemory(text="The kettle is green."))
-    service.remember("other", NewMemory(text="The kettle is blue."))
+    service.remember("default", "The kettle is green.")
+    service.remember("other", "The kettle is blue.")
     return service
 
 
@@ -120,19 +119,19 @@ def test_a_setting_of_another_kind_says_what_to_write(tmp_path: Path, value: obj
 
 def test_a_hit_can_be_read_and_not_written(tmp_path: Path, docs: Path) -> None:
     with opened(tmp_path / "home", extra_paths=[f"d={docs}"]) as service:
-        assert service.reindex("default").failed == ()
-        (hit,) = service.search("default", "parse_kettle", mode="text", kept=FILES).hits
-        assert (hit.path, hit.passage.start_line, hit.passage.end_line) == ("@d/net.py", 1, 5)
-        read = service.read_file("default", hit.path, start_line=4, lines=1)
+        assert service.reindex("default").failed == []
+        (hit,) = service.search("default", "parse_kettle", mode="text", sources=FILES).results
+        assert (hit.path, hit.start_line, hit.end_line) == ("@d/net.py", 1, 5)
+        read = service.get("default", hit.path, start_line=4, lines=1)
         assert (read.text, read.total_lines, read.next_start_line) == ("def parse_kettle(raw):\r\n", 5, 5)
-        (hit,) = service.search("default", "部署", kept=SearchFilter(path_prefix="@d/指南/")).hits
-        assert service.read_file("default", hit.path).text.startswith("# 部署\n")
-        assert "@d/net.py" in service.context("default", "parse_kettle", kept=FILES).block
+        (hit,) = service.search("default", "部署", path_prefix="@d/指南/").results
+        assert service.get("default", hit.path).text.startswith("# 部署\n")
+        assert "@d/net.py" in service.context("default", "parse_kettle", sources=FILES).block
         for path in ("@d/net.py", "@d/new.md", "@e/x.md"):
             with pytest.raises(InvalidName, match="only read"):
-                service.write_file("default", path, "x", if_none_match=True)
+                service.put("default", path, "x", if_none_match=True)
             with pytest.raises(InvalidName, match="only read"):
-                service.delete_file("default", path)
+                service.delete("default", path)
         (docs / "secret.md").write_text("x")
         (docs / "link.md").symlink_to(docs / "net.py")
         for path in (
@@ -145,11 +144,11 @@ def test_a_hit_can_be_read_and_not_written(tmp_path: Path, docs: Path) -> None:
             "@x/net.py",
         ):
             with pytest.raises(NotFound):
-                service.read_file("default", path)
+                service.get("default", path)
         (docs / "net.py").unlink()
         (docs / "net.py").symlink_to("/etc/passwd")
         with pytest.raises(NotFound):
-            service.read_file("default", "@d/net.py")
+            service.get("default", "@d/net.py")
         assert {path for path in docs.rglob("*") if path.is_file()} >= {docs / "指南" / "部署.md"}
 
 
@@ -158,13 +157,15 @@ def test_only_the_named_workspace_gets_them(tmp_path: Path, docs: Path) -> None:
     with opened(home, extra_paths={"default": [f"d={docs}"], "other": [f"all={tmp_path}"]}) as service:
         for workspace in ("default", "other"):
             service.reindex(workspace)
-        assert {hit.path for hit in service.search("default", "kettle", mode="text", kept=FILES).hits} == {"@d/net.py"}
-        assert {hit.path for hit in service.search("other", "kettle", mode="text", kept=FILES).hits} == {
+        assert {hit.path for hit in service.search("default", "kettle", mode="text", sources=FILES).results} == {
+            "@d/net.py"
+        }
+        assert {hit.path for hit in service.search("other", "kettle", mode="text", sources=FILES).results} == {
             "@all/docs/net.py"
         }
-        assert all("green" not in hit.passage.text for hit in service.search("other", "kettle", limit=50).hits)
+        assert all("green" not in hit.text for hit in service.search("other", "kettle", limit=50).results)
         with pytest.raises(NotFound):
-            service.read_file("other", "@d/net.py")
+            service.get("other", "@d/net.py")
 
 
 def test_a_folder_that_is_away_is_told_and_one_that_is_not_named_leaves_the_index(tmp_path: Path, docs: Path) -> None:
@@ -181,12 +182,12 @@ def test_a_folder_that_is_away_is_told_and_one_that_is_not_named_leaves_the_inde
         assert wrong["files"].detail == "@d is not indexed: its folder is not there"
         remedy = "Bring it back, or take it out of extra_paths. Then run `memory-service reindex`."
         assert wrong["files"].remedy == remedy
-        assert service.search("default", "parse_kettle", kept=FILES).hits
+        assert service.search("default", "parse_kettle", sources=FILES).results
         with pytest.raises(NotFound):
-            service.read_file("default", "@d/net.py")
+            service.get("default", "@d/net.py")
     with opened(home) as service:
         assert service.reindex("default").removed == 2
-        assert not service.search("default", "parse_kettle", kept=FILES).hits
+        assert not service.search("default", "parse_kettle", sources=FILES).results
 
 
 def test_over_http(tmp_path: Path, docs: Path) -> None:

@@ -20,9 +20,8 @@ from indexer import Embedder, Index
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service import schemas
-from memory_service.memories.store import NewMemory
+from memory_service.schemas import Check
 from memory_service.service import MemoryService
-from memory_service.service.doctor import Finding
 from tests.indexer.test_faults import small_disk
 from tests.indexer.workspace import run_python
 from tests.memory_service.cli.commands import CommandLine
@@ -69,7 +68,7 @@ def status_of(server: RunningServer) -> schemas.Status:
     return schemas.Status.model_validate(server.http.get(f"{ROUTE}/status").json())
 
 
-def wrong(service: MemoryService) -> dict[str, Finding]:
+def wrong(service: MemoryService) -> dict[str, Check]:
     found = {finding.name: finding for finding in service.examine(NAME) if not finding.ok}
     assert all(finding.detail and finding.remedy for finding in found.values())
     return found
@@ -116,7 +115,7 @@ def test_a_model_that_gives_no_vectors(home: Path, name: str) -> None:
         assert "embedding_model" in found["model"].remedy
         assert found["index"].detail == f"1 of {DAYS + 2} passages have no vector"
     with opened(home) as service:
-        assert service.reindex(NAME).degraded == ()
+        assert service.reindex(NAME).degraded == []
         assert wrong(service) == {}
 
 
@@ -137,7 +136,7 @@ def test_a_model_folder_that_is_gone_at_the_next_start(home: Path, tmp_path: Pat
         findings = wrong(service)
         assert "mine" in findings["model"].detail
         assert service.reindex(NAME).degraded
-        assert service.status(NAME).counts is not None
+        assert service.status(NAME).updated_at is not None
     with opened(home) as service:
         service.reindex(NAME)
         assert wrong(service) == {}
@@ -201,21 +200,21 @@ def test_a_clock_that_goes_back(home: Path) -> None:
     with opened(home) as service:
         now = [service.settings.now() + ahead]
         memory = service._workspaces.memory(NAME)
-        memory.files._daybook._now = lambda: now[0]
-        first = service.remember(NAME, NewMemory(text="Written while the clock was wrong."))
+        memory.files.notes._now = lambda: now[0]
+        first = service.remember(NAME, "Written while the clock was wrong.")
         now[0] -= ahead
-        second = service.remember(NAME, NewMemory(text="Written when it was set right."))
-        assert first.degraded == second.degraded == ()
-        assert first.value.path > second.value.path
+        second = service.remember(NAME, "Written when it was set right.")
+        assert first.degraded == second.degraded == []
+        assert first.path > second.path
         for query in ("clock was wrong", "set right", "numbat number77", FACT):
             found = service.search(NAME, query, limit=1)
-            assert (found.degraded, bool(found.hits)) == ((), True), query
+            assert (found.degraded, bool(found.results)) == ([], True), query
         # Of the same size, with the time of the old one, which is still to come.
         write(home, "MEMORY.md", f"- {FACT.replace('quokka', 'potoro')}\n")
         os.utime(home / NAME / "MEMORY.md", then)
         assert service.reindex(NAME).changed == 1
-        assert "potoro" in service.search(NAME, "potoro", limit=1).hits[0].passage.text
-        service.forget(NAME, first.value.memory_id)
+        assert "potoro" in service.search(NAME, "potoro", limit=1).results[0].text
+        service.forget(NAME, first.memory_id)
         assert wrong(service) == {}
 
 
@@ -224,8 +223,8 @@ def test_thousands_of_files_in_one_folder(home: Path) -> None:
         write(home, f"memory/many/n-{number}.md", f"- Kettle number{number}k is on shelf {number % 7}.\n")
     with MemoryService(settings(home, embedding_model="none")) as service:
         report = service.reindex(NAME, full=True)
-        assert (report.added, report.failed) == (DAYS + 1 + 3_000, ())
-        assert "number2718k" in service.search(NAME, "kettle number2718k", limit=1).hits[0].passage.text
+        assert (report.added, report.failed) == (DAYS + 1 + 3_000, [])
+        assert "number2718k" in service.search(NAME, "kettle number2718k", limit=1).results[0].text
         (home / NAME / "memory/many/n-2718.md").unlink()
         assert service.reindex(NAME).removed == 1
         assert wrong(service) == {}
@@ -250,10 +249,10 @@ for path in (home / "default/memory/2026-11-30.md", Path(beside) / "big.txt", ho
         stream.truncate(HUGE_BYTES)
 report = service.reindex("default")
 print(*(failure.path for failure in report.failed))
-print(service.search("default", "the quokka behind the greenhouse", limit=1).hits[0].path)
-print(max(file.bytes for file in service.list_files("default")))
+print(service.search("default", "the quokka behind the greenhouse", limit=1).results[0].path)
+print(max(file.bytes for file in service.files("default")))
 try:
-    service.read_file("default", "memory/2026-11-30.md", start_line=1, lines=1)
+    service.get("default", "memory/2026-11-30.md", start_line=1, lines=1)
 except TooLarge as error:
     print(error)
 try:
@@ -262,9 +261,8 @@ except NotFound:
     print("not found")
 print(*(finding.name for finding in service.examine("default") if not finding.ok))
 (home / "default/memory/2026-11-30.md").rename(home / f"default/memory/{day}.md")
-from memory_service.memories.store import NewMemory
 try:
-    service.remember("default", NewMemory(text="one more"))
+    service.remember("default", "one more")
 except TooLarge as error:
     print("too large")
 service.close()
@@ -315,8 +313,8 @@ def test_a_file_that_never_rests(home: Path) -> None:
                 assert all("changes while it is read" in failure.reason for failure in report.failed)
                 assert searched(server).results[0].text == FACT
         service.reindex(NAME)
-        found = service.search(NAME, "restless numbat counted 199", limit=1).hits[0]
-        assert found.passage.text == "The restless numbat counted 199."
+        found = service.search(NAME, "restless numbat counted 199", limit=1).results[0]
+        assert found.text == "The restless numbat counted 199."
         assert wrong(service) == {}
 
 

@@ -52,7 +52,7 @@ def test_the_sample_can_be_indexed_whole(tmp_path: Path) -> None:
     copied = contents(copy_sample(tmp_path))
     with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as service:
         report = service.reindex("default")
-        assert (report.added, report.failed, report.degraded) == (len(copied), (), ())
+        assert (report.added, report.failed, report.degraded) == (len(copied), [], [])
         assert service.context("default", "why did the release day change?").block
 
 

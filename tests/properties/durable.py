@@ -17,7 +17,6 @@ from indexer.testing import HashEmbedder
 from memory_service.compaction.record import Pin
 from memory_service.disk import WriteLock
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
-from memory_service.memories.store import NewMemory
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
@@ -47,7 +46,7 @@ def said(service: MemoryService, *contents: object, session_id: str = S) -> None
 
 def remembered(service: MemoryService, text: str = "The spare key hangs behind the blue door. 备用钥匙。") -> str:
     """Remember something; gives its id."""
-    return service.remember(W, NewMemory(text=text, date=DAY)).value.memory_id
+    return service.remember(W, text, date=DAY).memory_id
 
 
 def _image(service: MemoryService) -> None:
@@ -60,12 +59,12 @@ def _talked(service: MemoryService) -> None:
 
 
 def _put(service: MemoryService, text: str = "# What holds\n\n- Never on Fridays.\n") -> None:
-    service.write_file(W, "MEMORY.md", text, if_none_match=True)
+    service.put(W, "MEMORY.md", text, if_none_match=True)
 
 
 def _rewritten(service: MemoryService) -> None:
-    etag = service.read_file(W, "MEMORY.md").etag
-    service.write_file(W, "MEMORY.md", "- 新\n", if_match=etag)
+    etag = service.get(W, "MEMORY.md").etag
+    service.put(W, "MEMORY.md", "- 新\n", if_match=etag)
 
 
 def _none(service: MemoryService) -> None:
@@ -111,7 +110,7 @@ OPERATIONS: Mapping[str, tuple[Act, Act]] = MappingProxyType(
         "a new text of a file": (_put, _rewritten),
         "forget one of two": (_two, _forgotten),
         "forget the last": (remembered, _forgotten),
-        "delete a file": (_put, lambda service: service.delete_file(W, "MEMORY.md")),
+        "delete a file": (_put, lambda service: service.delete(W, "MEMORY.md")),
         "the first message": (_none, lambda service: said(service, "你好")),
         "a message more": (lambda service: said(service, "one"), lambda service: said(service, "two")),
         "an image": (_none, _image),
@@ -409,9 +408,8 @@ def check_those_who_wait_together_share_a_sync(home: Path) -> None:
         def ask(n: int) -> None:
             # Two of each text, of which the second is a duplicate; and one key for two texts.
             text, key = (f"fact {n}", "k") if n >= 18 else (f"fact {n // 2}", None)
-            new = NewMemory(text=text, date=DAY, key=key)
             try:
-                made = service.remember(W, new).value
+                made = service.remember(W, text, date=DAY, idempotency_key=key)
                 outcomes[n] = "duplicate" if made.duplicate else "new"
             except Conflict:
                 outcomes[n] = "conflict"

@@ -23,7 +23,6 @@ from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, MemoryServiceError, NotFound, StorageFailed
 from memory_service.llm.base import ChatMessage
-from memory_service.memories.format import NewMemory
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
@@ -216,15 +215,15 @@ def _fresh(home: Path) -> SessionSnapshot:
 def check_forget_takes_true_bearers_alone(home: Path) -> None:
     """An entry and its copies go, and all places are named; above another text, its id takes nothing along."""
     with opened(home) as service:
-        made = service.remember(W, NewMemory(text=OLD)).value
+        made = service.remember(W, OLD)
         comment = f"<!-- memory id={made.memory_id} -->\n"
-        service.write_file(W, "memory/notes.md", f"{comment}- {NEW}\n", if_none_match=True)
+        service.put(W, "memory/notes.md", f"{comment}- {NEW}\n", if_none_match=True)
         error = _outcome(lambda it: it.forget(W, made.memory_id), service)
         assert isinstance(error, Conflict), error
         assert made.path in str(error) and "memory/notes.md" in str(error), "the places are not named"
         assert found(home / W / "memory", OLD) and found(home / W / "memory", NEW), "something was erased all the same"
-        service.write_file(W, "memory/notes.md", f"{comment}- {OLD}\n", if_match="*")
-        gone = service.forget(W, made.memory_id).value
+        service.put(W, "memory/notes.md", f"{comment}- {OLD}\n", if_match="*")
+        gone = service.forget(W, made.memory_id)
         assert set(gone.paths) == {made.path, "memory/notes.md"}, gone.paths
     assert not found(home, OLD), f"what was erased stays in {found(home, OLD)}"
 
@@ -262,9 +261,9 @@ def check_drafts_are_swept(home: Path) -> None:
     """What a killed process was about to write goes at the next opening and the next erasure; `doctor` names it."""
     with opened(home) as service:
         say(service, NEW)
-        service.remember(W, NewMemory(text=NEW))
+        service.remember(W, NEW)
         for erase in (False, True):
-            kept = service.remember(W, NewMemory(text=f"{NEW} {erase}")).value
+            kept = service.remember(W, f"{NEW} {erase}")
             for target in (home / W / "MEMORY.md", home / W / kept.path, _log(home)):
                 (target.parent / f".{target.name}.{'a' * 16}.tmp").write_text(OLD)
             (home / W / "memory" / f".{'b' * 16}.tmp").write_text(OLD)
@@ -292,8 +291,8 @@ def check_a_broken_erasure_is_ended(home: Path) -> None:
     for number, is_served in enumerate((False, True)):
         place = home / str(number)
         with opened(place) as service:
-            made = service.remember(W, NewMemory(text=OLD)).value
-            service.remember(W, NewMemory(text=NEW))
+            made = service.remember(W, OLD)
+            service.remember(W, NEW)
             say(service, OLD)
             service.reindex(W)
         with opened(place) as serving, opened(place) as service:
@@ -317,8 +316,8 @@ def check_a_broken_erasure_is_ended(home: Path) -> None:
 def check_a_mark_stays_until_all_is_gone(home: Path) -> None:
     """An erasure of which a part failed is tried again; one that was refused leaves no mark."""
     with opened(home) as service:
-        made = service.remember(W, NewMemory(text=OLD)).value
-        service.remember(W, NewMemory(text=NEW))
+        made = service.remember(W, OLD)
+        service.remember(W, NEW)
         _outcome(lambda it: it.forget(W, "m0123456789ab"), service)
         erasures = service._workspaces.memory(W).erasures
         assert not erasures.is_marked, "a refusal leaves a mark"
@@ -335,7 +334,7 @@ def check_a_mark_stays_until_all_is_gone(home: Path) -> None:
 def check_what_is_read_is_taken_back(home: Path) -> None:
     """A session is deleted while another process embeds it: its passages do not come into the index behind that."""
     with opened(home) as service:
-        service.remember(W, NewMemory(text=NEW))
+        service.remember(W, NEW)
         service.reindex(W)
         say(service, OLD, count=4)
     with opened(home) as service:

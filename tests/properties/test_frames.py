@@ -140,7 +140,7 @@ def test_a_flush_asks_its_model_within_its_own_frames(tmp_path: Path, spelling: 
 def test_a_block_has_its_own_frames_alone(service: MemoryService, spelling: str) -> None:
     text = hostile(spelling)
     path = f"memory/{spelling.replace(' ', '-')}.md"
-    service.write_file(
+    service.put(
         "default", path, f"# Notes on {spelling}\n\n- The zebra of {spelling} eats {text}\n", if_none_match=True
     )
     block = service.context("default", f"What does the zebra of {spelling} eat?", budget_tokens=4_000).block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
@@ -13,16 +13,14 @@ from memory_service.api.auth import WorkspaceName, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import ETAG_HEADER, success_response
 from memory_service.api.requests import (
+    REPLAYED,
     IdempotencyKey,
     IfMatch,
     IfNoneMatch,
     Shared,
     condition,
-    new_memory,
-    search_filter,
     well_encoded,
 )
-from memory_service.service import answers
 
 memories_router = APIRouter(
     prefix="/v1/workspaces/{workspace}",
@@ -71,13 +69,21 @@ def remember(
 
     The same text on the same day is stored once. The workspace is created by its first memory.
     """
-    done = shared.service.remember(workspace, new_memory(body, key))
-    if done.value.replayed:
-        response.headers["Idempotency-Replayed"] = "true"
-    elif not done.value.duplicate:
+    stored = shared.service.remember(
+        workspace,
+        body.text,
+        tags=body.tags,
+        date=body.date,
+        origin=body.origin,
+        session_id=body.session_id,
+        idempotency_key=key,
+    )
+    if stored.replayed:
+        response.headers.update(REPLAYED)
+    elif not stored.duplicate:
         shared.metrics.remembered()
-    shared.metrics.missed(done.degraded)
-    return answers.stored_memory(done.value, done.degraded)
+    shared.metrics.missed(stored.degraded)
+    return stored
 
 
 @memories_router.get(
@@ -85,7 +91,7 @@ def remember(
 )
 def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
     """All memory files of the workspace, by path."""
-    return answers.memory_files(shared.service.list_files(workspace))
+    return schemas.MemoryFiles(files=shared.service.files(workspace))
 
 
 @memories_router.get(
@@ -102,9 +108,9 @@ def read_file(
     lines: Lines = None,
 ) -> schemas.FileText:
     """A range of lines, exactly as they stand in the file."""
-    found = shared.service.read_file(workspace, path, start_line=start_line, lines=lines)
+    found = shared.service.get(workspace, path, start_line, lines)
     response.headers["ETag"] = f'"{found.etag}"'
-    return answers.file_text(found)
+    return found
 
 
 @memories_router.put(
@@ -127,12 +133,10 @@ def write_file(
     `If-None-Match: *` for a new file. When a person changed the file meanwhile, theirs stays: 412.
     """
     must = condition(if_match, if_none_match)
-    done = shared.service.write_file(
-        workspace, path, body.text, if_match=must.if_match, if_none_match=must.if_none_match
-    )
-    response.headers["ETag"] = f'"{done.value}"'
-    shared.metrics.missed(done.degraded)
-    return schemas.WrittenFile(path=path, etag=done.value, degraded=list(done.degraded))
+    written = shared.service.put(workspace, path, body.text, if_match=must.if_match, if_none_match=must.if_none_match)
+    response.headers["ETag"] = f'"{written.etag}"'
+    shared.metrics.missed(written.degraded)
+    return written
 
 
 @memories_router.delete(
@@ -142,9 +146,9 @@ def write_file(
 )
 def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> schemas.ErasedFile:
     """Erase a file from disk and from the index."""
-    done = shared.service.delete_file(workspace, path)
-    shared.metrics.missed(done.degraded)
-    return schemas.ErasedFile(path=path, erased=answers.erased(done.value), degraded=list(done.degraded))
+    erased = shared.service.delete(workspace, path)
+    shared.metrics.missed(erased.degraded)
+    return erased
 
 
 @memories_router.delete(
@@ -158,9 +162,9 @@ def forget(
     shared: Shared,
 ) -> schemas.ForgottenMemory:
     """Erase an entry from its file and from the index."""
-    done = shared.service.forget(workspace, memory_id)
-    shared.metrics.missed(done.degraded)
-    return answers.forgotten(done.value, done.degraded)
+    forgotten = shared.service.forget(workspace, memory_id)
+    shared.metrics.missed(forgotten.degraded)
+    return forgotten
 
 
 search_router = APIRouter(prefix="/v1/workspaces/{workspace}", tags=["search"], dependencies=[Depends(in_workspace)])
@@ -176,23 +180,15 @@ def search(workspace: WorkspaceName, body: schemas.SearchRequest, shared: Shared
 
     The query is plain text: quotes, operators and wildcards have no special meaning.
     """
-    started = time.perf_counter()
-    found = shared.service.search(
-        workspace,
-        body.query,
-        limit=body.limit,
-        mode=body.mode,
-        kept=search_filter(body),
-        explain=body.explain,
-        order=body.order,
-    )
-    seconds = time.perf_counter() - started
-    shared.metrics.searched(seconds)
+    found = shared.service.search(workspace, **_options(body))
+    shared.metrics.searched(found.took_ms / 1000)
     shared.metrics.missed(found.degraded)
-    fusion = shared.service.settings.ranking.fusion
-    return answers.search_results(
-        found, fusion=fusion, min_score=body.min_score, explain=body.explain, took_ms=1000 * seconds
-    )
+    return found
+
+
+def _options(body: schemas.SearchRequest | schemas.ContextRequest) -> dict[str, Any]:
+    """The fields of a request, which have the names that the use case gives them."""
+    return dict(body)
 
 
 context_router = APIRouter(
@@ -211,13 +207,10 @@ context_router = APIRouter(
 def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shared) -> schemas.Context:
     """The memories that a prompt needs, as a block that is never over the budget, wrapper included."""
     started = time.perf_counter()
-    made = shared.service.context(
-        workspace, body.query, budget_tokens=body.budget_tokens, kept=search_filter(body), order=body.order
-    )
-    shared.metrics.injected(time.perf_counter() - started, made.receipt.tokens)
-    shared.metrics.missed(made.receipt.degraded)
-    fusion = shared.service.settings.ranking.fusion
-    return answers.context(made, system_prompt=body.system_prompt, fusion=fusion)
+    made = shared.service.context(workspace, **_options(body))
+    shared.metrics.injected(time.perf_counter() - started, made.tokens)
+    shared.metrics.missed(made.degraded)
+    return made
 
 
 @context_router.get(
@@ -229,5 +222,4 @@ def receipt(
     shared: Shared,
 ) -> schemas.Receipt:
     """What was put into a prompt and what was left out, with the reasons."""
-    made = shared.service.receipt(workspace, receipt_id)
-    return answers.receipt(made, fusion=shared.service.settings.ranking.fusion)
+    return shared.service.receipt(workspace, receipt_id)

@@ -20,7 +20,6 @@ from memory_service.api.examples import success_response
 from memory_service.api.metrics import CONTENT_TYPE
 from memory_service.api.requests import Once, SessionId, Shared
 from memory_service.api.streams import EVENT_SCHEMA, comes_true, event_stream, last_event_id
-from memory_service.service import answers
 
 status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
 
@@ -44,10 +43,7 @@ def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> sche
 )
 def status(workspace: WorkspaceName, shared: Shared) -> schemas.Status:
     """Counts, share of passages with a vector, files that changed since the last reindex, model and sizes."""
-    found = shared.service.status(workspace)
-    problems = shared.service.engine_problems(workspace)
-    watched = shared.service.watch_state(workspace)
-    return answers.status(workspace, found, shared.service.settings, degraded=problems, watched=watched)
+    return shared.service.status(workspace)
 
 
 operations_router = APIRouter(
@@ -82,7 +78,7 @@ async def reindex(workspace: WorkspaceName, body: schemas.ReindexRequest, shared
 )
 def operation(workspace: WorkspaceName, operation_id: OperationId, shared: Shared) -> schemas.Operation:
     """State, progress, rate and time left; the report when it is done."""
-    return answers.operation(shared.service.operations.get(workspace, operation_id))
+    return shared.service.operation(workspace, operation_id)
 
 
 @operations_router.delete(
@@ -90,7 +86,7 @@ def operation(workspace: WorkspaceName, operation_id: OperationId, shared: Share
 )
 def cancel(workspace: WorkspaceName, operation_id: OperationId, shared: Shared) -> schemas.Operation:
     """Stop it after the batch at hand. What it has written stays, and the next reindex goes on from there."""
-    return answers.operation(shared.service.operations.cancel(workspace, operation_id))
+    return shared.service.cancel(workspace, operation_id)
 
 
 events_router = APIRouter(

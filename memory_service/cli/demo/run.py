@@ -345,20 +345,18 @@ class _Player:
         return done, again
 
     def _flushed(self, report: Flush, said: int) -> Flushed:
-        from indexer import SearchFilter
-
         path = report.path or ""
         text = (self._folder / path).read_text("utf-8")
         first = report.written[0].text
-        hits = self._service.search(WORKSPACE, first, limit=5, kept=SearchFilter(sources=("memory",))).hits
-        found = next((hit for hit in hits if hit.path == path and first in hit.passage.text), None)
+        results = self._service.search(WORKSPACE, first, limit=5, sources=["memory"]).results
+        found = next((each for each in results if each.path == path and first in each.text), None)
         return Flushed(
             message=said,
             path=path,
             written=len(report.written),
             duplicates=report.duplicates,
             entries=tuple(_entries(text, [memory.memory_id for memory in report.written[:_ENTRIES]])),
-            found=f"{path}:{found.passage.start_line}" if found else "",
+            found=f"{path}:{found.start_line}" if found else "",
         )
 
     def _view(self) -> bytes:
@@ -482,7 +480,7 @@ def _notes(service: MemoryService, folder: Path) -> Notes:
     return Notes(
         files=tuple(files),
         excerpt=tuple((folder / files[-1]).read_text("utf-8").splitlines()[2:5]),
-        passages=_passages(service),
+        passages=service.status(WORKSPACE).passages,
         index_ms=round(first.seconds * 1000),
         again_ms=round(again.seconds * 1000),
     )
@@ -491,16 +489,11 @@ def _notes(service: MemoryService, folder: Path) -> Notes:
 def _reindexed(service: MemoryService) -> Reindexed:
     report = service.reindex(WORKSPACE)
     return Reindexed(
-        passages=_passages(service),
+        passages=service.status(WORKSPACE).passages,
         changed=report.added + report.changed,
         embedded=report.embedded,
         took_ms=round(report.seconds * 1000),
     )
-
-
-def _passages(service: MemoryService) -> int:
-    counts = service.status(WORKSPACE).counts
-    return counts.passages if counts else 0
 
 
 def _recall(service: MemoryService, question: str, answer: str) -> Recall:

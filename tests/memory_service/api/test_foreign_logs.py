@@ -102,5 +102,5 @@ def test_a_log_of_openclaw_that_grows_is_found(tmp_path: Path) -> None:
             )
             stream.write('{"type": "message", "message": {"role": "user", "content": "half a line')
         service.reindex("default")
-        hit = service.search("default", "wombat").hits[0]
-        assert (hit.passage.text, hit.passage.start_line) == ("A wombat moved in.", 6)
+        hit = service.search("default", "wombat").results[0]
+        assert (hit.text, hit.start_line) == ("A wombat moved in.", 6)

@@ -150,7 +150,7 @@ def test_what_another_process_appended_is_found(tmp_path: Path) -> None:
     with serving(MemoryService(settings(tmp_path), embedder=HashEmbedder())) as server:
         said(server, "The wombat digs.")
         with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as other:
-            assert other.search("default", "wombat").hits[0].passage.text == "The wombat digs."
+            assert other.search("default", "wombat").results[0].text == "The wombat digs."
 
 
 def test_erasing_a_file_or_a_session_tells_where_it_looked(running_server: RunningServer) -> None:

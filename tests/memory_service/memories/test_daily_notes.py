@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.errors import InvalidRequest
-from memory_service.memories.format import Addition, Page, draft, find_entries, remove_entry
-from memory_service.memories.store import AppendedMemory, MemoryStore, NewMemory
+from memory_service.memories.format import Addition, Page, entry_draft, find_entries, remove_entry
+from memory_service.memories.store import MemoryStore
+from memory_service.schemas.memories import StoredMemory
 
 NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=ZoneInfo("Europe/Berlin"))
 TODAY = "memory/2026-11-20.md"
 NEWS = (
-    NewMemory(text="Deploys go out on Tuesdays.", origin="agent", session_id="support-42", messages=(12, 48)),
-    NewMemory(text="Two lines\nof one memory", origin="agent"),
-    NewMemory(text="李雷对花生过敏。", origin="user"),
+    entry_draft("Deploys go out on Tuesdays.", origin="agent", session_id="support-42", messages=(12, 48)),
+    entry_draft("Two lines\nof one memory", origin="agent"),
+    entry_draft("李雷对花生过敏。", origin="user"),
 )
 
 
@@ -36,12 +37,12 @@ def page(tmp_path: Path) -> Path:
     return path
 
 
-def lines_of(path: Path, entry: AppendedMemory) -> list[str]:
+def lines_of(path: Path, entry: StoredMemory) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()[entry.start_line - 1 : entry.end_line]
 
 
 def test_all_stand_below_one_heading_each_with_its_comment(files: MemoryStore, tmp_path: Path) -> None:
-    entries = files.append_all(NEWS)
+    entries = files.notes.append_all(NEWS)
     ids = [entry.memory_id for entry in entries]
     assert page(tmp_path).read_text() == (
         "# 2026-11-20\n\n## 14:32\n"
@@ -72,7 +73,7 @@ BEFORE = {
 def test_lines_are_right_and_what_was_there_stays(files: MemoryStore, tmp_path: Path, before: str) -> None:
     if before:
         page(tmp_path).write_bytes(before.encode())
-    entries = files.append_all(NEWS)
+    entries = files.notes.append_all(NEWS)
     text = page(tmp_path).read_bytes().decode()
     assert text.startswith(before)
     assert ("\r" in text) == ("\r" in before)
@@ -90,10 +91,10 @@ def test_lines_are_right_and_what_was_there_stays(files: MemoryStore, tmp_path: 
 
 
 def test_the_same_again_writes_nothing(files: MemoryStore, tmp_path: Path) -> None:
-    first = files.append_all(NEWS)
+    first = files.notes.append_all(NEWS)
     raw = page(tmp_path).read_bytes()
     for again in (files, MemoryStore(tmp_path / "w", now=lambda: NOW)):
-        entries = again.append_all(NEWS)
+        entries = again.notes.append_all(NEWS)
         assert [entry.duplicate for entry in entries] == [True] * 3
         assert [(e.memory_id, e.start_line, e.end_line) for e in entries] == [
             (e.memory_id, e.start_line, e.end_line) for e in first
@@ -102,8 +103,8 @@ def test_the_same_again_writes_nothing(files: MemoryStore, tmp_path: Path) -> No
 
 
 def test_only_what_is_missing_is_written(files: MemoryStore, tmp_path: Path) -> None:
-    known = files.append(NEWS[1])
-    entries = files.append_all([*NEWS, NewMemory(text="Deploys  go out\non Tuesdays.")])
+    known = files.notes.append(NEWS[1])
+    entries = files.notes.append_all([*NEWS, entry_draft("Deploys  go out\non Tuesdays.")])
     assert [entry.duplicate for entry in entries] == [False, True, False, False]
     assert entries[1].memory_id == known.memory_id
     assert entries[0].memory_id == entries[3].memory_id
@@ -111,15 +112,15 @@ def test_only_what_is_missing_is_written(files: MemoryStore, tmp_path: Path) -> 
 
 
 def test_nothing_is_written_for_nothing_or_if_one_cannot_be(files: MemoryStore, tmp_path: Path) -> None:
-    assert files.append_all([]) == []
+    assert files.notes.append_all([]) == []
     with pytest.raises(InvalidRequest):
-        files.append_all([NEWS[0], NewMemory(text=" \n")])
+        files.notes.append_all([NEWS[0], entry_draft(" \n")])
     assert not (tmp_path / "w").exists()
 
 
 @pytest.mark.parametrize("gone", range(3))
 def test_one_is_forgotten_and_the_others_stay(files: MemoryStore, tmp_path: Path, gone: int) -> None:
-    entries = files.append_all(NEWS)
+    entries = files.notes.append_all(NEWS)
     files.forget(entries[gone].memory_id)
     text = page(tmp_path).read_text()
     left = [entry.memory_id for entry in find_entries(text, NOW.date())]
@@ -132,9 +133,9 @@ def test_one_is_forgotten_and_the_others_stay(files: MemoryStore, tmp_path: Path
 
 
 def test_a_page_that_was_edited_meanwhile_is_read_again(files: MemoryStore, tmp_path: Path) -> None:
-    files.append_all(NEWS[:1])
+    files.notes.append_all(NEWS[:1])
     page(tmp_path).write_text("# 2026-11-20\n\n- 李雷对花生过敏。\n")
-    entries = files.append_all(NEWS)
+    entries = files.notes.append_all(NEWS)
     assert [entry.duplicate for entry in entries] == [False, False, True]
     assert lines_of(page(tmp_path), entries[2]) == ["- 李雷对花生过敏。"]
 
@@ -143,10 +144,10 @@ def test_many_at_once_store_each_once(tmp_path: Path) -> None:
     texts = [f"Fact {number} 事实" for number in range(20)]
     ready = threading.Barrier(6)
 
-    def write(thread: int) -> list[AppendedMemory]:
+    def write(thread: int) -> list[StoredMemory]:
         files = MemoryStore(tmp_path / "w", now=lambda: NOW)
         ready.wait(10)
-        return list(files.append_all([NewMemory(text=text) for text in texts[thread:] + texts[:thread]]))
+        return list(files.notes.append_all([entry_draft(text) for text in texts[thread:] + texts[:thread]]))
 
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(write, range(6)))
@@ -163,7 +164,7 @@ TEXTS = st.text(st.sampled_from("ab -#\n<>!`=*|1.事"), min_size=1, max_size=12)
 def test_whatever_is_added_at_once_is_found_and_taken_out_again(texts: list[str], before: str) -> None:
     known, text = Page(NOW.date(), before), before
     added: list[Addition] = []
-    for each in map(draft, (NewMemory(text=text) for text in texts)):
+    for each in map(entry_draft, texts):
         if known.find(each) is None:
             added.append(known.plan(each, None if added else "14:32"))
             known.add(added[-1])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -11,19 +12,19 @@ from hypothesis import strategies as st
 from indexer.documents.markdown import split_markdown
 from memory_service.errors import Conflict, InvalidRequest
 from memory_service.memories.format import (
-    MAX_TEXT_CHARS,
-    NewMemory,
+    EntryDraft,
     Page,
     blank_entry,
     day_of,
     derive_id,
-    draft,
+    entry_draft,
     find_entries,
     fold,
     is_blank_page,
     remove_entry,
     split_lines,
 )
+from memory_service.schemas import MAX_TEXT_CHARS
 
 DAY = dt.date(2026, 11, 20)
 SAMPLE = Path(__file__).parents[3] / "data" / "default"
@@ -43,26 +44,25 @@ TEXTS = st.one_of(MARKDOWN, st.text(max_size=60)).filter(lambda text: bool(_clea
 
 def _clean(text: str) -> str:
     try:
-        return draft(NewMemory(text=text)).text
+        return entry_draft(text).text
     except InvalidRequest:
         return ""
 
 
-def _append(content: str, new: NewMemory, clock: str = "14:32") -> tuple[str, str]:
+def _append(content: str, new: EntryDraft, clock: str = "14:32") -> tuple[str, str]:
     """The page with the memory on it, and its id; as the page was if it stands there already."""
     page = Page(DAY, content)
-    checked = draft(new)
-    known = page.find(checked)
+    known = page.find(new)
     if known:
         return content, known.memory_id
-    addition = page.plan(checked, clock)
+    addition = page.plan(new, clock)
     return content + addition.text, addition.entry.memory_id
 
 
 def _page_of(texts: list[str]) -> tuple[str, list[str]]:
     content, ids = "", []
     for text in texts:
-        content, memory_id = _append(content, NewMemory(text=text))
+        content, memory_id = _append(content, entry_draft(text))
         ids.append(memory_id)
     return content, ids
 
@@ -72,8 +72,8 @@ def _written(content: str, start: int, end: int) -> str:
 
 
 def test_an_entry_has_the_form_of_the_contract() -> None:
-    new = NewMemory(
-        text="Deploys go out on Tuesdays after the 10:00 stand-up.", session_id="support-42", messages=(12, 48)
+    new = entry_draft(
+        "Deploys go out on Tuesdays after the 10:00 stand-up.", session_id="support-42", messages=(12, 48)
     )
     content, memory_id = _append("", new)
     assert content == (
@@ -98,7 +98,7 @@ def test_an_entry_has_the_form_of_the_contract() -> None:
 )
 def test_an_entry_stands_below_one_blank_line_with_the_line_ends_of_its_file(before: str, head: str) -> None:
     page = Page(DAY, before)
-    addition = page.plan(draft(NewMemory(text="one\ntwo")), "14:32")
+    addition = page.plan(entry_draft("one\ntwo"), "14:32")
     after = before + addition.text
     assert after.startswith(head)
     assert find_entries(after, DAY)[-1] == addition.entry
@@ -106,43 +106,44 @@ def test_an_entry_stands_below_one_blank_line_with_the_line_ends_of_its_file(bef
 
 
 def test_tags_are_visible_once_and_never_break_a_code_block() -> None:
-    assert draft(NewMemory(text="a b", tags=("ops", "ops", "team/浇水"))).text == "a b #ops #team/浇水"
-    assert draft(NewMemory(text="about #ops here", tags=("ops",))).text == "about #ops here"
-    assert draft(NewMemory(text="```\ncode\n```", tags=("ops",))).text == "```\ncode\n```\n#ops"
-    assert draft(NewMemory(text="x", tags=("हिन्दी",))).text == "x #हिन्दी"
+    assert entry_draft("a b", tags=("ops", "ops", "team/浇水")).text == "a b #ops #team/浇水"
+    assert entry_draft("about #ops here", tags=("ops",)).text == "about #ops here"
+    assert entry_draft("```\ncode\n```", tags=("ops",)).text == "```\ncode\n```\n#ops"
+    assert entry_draft("x", tags=("हिन्दी",)).text == "x #हिन्दी"
 
 
 @pytest.mark.parametrize(
-    "new",
+    ("text", "fields"),
     [
-        NewMemory(text=""),
-        NewMemory(text=" \n\t\u3000"),
-        NewMemory(text="\0\x1b\ud800"),
-        NewMemory(text="x" * (MAX_TEXT_CHARS + 1)),
-        NewMemory(text="x", tags=("a b",)),
-        NewMemory(text="x", tags=("#a",)),
-        NewMemory(text="x", tags=("-->",)),
-        NewMemory(text="x", tags=("",)),
-        NewMemory(text="x", tags=("/a",)),
-        NewMemory(text="x", tags=("a" * 65,)),
-        NewMemory(text="x", tags=tuple(f"t{n}" for n in range(17))),
-        NewMemory(text="x", session_id="a --> b"),
-        NewMemory(text="x", session_id=""),
-        NewMemory(text="x", session_id="../a"),
-        NewMemory(text="x", messages=(5, 4)),
-        NewMemory(text="x", messages=(-1, 4)),
-        NewMemory(text="x", origin="somebody"),  # type: ignore[arg-type]
+        ("", {}),
+        (" \n\t\u3000", {}),
+        ("\0\x1b\ud800", {}),
+        ("x" * (MAX_TEXT_CHARS + 1), {}),
+        ("x", {"tags": ("a b",)}),
+        ("x", {"tags": ("#a",)}),
+        ("x", {"tags": ("-->",)}),
+        ("x", {"tags": ("",)}),
+        ("x", {"tags": ("/a",)}),
+        ("x", {"tags": ("a" * 65,)}),
+        ("x", {"tags": tuple(f"t{n}" for n in range(17))}),
+        ("x", {"tags": "ops"}),
+        ("x", {"session_id": "a --> b"}),
+        ("x", {"session_id": ""}),
+        ("x", {"session_id": "../a"}),
+        ("x", {"messages": (5, 4)}),
+        ("x", {"messages": (-1, 4)}),
+        ("x", {"origin": "somebody"}),
     ],
 )
-def test_what_cannot_be_stored_is_refused(new: NewMemory) -> None:
+def test_what_cannot_be_stored_is_refused(text: str, fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
-        draft(new)
+        entry_draft(text, **fields)
 
 
 @given(TEXTS)
 def test_what_is_written_is_read_back(text: str) -> None:
     page = Page(DAY, "")
-    checked = draft(NewMemory(text=text))
+    checked = entry_draft(text)
     addition = page.plan(checked, "14:32")
     read = _written(addition.text, addition.entry.start_line, addition.entry.end_line)
     assert [line.rstrip(" \t") for line in read.split("\n")] == [
@@ -172,11 +173,11 @@ def test_forgetting_one_leaves_what_would_be_without_it(texts: list[str], data: 
     at = data.draw(st.integers(0, len(texts) - 1))
     with_it = without_it = start
     for index, text in enumerate(texts):
-        with_it, memory_id = _append(with_it, NewMemory(text=text))
+        with_it, memory_id = _append(with_it, entry_draft(text))
         if index == at:
             gone = memory_id
         else:
-            without_it, _ = _append(without_it, NewMemory(text=text))
+            without_it, _ = _append(without_it, entry_draft(text))
     assert remove_entry(with_it, gone, DAY) == without_it
 
 
@@ -186,10 +187,10 @@ def test_a_page_of_a_person_never_hides_or_loses_entries(texts: list[str], by_ha
     content = by_hand
     for text in texts:
         before = content
-        content, memory_id = _append(content, NewMemory(text=text))
+        content, memory_id = _append(content, entry_draft(text))
         assert content.startswith(before)
         assert memory_id in [entry.memory_id for entry in find_entries(content, DAY)]
-        assert _append(content, NewMemory(text=f"  {text}\n")) == (content, memory_id)
+        assert _append(content, entry_draft(f"  {text}\n")) == (content, memory_id)
 
 
 @given(st.text(st.sampled_from("-*+ \t\n\r#`~1.ab<!>\u3000\ufeff|"), max_size=200))
@@ -203,7 +204,7 @@ def test_any_page_can_be_read(content: str) -> None:
 def test_the_same_text_is_found_in_whatever_form_a_person_wrote_it() -> None:
     by_hand = "# 2026-11-20\n\n* Deploys go\n  out  on Tuesdays.\n* other\n"
     page = Page(DAY, by_hand)
-    found = page.find(draft(NewMemory(text="Deploys go out on Tuesdays.")))
+    found = page.find(entry_draft("Deploys go out on Tuesdays."))
     assert found is not None
     assert (found.start_line, found.end_line) == (3, 4)
     assert remove_entry(by_hand, found.memory_id, DAY) == "# 2026-11-20\n\n* other\n"
@@ -211,24 +212,24 @@ def test_the_same_text_is_found_in_whatever_form_a_person_wrote_it() -> None:
 
 
 def test_an_edited_entry_keeps_its_id_and_its_old_text_is_new_again() -> None:
-    content, first = _append("", NewMemory(text="The door code is 1234"))
+    content, first = _append("", entry_draft("The door code is 1234"))
     edited = content.replace("1234", "5678")
-    assert _append(edited, NewMemory(text="The door code is 5678")) == (edited, first)
-    again, second = _append(edited, NewMemory(text="The door code is 1234"))
+    assert _append(edited, entry_draft("The door code is 5678")) == (edited, first)
+    again, second = _append(edited, entry_draft("The door code is 1234"))
     assert second != first
     assert remove_entry(again, first, DAY) == again.replace(edited.removeprefix("# 2026-11-20\n\n") + "\n", "")
 
 
 def test_a_repeated_key_is_the_same_entry_or_a_conflict() -> None:
-    content, memory_id = _append("", NewMemory(text="a", key="k"))
+    content, memory_id = _append("", entry_draft("a", key="k"))
     page = Page(DAY, content)
     for text in (content, content.replace("- a", "- edited by a person")):
-        replayed = Page(DAY, text).replayed(draft(NewMemory(text="a", key="k")))
+        replayed = Page(DAY, text).replayed(entry_draft("a", key="k"))
         assert replayed is not None and replayed.memory_id == memory_id
-    assert page.replayed(draft(NewMemory(text="a", key="other"))) is None
-    assert page.replayed(draft(NewMemory(text="a"))) is None
+    assert page.replayed(entry_draft("a", key="other")) is None
+    assert page.replayed(entry_draft("a")) is None
     with pytest.raises(Conflict, match=memory_id):
-        page.replayed(draft(NewMemory(text="b", key="k")))
+        page.replayed(entry_draft("b", key="k"))
     assert "k" not in content.partition("key=")[2].split()
 
 
@@ -270,7 +271,7 @@ def test_erasing_takes_the_entry_and_nothing_else(before: str, after: str) -> No
 
 
 def test_a_formatter_may_part_the_comment_from_its_item() -> None:
-    content, memory_id = _append("", NewMemory(text="x y"))
+    content, memory_id = _append("", entry_draft("x y"))
     parted = content.replace(" -->\n", " -->\n\n") + "\n- mine\n"
     assert remove_entry(parted, memory_id, DAY) == "# 2026-11-20\n\n## 14:32\n\n- mine\n"
 

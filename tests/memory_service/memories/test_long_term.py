@@ -15,8 +15,9 @@ import pytest
 from indexer import EmbeddingError, Index, SearchFilter
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
+from memory_service.memories.format import EntryDraft, entry_draft
 from memory_service.memories.long_term import LongTermMemory
-from memory_service.memories.store import MemoryStore, NewMemory
+from memory_service.memories.store import MemoryStore
 from tests.indexer.workspace import CountingEmbedder, FailingEmbedder
 
 NOW = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
@@ -56,8 +57,8 @@ def test_eight_threads_find_what_they_wrote(open_memory: OpenMemory) -> None:
         lost = []
         for number in range(12):
             text = f"thread{thread}number{number} is here"
-            entry, missing = memory.remember(NewMemory(text=text))
-            if missing or entry.duplicate or texts(memory, f"thread{thread}number{number}")[:1] != [text]:
+            entry = memory.remember(entry_draft(text))
+            if entry.degraded or entry.duplicate or texts(memory, f"thread{thread}number{number}")[:1] != [text]:
                 lost.append(text)
         return lost
 
@@ -86,21 +87,21 @@ def test_a_burst_of_writes_is_two_rounds_and_no_one_waits_with_a_lock(open_memor
     embedder = SlowEmbedder()
     memory = open_memory(embedder)
     with ThreadPoolExecutor(10) as pool:
-        first = pool.submit(memory.remember, NewMemory(text="first"))
+        first = pool.submit(memory.remember, entry_draft("first"))
         assert embedder.begun.wait(10)
-        others = [pool.submit(memory.remember, NewMemory(text=f"other {number}")) for number in range(9)]
-        path = memory.files.append(NewMemory(text="appended")).path
+        others = [pool.submit(memory.remember, entry_draft(f"other {number}")) for number in range(9)]
+        path = memory.files.notes.append(entry_draft("appended")).path
         while memory.files.read(path).text.count("other") < 9:
             time.sleep(0.005)
         embedder.may_end.set()
-        assert all(done.result(20)[1] == [] for done in (first, *others))
+        assert all(done.result(20).degraded == [] for done in (first, *others))
     assert embedder.batches <= 3
     assert len(texts(memory, "other", limit=20)) >= 9
 
 
 def test_what_people_change_is_found_by_the_next_search(open_memory: OpenMemory, tmp_path: Path) -> None:
     memory = open_memory()
-    memory.remember(NewMemory(text="the quokka sleeps"))
+    memory.remember(entry_draft("the quokka sleeps"))
     path = tmp_path / "w/memory/2026-11-20.md"
     path.write_text(path.read_text().replace("sleeps", "dances"))
     (tmp_path / "w/memory/new.md").write_text("- a wombat by hand\n")
@@ -134,7 +135,7 @@ def test_looks_are_a_second_apart(open_memory: OpenMemory, tmp_path: Path) -> No
 
 def test_big_changes_wait_and_are_named(open_memory: OpenMemory, tmp_path: Path) -> None:
     memory = open_memory()
-    memory.remember(NewMemory(text="the quokka sleeps"))
+    memory.remember(entry_draft("the quokka sleeps"))
     big = "".join(f"- a wombat, number {number}, digs all night long\n" for number in range(1000))
     (tmp_path / "w/memory/big.md").write_text(big)
     assert degraded(memory) == (f"index: 1 changed files ({len(big):,} bytes) wait. Run `memory-service reindex`.",)
@@ -149,14 +150,14 @@ def test_what_is_written_is_found_while_big_changes_wait(open_memory: OpenMemory
     (tmp_path / "w/memory").mkdir(parents=True)
     (tmp_path / "w/memory/big.md").write_text("- a wombat digs all night long\n" * 2000)
     memory = open_memory()
-    assert memory.remember(NewMemory(text="the quokka sleeps"))[1] == []
+    assert memory.remember(entry_draft("the quokka sleeps")).degraded == []
     assert texts(memory, "quokka") == ["the quokka sleeps"]
 
 
 def test_a_model_that_fails_is_named_and_words_still_find(open_memory: OpenMemory) -> None:
     memory = open_memory(FailingEmbedder(EmbeddingError("The model broke. Restart it.")))
-    entry, missing = memory.remember(NewMemory(text="the quokka sleeps"))
-    assert missing == ["vector: The model broke. Restart it."]
+    entry = memory.remember(entry_draft("the quokka sleeps"))
+    assert entry.degraded == ["vector: The model broke. Restart it."]
     assert "quokka" in memory.files.read(entry.path).text
     assert texts(memory, "quokka") == ["the quokka sleeps"]
     assert "vector: The model broke. Restart it." in degraded(memory)
@@ -170,7 +171,7 @@ def test_one_write_without_its_vector_leaves_the_others_searchable(open_memory: 
     memory = open_memory()
     (tmp_path / "w/memory/many.md").write_text("".join(f"- wombat number {number}\n" for number in range(50)))
     assert len(texts(memory, "wombat")) == 3
-    memory.files.append(NewMemory(text="the quokka sleeps"))
+    memory.files.notes.append(entry_draft("the quokka sleeps"))
     open_memory(FailingEmbedder(EmbeddingError("The model broke. Restart it."))).sync(
         (), full=False, on_progress=None, cancelled=lambda: False
     )
@@ -202,7 +203,7 @@ def test_a_defect_in_one_write_holds_up_no_other(open_memory: OpenMemory) -> Non
 
     def write(text: str) -> None:
         try:
-            met.append(memory.remember(NewMemory(text=text))[1])
+            met.append(memory.remember(entry_draft(text)).degraded)
         except RuntimeError as error:
             met.append(str(error))
 
@@ -219,10 +220,10 @@ def test_a_defect_in_one_write_holds_up_no_other(open_memory: OpenMemory) -> Non
 
 def test_a_deleted_index_comes_back(open_memory: OpenMemory, tmp_path: Path) -> None:
     memory = open_memory()
-    memory.remember(NewMemory(text="the quokka sleeps"))
+    memory.remember(entry_draft("the quokka sleeps"))
     for path in (tmp_path / "w").glob("index.sqlite*"):
         path.unlink()
-    assert memory.remember(NewMemory(text="the wombat digs"))[1] == []
+    assert memory.remember(entry_draft("the wombat digs")).degraded == []
     time.sleep(LOOK_SECONDS + 0.1)
     assert texts(memory, "quokka")[0] == "the quokka sleeps"
     assert texts(memory, "wombat")[0] == "the wombat digs"
@@ -236,19 +237,20 @@ def bytes_below(folder: Path) -> dict[str, bytes]:
 def test_what_is_erased_leaves_no_bytes(open_memory: OpenMemory, tmp_path: Path, how: str) -> None:
     memory = open_memory()
     for number in range(20):
-        memory.remember(NewMemory(text=f"harmless note {number}", date=NOW.date().replace(day=1)))
-    entry, _ = memory.remember(NewMemory(text="the password is xyzzyplugh"))
+        memory.remember(entry_draft(f"harmless note {number}", date=NOW.date().replace(day=1)))
+    entry = memory.remember(entry_draft("the password is xyzzyplugh"))
     assert texts(memory, "xyzzyplugh")[0] == "the password is xyzzyplugh"
     assert [name for name, content in bytes_below(tmp_path).items() if b"xyzzyplugh" in content]
     if how == "forget":
-        gone, missing = memory.forget(entry.memory_id)
-        assert (gone.memory_id, gone.paths) == (entry.memory_id, (entry.path,))
+        gone = memory.forget(entry.memory_id)
+        assert (gone.memory_id, gone.path, gone.paths) == (entry.memory_id, entry.path, [entry.path])
+        missing = gone.degraded
     elif how == "delete":
-        _, missing = memory.delete(entry.path)
+        missing = memory.delete(entry.path).degraded
     else:
-        _, missing = memory.write(entry.path, "- nothing\n", if_match="*", if_none_match=False)
+        missing = memory.write(entry.path, "- nothing\n", if_match="*", if_none_match=False).degraded
         assert texts(memory, "password")[0] != "the password is xyzzyplugh"
-        missing += memory.delete(entry.path)[1]
+        missing += memory.delete(entry.path).degraded
     assert missing == []
     assert [name for name, content in bytes_below(tmp_path).items() if b"xyzzyplugh" in content] == []
     assert not [text for text in texts(memory, "xyzzyplugh") if "xyzzy" in text]
@@ -257,15 +259,15 @@ def test_what_is_erased_leaves_no_bytes(open_memory: OpenMemory, tmp_path: Path,
 
 def test_a_damaged_index_loses_no_write(open_memory: OpenMemory, tmp_path: Path) -> None:
     memory = open_memory()
-    memory.remember(NewMemory(text="the quokka sleeps"))
+    memory.remember(entry_draft("the quokka sleeps"))
     memory.close()
     for path in (tmp_path / "w").glob("index.sqlite-*"):
         path.unlink()
     (tmp_path / "w/index.sqlite").write_bytes(os.urandom(50_000))
     again = open_memory()
-    entry, missing = again.remember(NewMemory(text="the wombat digs"))
-    assert len(missing) == 1 and missing[0].startswith("index: ")
-    assert "Delete it and run `memory-service reindex`" in missing[0]
+    entry = again.remember(entry_draft("the wombat digs"))
+    assert len(entry.degraded) == 1 and entry.degraded[0].startswith("index: ")
+    assert "Delete it and run `memory-service reindex`" in entry.degraded[0]
     assert "the wombat digs" in again.files.read(entry.path).text
     (tmp_path / "w/index.sqlite").unlink()
     assert again.sync((), full=False, on_progress=None, cancelled=lambda: False).added == 1
@@ -280,8 +282,8 @@ FACTS = (
 )
 
 
-def news(*texts: str) -> list[NewMemory]:
-    return [NewMemory(text=text, origin="agent", session_id="s1", messages=(1, 2)) for text in texts]
+def news(*texts: str) -> list[EntryDraft]:
+    return [entry_draft(text, origin="agent", session_id="s1", messages=(1, 2)) for text in texts]
 
 
 def test_facts_are_stored_together_and_found_at_once(open_memory: OpenMemory, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.errors import NotFound, StorageFailed
-from memory_service.memories.block import Receipt, ReceiptItem
 from memory_service.memories.receipts import Receipts, new_receipt_id
+from memory_service.schemas import OmittedItem, Receipt, ReceiptItem
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.workspace import run_unprivileged
 
@@ -33,11 +32,11 @@ def receipt(query: str = "when?", *, now: dt.datetime = NOW) -> Receipt:
         query=query,
         budget_tokens=200,
         tokens=57,
-        included=(ITEM, replace(ITEM, vector_score=0.5)),
-        omitted=(replace(ITEM, reason="budget: no room"),),
+        included=[ITEM, ITEM.model_copy(update={"vector_score": 0.5})],
+        omitted=[OmittedItem(**dict(ITEM), reason="budget: no room")],
         omitted_count=7,
         reason="",
-        degraded=("vector: none",),
+        degraded=["vector: none"],
     )
 
 
@@ -175,7 +174,6 @@ import secrets
 from pathlib import Path
 from memory_service.service import MemoryService
 from memory_service.errors import *
-from memory_service.service.answers import context
 from tests.memory_service.memories.test_receipts import receipt
 from memory_service.memories.receipts import Receipts
 home = Path(sys.argv[1])

@@ -29,8 +29,8 @@ from memory_service.errors import (
     StorageFailed,
     TooLarge,
 )
-from memory_service.memories.format import find_entries
-from memory_service.memories.store import MAX_FILE_BYTES, MemoryStore, NewMemory
+from memory_service.memories.format import entry_draft, find_entries
+from memory_service.memories.store import MAX_FILE_BYTES, MemoryStore
 from tests.disk import Call, check_durable, recorded
 
 ROOT = Path(__file__).parents[3]
@@ -40,7 +40,8 @@ TODAY = "memory/2026-11-20.md"
 IN_CHILD = """
 import datetime as dt, os, sys
 from pathlib import Path
-from memory_service.memories.store import MemoryStore, NewMemory
+from memory_service.memories.store import MemoryStore
+from memory_service.memories.format import entry_draft
 from memory_service.errors import *
 now = dt.datetime(2026, 11, 20, 14, 32, tzinfo=dt.timezone.utc)
 files = MemoryStore(Path(sys.argv[1]), now=lambda: now)
@@ -79,9 +80,9 @@ def _all(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_memory_is_in_the_file_of_its_day(files: MemoryStore, tmp_path: Path) -> None:
-    first = files.append(NewMemory(text="Never deploy on Fridays.", tags=("ops",), origin="user"))
-    second = files.append(NewMemory(text="one\ntwo", date=dt.date(2026, 11, 2)))
-    third = files.append(NewMemory(text="three"))
+    first = files.notes.append(entry_draft("Never deploy on Fridays.", tags=("ops",), origin="user"))
+    second = files.notes.append(entry_draft("one\ntwo", date=dt.date(2026, 11, 2)))
+    third = files.notes.append(entry_draft("three"))
     assert (tmp_path / "w" / TODAY).read_text() == (
         "# 2026-11-20\n\n"
         f"## 14:32\n<!-- memory id={first.memory_id} origin=user -->\n- Never deploy on Fridays. #ops\n\n"
@@ -95,63 +96,63 @@ def test_a_memory_is_in_the_file_of_its_day(files: MemoryStore, tmp_path: Path) 
 
 def test_the_day_is_that_of_the_workspace_not_of_the_server(tmp_path: Path) -> None:
     late = dt.datetime(2026, 11, 20, 23, 30, tzinfo=dt.UTC).astimezone(ZoneInfo("Asia/Shanghai"))
-    appended = MemoryStore(tmp_path, now=lambda: late).append(NewMemory(text="x"))
+    appended = MemoryStore(tmp_path, now=lambda: late).notes.append(entry_draft("x"))
     assert appended.path == "memory/2026-11-21.md"
     assert "## 07:30\n" in (tmp_path / appended.path).read_text()
 
 
 def test_one_text_is_stored_once_a_day(files: MemoryStore, tmp_path: Path) -> None:
-    first = files.append(NewMemory(text="浇水 on  Monday", tags=("a",)))
+    first = files.notes.append(entry_draft("浇水 on  Monday", tags=("a",)))
     before = _all(tmp_path)
-    again = files.append(NewMemory(text=" 浇水 on\nMonday #a "))
+    again = files.notes.append(entry_draft(" 浇水 on\nMonday #a "))
     assert again.duplicate and not again.replayed
     assert (again.memory_id, again.start_line, again.end_line) == (first.memory_id, 5, 5)
     assert _all(tmp_path) == before
-    assert not files.append(NewMemory(text="浇水 on Monday #a", date=dt.date(2026, 11, 2))).duplicate
+    assert not files.notes.append(entry_draft("浇水 on Monday #a", date=dt.date(2026, 11, 2))).duplicate
 
 
 def test_a_line_by_hand_counts_and_can_be_forgotten(files: MemoryStore, tmp_path: Path) -> None:
     target = _put(tmp_path / "w", TODAY, "Some notes\n\n- buy cake\n- call Mara\n")
-    found = files.append(NewMemory(text="buy cake"))
+    found = files.notes.append(entry_draft("buy cake"))
     assert found.duplicate and (found.start_line, found.end_line) == (3, 3)
-    assert files.forget(found.memory_id).path == TODAY
+    assert files.forget(found.memory_id) == (TODAY,)
     assert target.read_text() == "Some notes\n\n- call Mara\n"
-    assert not files.append(NewMemory(text="buy cake")).duplicate
+    assert not files.notes.append(entry_draft("buy cake")).duplicate
 
 
 def test_a_repeated_key_writes_nothing_even_after_midnight(tmp_path: Path) -> None:
     clock = [NOW.replace(hour=23, minute=59)]
     files = MemoryStore(tmp_path, now=lambda: clock[0])
-    first = files.append(NewMemory(text="a", key="k1"))
+    first = files.notes.append(entry_draft("a", key="k1"))
     clock[0] += dt.timedelta(minutes=2)
-    again = files.append(NewMemory(text="a", key="k1"))
+    again = files.notes.append(entry_draft("a", key="k1"))
     assert (again.memory_id, again.path, again.start_line) == (first.memory_id, first.path, first.start_line)
-    assert again.duplicate and again.replayed
+    assert again.replayed and not again.duplicate
     assert list(_all(tmp_path)) and not (tmp_path / "memory/2026-11-21.md").exists()
     with pytest.raises(Conflict, match="new key"):
-        files.append(NewMemory(text="b", key="k1"))
-    assert not files.append(NewMemory(text="a", key="k2")).duplicate
+        files.notes.append(entry_draft("b", key="k1"))
+    assert not files.notes.append(entry_draft("a", key="k2")).duplicate
 
 
 def test_what_a_person_writes_between_appends_survives(files: MemoryStore, tmp_path: Path) -> None:
     target = tmp_path / "w" / TODAY
-    files.append(NewMemory(text="one"))
+    files.notes.append(entry_draft("one"))
     target.write_text("x" + target.read_text()[1:] + "- by hand")
-    assert files.append(NewMemory(text="by hand")).duplicate
-    second = files.append(NewMemory(text="two"))
+    assert files.notes.append(entry_draft("by hand")).duplicate
+    second = files.notes.append(entry_draft("two"))
     assert files.read(TODAY, second.start_line, 1).text == "- two\n"
     content = target.read_text()
     assert content.startswith("x 2026-11-20\n\n## 14:32\n") and "- one\n- by hand\n\n## 14:32\n" in content
     target.write_text(content.replace("- two", "- TWO"))
-    assert files.append(NewMemory(text="TWO")).duplicate
-    assert not files.append(NewMemory(text="two")).duplicate
+    assert files.notes.append(entry_draft("TWO")).duplicate
+    assert not files.notes.append(entry_draft("two")).duplicate
     target.unlink()
-    assert not files.append(NewMemory(text="one")).duplicate
+    assert not files.notes.append(entry_draft("one")).duplicate
 
 
 def test_crlf_and_missing_last_line_end(files: MemoryStore, tmp_path: Path) -> None:
     target = _put(tmp_path / "w", TODAY, b"# Day\r\n\r\nnote")
-    appended = files.append(NewMemory(text="one\ntwo"))
+    appended = files.notes.append(entry_draft("one\ntwo"))
     content = target.read_bytes()
     assert content.startswith(b"# Day\r\n\r\nnote\r\n\r\n## 14:32\r\n") and content.endswith(b"- one\r\n  two\r\n")
     assert content.count(b"\n") == content.count(b"\r\n")
@@ -162,7 +163,7 @@ def test_crlf_and_missing_last_line_end(files: MemoryStore, tmp_path: Path) -> N
 
 def test_an_empty_file_is_a_new_one(files: MemoryStore, tmp_path: Path) -> None:
     target = _put(tmp_path / "w", TODAY, "")
-    files.append(NewMemory(text="one"))
+    files.notes.append(entry_draft("one"))
     assert target.read_text().startswith("# 2026-11-20\n\n## 14:32\n")
 
 
@@ -170,13 +171,13 @@ def test_nothing_is_appended_to_a_file_in_another_encoding(files: MemoryStore, t
     target = _put(tmp_path / "w", TODAY, b"# Day\n\ncaf\xe9 au lait\n")
     for key in (None, "k"):
         with pytest.raises(InvalidRequest, match="line 3 shows"):
-            files.append(NewMemory(text="one", key=key))
+            files.notes.append(entry_draft("one", key=key))
     assert target.read_bytes() == b"# Day\n\ncaf\xe9 au lait\n"
 
 
 def test_a_write_that_was_cut_within_a_character_does_not_block_the_day(files: MemoryStore, tmp_path: Path) -> None:
     target = _put(tmp_path / "w", TODAY, b"# Day\n\n- caf\xc3")
-    files.append(NewMemory(text="one"))
+    files.notes.append(entry_draft("one"))
     assert target.read_bytes().startswith(b"# Day\n\n- caf\n\n## 14:32\n")
 
 
@@ -191,7 +192,7 @@ def test_forgetting_everything_leaves_nothing(
     files = MemoryStore(folder, now=lambda: NOW)
     if crlf:
         _put(folder, TODAY, b"by hand\r\n")
-    ids = [files.append(NewMemory(text=text)).memory_id for text in texts]
+    ids = [files.notes.append(entry_draft(text)).memory_id for text in texts]
     for memory_id in dict.fromkeys(ids):
         files.forget(memory_id)
     assert _all(folder) == {".locks/memory.lock": b"", **({TODAY: b"by hand\r\n"} if crlf else {})}
@@ -201,7 +202,7 @@ def test_threads_append_each_memory_once(tmp_path: Path) -> None:
     files = [MemoryStore(tmp_path, now=lambda: NOW) for _ in range(2)]
     texts = [f"memory {number % 60}" for number in range(120)]
     with ThreadPoolExecutor(8) as pool:
-        appended = list(pool.map(lambda number: files[number % 2].append(NewMemory(text=texts[number])), range(120)))
+        appended = list(pool.map(lambda number: files[number % 2].notes.append(entry_draft(texts[number])), range(120)))
     entries = find_entries((tmp_path / TODAY).read_text(), DAY)
     assert len(entries) == len({entry.memory_id for entry in entries}) == 60
     assert sum(not one.duplicate for one in appended) == 60
@@ -213,7 +214,7 @@ def test_processes_append_side_by_side(tmp_path: Path) -> None:
     code = """
     for number in range(60):
         text = f"shared {number}" if number % 3 == 0 else f"{sys.argv[2]} {number}"
-        one = files.append(NewMemory(text=text))
+        one = files.notes.append(entry_draft(text))
         print(one.memory_id, one.start_line, text, sep="\\t")
     """
     children = [_child(code, tmp_path, name) for name in ("left", "right")]
@@ -228,7 +229,7 @@ def test_processes_append_side_by_side(tmp_path: Path) -> None:
 def test_swaps_and_appends_at_the_same_time_lose_nothing(files: MemoryStore, tmp_path: Path) -> None:
     stop = threading.Event()
     target, saved = tmp_path / "w" / TODAY, 0
-    files.append(NewMemory(text="start"))
+    files.notes.append(entry_draft("start"))
 
     def edit() -> None:
         nonlocal saved
@@ -242,7 +243,7 @@ def test_swaps_and_appends_at_the_same_time_lose_nothing(files: MemoryStore, tmp
 
     editor = threading.Thread(target=edit)
     editor.start()
-    appended = [files.append(NewMemory(text=f"memory {number}")) for number in range(60)]
+    appended = [files.notes.append(entry_draft(f"memory {number}")) for number in range(60)]
     stop.set()
     editor.join()
     lines = target.read_text().splitlines()
@@ -257,13 +258,13 @@ def test_swaps_and_appends_at_the_same_time_lose_nothing(files: MemoryStore, tmp
 def test_an_append_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     code = """
     import resource, signal
-    files.append(NewMemory(text="first"))
+    files.notes.append(entry_draft("first"))
     before = (files._folder / "memory/2026-11-20.md").read_bytes()
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
     for write in (
-        lambda: files.append(NewMemory(text="x" * 5000)),
-        lambda: files.append(NewMemory(text="x" * 5000, date=dt.date(2026, 1, 1))),
+        lambda: files.notes.append(entry_draft("x" * 5000)),
+        lambda: files.notes.append(entry_draft("x" * 5000, date=dt.date(2026, 1, 1))),
         lambda: files.write("memory/2026-11-20.md", "x" * 5000, if_match="*"),
         lambda: files.write("memory/new.md", "x" * 5000, if_none_match=True),
     ):
@@ -273,7 +274,7 @@ def test_an_append_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -
             print(error)
     assert (files._folder / "memory/2026-11-20.md").read_bytes() == before
     assert os.listdir(files._folder / "memory") == ["2026-11-20.md"]
-    files.append(NewMemory(text="second"))
+    files.notes.append(entry_draft("second"))
     """
     out = _finish(_child(code, tmp_path)).splitlines()
     assert len(out) == 4 and all("larger than the system allows" in line for line in out)
@@ -289,22 +290,22 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
         pytest.skip("this system allows no mounts")
     try:
         files = MemoryStore(disk / "w", now=lambda: NOW)
-        first = files.append(NewMemory(text="first"))
+        first = files.notes.append(entry_draft("first"))
         before = _all(disk)
         for text in ("x" * 90_000, "y" * 90_000):
             with pytest.raises(StorageFailed, match=r"disk is full\. Free some space"):
-                files.append(NewMemory(text=text))
+                files.notes.append(entry_draft(text))
             with pytest.raises(StorageFailed, match="disk is full"):
                 files.write("memory/a.md", text, if_none_match=True)
         assert _all(disk) == before
         _put(disk, "filler", b"x" * 4096 * 12)
         with pytest.raises(StorageFailed, match="disk is full"):
-            files.append(NewMemory(text="z" * 20_000))
+            files.notes.append(entry_draft("z" * 20_000))
         assert (disk / "w" / TODAY).read_bytes() == before["w/" + TODAY]
         (disk / "filler").unlink()
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         with pytest.raises(StorageFailed, match="read-only"):
-            files.append(NewMemory(text="second"))
+            files.notes.append(entry_draft("second"))
         assert files.read(TODAY, first.start_line, 1).text == "- first\n"
     finally:
         subprocess.run(["umount", str(disk)], check=True)
@@ -314,7 +315,7 @@ def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
     code = """
     number = int(sys.argv[2])
     while True:
-        one = files.append(NewMemory(text=f"memory {number} " + "浇水" * 3000))
+        one = files.notes.append(entry_draft(f"memory {number} " + "浇水" * 3000))
         os.write(1, f"{one.memory_id}\\n".encode())
         number += 1
     """
@@ -332,7 +333,7 @@ def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
         child.communicate()
         acknowledged += raw.decode().split("\n")[:-1]
     files = MemoryStore(tmp_path, now=lambda: NOW)
-    files.append(NewMemory(text="afterwards"))
+    files.notes.append(entry_draft("afterwards"))
     found = [entry.memory_id for entry in find_entries((tmp_path / TODAY).read_bytes().decode(), DAY)]
     assert len(acknowledged) == len(set(acknowledged)) >= 60
     assert set(acknowledged) <= set(found) and len(found) == len(set(found)) <= len(acknowledged) + 4
@@ -344,7 +345,7 @@ def test_a_folder_without_permission_is_named_with_the_remedy() -> None:
         os.setgid(65534)
         os.setuid(65534)
     for use in (
-        lambda: files.append(NewMemory(text="x")),
+        lambda: files.notes.append(entry_draft("x")),
         lambda: files.write("MEMORY.md", "x", if_match="*"),
         lambda: files.delete("MEMORY.md"),
         lambda: files.read("USER.md"),
@@ -381,7 +382,7 @@ def test_links_are_neither_read_nor_written(files: MemoryStore, tmp_path: Path) 
         files.delete,
         lambda path: files.write(path, "x", if_match="*"),
         lambda path: files.write(path, "x", if_none_match=True),
-        lambda path: files.append(NewMemory(text="secret")),
+        lambda path: files.notes.append(entry_draft("secret")),
     ]
     for path in (TODAY, "MEMORY.md", "memory/new.md"):
         for use in uses:
@@ -392,7 +393,7 @@ def test_links_are_neither_read_nor_written(files: MemoryStore, tmp_path: Path) 
     (folder / "memory").mkdir()
     (folder / "memory" / "2026-11-20.md").symlink_to(secret)
     with pytest.raises(InvalidName, match="symbolic link"):
-        files.append(NewMemory(text="x"))
+        files.notes.append(entry_draft("x"))
     assert _all(outside) == {"2026-11-20.md": b"- secret\n"}
 
 
@@ -401,7 +402,7 @@ def test_a_link_in_place_of_the_lock_is_refused(files: MemoryStore, tmp_path: Pa
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / ".locks").symlink_to(tmp_path / "outside")
     with pytest.raises(InvalidName, match="symbolic link"):
-        files.append(NewMemory(text="x"))
+        files.notes.append(entry_draft("x"))
     assert _all(tmp_path) == {}
 
 
@@ -540,11 +541,11 @@ def test_of_many_writers_one_wins(files: MemoryStore) -> None:
 
 
 def test_a_deleted_file_is_gone(files: MemoryStore, tmp_path: Path) -> None:
-    files.append(NewMemory(text="x"))
+    files.notes.append(entry_draft("x"))
     files.delete(TODAY)
     with pytest.raises(NotFound):
         files.delete(TODAY)
-    assert not files.append(NewMemory(text="x")).duplicate
+    assert not files.notes.append(entry_draft("x")).duplicate
 
 
 # Forget
@@ -552,14 +553,13 @@ def test_a_deleted_file_is_gone(files: MemoryStore, tmp_path: Path) -> None:
 
 def test_an_entry_is_erased_wherever_a_person_moved_it(files: MemoryStore, tmp_path: Path) -> None:
     folder = tmp_path / "w"
-    first = files.append(NewMemory(text="keep"))
-    second = files.append(NewMemory(text="move"))
+    first = files.notes.append(entry_draft("keep"))
+    second = files.notes.append(entry_draft("move"))
     lines = (folder / TODAY).read_text().splitlines(keepends=True)
     copied = "".join(lines[first.end_line + 2 :])
     _put(folder, "MEMORY.md", f"# Rules\n\n{copied}\nmine\n")
     _put(folder, "memory/other.md", f"<!-- memory id={second.memory_id}0 -->\n- other, see {second.memory_id}\n")
-    forgotten = files.forget(second.memory_id)
-    assert forgotten.paths == ("MEMORY.md", TODAY) and forgotten.path == "MEMORY.md"
+    assert files.forget(second.memory_id) == ("MEMORY.md", TODAY)
     assert (folder / "MEMORY.md").read_text() == "# Rules\n\nmine\n"
     assert [entry.memory_id for entry in find_entries((folder / TODAY).read_text(), DAY)] == [first.memory_id]
     assert "other" in (folder / "memory/other.md").read_text()
@@ -579,7 +579,7 @@ def test_erasing_works_in_a_file_of_any_encoding(files: MemoryStore, tmp_path: P
 
 @pytest.mark.parametrize("memory_id", ["", "m", "../x", "m0123456789ab -->", "x" * 99, "\0"])
 def test_an_unknown_memory_is_not_found(files: MemoryStore, memory_id: str) -> None:
-    files.append(NewMemory(text="x"))
+    files.notes.append(entry_draft("x"))
     with pytest.raises(NotFound):
         files.forget(memory_id)
 
@@ -593,14 +593,14 @@ def _no_drafts(call: Call) -> None:
 def test_a_full_disk_forgets_where_the_text_stands(tmp_path: Path, comment: bool) -> None:
     files = MemoryStore(tmp_path, now=lambda: NOW)
     for text in ("The quokka sleeps.", "袋鼯在岸边睡觉", "The koala eats."):
-        files.append(NewMemory(text=text))
+        files.notes.append(entry_draft(text))
     if not comment:
         lines = [line for line in (tmp_path / TODAY).read_text().splitlines() if "memory id=" not in line]
         _put(tmp_path, TODAY, "\n".join(lines).encode())
     entries = find_entries((tmp_path / TODAY).read_text(), DAY)
     size = (tmp_path / TODAY).stat().st_size
     with recorded(tmp_path, _no_drafts) as tape:
-        assert files.forget(entries[1].memory_id).paths == (TODAY,)
+        assert files.forget(entries[1].memory_id) == (TODAY,)
         with pytest.raises(NotFound):
             files.forget(entries[1].memory_id)
     check_durable(tape)
@@ -608,14 +608,14 @@ def test_a_full_disk_forgets_where_the_text_stands(tmp_path: Path, comment: bool
     assert (len(text.encode()), "袋鼯" in text) == (size, False)
     assert [entry.text_hash for entry in find_entries(text, DAY)] == [entries[at].text_hash for at in (0, 2)]
     assert sorted(file.name for file in (tmp_path / "memory").iterdir()) == [Path(TODAY).name]
-    files.append(NewMemory(text="The bilby hides."))
+    files.notes.append(entry_draft("The bilby hides."))
     assert len(find_entries((tmp_path / TODAY).read_text(), DAY)) == 3
 
 
 def test_a_full_disk_and_a_kill_leave_an_entry_that_can_be_forgotten(tmp_path: Path) -> None:
     files = MemoryStore(tmp_path, now=lambda: NOW)
-    made = files.append(NewMemory(text="The quokka sleeps.\n\nBehind the greenhouse."))
-    files.append(NewMemory(text="The koala eats."))
+    made = files.notes.append(entry_draft("The quokka sleeps.\n\nBehind the greenhouse."))
+    files.notes.append(entry_draft("The koala eats."))
 
     def killed(call: Call) -> None:
         _no_drafts(call)
@@ -626,14 +626,14 @@ def test_a_full_disk_and_a_kill_leave_an_entry_that_can_be_forgotten(tmp_path: P
         files.forget(made.memory_id)
     text = (tmp_path / TODAY).read_text()
     assert ("quokka" in text, "greenhouse" in text, made.memory_id in text) == (False, False, True)
-    assert MemoryStore(tmp_path, now=lambda: NOW).forget(made.memory_id).paths == (TODAY,)
+    assert MemoryStore(tmp_path, now=lambda: NOW).forget(made.memory_id) == (TODAY,)
     assert made.memory_id not in (tmp_path / TODAY).read_text()
 
 
 def test_a_full_disk_and_an_editor_that_saves_meanwhile(tmp_path: Path) -> None:
     files = MemoryStore(tmp_path, now=lambda: NOW)
-    made = files.append(NewMemory(text="The quokka sleeps."))
-    files.append(NewMemory(text="The koala eats."))
+    made = files.notes.append(entry_draft("The quokka sleeps."))
+    files.notes.append(entry_draft("The koala eats."))
     page = (tmp_path / TODAY).read_bytes()
     saves = iter([b"- mine\n", b"- mine too\n"])
 

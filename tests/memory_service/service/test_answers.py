@@ -14,14 +14,13 @@ from indexer import FileFailure, SyncReport
 from indexer.testing import HashEmbedder
 from memory_service import schemas
 from memory_service.memories.block import build_context
-from memory_service.memories.store import NewMemory
 from memory_service.service import MemoryService, answers
-from memory_service.service.watching import Operation
 from tests.memory_service.memories.test_context import hit_lists
 from tests.serving import settings
 
 W = "default"
 FUSIONS = ("evidence", "blend", "rrf")
+SCORES = {name: {"__all__": {"score"}} for name in ("included", "omitted")}
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -55,20 +54,17 @@ def test_what_a_search_found(tmp_path: Path, fusion: str) -> None:
     configured = settings(tmp_path, ranking={"fusion": fusion})
     with MemoryService(configured, embedder=HashEmbedder()) as service:
         for number in range(8):
-            service.remember(W, NewMemory(text=f"Deploy number {number} 浇水\nof the staging database"))
-        found = service.search(W, "deploy number 3", explain=True)
-    answer = answers.search_results(found, fusion=fusion, min_score=None, explain=True, took_ms=1.23456)
+            service.remember(W, f"Deploy number {number} 浇水\nof the staging database")
+        answer = service.search(W, "deploy number 3", explain=True)
+        scores = [result.score for result in answer.results]
+        some = service.search(W, "deploy number 3", min_score=scores[2])
     round_trip(answer)
-    assert (answer.took_ms, answer.mode, answer.degraded) == (1.235, "hybrid", [])
-    assert [result.path for result in answer.results] == [hit.path for hit in found.hits]
-    scores = [result.score for result in answer.results]
+    assert (answer.mode, answer.degraded) == ("hybrid", []) and answer.took_ms > 0
     assert scores == sorted(scores, reverse=True) and all(0 <= score <= 1 for score in scores)
     first = answer.results[0]
     assert first.citation == f"{first.path}#L{first.start_line}-L{first.end_line}"
     assert first.signals and first.vector_score is not None
-    least = scores[2]
-    some = answers.search_results(found, fusion=fusion, min_score=least, explain=False, took_ms=1)
-    assert [result.score for result in some.results] == [score for score in scores if score >= least]
+    assert [result.score for result in some.results] == [score for score in scores if score >= scores[2]]
     assert all(result.signals is None for result in some.results)
 
 
@@ -81,24 +77,20 @@ def test_contexts_and_receipts(fusion: str, hits: list[object], budget_tokens: i
         budget_tokens=budget_tokens,
         receipt_id="r20261120-0123456789abcdef",
         created_at=dt.datetime(2026, 11, 20, 14, 32, tzinfo=dt.UTC),
+        system_prompt="You are kind.",
         degraded=("vector: none",),
     )
-    answer = answers.context(made, system_prompt="You are kind.", fusion=fusion)
-    round_trip(answer)
-    assert answer.system_prompt == (f"You are kind.\n\n{made.block}" if made.block else "You are kind.")
-    assert answers.context(made, system_prompt="", fusion=fusion).system_prompt == made.block
-    assert (answer.tokens, answer.degraded) == (made.receipt.tokens, ["vector: none"])
-    receipt = answer.receipt
-    assert receipt == answers.receipt(made.receipt, fusion=fusion)
-    assert receipt.omitted_count == made.receipt.omitted_count
-    shown = [(item.path, item.start_line, item.tokens) for item in (*receipt.included, *receipt.omitted)]
-    stored = (*made.receipt.included, *made.receipt.omitted)
-    assert shown == [(item.path, item.start_line, item.tokens) for item in stored]
-    assert [item.reason for item in receipt.omitted] == [item.reason for item in made.receipt.omitted]
-    assert all(0 <= item.score <= 1 for item in (*receipt.included, *receipt.omitted))
+    round_trip(made)
+    assert made.system_prompt == (f"You are kind.\n\n{made.block}" if made.block else "You are kind.")
+    assert (made.tokens, made.degraded) == (made.receipt.tokens, ["vector: none"])
+    receipt = answers.receipt(made.receipt, fusion=fusion)
+    round_trip(receipt)
+    assert receipt.model_dump(exclude=SCORES) == made.receipt.model_dump(exclude=SCORES)
+    shown, stored = ((*each.included, *each.omitted) for each in (receipt, made.receipt))
+    assert [item.score for item in shown] == [answers.shown_score(item.score, fusion) for item in stored]
 
 
-def test_reports_and_operations() -> None:
+def test_reports() -> None:
     report = SyncReport(
         added=1,
         changed=2,
@@ -123,43 +115,29 @@ def test_reports_and_operations() -> None:
         "seconds": 1.235,
         "degraded": ["vector: none"],
     }
-    running = Operation(
-        operation_id="op-1", workspace=W, state="running", done=3, total=9, rate=12.345, eta_seconds=6.78
-    )
-    answer = answers.operation(running)
-    round_trip(answer)
-    assert (answer.rate, answer.eta_seconds, answer.report, answer.error) == (12.3, 6.8, None, None)
-    done = answers.operation(Operation(operation_id="op-1", workspace=W, state="done", report=report, eta_seconds=0.0))
-    round_trip(done)
-    assert (done.report, done.eta_seconds) == (shown, 0.0)
-    failed = answers.operation(Operation(operation_id="op-1", workspace=W, state="failed", error="It is full."))
-    round_trip(failed)
-    assert (failed.state, failed.error) == ("failed", "It is full.")
 
 
 def test_files_memories_and_the_status(tmp_path: Path) -> None:
     configured = settings(tmp_path)
     with MemoryService(configured, embedder=HashEmbedder()) as service:
         (tmp_path / W / "memory").mkdir(parents=True)
-        empty = answers.status(W, service.status(W), configured)
+        empty = service.status(W)
         round_trip(empty)
         assert (empty.files, empty.coverage, empty.fingerprint, empty.updated_at) == (0, 1.0, None, None)
-        done = service.remember(W, NewMemory(text="one\ntwo 浇水", key="k"))
-        stored = answers.stored_memory(done.value, done.degraded)
-        again = service.remember(W, NewMemory(text="one\ntwo 浇水", key="k"))
-        assert answers.stored_memory(again.value, again.degraded) == stored, "a repeated request has the same answer"
-        twice = service.remember(W, NewMemory(text="one\ntwo 浇水"))
-        assert answers.stored_memory(twice.value, ["index: late"]).duplicate
-        listed = answers.memory_files(service.list_files(W))
-        text = answers.file_text(service.read_file(W, done.value.path, lines=2))
+        stored = service.remember(W, "one\ntwo 浇水", idempotency_key="k")
+        again = service.remember(W, "one\ntwo 浇水", idempotency_key="k")
+        assert again.replayed and again.model_dump() == stored.model_dump(), "it has the answer of the first"
+        assert service.remember(W, "one\ntwo 浇水").duplicate
+        listed = service.files(W)
+        text = service.get(W, stored.path, lines=2)
         (tmp_path / W / "memory/new.md").write_text("- new\n")
-        planned = answers.planned_report(service.plan(W))
-        status = answers.status(W, service.status(W), configured)
-    for answer in (stored, listed, text, planned, status):
+        planned = service.plan(W)
+        status = service.status(W)
+    for answer in (stored, *listed, text, planned, status):
         round_trip(answer)
     assert (stored.start_line, stored.end_line, stored.duplicate) == (5, 6, False)
-    assert [file.path for file in listed.files] == [done.value.path]
-    assert (text.end_line, text.next_start_line, text.etag) == (2, 3, listed.files[0].etag)
+    assert [file.path for file in listed] == [stored.path]
+    assert (text.end_line, text.next_start_line, text.etag) == (2, 3, listed[0].etag)
     assert (planned.added, planned.changed, planned.removed, planned.unchanged) == (1, 0, 0, 1)
     assert (status.files, status.passages, status.coverage, status.dirty) == (1, 1, 1.0, 1)
     assert status.fingerprint == status.current_fingerprint
@@ -170,9 +148,9 @@ def test_files_memories_and_the_status(tmp_path: Path) -> None:
 def test_the_status_names_an_outdated_index(tmp_path: Path) -> None:
     configured = settings(tmp_path)
     with MemoryService(configured, embedder=HashEmbedder()) as service:
-        service.remember(W, NewMemory(text="one"))
+        service.remember(W, "one")
     with MemoryService(configured, embedder=HashEmbedder(seed=1)) as service:
-        status = answers.status(W, service.status(W), configured)
+        status = service.status(W)
     round_trip(status)
     assert status.fingerprint != status.current_fingerprint
     (told,) = status.degraded
@@ -183,11 +161,9 @@ def test_the_status_names_an_outdated_index(tmp_path: Path) -> None:
 def test_the_status_says_that_an_outdated_index_is_being_made_anew(tmp_path: Path) -> None:
     configured = settings(tmp_path)
     with MemoryService(configured, embedder=HashEmbedder()) as service:
-        service.remember(W, NewMemory(text="one"))
+        service.remember(W, "one")
     told: list[str] = []
     with MemoryService(configured, embedder=HashEmbedder(seed=1)) as service:
-        service.reindex(
-            W, full=True, on_progress=lambda _: told.extend(answers.status(W, service.status(W), configured).degraded)
-        )
-        assert answers.status(W, service.status(W), configured).degraded == []
+        service.reindex(W, full=True, on_progress=lambda _: told.extend(service.status(W).degraded))
+        assert service.status(W).degraded == []
     assert told and all("is being made anew: " in each and "reindex --full" not in each for each in told)

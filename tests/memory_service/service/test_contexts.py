@@ -7,7 +7,6 @@ import pytest
 
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, NotFound, UpstreamFailed
 from memory_service.memories.block import is_block
-from memory_service.memories.store import NewMemory
 from memory_service.messages import message_tokens, text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import SessionContextRequest
@@ -114,9 +113,7 @@ def test_a_longest_prompt_is_kept_to(room: Room, most: int) -> None:
 @pytest.mark.parametrize("budget", [64, 150, 400, 2_000])
 def test_memories_keep_to_their_budget_with_their_wrapper(room: Room, budget: int) -> None:
     for number in range(30):
-        room.service.remember(
-            W, NewMemory(text=f"第 {number} 号规定：billing deploys go out on day {number} at 10:00.")
-        )
+        room.service.remember(W, f"第 {number} 号规定：billing deploys go out on day {number} at 10:00.")
     room.say(user("When does billing deploy? 规定是什么？"))
     made = room.context(recall="always", memory_budget_tokens=budget)
     block = block_of(made)
@@ -128,7 +125,7 @@ def test_memories_keep_to_their_budget_with_their_wrapper(room: Room, budget: in
 def test_memories_get_what_room_is_left_and_it_is_said(rooms: Rooms) -> None:
     room = rooms(context_window=1_200, flush={"mode": "off"})
     for number in range(30):
-        room.service.remember(W, NewMemory(text=f"Rule {number}: billing deploys on day {number}."))
+        room.service.remember(W, f"Rule {number}: billing deploys on day {number}.")
     room.talk(1, 100)
     room.say(user("When does billing deploy?"))
     made = room.context(recall="always", memory_budget_tokens=2_000)

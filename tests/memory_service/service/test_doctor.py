@@ -14,9 +14,8 @@ import pytest
 from indexer import EmbedderUnavailable, Index, SyncCancelled
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from memory_service.memories.store import NewMemory
+from memory_service.schemas import Check
 from memory_service.service import MemoryService
-from memory_service.service.doctor import Finding
 from tests.indexer.workspace import FailingEmbedder, run_unprivileged, watched_statements
 from tests.serving import settings
 
@@ -53,7 +52,7 @@ def home(tmp_path: Path) -> Path:
             text = f"On day {day} the quokka number{day} was seen behind the greenhouse."
             (tmp_path / f"home/{W}/memory").mkdir(parents=True, exist_ok=True)
             (tmp_path / f"home/{W}/memory/2026-11-{day:02}.md").write_text(f"# Day\n\n- {text}\n")
-        service.remember(W, NewMemory(text="Deploys go out on Tuesdays after the 10:00 stand-up, never on Fridays."))
+        service.remember(W, "Deploys go out on Tuesdays after the 10:00 stand-up, never on Fridays.")
         service.reindex(W)
     return tmp_path / "home"
 
@@ -66,12 +65,12 @@ def own_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def examined(home: Path, embedder: HashEmbedder | None = None, **values: object) -> dict[str, Finding]:
+def examined(home: Path, embedder: HashEmbedder | None = None, **values: object) -> dict[str, Check]:
     with MemoryService(settings(home, **values), embedder=embedder or HashEmbedder()) as service:
         return {finding.name: finding for finding in service.examine(W)}
 
 
-def wrong(findings: dict[str, Finding]) -> dict[str, Finding]:
+def wrong(findings: dict[str, Check]) -> dict[str, Check]:
     found = {name: finding for name, finding in findings.items() if not finding.ok}
     assert all(finding.detail and finding.remedy for finding in found.values())
     return found
@@ -159,7 +158,7 @@ def test_a_rebuild_that_was_interrupted(home: Path) -> None:
 
 
 def test_a_rebuild_that_runs_is_no_fault(home: Path) -> None:
-    seen: list[Finding] = []
+    seen: list[Check] = []
     index = Index(home / W, HashEmbedder(seed=1))
     index.sync(full=True, on_progress=lambda _: seen.append(examined(home, HashEmbedder(seed=1))["index"]))
     index.close()
@@ -177,7 +176,7 @@ def stopping_after(times: int) -> Callable[[], bool]:
 def test_passages_without_a_vector(home: Path) -> None:
     failing = FailingEmbedder(EmbedderUnavailable("The model is gone. Install it."))
     with MemoryService(settings(home), embedder=failing) as service:
-        service.remember(W, NewMemory(text="written while the model was gone"))
+        service.remember(W, "written while the model was gone")
     found = wrong(examined(home))
     assert found["index"].detail == "1 of 14 passages have no vector"
     assert found["index"].remedy.endswith("then search, or run `memory-service reindex`.")
@@ -270,7 +269,7 @@ def test_a_home_that_cannot_be_written(own_folder: Path, home: Path) -> None:
     finally:
         for folder in (home, home / W, home / W / "memory"):
             folder.chmod(0o755)
-    findings = {name: Finding(name=name, ok=ok == "True", detail=d, remedy=r) for name, ok, d, r in lines}
+    findings = {name: Check(name=name, ok=ok == "True", detail=d, remedy=r) for name, ok, d, r in lines}
     assert list(findings) == PARTS
     found = wrong(findings)
     assert set(found) == {"home", "round trip"}

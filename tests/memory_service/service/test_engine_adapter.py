@@ -14,7 +14,7 @@ from memory_service.errors import InvalidRequest
 from memory_service.messages import Message, text_of
 from memory_service.messages.repair import repaired
 from memory_service.schemas.compaction import CompactRequest, OverflowRequest, SessionContextRequest
-from memory_service.service import MemoryService, answers
+from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import BuiltContext
 from memory_service.service.short_term import ShortTermMemory
@@ -143,7 +143,7 @@ def test_when_it_fails_the_service_answers_and_says_so(
     assert len(sessions.store.log_view(S).messages) == 120
     more = sessions.append(S, [{"role": "user", "content": "还在吗？"}])
     assert fault in more.degraded[0]
-    status = answers.status(W, service.status(W), service.settings, degraded=service.engine_problems(W))
+    status = service.status(W)
     assert any(fault in line for line in status.degraded)
     finding = next(each for each in service.examine(W) if each.name == "engine")
     assert not finding.ok and fault in finding.detail and "context_engine" in finding.remedy
@@ -154,7 +154,7 @@ def test_a_sound_engine_passes_the_doctor(opened: Callable[..., MemoryService]) 
     sessions_of(service)
     finding = next(each for each in service.examine(W) if each.name == "engine")
     assert finding.ok and finding.detail == "Sliding window 1.0 assembles a prompt"
-    assert service.engine_problems(W) == ()
+    assert service.status(W).degraded == []
     assert all(each.name != "engine" for each in opened("default").examine(W))
 
 

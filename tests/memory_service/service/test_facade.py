@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from indexer import EmbedderUnavailable, SearchFilter, SyncProgress
+from indexer import EmbedderUnavailable, SyncProgress
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
-from memory_service.memories.store import NewMemory
 from memory_service.messages.sizes import count_tokens
 from memory_service.service import MemoryService
 from memory_service.service.workspace import make_embedder
@@ -36,7 +35,7 @@ def opened(home: Path, embedder: HashEmbedder | None = None, **values: object) -
 
 
 def texts(service: MemoryService, query: str, workspace: str = W) -> list[str]:
-    return [hit.passage.text for hit in service.search(workspace, query).hits]
+    return [hit.text for hit in service.search(workspace, query).results]
 
 
 def below(home: Path) -> dict[str, bytes]:
@@ -52,10 +51,10 @@ def test_opening_reads_and_makes_nothing(home: Path) -> None:
 
 def test_a_memory_is_searchable_at_once_and_in_a_context(home: Path) -> None:
     with opened(home) as service:
-        done = service.remember(W, NewMemory(text="Deploys go out on Tuesdays.", tags=("ops",)))
-        assert done.degraded == ()
-        (hit,) = service.search(W, "when do deploys go out?").hits
-        assert (hit.path, hit.passage.start_line) == (done.value.path, done.value.start_line)
+        done = service.remember(W, "Deploys go out on Tuesdays.", tags=("ops",))
+        assert done.degraded == []
+        (hit,) = service.search(W, "when do deploys go out?").results
+        assert (hit.path, hit.start_line) == (done.path, done.start_line)
         made = service.context(W, "when do deploys go out?", budget_tokens=100)
         assert "Deploys go out on Tuesdays. #ops" in made.block
         assert made.receipt.tokens == count_tokens(made.block) <= 100
@@ -67,15 +66,15 @@ def test_a_memory_is_searchable_at_once_and_in_a_context(home: Path) -> None:
 
 def test_workspaces_do_not_see_each_other(home: Path) -> None:
     with opened(home) as service:
-        entry = service.remember("a", NewMemory(text="the quokka sleeps")).value
-        service.remember("b", NewMemory(text="the wombat digs"))
+        entry = service.remember("a", "the quokka sleeps")
+        service.remember("b", "the wombat digs")
         assert texts(service, "quokka", "a") == ["the quokka sleeps"]
         assert "the quokka sleeps" not in texts(service, "quokka", "b")
         receipt_id = service.context("a", "quokka").receipt.receipt_id
         for act in (
             lambda: service.receipt("b", receipt_id),
             lambda: service.forget("b", entry.memory_id),
-            lambda: service.read_file("b", "memory/none.md"),
+            lambda: service.get("b", "memory/none.md"),
         ):
             with pytest.raises(NotFound):
                 act()
@@ -88,9 +87,9 @@ def test_what_is_not_there_is_not_found_and_not_made(home: Path) -> None:
             lambda: service.search("none", "x"),
             lambda: service.context("none", "x"),
             lambda: service.receipt("none", "r20261120-0000000000000000"),
-            lambda: service.list_files("none"),
-            lambda: service.read_file("none", "MEMORY.md"),
-            lambda: service.delete_file("none", "MEMORY.md"),
+            lambda: service.files("none"),
+            lambda: service.get("none", "MEMORY.md"),
+            lambda: service.delete("none", "MEMORY.md"),
             lambda: service.forget("none", "m1"),
             lambda: service.plan("none"),
             lambda: service.reindex("none"),
@@ -99,10 +98,10 @@ def test_what_is_not_there_is_not_found_and_not_made(home: Path) -> None:
         ):
             with pytest.raises(NotFound, match="There is no workspace none"):
                 act()
-        service.remember(W, NewMemory(text="x"))
+        service.remember(W, "x")
         for act in (
-            lambda: service.read_file(W, "memory/none.md"),
-            lambda: service.delete_file(W, "memory/none.md"),
+            lambda: service.get(W, "memory/none.md"),
+            lambda: service.delete(W, "memory/none.md"),
             lambda: service.reindex(W, ["memory/none"]),
         ):
             with pytest.raises(NotFound):
@@ -114,7 +113,7 @@ def test_what_is_not_there_is_not_found_and_not_made(home: Path) -> None:
 def test_bad_names_are_refused(home: Path, name: str) -> None:
     with opened(home) as service:
         for act in (
-            lambda: service.remember(name, NewMemory(text="x")),
+            lambda: service.remember(name, "x"),
             lambda: service.search(name, "x"),
             lambda: service.receipt(name, "r20261120-0000000000000000"),
             lambda: list(service.examine(name)),
@@ -127,12 +126,12 @@ def test_bad_names_are_refused(home: Path, name: str) -> None:
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "../x.md", "memory/../../x.md", "notes.md", "memory/.hidden.md"])
 def test_bad_paths_are_refused(home: Path, path: str) -> None:
     with opened(home) as service:
-        service.remember(W, NewMemory(text="x"))
+        service.remember(W, "x")
         before = set(below(home))
         for act in (
-            lambda: service.read_file(W, path),
-            lambda: service.write_file(W, path, "x", if_none_match=True),
-            lambda: service.delete_file(W, path),
+            lambda: service.get(W, path),
+            lambda: service.put(W, path, "x", if_none_match=True),
+            lambda: service.delete(W, path),
             lambda: service.reindex(W, [path]),
             lambda: service.plan(W, [path]),
             lambda: service.start_reindex(W, [path]),
@@ -144,7 +143,7 @@ def test_bad_paths_are_refused(home: Path, path: str) -> None:
 
 def test_bad_questions_are_refused(home: Path) -> None:
     with opened(home) as service:
-        service.remember(W, NewMemory(text="x"))
+        service.remember(W, "x")
         for act in (
             lambda: service.search(W, "  "),
             lambda: service.search(W, "x" * 20_000),
@@ -159,9 +158,9 @@ def test_bad_questions_are_refused(home: Path) -> None:
 
 def test_a_filter_that_keeps_nothing_gives_an_empty_block_with_its_reason(home: Path) -> None:
     with opened(home) as service:
-        service.remember(W, NewMemory(text="the quokka sleeps"))
-        made = service.context(W, "quokka", kept=SearchFilter(path_prefix="memory/1999"))
-        assert (made.block, made.receipt.tokens, made.receipt.included) == ("", 0, ())
+        service.remember(W, "the quokka sleeps")
+        made = service.context(W, "quokka", path_prefix="memory/1999")
+        assert (made.block, made.receipt.tokens, made.receipt.included) == ("", 0, [])
         assert made.receipt.reason.startswith("nothing found")
         small = service.context(W, "quokka", budget_tokens=5)
         assert small.receipt.reason.startswith("budget too small: 5 tokens")
@@ -172,16 +171,16 @@ def test_without_a_model_words_find(home: Path) -> None:
     with MemoryService(settings(home, embedding_model="none")) as service:
         assert service.embedding_model == "none"
         service.warm_up()
-        assert service.remember(W, NewMemory(text="周二站会之后部署 deploys")).degraded == ()
+        assert service.remember(W, "周二站会之后部署 deploys").degraded == []
         for query in ("deploys", "部署"):
             found = service.search(W, query)
-            assert (found.mode, found.degraded, len(found.hits)) == ("text", (), 1)
-            assert found.hits[0].vector_score is None
+            assert (found.mode, found.degraded, len(found.results)) == ("text", [], 1)
+            assert found.results[0].vector_score is None
         made = service.context(W, "deploys")
-        assert made.block and made.receipt.degraded == ()
+        assert made.block and made.receipt.degraded == []
         status = service.status(W)
-        assert status.stored == status.current
-        assert status.current.model == ""
+        assert status.fingerprint == status.current_fingerprint
+        assert status.current_fingerprint.model == ""
 
 
 def test_a_model_that_is_not_known_is_refused(home: Path) -> None:
@@ -192,19 +191,19 @@ def test_a_model_that_is_not_known_is_refused(home: Path) -> None:
 
 def test_a_model_that_is_gone_is_named_in_every_answer(home: Path) -> None:
     with opened(home) as service:
-        service.remember(W, NewMemory(text="the quokka sleeps"))
+        service.remember(W, "the quokka sleeps")
     reason = "vector: The model is gone. Install it."
     with opened(home, FailingEmbedder(EmbedderUnavailable("The model is gone. Install it."))) as service:
         found = service.search(W, "quokka")
-        assert (found.mode, found.degraded) == ("text", (reason,))
-        assert [hit.passage.text for hit in found.hits] == ["the quokka sleeps"]
+        assert (found.mode, found.degraded) == ("text", [reason])
+        assert [hit.text for hit in found.results] == ["the quokka sleeps"]
         made = service.context(W, "quokka")
-        assert "quokka" in made.block and made.receipt.degraded == (reason,)
-        assert service.receipt(W, made.receipt.receipt_id).degraded == (reason,)
-        assert service.remember(W, NewMemory(text="the wombat digs")).degraded == (reason,)
+        assert "quokka" in made.block and made.receipt.degraded == [reason]
+        assert service.receipt(W, made.receipt.receipt_id).degraded == [reason]
+        assert service.remember(W, "the wombat digs").degraded == [reason]
     with opened(home) as service:
         assert texts(service, "wombat")[0] == "the wombat digs"
-        assert service.search(W, "wombat").degraded == ()
+        assert service.search(W, "wombat").degraded == []
 
 
 def damaged(home: Path) -> None:
@@ -215,7 +214,7 @@ def damaged(home: Path) -> None:
 
 def test_a_damaged_index_stops_searches_with_a_remedy_and_no_write(home: Path) -> None:
     with opened(home) as service:
-        first = service.remember(W, NewMemory(text="the quokka sleeps")).value
+        first = service.remember(W, "the quokka sleeps")
     damaged(home)
     with opened(home) as service:
         before = {name: content for name, content in below(home).items() if name.endswith(".md")}
@@ -228,11 +227,11 @@ def test_a_damaged_index_stops_searches_with_a_remedy_and_no_write(home: Path) -
             with pytest.raises(StorageFailed, match="Delete it and run `memory-service reindex`; no memory is lost"):
                 act()
         assert {name: content for name, content in below(home).items() if name.endswith(".md")} == before
-        done = service.remember(W, NewMemory(text="the wombat digs"))
+        done = service.remember(W, "the wombat digs")
         assert "Delete it and run `memory-service reindex`" in done.degraded[0]
-        assert service.read_file(W, done.value.path, start_line=done.value.start_line).text == "- the wombat digs\n"
+        assert service.get(W, done.path, start_line=done.start_line).text == "- the wombat digs\n"
         gone = service.forget(W, first.memory_id)
-        assert gone.degraded and "quokka" not in service.read_file(W, done.value.path).text
+        assert gone.degraded and "quokka" not in service.get(W, done.path).text
         (home / W / "index.sqlite").unlink()
         assert service.reindex(W).added == 1
         assert texts(service, "wombat")[0] == "the wombat digs"
@@ -240,43 +239,43 @@ def test_a_damaged_index_stops_searches_with_a_remedy_and_no_write(home: Path) -
 
 def test_a_index_that_is_deleted_while_the_service_is_open_comes_back(home: Path) -> None:
     with opened(home) as service:
-        service.remember(W, NewMemory(text="the quokka sleeps"))
+        service.remember(W, "the quokka sleeps")
         assert texts(service, "quokka") == ["the quokka sleeps"]
         for path in (home / W).glob("index.sqlite*"):
             path.unlink()
         time.sleep(1.1)
         assert texts(service, "quokka") == ["the quokka sleeps"]
-        assert service.status(W).pending == 0
+        assert service.status(W).dirty == 0
 
 
 def test_a_workspace_that_is_deleted_while_the_service_is_open(home: Path) -> None:
     with opened(home) as service:
-        service.remember(W, NewMemory(text="the quokka sleeps"))
+        service.remember(W, "the quokka sleeps")
         (home / W).rename(home / "moved")
         with pytest.raises(NotFound):
             service.search(W, "quokka")
-        service.remember(W, NewMemory(text="the wombat digs"))
+        service.remember(W, "the wombat digs")
         assert texts(service, "wombat quokka") == ["the wombat digs"]
         assert texts(service, "quokka", "moved") == ["the quokka sleeps"]
 
 
 def test_files_by_hand_and_by_the_service(home: Path) -> None:
     with opened(home) as service:
-        etag = service.write_file(W, "MEMORY.md", "- one quokka\n", if_none_match=True).value
+        etag = service.put(W, "MEMORY.md", "- one quokka\n", if_none_match=True).etag
         assert texts(service, "quokka") == ["one quokka"]
-        done = service.write_file(W, "MEMORY.md", "- two wombats\n", if_match=etag)
-        assert (texts(service, "quokka wombats"), done.degraded) == (["two wombats"], ())
-        assert service.read_file(W, "MEMORY.md").etag == done.value
-        assert [file.path for file in service.list_files(W)] == ["MEMORY.md"]
-        gone = service.delete_file(W, "MEMORY.md").value
-        assert gone is not None and gone.left == ()
+        done = service.put(W, "MEMORY.md", "- two wombats\n", if_match=etag)
+        assert (texts(service, "quokka wombats"), done.degraded) == (["two wombats"], [])
+        assert service.get(W, "MEMORY.md").etag == done.etag
+        assert [file.path for file in service.files(W)] == ["MEMORY.md"]
+        gone = service.delete(W, "MEMORY.md").erased
+        assert gone is not None and gone.passages == 1 and "files" in gone.checked
         assert texts(service, "wombats") == []
 
 
 def test_erasing_leaves_no_bytes_anywhere(home: Path) -> None:
     with opened(home) as service:
-        service.remember(W, NewMemory(text="harmless"))
-        entry = service.remember(W, NewMemory(text="the password is xyzzyplugh", tags=("grueword",))).value
+        service.remember(W, "harmless")
+        entry = service.remember(W, "the password is xyzzyplugh", tags=("grueword",))
         assert "xyzzyplugh" in service.context(W, "password").block
         service.forget(W, entry.memory_id)
         left = [name for name, raw in below(home).items() if b"xyzzyplugh" in raw or b"grueword" in raw]
@@ -287,16 +286,16 @@ def test_erasing_leaves_no_bytes_anywhere(home: Path) -> None:
 def test_a_write_to_a_file_that_has_to_be_there_makes_no_workspace(home: Path) -> None:
     with opened(home) as service:
         with pytest.raises(NotFound):
-            service.write_file("none", "MEMORY.md", "- x\n", if_match="*")
+            service.put("none", "MEMORY.md", "- x\n", if_match="*")
         assert not (home / "none").exists()
 
 
 def test_a_plan_changes_nothing_and_a_reindex_does_it(home: Path) -> None:
     with opened(home) as service:
-        service.remember(W, NewMemory(text="the quokka sleeps"))
+        service.remember(W, "the quokka sleeps")
         (home / W / "memory/extra.md").write_text("- the wombat digs\n")
         before = below(home)
-        assert [file.path for file in service.plan(W).added] == ["memory/extra.md"]
+        assert service.plan(W).added == 1
         with pytest.raises(NotFound, match=r"'MEMORY\.md'"):
             service.plan(W, ["MEMORY.md"])
         assert below(home).keys() == before.keys()
@@ -304,23 +303,23 @@ def test_a_plan_changes_nothing_and_a_reindex_does_it(home: Path) -> None:
         report = service.reindex(W, ["memory/"], on_progress=told.append)
         assert report.added == 1 and told
         full = service.reindex(W, full=True)
-        assert (full.added, full.failed) == (2, ())
+        assert (full.added, full.failed) == (2, [])
 
 
 def test_a_reindex_after_a_change_of_model_makes_the_index_anew(home: Path) -> None:
     with opened(home) as service:
-        service.remember(W, NewMemory(text="the quokka sleeps"))
+        service.remember(W, "the quokka sleeps")
     with MemoryService(settings(home), embedder=HashEmbedder(seed=1)) as service:
-        done = service.remember(W, NewMemory(text="the wombat digs"))
+        done = service.remember(W, "the wombat digs")
         assert len(done.degraded) == 1 and "reindex --full" in done.degraded[0]
-        assert service.search(W, "wombat").hits[0].passage.text == "the wombat digs", "found by words meanwhile"
+        assert service.search(W, "wombat").results[0].text == "the wombat digs", "found by words meanwhile"
         assert service.reindex(W, ["memory/"]).embedded == 0, "of some files nothing is made anew"
         told: list[SyncProgress] = []
         report = service.reindex(W, on_progress=told.append)
-        assert (report.embedded, report.degraded) == (2, ()) and told
+        assert (report.embedded, report.degraded) == (2, []) and told
         found = service.search(W, "wombat")
-        assert (found.mode, found.degraded) == ("hybrid", ())
-        assert service.remember(W, NewMemory(text="the numbat runs")).degraded == ()
+        assert (found.mode, found.degraded) == ("hybrid", [])
+        assert service.remember(W, "the numbat runs").degraded == []
 
 
 def test_a_rebuild_in_the_background_is_followed_and_cancelled(home: Path) -> None:
@@ -332,21 +331,21 @@ def test_a_rebuild_in_the_background_is_followed_and_cancelled(home: Path) -> No
         service.reindex(W)
     with MemoryService(settings(home), embedder=Slow(seed=1)) as service:
         operation = service.start_reindex(W, full=True)
-        seen = service.operations.get(W, operation.operation_id)
+        seen = service.operation(W, operation.operation_id)
         while not seen.rate:
             assert seen.state in ("queued", "running"), seen.error
             time.sleep(0.01)
-            seen = service.operations.get(W, operation.operation_id)
+            seen = service.operation(W, operation.operation_id)
         rebuild = service.status(W).rebuild
-        assert rebuild is not None and rebuild.running and 0 < rebuild.passages < 800
+        assert rebuild is not None and rebuild.state == "running" and 0 < rebuild.passages < 800
         assert seen.total == 40 and seen.eta_seconds and seen.eta_seconds > 0
-        assert service.search(W, "quokka 7").hits
-        service.operations.cancel(W, operation.operation_id)
-        while service.operations.get(W, operation.operation_id).state == "running":
+        assert service.search(W, "quokka 7").results
+        service.cancel(W, operation.operation_id)
+        while service.operation(W, operation.operation_id).state == "running":
             time.sleep(0.01)
-        assert service.operations.get(W, operation.operation_id).state == "cancelled"
+        assert service.operation(W, operation.operation_id).state == "cancelled"
         rebuild = service.status(W).rebuild
-        assert rebuild is not None and not rebuild.running and rebuild.current
+        assert rebuild is not None and rebuild.state == "interrupted"
     with MemoryService(settings(home), embedder=HashEmbedder(seed=1)) as service:
         assert 0 < service.reindex(W, full=True).embedded < 800, "it went on from there"
         assert service.status(W).rebuild is None and service.search(W, "quokka 7").mode == "hybrid"
@@ -367,7 +366,7 @@ def test_many_workspaces_are_more_than_are_kept_open(home: Path) -> None:
         (home / "w0/memory/a.md").write_text("- the quokka sleeps\n")
         assert texts(service, "quokka", "w0") == ["the quokka sleeps"]
         for number in range(1, 260):
-            assert service.list_files(f"w{number}") == []
+            assert service.files(f"w{number}") == []
         assert texts(service, "quokka", "w0") == ["the quokka sleeps"]
 
 
@@ -376,26 +375,25 @@ def test_a_home_that_is_a_file_is_told(tmp_path: Path) -> None:
     with opened(tmp_path / "home") as service:
         assert "is not a folder" in service.ready()[0]
         with pytest.raises(MemoryServiceError):
-            service.remember(W, NewMemory(text="x"))
+            service.remember(W, "x")
 
 
 WRITING = """
 import sys
 from pathlib import Path
 from indexer.testing import HashEmbedder
-from memory_service.memories.store import NewMemory
 from memory_service.service import MemoryService
 from tests.serving import settings
 name = sys.argv[2]
 with MemoryService(settings(Path(sys.argv[1])), embedder=HashEmbedder()) as service:
     for number in range(15):
         text = f"{name}{number} was here"
-        done = service.remember("default", NewMemory(text=text))
-        assert done.degraded == (), done.degraded
+        done = service.remember("default", text)
+        assert done.degraded == [], done.degraded
         found = service.search("default", f"{name}{number}")
-        assert found.degraded == (), found.degraded
-        assert found.hits[0].passage.text == text, (text, [hit.passage.text for hit in found.hits])
-        assert service.context("default", text, budget_tokens=200).receipt.degraded == ()
+        assert found.degraded == [], found.degraded
+        assert found.results[0].text == text, (text, [hit.text for hit in found.results])
+        assert service.context("default", text, budget_tokens=200).receipt.degraded == []
 """
 
 
@@ -406,21 +404,20 @@ def test_two_processes_on_one_home_lose_nothing(home: Path) -> None:
     ended = [(child.communicate(timeout=60)[1], child.returncode) for child in children]
     assert ended == [("", 0)] * 2
     with opened(home) as service:
-        lines = service.read_file(W, service.list_files(W)[0].path).text.splitlines()
+        lines = service.get(W, service.files(W)[0].path).text.splitlines()
         said = sorted(line for line in lines if line.startswith("- "))
         assert said == sorted(f"- {name}{number} was here" for name in names for number in range(15))
         status = service.status(W)
-        assert status.counts is not None and status.counts.passages == status.counts.embedded == 30
-        assert status.pending == 0
+        assert (status.passages, status.embedded, status.dirty) == (30, 30, 0)
     receipts = [line for path in (home / W / "receipts").iterdir() for line in path.read_text().splitlines()]
     assert len(receipts) == 30
 
 
 def test_what_one_process_writes_the_other_finds(home: Path) -> None:
     with opened(home) as one, opened(home) as other:
-        one.remember(W, NewMemory(text="the quokka sleeps"))
+        one.remember(W, "the quokka sleeps")
         assert texts(other, "quokka") == ["the quokka sleeps"]
-        entry = other.remember(W, NewMemory(text="the wombat digs")).value
+        entry = other.remember(W, "the wombat digs")
         assert texts(one, "wombat")[0] == "the wombat digs"
         one.forget(W, entry.memory_id)
         assert texts(other, "wombat quokka") == ["the quokka sleeps"]
@@ -434,7 +431,7 @@ def test_closing_gives_back_all_files(home: Path) -> None:
     if not Path("/proc/self/fd").exists():
         pytest.skip("there is no list of open files here")
     service = opened(home)
-    service.remember(W, NewMemory(text="the quokka sleeps"))
+    service.remember(W, "the quokka sleeps")
     service.context(W, "quokka")
     assert held()
     service.close()

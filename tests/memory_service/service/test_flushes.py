@@ -30,8 +30,8 @@ def test_rules_find_what_is_to_be_kept_and_the_next_search_finds_it(room: Room) 
     assert (made.method, made.messages, made.duplicates) == ("extractive", (2, 5), 0)
     assert made.path is not None and made.path.startswith("memory/") and len(made.written) >= 2
     assert "周二上午 10 点" in room.days and "7443" in room.days and f"session={S}" in room.days
-    found = room.service.search(W, "staging port").hits
-    assert any("7443" in hit.passage.text for hit in found)
+    found = room.service.search(W, "staging port").results
+    assert any("7443" in hit.text for hit in found)
     assert all(memory.memory_id in room.days for memory in made.written)
 
 

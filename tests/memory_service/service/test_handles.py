@@ -10,7 +10,7 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.errors import InvalidName, InvalidRequest, NotFound
-from memory_service.service import MemoryService, NewMemory
+from memory_service.service import MemoryService
 from memory_service.service.handles import read_handle
 from tests.serving import settings
 
@@ -42,8 +42,8 @@ def whole(service: MemoryService, handle: str) -> tuple[str, int]:
 
 
 def test_lines_of_a_file_and_their_memories(service: MemoryService) -> None:
-    first = service.remember("default", NewMemory(text=RULE)).value
-    second = service.remember("default", NewMemory(text="Deploys go out on Tuesdays.")).value
+    first = service.remember("default", RULE)
+    second = service.remember("default", "Deploys go out on Tuesdays.")
     of_file = service.original("default", first.path)
     assert RULE in of_file.text and of_file.memory_ids == (first.memory_id, second.memory_id)
     line = service.original("default", f"{first.path}#L{first.start_line}")
@@ -54,9 +54,9 @@ def test_lines_of_a_file_and_their_memories(service: MemoryService) -> None:
 
 
 def test_an_item_that_a_person_wrote_has_the_id_that_forgets_it(service: MemoryService) -> None:
-    service.write_file("default", "memory/2026-11-20.md", f"# 2026-11-20\n\n- {RULE}\n", if_none_match=True)
+    service.put("default", "memory/2026-11-20.md", f"# 2026-11-20\n\n- {RULE}\n", if_none_match=True)
     (memory_id,) = service.original("default", "memory/2026-11-20.md").memory_ids
-    assert service.forget("default", memory_id).value.paths == ("memory/2026-11-20.md",)
+    assert service.forget("default", memory_id).paths == ("memory/2026-11-20.md",)
 
 
 def test_what_a_search_names_is_found_again(service: MemoryService) -> None:
@@ -102,7 +102,7 @@ def test_a_long_message_comes_in_pieces(service: MemoryService, size: int) -> No
 
 def test_a_long_file_comes_in_pieces(service: MemoryService) -> None:
     text = "".join(f"- line {number} 第{number}行\n" for number in range(1, 5_001))
-    service.write_file("default", "memory/long.md", text, if_none_match=True)
+    service.put("default", "memory/long.md", text, if_none_match=True)
     assert whole(service, "memory/long.md")[0] == text
     part = "".join(text.splitlines(keepends=True)[99:4_500])
     assert whole(service, "memory/long.md#L100-L4500")[0] == part

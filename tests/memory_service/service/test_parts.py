@@ -7,8 +7,7 @@ import pytest
 
 from memory_service.config import load_settings
 from memory_service.errors import InvalidRequest
-from memory_service.memories.store import NewMemory
-from memory_service.service import MemoryService, answers
+from memory_service.service import MemoryService
 from memory_service.service.workspace import make_embedder, make_reranker
 
 
@@ -60,23 +59,23 @@ def test_models_that_are_not_there_are_told_by_the_doctor(tmp_path: Path) -> Non
 def test_a_model_that_is_gone_is_told_by_the_status_and_keeps_no_reindex_from_the_words(tmp_path: Path) -> None:
     gone = f"sentence-transformers/{tmp_path}/gone"
     with MemoryService.open(tmp_path, embedding_model=gone) as service:
-        told = service.remember("default", NewMemory(text="the quokka sleeps"))
+        told = service.remember("default", "the quokka sleeps")
         assert any("gone is not there" in problem for problem in told.degraded)
-        assert [hit.passage.text for hit in service.search("default", "quokka").hits] == ["the quokka sleeps"]
-        status = answers.status("default", service.status("default"), service.settings)
+        assert [hit.text for hit in service.search("default", "quokka").results] == ["the quokka sleeps"]
+        status = service.status("default")
         assert any(problem.startswith("vector: ") and "gone is not there" in problem for problem in status.degraded)
 
 
 def test_a_reindex_for_a_model_that_is_away_keeps_the_index_and_its_words(tmp_path: Path) -> None:
     with MemoryService.open(tmp_path) as service:
-        service.remember("default", NewMemory(text="the quokka sleeps"))
+        service.remember("default", "the quokka sleeps")
     # Nobody listens there, or the package is not installed: either way it cannot tell how long its vectors are.
     away = {"embedding_model": "litellm/openai/any", "embedding_api_base": "http://127.0.0.1:9/v1"}
     with MemoryService.open(tmp_path, **away) as service:
-        service.remember("default", NewMemory(text="the wombat digs"))
+        service.remember("default", "the wombat digs")
         found = service.search("default", "wombat")
-        assert [hit.passage.text for hit in found.hits][:1] == ["the wombat digs"] and found.degraded
+        assert [hit.text for hit in found.results][:1] == ["the wombat digs"] and found.degraded
     with MemoryService.open(tmp_path) as service:
         service.reindex("default")
         found = service.search("default", "quokka")
-        assert (found.mode, found.degraded) == ("hybrid", ())
+        assert (found.mode, found.degraded) == ("hybrid", [])

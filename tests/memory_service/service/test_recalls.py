@@ -9,8 +9,8 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from memory_service.memories.store import NewMemory
 from memory_service.messages import text_of
+from memory_service.service import answers
 from memory_service.service.contexts import Recalled
 from tests.memory_service.service.rooms import Room, S, W, calls, result, says, user
 
@@ -53,7 +53,7 @@ def test_what_the_view_shows_takes_no_place_from_what_was_covered(room: Room) ->
 
 
 def test_memories_of_other_places_are_recalled(room: Room) -> None:
-    room.service.remember(W, NewMemory(text="部署在周二上午 10 点。"))
+    room.service.remember(W, "部署在周二上午 10 点。")
     room.sessions.append("other", [user("The rollback takes 15 minutes."), says("ok")])
     room.say(user("hi"))
     room.service.reindex(W)
@@ -64,7 +64,7 @@ def test_memories_of_other_places_are_recalled(room: Room) -> None:
 
 
 def test_a_memory_that_the_view_says_is_no_news(room: Room) -> None:
-    room.service.remember(W, NewMemory(text="Deploys go out on Tuesdays after the 10:00 stand-up."))
+    room.service.remember(W, "Deploys go out on Tuesdays after the 10:00 stand-up.")
     room.say(user("What did we say about deploys?"))
     assert "Tuesdays" in block(room, "when do deploys go out?")
     room.say(says("Deploys go out on Tuesdays after the 10:00 stand-up."))
@@ -72,12 +72,12 @@ def test_a_memory_that_the_view_says_is_no_news(room: Room) -> None:
 
 
 def test_a_receipt_is_kept(room: Room) -> None:
-    room.service.remember(W, NewMemory(text="部署在周二。"))
+    room.service.remember(W, "部署在周二。")
     room.say(user("x"))
     made = recalled(room, "部署")
     assert made.context is not None
     kept = room.service.receipt(W, made.context.receipt.receipt_id)
-    assert kept == made.context.receipt and kept.included
+    assert kept == answers.receipt(made.context.receipt, fusion=room.service.settings.ranking.fusion) and kept.included
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_session_is_searched_by_words_in_view_or_not(room: Room) -> None:
 
 
 def test_memories_stand_before_the_turn_they_are_for(room: Room) -> None:
-    room.service.remember(W, NewMemory(text="The vault code is 7443."))
+    room.service.remember(W, "The vault code is 7443.")
     room.talk(2)
     room.say(user("What is the vault code?"), calls("a"), result("a", "…"))
     messages = room.context(recall="always").prompt.messages

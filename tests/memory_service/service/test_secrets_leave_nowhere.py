@@ -15,7 +15,6 @@ from memory_service.errors import SummaryFailed
 from memory_service.flush.model import extract_facts
 from memory_service.flush.replies import facts_of_reply
 from memory_service.flush.rules import find_candidates
-from memory_service.memories.format import NewMemory
 from memory_service.messages import Message, Numbered
 from memory_service.testing import ScriptedModel
 from tests.memory_service.compaction.talk import calls, log, result, says, user
@@ -120,5 +119,5 @@ def test_a_request_in_a_checkpoint_has_none(room: Room) -> None:
 
 
 def test_what_is_asked_to_be_remembered_is_the_users_own_will(room: Room) -> None:
-    room.service.remember(W, NewMemory(text="The door code is 8264."))
+    room.service.remember(W, "The door code is 8264.")
     assert "8264" in room.days

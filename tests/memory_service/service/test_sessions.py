@@ -226,7 +226,7 @@ def test_a_session_is_erased_from_disk_and_index(room: Room) -> None:
     room.say(user("The secret word is 枇杷膏."), says("ok"))
     assert room.sessions.store.delete(S).degraded == []
     assert not room.log.exists() and room.sessions.store.listed() == []
-    assert not room.service.search("default", "枇杷膏").hits
+    assert not room.service.search("default", "枇杷膏").results
     with pytest.raises(NotFound):
         room.sessions.store.summary(S)
     room.say(user("anew"))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from indexer.sources.watch import WatchState
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from memory_service.memories.store import NewMemory
 from memory_service.service import MemoryService
 from tests.serving import settings
 
@@ -30,29 +30,33 @@ def opened(home: Path) -> MemoryService:
     return MemoryService(settings(home), embedder=HashEmbedder())
 
 
+def watched(service: MemoryService, workspace: str) -> WatchState:
+    # A status uses the workspace, which is then followed.
+    return service._workspaces.watching.state(workspace)
+
+
 def test_nothing_is_watched_unless_it_was_asked_for(tmp_path: Path) -> None:
     with opened(tmp_path) as service:
-        service.remember("one", NewMemory(text="A first note."))
-        assert service.watch_state("one").mode == "off"
-        assert service.watch_state("one").reason.startswith("not by this process")
+        service.remember("one", "A first note.")
+        assert watched(service, "one").mode == "off"
+        assert watched(service, "one").reason.startswith("not by this process")
         assert "watching" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_changes_of_others_are_indexed_large_or_small_and_the_thread_ends(tmp_path: Path) -> None:
     with opened(tmp_path) as service:
         service.watch()
-        service.remember("one", NewMemory(text="A first note."))
-        assert eventually(lambda: service.watch_state("one").mode == "events")
+        service.remember("one", "A first note.")
+        assert eventually(lambda: watched(service, "one").mode == "events")
         memory = tmp_path / "one" / "memory"
         (memory / "small.md").write_text("- a small change\n")
         (memory / "large.md").write_text("".join(f"- line {line} of a large change\n" for line in range(2_000)))
         for number in range(300):
             (memory / f"many-{number}.md").write_text(f"- one of many: {number}\n")
-        assert eventually(lambda: service.status("one").pending == 0)
+        assert eventually(lambda: service.status("one").dirty == 0)
         (memory / "large.md").unlink()
-        assert eventually(lambda: service.status("one").pending == 0)
-        counts = service.status("one").counts
-        assert counts is not None and counts.files == 302
+        assert eventually(lambda: service.status("one").dirty == 0)
+        assert service.status("one").files == 302
         begun = time.monotonic()
     assert time.monotonic() - begun < 5
     assert "watching" not in [thread.name for thread in threading.enumerate()]
@@ -69,7 +73,7 @@ def test_what_the_service_writes_is_embedded_once(tmp_path: Path) -> None:
     with MemoryService(settings(tmp_path), embedder=Counting()) as service:
         service.watch()
         for number in range(5):
-            service.remember("one", NewMemory(text=f"Note number {number}."))
+            service.remember("one", f"Note number {number}.")
             time.sleep(0.3)
         assert sorted(set(asked)) == sorted(asked)
 
@@ -81,38 +85,38 @@ def test_so_many_workspaces_are_followed_and_others_say_why_not(
     with opened(tmp_path) as service:
         service.watch()
         for name in ("one", "two", "three"):
-            service.remember(name, NewMemory(text="A note."))
-        assert eventually(lambda: service.watch_state("two").mode == "events")
-        assert service.watch_state("three").mode == "off"
-        assert "2 other workspaces" in service.watch_state("three").reason
+            service.remember(name, "A note.")
+        assert eventually(lambda: watched(service, "two").mode == "events")
+        assert watched(service, "three").mode == "off"
+        assert "2 other workspaces" in watched(service, "three").reason
         monkeypatch.setattr("memory_service.service.watching._KEPT_SECONDS", 0.0)
         service.status("two")
         service.status("three")
-        assert eventually(lambda: service.watch_state("three").mode == "events")
-        assert service.watch_state("one").mode == "off"
+        assert eventually(lambda: watched(service, "three").mode == "events")
+        assert watched(service, "one").mode == "off"
 
 
 def test_a_defect_is_told_and_does_not_end_the_watching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path) as service:
-        service.remember("one", NewMemory(text="A note."))
+        service.remember("one", "A note.")
         with monkeypatch.context() as broken:
             broken.setattr("memory_service.memories.long_term.LongTermMemory.catch_up", None)
             service.watch()
             service.status("one")
-            assert eventually(lambda: "defect (TypeError)" in service.watch_state("one").reason)
-            assert service.watch_state("one").mode == "off"
+            assert eventually(lambda: "defect (TypeError)" in watched(service, "one").reason)
+            assert watched(service, "one").mode == "off"
 
 
 def test_an_index_of_another_schema_is_made_anew_in_the_background(tmp_path: Path) -> None:
     with opened(tmp_path) as service:
-        service.remember("one", NewMemory(text="备用钥匙 the spare key"))
+        service.remember("one", "备用钥匙 the spare key")
     store = SqliteStore(tmp_path / "one" / "index.sqlite")
     with store._database.writing():
         store._database.run("UPDATE meta SET value = json_set(value, '$.schema', 99) WHERE name = 'fingerprint'")
     store.close()
     with opened(tmp_path) as service:
-        assert "another version" in service.status("one").outdated
+        assert any("another version" in each for each in service.status("one").degraded)
         service.watch()
-        assert eventually(lambda: service.status("one").outdated == "")
+        assert eventually(lambda: not any("another version" in each for each in service.status("one").degraded))
         found = service.search("one", "spare key")
-        assert (found.mode, found.hits[0].passage.text) == ("hybrid", "备用钥匙 the spare key")
+        assert (found.mode, found.results[0].text) == ("hybrid", "备用钥匙 the spare key")

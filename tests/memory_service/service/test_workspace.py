@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from memory_service.errors import NotFound
-from memory_service.memories.store import NewMemory
 from memory_service.service import MemoryService, workspace
 from tests.serving import settings
 
@@ -23,8 +22,8 @@ def test_the_one_that_was_used_longest_ago_gives_way(tmp_path: Path, monkeypatch
         again = workspaces.memory("b")
         assert again is not opened["b"]
         for name in "abcdabcd":
-            service.remember(name, NewMemory(text=f"The quokka of {name} sleeps."))
-            assert service.search(name, "quokka").hits[0].passage.text == f"The quokka of {name} sleeps."
+            service.remember(name, f"The quokka of {name} sleeps.")
+            assert service.search(name, "quokka").results[0].text == f"The quokka of {name} sleeps."
 
 
 def test_sessions_go_with_their_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
