@@ -62,8 +62,8 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "a flush writes what was deleted meanwhile": _mutant(
             flushes,
-            "self._services.longterm.remember_all(drafts, during=lambda: snapshot.session.held(snapshot.state))",
-            "self._services.longterm.remember_all(drafts)",
+            "            drafts, during=lambda: snapshot.session.held(snapshot.state)\n",
+            "            drafts\n",
             erased.check_a_delete_stops_what_is_under_way,
         ),
         "a receipt is stored behind a delete": _mutant(

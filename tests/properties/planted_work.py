@@ -24,12 +24,6 @@ PLANTED_WORK: Mapping[str, Planted] = MappingProxyType(
             "self._entered(key, _Patience(timeout_seconds, cancelled), compaction=True):",
             working.check_a_compaction_waits_once_in_all,
         ),
-        "the switches of forgotten operations stay": _mutant(
-            watching,
-            "del self._operations[oldest], self._stops[oldest]",
-            "del self._operations[oldest]",
-            working.check_the_oldest_that_ended_is_forgotten,
-        ),
         "a flush waits for the compaction": _mutant(
             flushes,
             "if tokens < budget.soft_tokens or",
@@ -38,8 +32,8 @@ PLANTED_WORK: Mapping[str, Planted] = MappingProxyType(
         ),
         "the newest operation is forgotten": _mutant(
             watching,
-            "oldest = next(ended, None)",
-            "oldest = next(reversed(list(ended)), None)",
+            "next((name for name, one in self._operations.items() if one.has_ended), None)",
+            "next((name for name, one in reversed(self._operations.items()) if one.has_ended), None)",
             working.check_the_oldest_that_ended_is_forgotten,
         ),
     }
