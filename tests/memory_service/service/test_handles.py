@@ -56,7 +56,7 @@ def test_lines_of_a_file_and_their_memories(service: MemoryService) -> None:
 def test_an_item_that_a_person_wrote_has_the_id_that_forgets_it(service: MemoryService) -> None:
     service.put("default", "memory/2026-11-20.md", f"# 2026-11-20\n\n- {RULE}\n", if_none_match=True)
     (memory_id,) = service.original("default", "memory/2026-11-20.md").memory_ids
-    assert service.forget("default", memory_id).paths == ("memory/2026-11-20.md",)
+    assert service.forget("default", memory_id).paths == ["memory/2026-11-20.md"]
 
 
 def test_what_a_search_names_is_found_again(service: MemoryService) -> None:
