@@ -42,6 +42,11 @@ class LRU(Generic[_Key, _Value]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def items(self) -> list[tuple[_Key, _Value]]:
+        """All entries, the one used last at the end."""
+        with self._changing:
+            return list(self._entries.items())
+
     def pop(self, key: _Key) -> _Value | None:
         """Take an entry out and give its value; None if it is not there."""
         with self._changing:

@@ -15,7 +15,7 @@ import numpy as np
 
 from indexer.corpus import Corpus, Floats, Ints, Mask
 from indexer.embeddings.base import Embedder
-from indexer.engine.bm25 import TextStatistics, text_evidence
+from indexer.engine.bm25 import NO_STATISTICS, text_evidence
 from indexer.engine.ranking import (
     CANDIDATES,
     Candidates,
@@ -35,7 +35,7 @@ from indexer.engine.ranking import (
     vector_evidence,
 )
 from indexer.engine.reader import IndexReader, Packed, QueryTerms
-from indexer.engine.segments.search import SegmentQuery, search_segment
+from indexer.engine.segments.scoring import SegmentQuery, search_segment
 from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.text import terms as analysis
@@ -199,7 +199,7 @@ def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> 
     allowed = np.isin(segment.keys(np.arange(len(segment))), nearest)
     if packed.standing is not None:
         allowed &= packed.standing
-    found = search_segment(segment, SegmentQuery(found=None, known=TextStatistics(), vector=vector, allowed=allowed))
+    found = search_segment(segment, SegmentQuery(found=None, known=NO_STATISTICS, vector=vector, allowed=allowed))
     if found.vector is None:
         return found
     order = np.argsort(nearest)
@@ -210,7 +210,7 @@ def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> 
 def _packed(packed: Packed, query: Query, words: QueryTerms, vector: Vectors | None) -> Candidates:
     wanted = SegmentQuery(
         found=words.packed if query.mode != "vector" else None,
-        known=words.known or TextStatistics(),
+        known=words.known or NO_STATISTICS,
         vector=vector,
         allowed=packed.segment.allowed(query.filter, packed.standing),
     )
@@ -242,7 +242,7 @@ def nearest(view: IndexReader, vector: Vectors, limit: int, filter: SearchFilter
     if view.packed:
         wanted = SegmentQuery(
             found=None,
-            known=TextStatistics(),
+            known=NO_STATISTICS,
             vector=vector,
             allowed=view.packed.segment.allowed(filter, view.packed.standing),
         )

@@ -247,6 +247,16 @@ def _below(module: str, packages: Iterable[str]) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
+def test_what_was_used_last_is_kept_by_one_class() -> None:
+    found = {
+        file.path
+        for file in FILES
+        if any(isinstance(node, ast.Attribute) and node.attr == "move_to_end" for node in file.nodes)
+    }
+    new = sorted(found - HOUSE["own_order_of_use"].keys() - {"indexer/lru.py"})
+    assert not new, f"Use `indexer.lru.LRU`, or name the file in tests/house.toml with the reason: {new}"
+
+
 def _mentioned(file: SourceFile) -> Counter[str]:
     found = Counter[str]()
     for node in file.nodes:

@@ -123,7 +123,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "uvicorn": ("memory_service.api.*",),
     "prometheus_client": ("memory_service.api.*",),
     "httpx": ("memory_service.client.*", "memory_service.gateway.relay"),
-    "litellm": ("indexer.providers.litellm",),
+    "litellm": ("indexer.providers.litellm_package",),
     "sentence_transformers": ("indexer.embeddings.sentence_transformers",),
     "transformers": ("indexer.embeddings.sentence_transformers",),
     "torch": ("indexer.embeddings.sentence_transformers",),

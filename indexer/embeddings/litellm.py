@@ -26,7 +26,7 @@ from indexer.embeddings.model_folder import Prompts, prompts_of, reads_more_than
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.lru import LRU
 from indexer.providers.errors import HOPELESS, SIZES, EmbeddingFailure, FailureKind
-from indexer.providers.litellm import ProviderFailed, Target, embed, require_litellm
+from indexer.providers.litellm_package import ProviderFailed, Target, embed, require_litellm
 from indexer.text.scripts import DENSE_CHARACTER
 from indexer.text.terms import is_spaced
 from indexer.types import Vectors

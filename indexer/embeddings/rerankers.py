@@ -18,7 +18,7 @@ from indexer.embeddings.base import without_surrogates
 from indexer.embeddings.litellm import LITELLM_PREFIX
 from indexer.embeddings.sentence_transformers import SENTENCE_TRANSFORMERS_PREFIX, load_model
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.providers.litellm import ProviderFailed, Target, rerank
+from indexer.providers.litellm_package import ProviderFailed, Target, rerank
 from indexer.reranking import DEADLINE_SECONDS, RERANKED_HITS, Scores
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -27,13 +28,20 @@ class Posting:
     counts: Ints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextEvidence:
-    """BM25 of every row: alone, with the one before, within its window."""
+_Value = TypeVar("_Value")
 
-    unit: Floats
-    pair: Floats
-    window: Floats
+
+@dataclass(frozen=True, kw_only=True)
+class ByRange(Generic[_Value]):
+    """One value for each kind of range: a passage alone, it with the one before, its window."""
+
+    unit: _Value
+    pair: _Value
+    window: _Value
+
+
+class TextEvidence(ByRange[Floats]):
+    """BM25 of every row."""
 
     def take(self, rows: Ints | Mask) -> TextEvidence:
         """Evidence of some rows."""
@@ -83,13 +91,8 @@ class RangeStatistics:
         return max(1e-9, self.length / max(1, self.count))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextStatistics:
+class TextStatistics(ByRange[RangeStatistics]):
     """Statistics of passages, of pairs and of windows."""
-
-    unit: RangeStatistics = RangeStatistics()
-    pair: RangeStatistics = RangeStatistics()
-    window: RangeStatistics = RangeStatistics()
 
     def beside(self, other: TextStatistics) -> TextStatistics:
         """Statistics of two parts of an index together."""
@@ -98,6 +101,9 @@ class TextStatistics:
             pair=self.pair.beside(other.pair),
             window=self.window.beside(other.window),
         )
+
+
+NO_STATISTICS = TextStatistics(unit=RangeStatistics(), pair=RangeStatistics(), window=RangeStatistics())
 
 
 def text_statistics(postings: Sequence[Posting], corpus: Corpus) -> TextStatistics:

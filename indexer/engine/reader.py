@@ -17,7 +17,7 @@ from indexer.engine.bm25 import Posting, TextStatistics, text_statistics
 from indexer.engine.matrix import Matrix
 from indexer.engine.segments.postings import Found, find
 from indexer.engine.segments.segment import Recent, Segment
-from indexer.engine.terms import KnownTerms
+from indexer.engine.term_cache import TermCache
 from indexer.stores.base import IndexStore
 from indexer.text import terms as analysis
 from indexer.text.names import NOBODY, Named, greeted_speakers, named_speakers
@@ -52,7 +52,7 @@ class IndexReader:
     corpus: Corpus
     matrix: Matrix | None
     packed: Packed | None = None
-    terms: KnownTerms = field(default_factory=KnownTerms, compare=False, repr=False)
+    terms: TermCache = field(default_factory=TermCache, compare=False, repr=False)
 
     def __len__(self) -> int:
         """Number of passages; those that were replaced since the packing count too."""

@@ -20,7 +20,7 @@ from indexer.engine.reader import IndexReader, Packed
 from indexer.engine.segments.builder import open_segment, pack_store, scrub_pack
 from indexer.engine.segments.file import is_sound, open_pack
 from indexer.engine.segments.segment import Recent, Segment, load_recent
-from indexer.engine.terms import KnownTerms
+from indexer.engine.term_cache import TermCache
 from indexer.errors import StoreCorrupt, StoreError
 from indexer.stores.base import Head, IndexStore
 from indexer.throttle import THROTTLE
@@ -98,11 +98,11 @@ class IndexReaderManager:
             store=self._store, corpus=corpus, matrix=matrix, packed=packed, terms=self._terms(corpus, packed)
         )
 
-    def _terms(self, corpus: Corpus, packed: Packed | None) -> KnownTerms:
+    def _terms(self, corpus: Corpus, packed: Packed | None) -> TermCache:
         """Known occurrences of late questions' terms; a packed index has its own."""
         before = self._view
         if before is None or before.packed is not None or packed is not None:
-            return KnownTerms()
+            return TermCache()
         return before.terms.after(self._store, before.corpus, corpus)
 
     def _current_matrix(self, corpus: Corpus, dimensions: int | None, *, packed: bool, first: bool) -> Matrix | None:

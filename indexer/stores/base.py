@@ -199,19 +199,20 @@ class TermPosting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermEntries:
-    """Some terms and every passage with them.
+    """Postings grouped by term.
 
     Attributes:
-        terms: Hash of each term, see `postings.term_hashes`, shape (g,), in no order.
-        sizes: Passages of each term, shape (g,), at least 1.
-        keys: The store's key of each passage, term after term, ascending within each, shape (m,).
-        counts: Frequency of the term in it, shape (m,).
+        terms: Hash of each group's term, see `term_hashes`, shape (g,), in no order.
+        sizes: Postings of each group, shape (g,); of a store at least 1, and one group for each term.
+        passages: Passages of each term, group after group, shape (m,): keys of a store, ascending within each group, or
+            rows of a segment, in no order.
+        counts: Frequency of the term in that passage, at least 1, shape (m,).
     """
 
     terms: NDArray[np.uint64]
     sizes: Ints
-    keys: Ints
-    counts: Ints
+    passages: NDArray[np.integer]
+    counts: NDArray[np.integer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

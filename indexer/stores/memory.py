@@ -311,7 +311,7 @@ class InMemorySegments:
             yield TermEntries(
                 terms=term_hashes(chunk),
                 sizes=np.array([len(merged[term]) for term in chunk], np.int64),
-                keys=table[:, 0],
+                passages=table[:, 0],
                 counts=table[:, 1],
             )
 

@@ -448,6 +448,6 @@ def _counted(rows: list[Row], width: int, lowest: int) -> TermEntries:
     return TermEntries(
         terms=term_hashes([row[0] for row in rows]),
         sizes=np.diff(np.searchsorted(places, np.r_[0, ends])),
-        keys=occurrences[places].astype(np.int64) + lowest,
+        passages=occurrences[places].astype(np.int64) + lowest,
         counts=np.diff(np.r_[places, len(occurrences)]),
     )

@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 from indexer import rebuild, search
 from indexer.embeddings import cache
-from indexer.engine.segments import builder, segment
-from indexer.engine.segments import search as evidence
+from indexer.engine.segments import builder, scoring, segment
 from indexer.engine.segments import segment as recent
 from indexer.sources import scan
 from indexer.stores import sqlite
@@ -60,7 +59,7 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
             indexed.check_every_filter_keeps_what_it_says,
         ),
         "neighbours of what is near pass the filter": _mutant(
-            evidence,
+            scoring,
             "    return rows if allowed is None else rows[allowed[rows]]\n",
             "    return rows\n",
             indexed.check_no_neighbour_passes_a_filter,

@@ -21,11 +21,11 @@ from indexer.corpus import Corpus, Ints, Mask
 from indexer.engine.segments import postings as lexicon
 from indexer.engine.segments import quantizer as coding
 from indexer.engine.segments.file import Array, Pack, draft_files, open_pack, sweep, write_pack
-from indexer.engine.segments.postings import Entries, Postings
+from indexer.engine.segments.postings import Postings
 from indexer.engine.segments.quantizer import Coder, Codes
 from indexer.engine.segments.segment import Reach, Segment
 from indexer.errors import StoreError, StoreLocked, StoreReadOnly
-from indexer.stores.base import IndexStore
+from indexer.stores.base import IndexStore, TermEntries
 from indexer.throttle import THROTTLE
 from indexer.types import Source, short_path
 
@@ -247,10 +247,10 @@ def _codebook(codes: Codes, corpus: Corpus) -> dict[str, Array]:
     }
 
 
-def _entries(store: IndexStore, corpus: Corpus) -> Iterator[Entries]:
+def _entries(store: IndexStore, corpus: Corpus) -> Iterator[TermEntries]:
     for chunk in THROTTLE.paced(store.segments.terms()):
-        rows, _ = corpus.rows(chunk.keys)
-        yield Entries(terms=chunk.terms, sizes=chunk.sizes, rows=rows, counts=chunk.counts)
+        rows, _ = corpus.rows(chunk.passages.astype(np.int64, copy=False))
+        yield replace(chunk, passages=rows)
 
 
 def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.corpus import Ints
+from indexer.stores.base import TermEntries
 from indexer.text.terms import Hashes, term_hashes
 
 Rows = NDArray[np.int32]
@@ -26,23 +27,6 @@ MAX_COUNT = 255
 _COUNT_BITS = 8
 # So many postings at a time are looked at while building: 30 MB of scratch.
 _BLOCK = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entries:
-    """Postings grouped by term; a term may have several groups, but each of its rows once.
-
-    Attributes:
-        terms: Hash of each group's term, shape (g,), in any order.
-        sizes: Postings of each group, shape (g,).
-        rows: Row of each posting, group after group, shape (m,), in any order.
-        counts: Frequency of the term in that row, at least 1, shape (m,).
-    """
-
-    terms: Hashes
-    sizes: Ints
-    rows: NDArray[np.integer]
-    counts: NDArray[np.integer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +76,8 @@ class Found:
     windows: int
 
 
-def build(chunks: Iterable[Entries], pairs: Ranges, windows: Ranges) -> Postings:
-    """The postings of a segment, from entries in any order.
+def build(chunks: Iterable[TermEntries], pairs: Ranges, windows: Ranges) -> Postings:
+    """The postings of a segment, from entries in any order; a term may have several, but each of its rows once.
 
     Args:
         chunks: Each is given up once it is taken in; memory in all is about 30 bytes a posting at its highest.
@@ -108,7 +92,7 @@ def build(chunks: Iterable[Entries], pairs: Ranges, windows: Ranges) -> Postings
         terms.append(chunk.terms)
         sizes.append(chunk.sizes)
         counts = np.minimum(chunk.counts, MAX_COUNT).astype(np.uint8)
-        taken.append((chunk.rows.astype(np.int32), counts, chunk.sizes))
+        taken.append((chunk.passages.astype(np.int32), counts, chunk.sizes))
     distinct, rank = np.unique(np.concatenate(terms), return_inverse=True)
     starts = np.zeros(len(distinct) + 1, np.int64)
     np.add.at(starts, rank + 1, np.concatenate(sizes))
@@ -147,7 +131,7 @@ def find(postings: Postings, terms: Sequence[str]) -> list[Found]:
     return found
 
 
-def _moved(postings: Postings, moved: Ints) -> Iterator[Entries]:
+def _moved(postings: Postings, moved: Ints) -> Iterator[TermEntries]:
     """The entries of a segment, each row moved to its new number where that is not -1."""
     for low, high in _blocks(postings.starts):
         first, last = int(postings.starts[low]), int(postings.starts[high])
@@ -156,7 +140,7 @@ def _moved(postings: Postings, moved: Ints) -> Iterator[Entries]:
         new = moved[rows]
         stays = new >= 0
         sizes = np.diff(np.r_[0, np.cumsum(stays)][places])
-        yield Entries(terms=postings.terms[low:high], sizes=sizes, rows=new[stays], counts=counts[stays])
+        yield TermEntries(terms=postings.terms[low:high], sizes=sizes, passages=new[stays], counts=counts[stays])
 
 
 def _blocks(starts: NDArray[np.integer]) -> Iterator[tuple[int, int]]:

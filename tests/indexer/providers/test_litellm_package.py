@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from indexer.providers.litellm import ProviderMessage, _even_timeout, _seconds_until, provider_message
+from indexer.providers.litellm_package import ProviderMessage, _even_timeout, _seconds_until, provider_message
 
 
 class Answered(Exception):

@@ -49,9 +49,9 @@ def entries(database: Database, size: int = 500_000) -> dict[tuple[int, int], in
     got = dict[tuple[int, int], int]()
     for chunk in term_entries(database, entries=size):
         assert len(chunk.terms) == len(chunk.sizes) and chunk.sizes.min() > 0
-        assert chunk.sizes.sum() == len(chunk.keys) == len(chunk.counts)
+        assert chunk.sizes.sum() == len(chunk.passages) == len(chunk.counts)
         terms = np.repeat(chunk.terms, chunk.sizes).tolist()
-        for entry, count in zip(zip(terms, chunk.keys.tolist(), strict=True), chunk.counts.tolist(), strict=True):
+        for entry, count in zip(zip(terms, chunk.passages.tolist(), strict=True), chunk.counts.tolist(), strict=True):
             assert entry not in got
             got[entry] = count
     return got

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from indexer.corpus import Corpus
 from indexer.engine.bm25 import _range_statistics
 from indexer.engine.segments import postings as building
-from indexer.engine.segments.postings import Entries, Postings, build, find, take
+from indexer.engine.segments.postings import Postings, build, find, take
+from indexer.stores.base import TermEntries
 from indexer.text.terms import term_hashes
 from tests.indexer.corpora import TERMS, Row, corpus_of, postings_of, rows
 
 LETTERS = TERMS + "xyz"
 
 
-def entries_of(made: Sequence[Row], seed: int) -> list[Entries]:
+def entries_of(made: Sequence[Row], seed: int) -> list[TermEntries]:
     """The words of passages in no order, in chunks of three; groups of one posting and of several."""
     found = [(term, i, row.terms.count(term)) for i, row in enumerate(made) for term in sorted(set(row.terms))]
     order = np.random.default_rng(seed).permutation(len(found))
@@ -26,10 +27,10 @@ def entries_of(made: Sequence[Row], seed: int) -> list[Entries]:
         part = sorted((found[i] for i in order[start : start + 3]), key=lambda entry: entry[0])
         terms = sorted({term for term, _, _ in part})
         chunks.append(
-            Entries(
+            TermEntries(
                 terms=term_hashes(terms),
                 sizes=np.array([sum(other == term for other, _, _ in part) for term in terms], np.int64),
-                rows=np.array([row for _, row, _ in part], np.int64),
+                passages=np.array([row for _, row, _ in part], np.int64),
                 counts=np.array([count for _, _, count in part], np.int64),
             )
         )

@@ -5,14 +5,14 @@ Invariants: what is known is what the store would answer for the passages of the
 
 from __future__ import annotations
 
-import threading
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from indexer.corpus import Corpus
+from indexer.lru import LRU
 from indexer.stores.base import IndexStore, TermPosting
 from indexer.text.terms import passage_terms
 
@@ -22,7 +22,7 @@ _NEW_PASSAGES = 64
 _NOWHERE = np.empty(0, np.int64)
 
 
-class KnownTerms:
+class TermCache:
     """Where terms occur that were asked for, in one state of an index. Safe to use from several threads.
 
     Args:
@@ -30,33 +30,28 @@ class KnownTerms:
     """
 
     def __init__(self, known: Mapping[str, TermPosting] | None = None) -> None:
-        self._known = OrderedDict(known or {})
-        self._changing = threading.Lock()
+        self._known = LRU[str, TermPosting](_TERMS)
+        for term, posting in (known or {}).items():
+            self._known[term] = posting
 
     def postings(self, store: IndexStore, terms: Sequence[str]) -> list[TermPosting]:
         """The passages of each term; terms without any are left out. To be called within a read of that state."""
-        with self._changing:
-            found = {term: self._known[term] for term in terms if term in self._known}
+        found = {term: posting for term in terms if (posting := self._known.get(term))}
         missing = [term for term in terms if term not in found]
         if missing:
             found |= {term: TermPosting(term=term, keys=_NOWHERE, counts=_NOWHERE) for term in missing}
             found |= {posting.term: posting for posting in store.postings(missing)}
-        with self._changing:
-            for term in terms:
-                self._known[term] = found[term]
-                self._known.move_to_end(term)
-            while len(self._known) > _TERMS:
-                self._known.popitem(last=False)
+        for term in terms:
+            self._known[term] = found[term]
         return [found[term] for term in terms if len(found[term].keys)]
 
-    def after(self, store: IndexStore, before: Corpus, now: Corpus) -> KnownTerms:
+    def after(self, store: IndexStore, before: Corpus, now: Corpus) -> TermCache:
         """The same for a later state, to be called within a read of it: only passages that are new are looked at."""
         last = int(before.keys.max()) if len(before) else 0
         new = np.sort(now.keys[now.keys > last]).tolist()
         if before.generation != now.generation or len(new) > _NEW_PASSAGES:
-            return KnownTerms()
-        with self._changing:
-            known = dict(self._known)
+            return TermCache()
+        known = dict(self._known.items())
         added = defaultdict[str, list[tuple[int, int]]](list)
         stored = store.passages(new) if known and new else {}
         for key in sorted(stored):
@@ -64,7 +59,7 @@ class KnownTerms:
                 if term in known:
                     added[term].append((key, times))
         gone = len(now) < len(before) + len(new)
-        return KnownTerms(
+        return TermCache(
             {
                 term: _with(_without(posting, last, now if gone else None), added.get(term, ()))
                 for term, posting in known.items()
