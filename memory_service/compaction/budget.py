@@ -175,7 +175,7 @@ class Thresholds:
 # flush and compaction; half is low enough for the next one to be far off. Answers get worse in prompts over 150,000
 # tokens long before a window of a million ends. A window of 4,096 is what local servers set unasked, and is worth a
 # warning; one of 8,192 is not. Below 1,024 nothing is left beside a memory block.
-DEFAULT = Thresholds()
+DEFAULT_THRESHOLDS = Thresholds()
 
 # Source: seeds 000 (1.3, 6) and 002 (13.3): reserve 20,000, flush 4,000 before, 16,000 and 32,000 for the guard,
 # history at most half. A quarter of the window at most, and half of what is left: its later releases, where 200,000

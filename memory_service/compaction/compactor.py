@@ -123,7 +123,7 @@ class CompactionOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class CompactionDraft:
     """A compaction that is not committed.
 
     Attributes:
@@ -240,7 +240,7 @@ class Compactor:
         originals: Originals | None = None,
         cancelled: Callable[[], bool] = not_cancelled,
         spent: Spent | None = None,
-    ) -> Draft:
+    ) -> CompactionDraft:
         """Make a compaction, and commit nothing.
 
         `originals` are those that `view` was made with; `spent` counts the calls of a model, also where it fails.
@@ -254,7 +254,7 @@ class Compactor:
         snapshot = snapshot_of(state, view, shape, now=now, last_used_at=last_used_at)
         plan = self.plan(snapshot, settings, budget, compaction_options)
         if plan.stage == "none":
-            return Draft(plan=plan, made=None, view=view, head=state.head)
+            return CompactionDraft(plan=plan, made=None, view=view, head=state.head)
         content = _Content(plan=plan, ledger=state.head.ledger)
         if plan.stage != "prune":
             content = self._content(
@@ -272,8 +272,8 @@ class Compactor:
         refused = _refusal(made, after, budget)
         if refused:
             plan = replace(plan, stage="none", reason=refused)
-            return Draft(plan=plan, made=None, view=view, head=state.head, summary=summary, audit=audit)
-        return Draft(plan=plan, made=made, view=after, head=head, summary=summary, audit=audit)
+            return CompactionDraft(plan=plan, made=None, view=view, head=state.head, summary=summary, audit=audit)
+        return CompactionDraft(plan=plan, made=made, view=after, head=head, summary=summary, audit=audit)
 
     def _content(
         self,

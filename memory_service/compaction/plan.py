@@ -36,7 +36,7 @@ from memory_service.messages import Numbered, is_tool_result
 from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.schemas.compaction import CompactionStep
 
-Stage = Literal["none", "prune", "summary", "hard"]
+_Stage = Literal["none", "prune", "summary", "hard"]
 CompactionTrigger = Literal["manual", "threshold", "overflow", "cache_ttl", "safeguard"]
 
 # Less than this is no progress: the next message would ask for a compaction again.
@@ -71,7 +71,7 @@ class Plan:
         notes: Which numbers of the preset gave way, and why; each a sentence for the receipt.
     """
 
-    stage: Stage
+    stage: _Stage
     reason: str
     tokens_before: int
     tokens_after: int
@@ -403,7 +403,7 @@ class _Planner:
 
     def _made(
         self,
-        stage: Stage,
+        stage: _Stage,
         reason: str,
         after: int,
         *,

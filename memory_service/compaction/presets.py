@@ -28,7 +28,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from memory_service.compaction.budget import (
-    DEFAULT,
+    DEFAULT_THRESHOLDS,
     OPENCLAW,
     OPENCODE,
     PONYBUNNY,
@@ -171,7 +171,7 @@ class Preset:
     """
 
     name: str
-    thresholds: Thresholds = DEFAULT
+    thresholds: Thresholds = DEFAULT_THRESHOLDS
     keep: KeepRules = field(default_factory=KeepRules)
     summary: SummaryRules = field(default_factory=SummaryRules)
     fallback: Fallback = "extractive"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_service.compaction.budget import resolve_window
-from memory_service.compaction.compactor import CompactionOptions, Compactor, Draft
+from memory_service.compaction.compactor import CompactionDraft, CompactionOptions, Compactor
 from memory_service.compaction.options import (
     CompactionSettings,
     budget_of,
@@ -229,7 +229,9 @@ def _compaction_options(request: StatelessRequest, options: CompactionSettings) 
     )
 
 
-def _receipt(draft: Draft, options: CompactionSettings, call: CompactionOptions, now: dt.datetime) -> CompactionReceipt:
+def _receipt(
+    draft: CompactionDraft, options: CompactionSettings, call: CompactionOptions, now: dt.datetime
+) -> CompactionReceipt:
     if draft.made is None:
         return receipt_of_plan(draft.plan, options, call.trigger, summary=draft.summary)
     past = LoggedCompaction(seq=0, at=now.isoformat(), compaction=draft.made, head=draft.head)

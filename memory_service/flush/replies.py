@@ -286,10 +286,10 @@ def _from_json(said: str) -> list[str] | None:
         told = json.loads(said)
     except (ValueError, RecursionError):
         return None
-    return list(_replie_told(told, 0))
+    return list(_texts_within(told, 0))
 
 
-def _replie_told(value: object, depth: int) -> Iterator[str]:
+def _texts_within(value: object, depth: int) -> Iterator[str]:
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, list):
@@ -297,17 +297,17 @@ def _replie_told(value: object, depth: int) -> Iterator[str]:
             if isinstance(each, str):
                 yield each
             else:
-                yield from _replie_told(each, depth + 1)
+                yield from _texts_within(each, depth + 1)
     elif isinstance(value, dict):
         text = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), None)
         if text is not None:
-            yield f"{text}{_told_handles(value)}"
+            yield f"{text}{_handles_within(value)}"
         else:
             for each in value.values():
-                yield from _replie_told(each, depth + 1)
+                yield from _texts_within(each, depth + 1)
 
 
-def _told_handles(fact: dict[str, object]) -> str:
+def _handles_within(fact: dict[str, object]) -> str:
     """The messages that an object names, as a handle at the end of a line would."""
     named = next((fact[key] for key in _HANDLE_KEYS if key in fact), None)
     items = named if isinstance(named, list) else [named]

@@ -207,12 +207,12 @@ def anchor_of(
     for seq, usage in reversed(list(counted)):
         if seq <= changed_seq:
             return None
-        if usage_tokens(usage) > 0 and same_model(usage.model, model):
-            return Anchor(tokens=usage_tokens(usage) + usage.output_tokens, covered=bisect_right(seqs, seq))
+        if _usage_tokens(usage) > 0 and same_model(usage.model, model):
+            return Anchor(tokens=_usage_tokens(usage) + usage.output_tokens, covered=bisect_right(seqs, seq))
     return None
 
 
-def usage_tokens(usage: Usage) -> int:
+def _usage_tokens(usage: Usage) -> int:
     """The whole prompt of a call; 0 if it failed before anything was counted."""
     return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
@@ -220,9 +220,9 @@ def usage_tokens(usage: Usage) -> int:
 def pairs_of(counted: Iterable[tuple[int, Usage]], model: str | None = None) -> list[tuple[int, int]]:
     """Pairs of estimated and counted tokens of a model's prompts; calls where either is unknown are left out."""
     return [
-        (usage.estimated_tokens, usage_tokens(usage))
+        (usage.estimated_tokens, _usage_tokens(usage))
         for _, usage in counted
-        if usage.estimated_tokens and usage_tokens(usage) > 0 and same_model(usage.model, model)
+        if usage.estimated_tokens and _usage_tokens(usage) > 0 and same_model(usage.model, model)
     ]
 
 

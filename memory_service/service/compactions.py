@@ -12,7 +12,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from memory_service.compaction.compactor import CompactionOptions, Compactor, Draft, original_messages, snapshot_of
+from memory_service.compaction.compactor import (
+    CompactionDraft,
+    CompactionOptions,
+    Compactor,
+    original_messages,
+    snapshot_of,
+)
 from memory_service.compaction.plan import CompactionTrigger, Plan
 from memory_service.compaction.receipt import receipt_of, receipt_of_engine, receipt_of_made, receipt_of_plan
 from memory_service.compaction.record import LoggedCompaction
@@ -188,7 +194,7 @@ class Compactions:
         cancelled: Callable[[], bool],
         spent: Spent,
         told: Verdict | None = None,
-    ) -> Draft:
+    ) -> CompactionDraft:
         return self._compactor.draft(
             snapshot.state,
             snapshot.view(),
@@ -306,7 +312,7 @@ class Compactions:
         strikes.last_seq, strikes.tokens = snapshot.state.last_seq, own.reading().tokens
 
     def _shown(
-        self, snapshot: SessionSnapshot, call: CompactionCall, draft: Draft, *, applied: int | None
+        self, snapshot: SessionSnapshot, call: CompactionCall, draft: CompactionDraft, *, applied: int | None
     ) -> CompactionReceipt:
         if draft.made is None:
             return receipt_of_plan(draft.plan, snapshot.options, call.trigger, call.request.mode, summary=draft.summary)

@@ -24,7 +24,7 @@ from memory_service.memories.format import entry_draft
 from memory_service.messages import Numbered, is_system
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.service.session_services import SessionServices, SessionSnapshot
-from memory_service.sessions.records import Flush as FlushMark
+from memory_service.sessions.records import FlushRecord
 from memory_service.sessions.state import SessionState
 
 FlushMethod = Literal["agent", "model", "extractive", "none"]
@@ -220,7 +220,7 @@ class Flushes:
         ]
         messages = (stretch[0].seq, stretch[-1].seq) if stretch else None
         if messages is not None:
-            mark = FlushMark(
+            mark = FlushRecord(
                 from_seq=messages[0],
                 to_seq=messages[1],
                 method=found.method,

@@ -30,14 +30,14 @@ from memory_service.sessions.media import Detached, DetachedPart, Encoding, deta
 from memory_service.sessions.records import (
     Body,
     Fields,
-    Flush,
+    FlushRecord,
     Keyed,
     Learned,
     Message,
     Pending,
     Record,
     SessionHeader,
-    Trimmed,
+    TrimRecord,
     Undo,
     Unknown,
     Unpin,
@@ -105,7 +105,7 @@ def _fields_of(body: Body) -> dict[str, Json]:
     told = {name: value for name, value in asdict(body).items() if value or whole or name == "input_tokens"}
     if isinstance(body, SessionHeader) and not body.log_id:
         del told["log_id"]
-    if isinstance(body, Trimmed):
+    if isinstance(body, TrimRecord):
         told["ledger"] = [entry.model_dump() for entry in body.ledger]
     return told
 
@@ -322,8 +322,8 @@ def _compaction(fields: Fields) -> Compaction:
     )
 
 
-def _flush(fields: Fields) -> Flush:
-    return Flush(
+def _flush(fields: Fields) -> FlushRecord:
+    return FlushRecord(
         from_seq=fields.integer("from_seq"),
         to_seq=fields.integer("to_seq"),
         method=fields.text_or("method", ""),
@@ -340,8 +340,8 @@ class _Form:
     read: Callable[[Fields], Body]
 
 
-def _trimmed(fields: Fields) -> Trimmed:
-    return Trimmed(
+def _trimmed(fields: Fields) -> TrimRecord:
+    return TrimRecord(
         backup=fields.text("backup"),
         lines=fields.integer("lines"),
         head=fields.integer_or_none("head"),
@@ -364,7 +364,7 @@ _FORMS: dict[str, _Form] = {
         lambda it: Pin(pin_id=it.text("pin_id"), text=it.text_or_none("text"), target=it.integer_or_none("target")),
     ),
     "unpin": _Form(Unpin, lambda it: Unpin(pin_id=it.text("pin_id"))),
-    "flush": _Form(Flush, _flush),
+    "flush": _Form(FlushRecord, _flush),
     "pending": _Form(Pending, lambda it: Pending(call_ids=it.texts("call_ids"))),
     "learned": _Form(
         Learned,
@@ -376,5 +376,5 @@ _FORMS: dict[str, _Form] = {
         Keyed,
         lambda it: Keyed(key=it.text("key"), messages=it.integer("messages"), content=it.text("content")),
     ),
-    "trimmed": _Form(Trimmed, _trimmed),
+    "trimmed": _Form(TrimRecord, _trimmed),
 }

@@ -37,7 +37,7 @@ from memory_service.sessions.records import (
     Record,
     Repair,
     SessionHeader,
-    Trimmed,
+    TrimRecord,
     Unknown,
 )
 from memory_service.sessions.recovery import LogRecovery, save_beside
@@ -241,7 +241,7 @@ class JsonlLog:
             self._expect(expected_last_seq)
             kept, gone = recovery.trim_lines(lambda: disk.whole_lines(descriptor), keep_last, also)
             backup = save_beside(self._path, lambda: disk.pieces(descriptor), "bak")
-            made = draft_record(Trimmed(backup=backup.name, lines=gone, head=head, ledger=ledger))
+            made = draft_record(TrimRecord(backup=backup.name, lines=gone, head=head, ledger=ledger))
             try:
                 self._replace(descriptor, (*kept, *self._lines([made])))
             except BaseException:

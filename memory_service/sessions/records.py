@@ -93,7 +93,7 @@ class Unpin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flush:
+class FlushRecord:
     """The messages `from_seq` to `to_seq` were searched for memories; `written` is how many were found and new."""
 
     from_seq: int
@@ -120,7 +120,7 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trimmed:
+class TrimRecord:
     """Older lines were moved out of the log.
 
     Attributes:
@@ -166,10 +166,10 @@ Body = (
     | Undo
     | Pin
     | Unpin
-    | Flush
+    | FlushRecord
     | Pending
     | Learned
-    | Trimmed
+    | TrimRecord
     | Keyed
     | Unknown
 )

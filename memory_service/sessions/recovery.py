@@ -21,7 +21,7 @@ from memory_service import disk
 from memory_service.errors import StorageFailed
 from memory_service.sessions.codec import decode, stamp
 from memory_service.sessions.offsets import Offsets
-from memory_service.sessions.records import Repair, RepairKind, Trimmed
+from memory_service.sessions.records import Repair, RepairKind, TrimRecord
 
 
 class LogRecovery:
@@ -159,7 +159,7 @@ def backups(lines: Iterable[bytes], name: str) -> list[str]:
             continue
         with suppress(ValueError):  # of a line that was damaged nobody knows the file
             body = decode(line).record.body
-            if isinstance(body, Trimmed) and is_put_aside(body.backup, name):
+            if isinstance(body, TrimRecord) and is_put_aside(body.backup, name):
                 found.append(body.backup)
     return found[::-1]
 

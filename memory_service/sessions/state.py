@@ -19,7 +19,7 @@ from memory_service.messages import Numbered, compact_command, is_system, number
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import (
-    Flush,
+    FlushRecord,
     Keyed,
     Learned,
     Media,
@@ -27,7 +27,7 @@ from memory_service.sessions.records import (
     Pending,
     Record,
     SessionHeader,
-    Trimmed,
+    TrimRecord,
     Undo,
     Unpin,
 )
@@ -79,7 +79,7 @@ class SessionState(Conversation):
     heads: Mapping[int, Head] = field(default_factory=dict)
     changed_seq: int = 0
     usages: tuple[Counted, ...] = ()
-    flushes: tuple[Flush, ...] = ()
+    flushes: tuple[FlushRecord, ...] = ()
     flushed_to: int = 0
     flushed_round: int | None = None
     learned: Learned | None = None
@@ -157,13 +157,13 @@ class _Fold:
                 )
             case Pending() as pending:
                 self._state = replace(self._state, pending=self._state.pending | set(pending.call_ids))
-            case Flush() as flush:
+            case FlushRecord() as flush:
                 self._flush(flush)
             case Keyed() as keyed:
                 self._key(record.seq, keyed)
             case Learned() as learned:
                 self._state = replace(self._state, learned=learned)
-            case Trimmed() as trimmed:
+            case TrimRecord() as trimmed:
                 self._trim(trimmed)
             case _:
                 pass
@@ -223,7 +223,7 @@ class _Fold:
         past = tuple(replace(each, active=each.seq in chain) for each in self._state.compactions)
         self._state = replace(self._state, head=head, compactions=past, changed_seq=seq)
 
-    def _trim(self, trimmed: Trimmed) -> None:
+    def _trim(self, trimmed: TrimRecord) -> None:
         """Messages are gone that a ledger was gathered from: it is as it was then."""
         state = self._state
         if trimmed.head is None or trimmed.head not in state.heads:
@@ -245,7 +245,7 @@ class _Fold:
             del known[next(iter(known))]
         self._state = replace(self._state, keys=known)
 
-    def _flush(self, flush: Flush) -> None:
+    def _flush(self, flush: FlushRecord) -> None:
         state = self._state
         self._state = replace(
             self._state,

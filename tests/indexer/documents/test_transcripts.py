@@ -24,7 +24,7 @@ from indexer.types import Cue, Passage
 from memory_service.messages.sizes import Usage
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.offsets import Offsets
-from memory_service.sessions.records import Flush, Message
+from memory_service.sessions.records import FlushRecord, Message
 from tests.indexer.talks import NOON, batches, log_of, message, turns
 
 DAY = NOON.date()
@@ -309,7 +309,7 @@ def test_a_batch_is_there_as_a_whole_or_not_at_all() -> None:
 
 
 def test_other_records_end_a_batch_too() -> None:
-    lines = batches([*turns("one"), Flush(from_seq=1, to_seq=2)])
+    lines = batches([*turns("one"), FlushRecord(from_seq=1, to_seq=2)])
     assert split_transcript(b"".join(lines[:-1])) == []
     assert [p.text for p in split_transcript(b"".join(lines))] == ["one"]
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.budget import (
-    DEFAULT,
+    DEFAULT_THRESHOLDS,
     MIN_GAP_SHARE,
     OPENCLAW,
     OPENCODE,
@@ -23,7 +23,13 @@ from memory_service.compaction.budget import (
 from memory_service.errors import Incompressible
 from memory_service.schemas.sessions import ContextWindow
 
-PRESETS = {"default": DEFAULT, "openclaw": OPENCLAW, "turns": TURNS, "ponybunny": PONYBUNNY, "opencode": OPENCODE}
+PRESETS = {
+    "default": DEFAULT_THRESHOLDS,
+    "openclaw": OPENCLAW,
+    "turns": TURNS,
+    "ponybunny": PONYBUNNY,
+    "opencode": OPENCODE,
+}
 presets = st.sampled_from(list(PRESETS.values()))
 known = st.none() | st.integers(1, 2_000_000)
 
@@ -108,7 +114,9 @@ def test_the_guard_of_the_seeds(tokens: int, problem: str, preset: Thresholds) -
 
 @pytest.mark.parametrize(("tokens", "problem"), [(1_023, "refuse"), (1_024, "warn"), (4_096, "warn"), (8_192, "")])
 def test_our_own_guard_lets_small_local_models_work(tokens: int, problem: str) -> None:
-    decided = resolve_window(model=tokens, refuse_below=DEFAULT.refuse_below, warn_below=DEFAULT.warn_below)
+    decided = resolve_window(
+        model=tokens, refuse_below=DEFAULT_THRESHOLDS.refuse_below, warn_below=DEFAULT_THRESHOLDS.warn_below
+    )
     assert decided.problem == problem
 
 
@@ -216,15 +224,15 @@ def test_opencode(tokens: int, output: int | None, compaction: int) -> None:
     ],
 )
 def test_default(tokens: int, overhead: int, usable: int, numbers: tuple[int, int, int]) -> None:
-    made = budget(tokens, DEFAULT, overhead_tokens=overhead)
+    made = budget(tokens, DEFAULT_THRESHOLDS, overhead_tokens=overhead)
     assert made.usable_tokens == usable
     assert (made.soft_tokens, made.hard_tokens, made.target_tokens) == numbers
 
 
 def test_a_model_of_short_answers_needs_a_smaller_reserve() -> None:
-    assert budget(128_000, DEFAULT, max_output_tokens=4_096).reserve_tokens == 4_096
-    assert budget(128_000, DEFAULT, max_output_tokens=64_000).reserve_tokens == 20_000
-    assert budget(128_000, DEFAULT, max_output_tokens=0).reserve_tokens == 20_000
+    assert budget(128_000, DEFAULT_THRESHOLDS, max_output_tokens=4_096).reserve_tokens == 4_096
+    assert budget(128_000, DEFAULT_THRESHOLDS, max_output_tokens=64_000).reserve_tokens == 20_000
+    assert budget(128_000, DEFAULT_THRESHOLDS, max_output_tokens=0).reserve_tokens == 20_000
 
 
 # --- what always holds ---------------------------------------------------------------------------------------------
@@ -312,7 +320,7 @@ def test_pressure_changes_at_the_thresholds(thresholds: Thresholds, size: int, t
 
 @given(st.integers(0, 1_000_000), st.floats(0.6, 2.5))
 def test_plans_are_made_in_estimates(tokens: int, scale: float) -> None:
-    estimate = replace(budget(128_000, DEFAULT), scale=scale).estimated(tokens)
+    estimate = replace(budget(128_000, DEFAULT_THRESHOLDS), scale=scale).estimated(tokens)
     assert estimate * scale <= tokens + 1e-6 < (estimate + 1) * scale + 2e-6
 
 

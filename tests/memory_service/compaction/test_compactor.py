@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service.compaction.compactor import CompactionOptions, Compactor, Draft
+from memory_service.compaction.compactor import CompactionDraft, CompactionOptions, Compactor
 from memory_service.compaction.options import budget_of, shape_of
 from memory_service.compaction.record import Pin, _apply_delta
 from memory_service.compaction.view import project
@@ -46,7 +46,7 @@ def talk(count: int, first: int = 0) -> list[dict[str, Any]]:
 
 def draft(
     state: SessionState, model: ChatModel | None = None, *, preset: str = "default", **compaction_options: Any
-) -> Draft:
+) -> CompactionDraft:
     options = options_of(settings(HOME), state, preset=preset)
     shape = shape_of(options)
     compactor = Compactor(model=model, embedder=HashEmbedder(), timeout_seconds=5)
@@ -55,7 +55,7 @@ def draft(
     return compactor.draft(state, project(state, shape), shape, options, budget_of(options), given, now=NOW)
 
 
-def committed(state: SessionState, made: Draft) -> SessionState:
+def committed(state: SessionState, made: CompactionDraft) -> SessionState:
     assert made.made is not None
     return state_of([], made.made, before=state)
 

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.compaction.budget import DEFAULT, budget_for, resolve_window
+from memory_service.compaction.budget import DEFAULT_THRESHOLDS, budget_for, resolve_window
 from memory_service.llm.token_counter import (
     LEAST_SCALE,
     MOST_SCALE,
     Anchor,
     Reading,
+    _usage_tokens,
     anchor_of,
     learned_scale,
     measure_view,
     pairs_of,
     same_model,
-    usage_tokens,
 )
 from memory_service.messages import message_tokens
 from memory_service.messages.sizes import Usage
@@ -100,7 +100,7 @@ def test_the_last_count_that_holds(
 
 def test_what_the_cache_gave_is_part_of_the_prompt() -> None:
     counted = Usage(input_tokens=5, cache_read_tokens=9_000, cache_write_tokens=700, output_tokens=40)
-    assert usage_tokens(counted) == 9_705
+    assert _usage_tokens(counted) == 9_705
     assert anchor_of([(9, counted)], seqs=SEQS) == Anchor(tokens=9_745, covered=7)
 
 
@@ -226,7 +226,7 @@ def test_after_three_calls_it_is_within_five_percent(ratio: float, lead: int, se
 @given(st.floats(0.7, 2.0), st.integers(0, 15_000), st.integers(0, 10**6))
 def test_compaction_begins_before_the_window_is_full(ratio: float, lead: int, seed: int) -> None:
     window = resolve_window(session=64_000)
-    budget = budget_for(window, DEFAULT)
+    budget = budget_for(window, DEFAULT_THRESHOLDS)
     for made, reading, real in Session(ratio, lead, random.Random(seed)).readings():
         if made >= 3 and real > window.tokens - budget.reserve_tokens:
             assert budget.pressure(reading.tokens) == "hard"

@@ -33,12 +33,12 @@ from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import (
     Appended,
     Body,
-    Flush,
+    FlushRecord,
     Learned,
     Message,
     Pending,
     SessionHeader,
-    Trimmed,
+    TrimRecord,
     Undo,
     Unknown,
     Unpin,
@@ -79,7 +79,7 @@ BODIES: list[Body] = [
     Pin(pin_id="p1", text="Never deploy on Fridays.\n"),
     Pin(pin_id="p2", target=2),
     Unpin(pin_id="p1"),
-    Flush(from_seq=1, to_seq=3, written=2, reason="before compaction"),
+    FlushRecord(from_seq=1, to_seq=3, written=2, reason="before compaction"),
     Pending(call_ids=("call_1",)),
     Learned(context_window=32_768, model="gpt-4o", reason="overflow"),
 ]
@@ -762,7 +762,7 @@ def test_a_trim_keeps_the_last_lines_and_what_the_view_needs(log: JsonlLog, path
     assert backup.name == "support-42.jsonl.bak"
     assert texts(log) == ["c", "d"]
     assert seqs(log) == seqs(JsonlLog(path)) == [1, 3, 6, 7, 8]
-    assert bodies(log)[-1] == Trimmed(backup=backup.name, lines=3)
+    assert bodies(log)[-1] == TrimRecord(backup=backup.name, lines=3)
     assert log.message(6) == JsonlLog(path).message(6)
     assert log.append([said("e")]).last_seq == 9
     assert set(path.read_bytes().split(b"\n")[:-3]) <= set(before.split(b"\n"))
@@ -802,22 +802,22 @@ def test_a_trim_that_was_taken_back_twice_after_a_crash(log: JsonlLog, path: Pat
 
 def test_a_trim_names_no_file_elsewhere(log: JsonlLog, path: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("secret\n")
-    log.append([said("a"), Trimmed(backup="../outside", lines=1), Trimmed(backup="other.jsonl", lines=1)])
+    log.append([said("a"), TrimRecord(backup="../outside", lines=1), TrimRecord(backup="other.jsonl", lines=1)])
     path.with_name("other.jsonl").write_text("secret\n")
     with pytest.raises(NotFound):
         log.restore_trim()
 
 
 def test_a_flush_that_told_the_ids_of_its_memories_can_be_read(log: JsonlLog, path: Path) -> None:
-    log.append([said("a"), Flush(from_seq=2, to_seq=2, method="rules", written=2, reason="soft")])
+    log.append([said("a"), FlushRecord(from_seq=2, to_seq=2, method="rules", written=2, reason="soft")])
     path.write_bytes(path.read_bytes().replace(b'"written":2', b'"written":["m1","m2"]'))
     again = JsonlLog(path)
-    (flush,) = [record.body for record in again.read() if isinstance(record.body, Flush)]
+    (flush,) = [record.body for record in again.read() if isinstance(record.body, FlushRecord)]
     assert (flush.written, flush.to_seq, again.repairs) == (2, 2, ())
 
 
 def test_a_trim_whose_line_is_damaged_does_not_keep_others_from_being_taken_back(log: JsonlLog, path: Path) -> None:
-    log.append([said("a"), Trimmed(backup="lost", lines=1), said("b"), said("c")])
+    log.append([said("a"), TrimRecord(backup="lost", lines=1), said("b"), said("c")])
     log.trim(1)
     path.write_bytes(path.read_bytes().replace(b'"backup":"lost","lines":1', b'"backup":"lost","lines":,'))
     again = JsonlLog(path)

@@ -13,7 +13,7 @@ from memory_service.compaction.view import ViewShape
 from memory_service.errors import Conflict
 from memory_service.messages import message_tokens
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.records import Body, Flush, Message, Undo
+from memory_service.sessions.records import Body, FlushRecord, Message, Undo
 from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState
 from tests.memory_service.service.rooms import image, says, user
@@ -130,7 +130,7 @@ def test_nothing_made_from_a_session_goes_into_another_log(logs: SessionLogs) ->
     path = logs._folder / "s.jsonl"
     writes: list[Callable[[SessionState], object]] = [
         lambda on: session.commit(compaction(None, 4, 4), on),
-        lambda on: session.note([Flush(from_seq=1, to_seq=4)], on),
+        lambda on: session.note([FlushRecord(from_seq=1, to_seq=4)], on),
         lambda on: session.held(on).__enter__(),
     ]
     for write in writes:
@@ -151,7 +151,7 @@ def test_nothing_made_from_a_session_goes_into_another_log(logs: SessionLogs) ->
                 write(on)
             assert (path.read_bytes() if path.exists() else None) == before, others
     with pytest.raises(Conflict, match="deleted meanwhile"):
-        session.note([Flush(from_seq=1, to_seq=4)], SessionState())
+        session.note([FlushRecord(from_seq=1, to_seq=4)], SessionState())
 
 
 def test_a_log_without_an_identity_is_told_from_another_by_its_file(logs: SessionLogs) -> None:

@@ -12,7 +12,7 @@ from memory_service.compaction.record import Compaction, Head, Pin
 from memory_service.messages.sizes import Usage
 from memory_service.sessions.records import (
     Body,
-    Flush,
+    FlushRecord,
     Keyed,
     Learned,
     Media,
@@ -156,9 +156,9 @@ def test_pins_come_and_go() -> None:
 def test_flushes_count_by_rounds_and_none_is_never() -> None:
     state = state_of(*TALK)
     assert (state.flushed_to, state.flushed_round) == (0, None)
-    state = extend_state(state, records(Flush(from_seq=2, to_seq=4), Flush(from_seq=2, to_seq=3), first=5))
+    state = extend_state(state, records(FlushRecord(from_seq=2, to_seq=4), FlushRecord(from_seq=2, to_seq=3), first=5))
     assert (state.flushed_to, state.flushed_round) == (4, 0)
-    state = extend_state(state, records(compaction(None, 4), Flush(from_seq=5, to_seq=7), first=7))
+    state = extend_state(state, records(compaction(None, 4), FlushRecord(from_seq=5, to_seq=7), first=7))
     assert (state.flushed_to, state.flushed_round) == (7, 1)
 
 
