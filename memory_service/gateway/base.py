@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from memory_service.errors import InvalidRequest
 from memory_service.schemas import UsageReport
 from memory_service.service.conversations import ConversationCall
 from memory_service.service.upstreams import CallProtocol
@@ -154,6 +155,28 @@ class Dialect(ABC):
         """The end of a stream that failed."""
         error = self.error(502, "upstream_failed", message)
         return f"event: error\ndata: {json.dumps(error)}\n\n"
+
+
+def messages_of(body: JsonObject) -> list[JsonObject]:
+    """The messages of a body.
+
+    Raises:
+        InvalidRequest: There is no list of them.
+    """
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
+        raise InvalidRequest("The field messages is no list of messages. Send the conversation in it.")
+    return messages
+
+
+def list_of(value: object) -> list[Any]:
+    """A list; an empty one where there is none."""
+    return value if isinstance(value, list) else []
+
+
+def object_of(value: object) -> JsonObject | None:
+    """An object; None where there is none."""
+    return value if isinstance(value, dict) else None
 
 
 def texts_of(content: object) -> str:

@@ -13,8 +13,18 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from memory_service.errors import InvalidRequest
-from memory_service.gateway.base import AnswerReader, Dialect, GivenAnswer, JsonObject, ServerEvent, event, texts_of
+from memory_service.gateway.base import (
+    AnswerReader,
+    Dialect,
+    GivenAnswer,
+    JsonObject,
+    ServerEvent,
+    event,
+    list_of,
+    messages_of,
+    object_of,
+    texts_of,
+)
 from memory_service.service.conversations import ConversationCall
 
 _TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
@@ -28,29 +38,29 @@ class ChatCompletions(Dialect):
 
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
         """See `Dialect`."""
-        messages = _messages(body)
+        messages = messages_of(body)
         opening = len(_opening(messages))
         return ConversationCall(
             messages=messages[opening:],
             session_id=session_id,
             hint=_hint(body),
             system_prompt="\n".join(texts_of(message.get("content")) for message in messages[:opening]),
-            tools=_list(body.get("tools")),
+            tools=list_of(body.get("tools")),
             model=model or None,
         )
 
     def with_messages(self, body: JsonObject, messages: Sequence[Mapping[str, object]]) -> JsonObject:
         """See `Dialect`."""
-        return {**body, "messages": [*_opening(_messages(body)), *messages]}
+        return {**body, "messages": [*_opening(messages_of(body)), *messages]}
 
     def answer(self, content: JsonObject) -> GivenAnswer:
         """See `Dialect`."""
-        choices = _list(content.get("choices"))
+        choices = list_of(content.get("choices"))
         choice = choices[0] if len(choices) == 1 and isinstance(choices[0], dict) else {}
         message = choice.get("message")
         return GivenAnswer(
             message=message if isinstance(message, dict) else None,
-            counted=_object(content.get("usage")),
+            counted=object_of(content.get("usage")),
             finish_reason=str(choice.get("finish_reason") or ""),
         )
 
@@ -97,18 +107,18 @@ class _ChatReader(AnswerReader):
             return
         content = event.json()
         self.failed = self.failed or "error" in content
-        self._usage = _object(content.get("usage")) or self._usage
-        for choice in _list(content.get("choices")):
+        self._usage = object_of(content.get("usage")) or self._usage
+        for choice in list_of(content.get("choices")):
             if isinstance(choice, dict):
                 self._choose(choice)
 
     def _choose(self, choice: JsonObject) -> None:
         self._choices = max(self._choices, int(choice.get("index") or 0) + 1)
-        delta = _object(choice.get("delta")) or {}
+        delta = object_of(choice.get("delta")) or {}
         for name, pieces in self._texts.items():
             if piece := self.room(delta.get(name)):
                 pieces.append(piece)
-        for piece in _list(delta.get("tool_calls")):
+        for piece in list_of(delta.get("tool_calls")):
             if isinstance(piece, dict):
                 self._call(piece)
         self._reason = str(choice.get("finish_reason") or "") or self._reason
@@ -118,7 +128,7 @@ class _ChatReader(AnswerReader):
             int(piece.get("index") or 0), {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
         )
         call["id"] = piece.get("id") or call["id"]
-        function: dict[str, Any] = _object(piece.get("function")) or {}
+        function: dict[str, Any] = object_of(piece.get("function")) or {}
         call["function"]["name"] += function.get("name") or ""
         call["function"]["arguments"] += self.room(function.get("arguments"))
 
@@ -133,13 +143,6 @@ class _ChatReader(AnswerReader):
         return GivenAnswer(
             message=message if self._choices == 1 else None, counted=self._usage, finish_reason=self._reason
         )
-
-
-def _messages(body: JsonObject) -> list[JsonObject]:
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
-        raise InvalidRequest("The field messages is no list of messages. Send the conversation in it.")
-    return messages
 
 
 def _opening(messages: Sequence[JsonObject]) -> list[JsonObject]:
@@ -158,11 +161,3 @@ def _head(body: JsonObject, kind: str) -> JsonObject:
         "created": int(time.time()),
         "model": body.get("model") or "memory-service",
     }
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _object(value: object) -> JsonObject | None:
-    return value if isinstance(value, dict) else None

@@ -14,6 +14,7 @@ from memory_service.errors import Forbidden, InvalidRequest, MemoryServiceError,
 from memory_service.gateway.base import Dialect, JsonObject
 from memory_service.gateway.chat import ChatCompletions
 from memory_service.gateway.exchange import Exchange, GatewayRuntime, Mode
+from memory_service.gateway.messages import AnthropicMessages
 
 _LISTING_SECONDS = 10.0
 _NO_DATE = "1970-01-01T00:00:00Z"
@@ -56,6 +57,21 @@ def gateway_router(runtime: GatewayRuntime) -> APIRouter:
         Every parameter goes through as it came, `stream` and tools too. Headers of the answer say what was added.
         """
         return await _answered(runtime, ChatCompletions(), request, workspace, session, mode)
+
+    @router.post("/messages", summary="Messages", response_class=Response, openapi_extra=_BODY)
+    async def messages(
+        request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
+    ) -> Response:
+        """Anthropic's messages, sent on to an upstream with the session and the memories of a workspace.
+
+        Every parameter goes through as it came, `stream` and tools too. Headers of the answer say what was added.
+        """
+        return await _answered(runtime, AnthropicMessages(), request, workspace, session, mode)
+
+    @router.post("/messages/count_tokens", summary="Tokens of messages", response_class=Response, openapi_extra=_BODY)
+    async def count_tokens(request: Request) -> Response:
+        """Anthropic's count of tokens for messages as they are sent here, without what memory would change."""
+        return await _answered(runtime, AnthropicMessages(), request, None, None, "off", "/count_tokens")
 
     @router.get("/models", summary="Models", response_class=Response)
     async def models(request: Request) -> Response:

@@ -21,7 +21,7 @@ from memory_service.errors import NotFound
 CallProtocol = Literal["chat", "responses", "messages"]
 
 _SPOKEN: dict[CallProtocol, frozenset[str]] = {
-    "chat": frozenset({"openai", "chat", "litellm"}),
+    "chat": frozenset({"openai", "chat"}),
     "responses": frozenset({"openai"}),
     "messages": frozenset({"anthropic"}),
 }
@@ -31,6 +31,11 @@ _OWN: dict[str, Upstream] = {
     "openai": Upstream(base_url="https://api.openai.com/v1", api_key_env="OPENAI_API_KEY"),
     "anthropic": Upstream(protocol="anthropic", base_url="https://api.anthropic.com", api_key_env="ANTHROPIC_API_KEY"),
 }
+# Providers that speak OpenAI's chat completions at `llm_api_base`, by litellm's names for them.
+_LIKE_OPENAI = frozenset({
+    "custom_openai", "deepseek", "fireworks_ai", "groq", "hosted_vllm", "litellm_proxy", "lm_studio", "mistral",
+    "openai_like", "openrouter", "together_ai", "xai",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +44,8 @@ class Target:
 
     Attributes:
         upstream: Its name.
-        protocol: What it speaks; "litellm" for a model that litellm calls.
-        url: The route; empty with litellm.
+        protocol: Its protocol.
+        url: The route.
         model: The name of the model there.
         headers: Those that it needs, its key among them.
         takes_callers_key: Whether the caller's own key is sent on.
@@ -66,6 +71,8 @@ class Upstreams:
         self._implicit = dict[str, Upstream]()
         provider = _provider(settings.llm_model)
         own = _OWN.get(provider)
+        if own is None and provider in _LIKE_OPENAI and settings.llm_api_base:
+            own = Upstream(protocol="chat", base_url=settings.llm_api_base, api_key_env=f"{provider.upper()}_API_KEY")
         if settings.llm_model and own:
             base = settings.llm_api_base or own.base_url
             self._implicit[provider] = own.model_copy(update={"base_url": base})
@@ -95,15 +102,11 @@ class Upstreams:
         for name, upstream in self.named.items():
             if upstream.protocol in spoken:
                 return self._target(name, protocol, wanted, path)
-        if protocol == "chat" and own_model and not self._settings.gateway.upstreams:
-            return Target(
-                upstream="litellm", protocol="litellm", url="", model=_litellm_name(wanted, own_model), headers={},
-                takes_callers_key=False,
-            )  # fmt: skip
         known = ", ".join(f"{name} ({upstream.protocol})" for name, upstream in self.named.items()) or "none"
         raise NotFound(
             f"No upstream speaks the protocol of this route; there are: {known}. "
-            "Set gateway.upstreams, or llm_model to a model of a provider that does."
+            "Set gateway.upstreams, or llm_model to a model of OpenAI, of Anthropic, or of a server like OpenAI's with "
+            "llm_api_base."
         )
 
     def listing(self, name: str) -> Target:
@@ -144,8 +147,3 @@ def _provider(model: str) -> str:
     """The provider of a litellm name; of one without, as litellm takes it."""
     provider, slash, _ = model.partition("/")
     return provider if slash else "anthropic" if model.startswith("claude") else "openai"
-
-
-def _litellm_name(model: str, own_model: str) -> str:
-    """The litellm name of a model that a caller asks for, who may leave the provider out."""
-    return model if "/" in model or "/" not in own_model else f"{_provider(own_model)}/{model}"

@@ -44,6 +44,8 @@ CONTRACT = {
     ("GET", f"{S}/idle"),
     ("POST", "/v1/compact"),
     ("POST", "/v1/chat/completions"),
+    ("POST", "/v1/messages"),
+    ("POST", "/v1/messages/count_tokens"),
     ("GET", "/v1/models"),
     ("POST", f"{W}/memories"),
     ("GET", f"{W}/memories"),
@@ -71,6 +73,8 @@ OTHER_ANSWERS = {
     f"{S}/messages/{{seq}}",
     f"{S}/messages/{{seq}}/media/{{number}}",
     "/v1/chat/completions",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
     "/v1/models",
 }
 

@@ -1,0 +1,171 @@
+"""Anthropic's messages, and the count of their tokens.
+
+The system prompt stands beside the messages there and stays as it came, with its marks of the cache. Thinking goes back
+with its signature as long as a message is shown whole; blocks of Anthropic's own compaction and edits of its own
+context management go through untouched.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+
+from memory_service.gateway.base import (
+    AnswerReader,
+    Dialect,
+    GivenAnswer,
+    JsonObject,
+    ServerEvent,
+    event,
+    list_of,
+    messages_of,
+    object_of,
+    texts_of,
+)
+from memory_service.service.conversations import ConversationCall
+
+_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+          413: "request_too_large", 422: "invalid_request_error", 429: "rate_limit_error"}  # fmt: skip
+
+
+# The pieces that a block grows by, and their fields.
+_GROWING = {
+    "text_delta": "text", "thinking_delta": "thinking", "compaction_delta": "content",
+    "input_json_delta": "partial_json",
+}  # fmt: skip
+
+
+class AnthropicMessages(Dialect):
+    """See `Dialect`."""
+
+    protocol = "messages"
+
+    def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
+        """See `Dialect`."""
+        metadata = object_of(body.get("metadata")) or {}
+        user = metadata.get("user_id")
+        return ConversationCall(
+            messages=messages_of(body),
+            wire="anthropic",
+            session_id=session_id,
+            hint=user if isinstance(user, str) else "",
+            system_prompt=texts_of(body.get("system")),
+            tools=list_of(body.get("tools")),
+            model=model or None,
+        )
+
+    def with_messages(self, body: JsonObject, messages: Sequence[Mapping[str, object]]) -> JsonObject:
+        """See `Dialect`."""
+        return {**body, "messages": list(messages)}
+
+    def answer(self, content: JsonObject) -> GivenAnswer:
+        """See `Dialect`."""
+        blocks = content.get("content")
+        message = {"role": "assistant", "content": blocks} if isinstance(blocks, list) and blocks else None
+        return GivenAnswer(
+            message=message,
+            counted=object_of(content.get("usage")),
+            finish_reason=str(content.get("stop_reason") or ""),
+        )
+
+    def reader(self) -> AnswerReader:
+        """See `Dialect`."""
+        return _MessageReader()
+
+    def spoken(self, text: str, body: JsonObject) -> JsonObject:
+        """See `Dialect`."""
+        return {
+            "id": f"msg_{uuid.uuid4().hex}",
+            "type": "message",
+            "role": "assistant",
+            "model": body.get("model") or "memory-service",
+            "content": [{"type": "text", "text": text}],
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "usage": {"input_tokens": 0, "output_tokens": 0},
+        }
+
+    def spoken_events(self, text: str, body: JsonObject) -> str:
+        """See `Dialect`."""
+        whole = self.spoken(text, body)
+        told: list[JsonObject] = [
+            {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": whole["usage"]},
+            {"type": "message_stop"},
+        ]
+        return "".join(event(each, each["type"]) for each in told)
+
+    def error(self, status: int, code: str, message: str) -> JsonObject:
+        """See `Dialect`."""
+        return {"type": "error", "error": {"type": _TYPES.get(status, "api_error"), "message": message, "code": code}}
+
+
+class _MessageReader(AnswerReader):
+    """Reads the events of a message: blocks that begin, grow and end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._blocks: dict[int, JsonObject] = {}
+        self._written: dict[tuple[int, str], list[str]] = {}
+        self._usage: JsonObject = {}
+        self._reason = ""
+
+    def read(self, event: ServerEvent) -> None:
+        """See `AnswerReader`."""
+        content = event.json()
+        index = int(content.get("index") or 0)
+        match content.get("type"):
+            case "message_start":
+                message = object_of(content.get("message")) or {}
+                self._usage |= object_of(message.get("usage")) or {}
+            case "content_block_start":
+                self._blocks[index] = dict(object_of(content.get("content_block")) or {})
+            case "content_block_delta":
+                self._grow(index, object_of(content.get("delta")) or {})
+            case "message_delta":
+                delta = object_of(content.get("delta")) or {}
+                self._reason = str(delta.get("stop_reason") or "") or self._reason
+                self._usage |= {name: n for name, n in (object_of(content.get("usage")) or {}).items() if n is not None}
+            case "message_stop":
+                self.ended = True
+            case "error":
+                self.failed = True
+
+    def _grow(self, index: int, delta: JsonObject) -> None:
+        block = self._blocks.setdefault(index, {"type": "text"})
+        match delta.get("type"):
+            case "signature_delta":
+                block["signature"] = delta.get("signature")
+            case "citations_delta":
+                block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
+            case str(kind) if kind in _GROWING:
+                name = _GROWING[kind]
+                self._written.setdefault((index, name), []).append(self.room(delta.get(name)))
+
+    def answer(self, *, whole: bool) -> GivenAnswer:
+        """See `AnswerReader`."""
+        blocks = [self._block(index) for index in sorted(self._blocks) if whole or self._is_said(index)]
+        message: JsonObject | None = {"role": "assistant", "content": blocks} if blocks else None
+        return GivenAnswer(message=message, counted=self._usage or None, finish_reason=self._reason)
+
+    def _is_said(self, index: int) -> bool:
+        """True for a text: of an answer that was broken off, a call has no result, and thinking no signature."""
+        return self._blocks[index].get("type") == "text" and (index, "text") in self._written
+
+    def _block(self, index: int) -> JsonObject:
+        block = self._blocks[index]
+        for name in ("text", "thinking", "content"):
+            if (index, name) in self._written:
+                block = {**block, name: "".join(self._written[index, name])}
+        written = "".join(self._written.get((index, "partial_json"), []))
+        if not written:
+            return block
+        try:
+            given = json.loads(written)
+        except ValueError:
+            given = None
+        return {**block, "input": given if isinstance(given, dict) else {"_raw": written}}

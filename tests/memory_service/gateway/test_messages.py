@@ -1,0 +1,146 @@
+"""Anthropic's messages through the gateway, with Anthropic's own client."""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import pytest
+
+from memory_service.testing import Cut, Failure, Reply
+from tests.memory_service.gateway.talking import Gateway, gateway, said, user
+
+SYSTEM = [{"type": "text", "text": "You are terse.", "cache_control": {"type": "ephemeral"}}]
+TOOL = {"name": "look", "input_schema": {"type": "object", "properties": {"at": {"type": "string"}}}}
+LONG = [message for n in range(30) for message in (user(f"Part {n}. " + "words " * 300), said(f"Noted {n}."))]
+
+
+def marked(text: str) -> dict[str, Any]:
+    part = {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+    return {"role": "user", "content": [part]}
+
+
+def ask(gate: Gateway, talk: list[Any], **parameters: Any) -> Any:
+    raw = gate.anthropic().messages.with_raw_response
+    return raw.create(model="m", max_tokens=100, messages=talk, **parameters)
+
+
+def test_a_talk_with_tools_and_thinking_is_one_session_and_goes_on_as_it_came(tmp_path: Path) -> None:
+    called = Reply(text="Let me see.", thinking="What is it?", tool_call="look", arguments='{"at": "it"}')
+    with gateway(tmp_path, called, called, "A cat.", protocol="anthropic") as gate:
+        own: dict[str, Any] = {"system": SYSTEM, "tools": [TOOL], "metadata": {"user_id": "ann"}}
+        first = ask(gate, [marked("What is it?")], extra_body={"top_k": 3}, **own)
+        answer = first.parse()
+        assert [block.type for block in answer.content] == ["thinking", "text", "tool_use"]
+        assert gate.sent() == {
+            "model": "m", "max_tokens": 100, "messages": [marked("What is it?")], "top_k": 3, **own,
+        }  # fmt: skip
+        assert gate.upstream.requests[-1].path == "/v1/messages"
+        assert gate.upstream.requests[-1].headers["anthropic-version"]
+        assert first.headers["request-id"] == "req_scripted" and first.headers["x-memory-session"]
+        with gate.anthropic().messages.stream(
+            model="m", max_tokens=100, messages=[marked("What is it?")], tools=[TOOL], metadata={"user_id": "bob"}
+        ) as stream:
+            streamed = stream.get_final_message()
+        assert [block.to_dict() for block in streamed.content] == [block.to_dict() for block in answer.content]
+        result = {"type": "tool_result", "tool_use_id": answer.content[-1].id, "content": "fur"}
+        talk = [
+            user("What is it?"),
+            {"role": "assistant", "content": answer.content},
+            {"role": "user", "content": [result]},
+        ]
+        last = ask(gate, talk, system=SYSTEM, tools=[TOOL], metadata={"user_id": "ann"})
+        assert last.headers["x-memory-session"] == first.headers["x-memory-session"]
+        sent = gate.sent()["messages"]
+        assert "What is it?" in json.dumps(sent[0]) and sent[2] == talk[2]
+        assert sent[1]["content"][0] == {"type": "thinking", "thinking": "What is it?", "signature": "c2lnbmVk"}
+        kept = [gate.log(session) for session in gate.sessions()]
+        assert sorted(len(log) for log in kept) == [2, 4]
+        # The streamed answer is kept as the whole one was.
+        assert kept[0][1] == kept[1][1]
+
+
+def test_memories_stand_in_the_last_words_of_the_user(tmp_path: Path) -> None:
+    with gateway(tmp_path, "On Tuesdays.", protocol="anthropic") as gate:
+        gate.remember("Deploys go out on Tuesdays after the stand-up.")
+        talk = [user("Hi"), said("Hello."), marked("When do the deploys go out?")]
+        given = ask(gate, talk, system="Be nice.")
+        assert gate.sent()["system"] == "Be nice."
+        *before, last = gate.sent()["messages"]
+        assert before == talk[:2]
+        assert "Tuesdays" in last["content"][0]["text"] and last["content"][1:] == talk[2]["content"]
+        assert given.headers["x-memory-receipt"]
+
+
+def test_an_overflow_is_recovered_and_old_marks_of_the_cache_are_gone(tmp_path: Path) -> None:
+    with gateway(tmp_path, "Seen.", Failure.named("anthropic"), "Here.", protocol="anthropic") as gate:
+        ask(gate, [*LONG, marked("Seen?")])
+        talk = [*LONG, user("Seen?"), said("Seen."), marked("And now?")]
+        given = ask(gate, talk, system=SYSTEM)
+        assert given.parse().content[0].text == "Here." and given.headers["x-memory-compaction"]
+        sent = gate.sent()
+        assert len(json.dumps(sent)) < len(json.dumps(gate.sent(1)))
+        assert json.dumps(sent["messages"]).count("cache_control") == 1
+        assert sent["messages"][-1]["content"][-1] == talk[-1]["content"][0] and sent["system"] == SYSTEM
+        roles = [message["role"] for message in sent["messages"]]
+        assert roles[0] == "user" and all(a != b for a, b in pairwise(roles))
+
+
+def test_tokens_are_counted_by_the_provider(tmp_path: Path) -> None:
+    with gateway(tmp_path, protocol="anthropic") as gate:
+        counted = gate.anthropic().messages.count_tokens(model="m", messages=[user("x" * 400)])
+        assert counted.input_tokens == 100
+        assert gate.server.http.get("/v1/workspaces").json()["workspaces"] == []
+
+
+def test_failures_are_told_in_the_protocols_own_shape(tmp_path: Path) -> None:
+    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    with gateway(
+        tmp_path, Failure(status=529, body=overloaded), Cut(), Reply(text="one two three", breaks_after=5),
+        protocol="anthropic",
+    ) as gate:  # fmt: skip
+        with pytest.raises(anthropic.InternalServerError, match="Overloaded") as told:
+            ask(gate, [user("Hi")])
+        assert told.value.status_code == 529 and told.value.body == overloaded
+        with pytest.raises(anthropic.InternalServerError, match="broke the connection") as broken:
+            ask(gate, [user("Hi")])
+        assert broken.value.body["type"] == "error" and broken.value.body["error"]["type"] == "api_error"
+        with (
+            pytest.raises(anthropic.APIStatusError, match="broke the connection"),
+            gate.anthropic().messages.stream(model="m", max_tokens=9, messages=[user("Hi")]) as stream,
+        ):
+            stream.get_final_message()
+        [session] = gate.sessions()
+        assert gate.log(session)[1] == {
+            "role": "assistant", "content": [{"type": "text", "text": "one two "}], "_cut": "the upstream broke off",
+        }  # fmt: skip
+
+
+def test_a_client_that_goes_away_ends_the_call(tmp_path: Path) -> None:
+    words = " ".join(f"word{n}" for n in range(200))
+    with gateway(tmp_path, Reply(text=words, pause_seconds=0.05), "On.", protocol="anthropic") as gate:
+        with gate.anthropic().messages.stream(model="m", max_tokens=9, messages=[user("Talk.")]) as stream:
+            for number, _ in enumerate(stream.text_stream):
+                if number == 3:
+                    break
+        [session] = gate.sessions()
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and not (gate.upstream.left and len(gate.log(session)) == 2):
+            time.sleep(0.05)
+        assert gate.upstream.left == 1
+        assert gate.log(session)[1]["_cut"] == "the client went away"
+        ask(gate, [user("Talk."), user("Less.")])
+        assert len(gate.sessions()) == 1 and "_cut" not in json.dumps(gate.sent())
+
+
+def test_the_command_to_compact_is_answered_here(tmp_path: Path) -> None:
+    with gateway(tmp_path, "Seen.", protocol="anthropic") as gate:
+        ask(gate, [*LONG, user("Seen?")])
+        talk = [*LONG, user("Seen?"), said("Seen."), user("/compact")]
+        with gate.anthropic().messages.stream(model="m", max_tokens=9, messages=talk) as stream:
+            assert stream.get_final_message().content[0].text.startswith("Compacted: ")
+        assert len(gate.upstream.requests) == 1
