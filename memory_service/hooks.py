@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from memory_service.events import Event, EventField
 from memory_service.messages import Message
+from memory_service.schemas.sessions import EventField, SessionEvent
 
 HookedWork = Literal["compaction", "flush"]
 
@@ -80,7 +80,7 @@ class Provided:
 
 Answer: TypeAlias = Refused | Instructions | Provided | None
 BeforeHook = Callable[[Intent], Answer]
-AfterHook = Callable[[Event], None]
+AfterHook = Callable[[SessionEvent], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ class Hooks:
                     failures.append(_failure(f"before_{intent.work}", hook, what))
         return Verdict(instructions="\n\n".join(instructions), provided=provided, failures=tuple(failures))
 
-    def tell(self, work: HookedWork, event: Event) -> tuple[str, ...]:
+    def tell(self, work: HookedWork, event: SessionEvent) -> tuple[str, ...]:
         """Tell the hooks what was done; gives those that failed, as in `Verdict.failures`."""
         failures: list[str] = []
         for hook in tuple(self._after[work]):

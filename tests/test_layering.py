@@ -26,7 +26,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.types",
         "memory_service._version",
         "memory_service.errors",
-        "memory_service.events",
     ),
     ("indexer.text.*",),
     (
@@ -37,6 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.locks",
         "memory_service.messages.*",
         "memory_service.sample",
+        "memory_service.schemas.*",
     ),
     (
         "indexer.documents.*",
@@ -45,7 +45,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.testing",
         "memory_service.engines.*",
         "memory_service.hooks",
-        "memory_service.schemas.*",
         "memory_service.text.*",
     ),
     (

@@ -19,8 +19,8 @@ from prometheus_client import (
 )
 
 from memory_service.errors import codes
-from memory_service.events import Event, EventField
 from memory_service.schemas.compaction import Stage
+from memory_service.schemas.sessions import EventField, SessionEvent
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -128,7 +128,7 @@ class Metrics:
         """Count messages of sessions."""
         self._messages.inc(messages)
 
-    def compacted(self, event: Event) -> None:
+    def compacted(self, event: SessionEvent) -> None:
         """Count a compaction by the event at its end."""
         fields = event.fields
         self._compactions.labels(
@@ -145,7 +145,7 @@ class Metrics:
             self._tokens_after.observe(after)
             self._ratio.observe(after / before if before else 1.0)
 
-    def flushed(self, event: Event) -> None:
+    def flushed(self, event: SessionEvent) -> None:
         """Count the memories of a flush, by its event."""
         self._flushed.labels(_known(event.fields.get("method"), _WRITERS)).inc(_number(event.fields.get("written")))
         self._called("memories", event.fields)

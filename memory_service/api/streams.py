@@ -16,7 +16,8 @@ from typing import Any
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from memory_service.events import Event, Subscription
+from memory_service.schemas.sessions import SessionEvent
+from memory_service.service.events import Subscription
 
 # Shorter than what proxies allow an idle connection: 60 s in nginx, 30 s in some clouds.
 HEARTBEAT_SECONDS = 15.0
@@ -86,7 +87,7 @@ def last_event_id(header: str | None) -> int | None:
     return int(given) if given.isascii() and given.isdigit() and len(given) <= _MAX_ID_DIGITS else None
 
 
-def frame(event: Event) -> str:
+def frame(event: SessionEvent) -> str:
     """An event as the lines that stand for it, with the empty one at its end.
 
     Source: WHATWG HTML, 9.2.6 "Interpreting an event stream".

@@ -5,6 +5,6 @@ from memory_service.client._async_session import AsyncSession
 from memory_service.client._client import MemoryClient
 from memory_service.client._messages import Reply
 from memory_service.client._session import Session
-from memory_service.client._session_wire import SessionEvent
+from memory_service.schemas.sessions import SessionEvent
 
 __all__ = ["AsyncMemoryClient", "AsyncSession", "MemoryClient", "Reply", "Session", "SessionEvent"]

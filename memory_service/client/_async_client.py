@@ -251,7 +251,7 @@ class AsyncMemoryClient:
             context_window: What the model takes, in tokens; wins over every other source.
             settings: Its own values for the tables `compaction`, `pruning` and `flush` of the settings.
         """
-        wanted = Wanted(model=model, context_window=context_window, settings=settings)
+        wanted = Wanted({"model": model, "context_window": context_window, "settings": settings})
         return AsyncSession(self._connection, self.workspace, session_id, wanted)
 
     async def sessions(self) -> list[schemas.ListedSession]:

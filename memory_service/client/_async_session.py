@@ -18,10 +18,10 @@ from memory_service import schemas
 from memory_service.client import _completion, _session_wire, _wire
 from memory_service.client._completion import Ask, Send, Step, Steps, Turn
 from memory_service.client._messages import Reply
-from memory_service.client._session_wire import SessionCalls, SessionEvent, Wanted
+from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
 from memory_service.errors import MemoryServiceError
-from memory_service.messages.sizes import TRIM_KEEP_LAST
+from memory_service.schemas.sessions import TRIM_KEEP_LAST
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -344,7 +344,7 @@ class AsyncSession:
         """
         return await self._connection.send(self._calls.overflow(error, usage, status, **prompt))
 
-    async def events(self, after: int | None = None) -> AsyncIterator[SessionEvent]:
+    async def events(self, after: int | None = None) -> AsyncIterator[schemas.SessionEvent]:
         """Events of the session, as they happen, until you stop; a broken connection is made again.
 
         Args:

@@ -252,7 +252,7 @@ class MemoryClient:
             context_window: What the model takes, in tokens; wins over every other source.
             settings: Its own values for the tables `compaction`, `pruning` and `flush` of the settings.
         """
-        wanted = Wanted(model=model, context_window=context_window, settings=settings)
+        wanted = Wanted({"model": model, "context_window": context_window, "settings": settings})
         return Session(self._connection, self.workspace, session_id, wanted)
 
     def sessions(self) -> list[schemas.ListedSession]:

@@ -19,10 +19,10 @@ from memory_service import schemas
 from memory_service.client import _completion, _session_wire, _wire
 from memory_service.client._completion import Ask, Send, Step, Steps, Turn
 from memory_service.client._messages import Reply
-from memory_service.client._session_wire import SessionCalls, SessionEvent, Wanted
+from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
 from memory_service.errors import MemoryServiceError
-from memory_service.messages.sizes import TRIM_KEEP_LAST
+from memory_service.schemas.sessions import TRIM_KEEP_LAST
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -345,7 +345,7 @@ class Session:
         """
         return self._connection.send(self._calls.overflow(error, usage, status, **prompt))
 
-    def events(self, after: int | None = None) -> Iterator[SessionEvent]:
+    def events(self, after: int | None = None) -> Iterator[schemas.SessionEvent]:
         """Events of the session, as they happen, until you stop; a broken connection is made again.
 
         Args:

@@ -7,11 +7,10 @@ cut off is none.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
 
 from pydantic import RootModel, ValidationError
 
@@ -140,49 +139,22 @@ class RawMessage(RootModel[dict[str, Any]]):
     """A message as it is stored."""
 
 
-class SessionEvent(schemas.Answer):
-    """Something that happened to a session.
-
-    Attributes:
-        id: Its number, to listen on after it.
-        at: Its time.
-        kind: `compaction_start`, `compaction_end`, `flush`, `prune`, `overflow`, `undo`, or `dropped` for events that
-            were not stored until they could be sent.
-        fields: Numbers, ids and short reasons.
-    """
-
-    id: int
-    at: dt.datetime
-    kind: str
-    session_id: str
-    fields: dict[str, str | int | float | bool | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """Wanted settings of a session; None leaves a setting to the server, or as it is."""
 
-    model: str | None = None
-    context_window: int | None = None
-    settings: Mapping[str, Any] | None = None
+    given: schemas.SessionChanges
 
     def __bool__(self) -> bool:
         return bool(self.fields())
 
     def fields(self) -> schemas.SessionChanges:
-        """The settings that are not None."""
-        given = schemas.SessionChanges()
-        if self.model is not None:
-            given["model"] = self.model
-        if self.context_window is not None:
-            given["context_window"] = self.context_window
-        if self.settings is not None:
-            given["settings"] = dict(self.settings)
-        return given
+        """Fields that are given."""
+        return cast(schemas.SessionChanges, {name: each for name, each in self.given.items() if each is not None})
 
     def changed(self, changes: schemas.SessionChanges) -> Wanted:
-        """These settings after changes."""
-        return replace(self, **changes)
+        """Settings after changes."""
+        return Wanted(self.given | changes)
 
     def is_met(self, session: schemas.Session) -> bool:
         """True if a session has these settings."""
@@ -317,13 +289,13 @@ class SessionCalls(Routes):
         """The call that waits until it is at rest."""
         return self._get("/idle", schemas.Idle, {"timeout_seconds": timeout_seconds}, timeout_seconds + _GRACE_SECONDS)
 
-    def events(self, after: str) -> Call[SessionEvent]:
+    def events(self, after: str) -> Call[schemas.SessionEvent]:
         """The call for its events, to be read as a stream."""
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
         return Call(
             method="GET",
             path=f"{self._root}/events",
-            answer=SessionEvent,
+            answer=schemas.SessionEvent,
             headers=headers,
             least_seconds=_SILENCE_SECONDS,
         )
@@ -410,7 +382,7 @@ class Listening:
         """Begin a stream."""
         self._reader = EventLines()
 
-    def heard(self, line: str) -> SessionEvent | None:
+    def heard(self, line: str) -> schemas.SessionEvent | None:
         """The event that a line completes."""
         self._failures = 0
         sent = self._reader.feed(line)
@@ -420,7 +392,7 @@ class Listening:
         if sent is None:
             return None
         try:
-            return SessionEvent.model_validate(sent.content)
+            return schemas.SessionEvent.model_validate(sent.content)
         except ValidationError:
             raise ServerFailed(
                 "An event of the stream is none of memory-service's. Check that client and server are of one version."

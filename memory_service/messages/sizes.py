@@ -18,9 +18,6 @@ from dataclasses import dataclass, field
 from memory_service.messages.parts import MEDIA
 from memory_service.messages.shapes import Message, parts_of, text_of, tool_calls_of
 
-# Lines of a log that a trim leaves. Source: seed 000, 1.2.
-TRIM_KEEP_LAST = 100
-
 # Han, kana, Hangul, their punctuation and full-width forms: tokenizers spend about one token on each.
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"

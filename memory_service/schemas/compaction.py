@@ -25,6 +25,7 @@ from memory_service.schemas.sessions import (
     MAX_PIN_CHARS,
     MAX_TOKENS,
     ModelName,
+    SentMessages,
     UsageReport,
     Wire,
     WireMessages,
@@ -353,10 +354,9 @@ class StatelessRequest(Request):
     format: Format = "openai"
 
 
-class CompactedMessages(Answer):
+class CompactedMessages(SentMessages):
     """Messages that fit, and how that came about."""
 
-    messages: WireMessages
     system: System = None
     receipt: CompactionReceipt
     degraded: Degraded = Field(default=[])

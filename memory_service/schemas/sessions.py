@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from memory_service.messages.sizes import TRIM_KEEP_LAST
 from memory_service.schemas.memories import SESSION_ID, Answer, Degraded, Erased, Request
 
 Wire = Literal["openai", "anthropic", "mistral"]
@@ -22,10 +21,14 @@ Pressure = Literal["ok", "soft", "hard"]
 ReadingSource = Literal["usage", "tokenizer", "estimate"]
 WindowSource = Literal["session", "learned", "settings", "model", "preset", "default"]
 
+EventField: TypeAlias = "str | int | float | bool | None"
+
 MAX_TOKENS = 1_000_000_000
 MAX_BATCH = 10_000
 MAX_PIN_CHARS = 8_000
 MAX_SEARCH_LIMIT = 100
+# Lines of a log that a trim leaves. Source: seed 000, 1.2.
+TRIM_KEEP_LAST = 100
 
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 WireMessages = Annotated[list[dict[str, Any]], Field(description="In the shape that was asked for.")]
@@ -50,34 +53,35 @@ WindowTokens = Annotated[
 ]
 
 
-class NewSession(Request):
-    """A session to begin."""
+class _OwnSettings(Request):
+    model: ModelName = None
+    context_window: WindowTokens = None
+    settings: SessionSettings = None
 
+
+class _OwnName(Request):
     session_id: str | None = Field(
         default=None,
         description="1 to 128 letters, digits, dots, underscores and hyphens; made unless given.",
         examples=["support-42"],
         json_schema_extra={"pattern": SESSION_ID},
     )
-    model: ModelName = None
-    context_window: WindowTokens = None
-    settings: SessionSettings = None
 
 
-class SessionChange(Request):
+class NewSession(_OwnSettings, _OwnName):
+    """A session to begin."""
+
+
+class SessionChange(_OwnSettings):
     """What is set anew for a session; what is left out stays as it is, null sets nothing of its own any more."""
 
-    model: ModelName = None
-    context_window: WindowTokens = None
-    settings: SessionSettings = None
 
-
-class SessionChanges(TypedDict, total=False):
-    """The same in Python: what is not named stays as it is, None sets nothing of its own any more."""
-
-    model: str | None
-    context_window: int | None
-    settings: Mapping[str, Any] | None
+# The fields of `SessionChange` as arguments: what is not named stays as it is, None sets nothing of its own any more.
+SessionChanges = TypedDict(  # noqa: UP013  (a class would be a second home of the fields)
+    "SessionChanges",
+    {"model": str | None, "context_window": int | None, "settings": Mapping[str, Any] | None},
+    total=False,
+)
 
 
 class ContextWindow(Answer):
@@ -211,10 +215,15 @@ class AppendedMessages(Answer):
     degraded: Degraded = Field(default=[])
 
 
-class Messages(Answer):
-    """Messages of a session."""
+class SentMessages(Answer):
+    """Messages as they go over a wire."""
 
     messages: WireMessages
+
+
+class Messages(SentMessages):
+    """Messages of a session."""
+
     seqs: list[int] | None = Field(default=None, description="Of the log: the number of each message.")
     system: str | list[dict[str, Any]] | None = Field(
         default=None, description="Anthropic's system prompt, which stands beside the messages there."
@@ -289,6 +298,26 @@ class Restored(Answer):
 
     session_id: str
     degraded: Degraded = Field(default=[])
+
+
+class SessionEvent(Answer):
+    """Something that happened to a session.
+
+    Attributes:
+        id: Its number in the session; listening can go on behind it. That of a `dropped` event is the number of the
+            last one that is missing.
+        at: When, with its time zone.
+        kind: `compaction_start`, `compaction_end`, `flush`, `prune`, `overflow`, `undo`, or `dropped` for events that
+            were not kept until they could be sent.
+        fields: Numbers, ids and short reasons. `compaction_end` has `will_retry`; `dropped` has `count`, which is None
+            where nobody knows how many there were.
+    """
+
+    id: int
+    at: dt.datetime
+    kind: str
+    session_id: str
+    fields: dict[str, EventField] = Field(default={})
 
 
 class Idle(Answer):

@@ -25,7 +25,6 @@ from memory_service.config import Settings, load_settings
 from memory_service.disk import write_fault
 from memory_service.engines import check_engine
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound, StorageFailed
-from memory_service.events import EventHub
 from memory_service.hooks import Hooks
 from memory_service.llm.base import not_cancelled
 from memory_service.locks import SessionLocks
@@ -63,6 +62,7 @@ from memory_service.service.conversations import (
     with_block,
 )
 from memory_service.service.doctor import examine
+from memory_service.service.events import EventHub
 from memory_service.service.handles import Original, original_of_file, original_of_messages, read_handle
 from memory_service.service.options import options_of
 from memory_service.service.session_services import Models, Shared

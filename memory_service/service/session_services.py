@@ -18,13 +18,14 @@ from memory_service.compaction.view import View, ViewShape
 from memory_service.config import Settings
 from memory_service.engines import GuardedEngine
 from memory_service.errors import Conflict, NotFound
-from memory_service.events import EventField, EventHub, EventKind
 from memory_service.hooks import Hooks
 from memory_service.llm.base import ChatModel
 from memory_service.llm.token_counter import Reading, ReadingSource
 from memory_service.locks import SessionLocks
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.shapes import Json
+from memory_service.schemas.sessions import EventField
+from memory_service.service.events import EventHub, EventKind
 from memory_service.service.options import SessionOptions, options_of, reading_of, scale_of
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.session import Session

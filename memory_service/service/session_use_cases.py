@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Unpack
 
 from memory_service.errors import InvalidRequest, NotFound
 from memory_service.llm.base import not_cancelled
-from memory_service.messages.sizes import TRIM_KEEP_LAST
 from memory_service.schemas import compaction as made
 from memory_service.schemas import sessions as said
 from memory_service.service import answers
@@ -25,7 +24,7 @@ from memory_service.sessions.folder import check_session_id
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
-    from memory_service.events import Subscription
+    from memory_service.service.events import Subscription
 
 _NEW_SESSION = said.NewSession()
 _COMPACTION = made.CompactRequest()
@@ -91,7 +90,7 @@ class SessionUseCases(ABC):
         """Erase a session, from the disk and from the index, and look for it. Memories that were flushed stay."""
         return self.sessions(workspace).store.delete(session_id)
 
-    def trim(self, workspace: str, session_id: str, keep_last: int = TRIM_KEEP_LAST) -> said.Trimmed:
+    def trim(self, workspace: str, session_id: str, keep_last: int = said.TRIM_KEEP_LAST) -> said.Trimmed:
         """Move all but the last lines out of the log, into a file beside it; `restore` takes that back."""
         return said.Trimmed(backup=self.sessions(workspace).store.trim(session_id, keep_last))
 

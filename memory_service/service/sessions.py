@@ -25,8 +25,8 @@ from memory_service.memories.receipts import Receipts
 from memory_service.messages import Message, read_sent, text_of
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json
-from memory_service.messages.sizes import TRIM_KEEP_LAST, Usage
-from memory_service.schemas.sessions import MAX_BATCH, MAX_PIN_CHARS, SessionChanges, UsageReport, Wire
+from memory_service.messages.sizes import Usage
+from memory_service.schemas.sessions import MAX_BATCH, MAX_PIN_CHARS, TRIM_KEEP_LAST, SessionChanges, UsageReport, Wire
 from memory_service.service.options import check_new, check_settings, pressure_of
 from memory_service.service.session_services import SessionServices
 from memory_service.sessions.folder import foreign_messages, unreadable

@@ -28,7 +28,6 @@ from memory_service.compaction.plan import CompactionTrigger
 from memory_service.compaction.record import Pin
 from memory_service.engines import DEFAULT, AssembleCall, Assembled, CompactCall, Compacted, EngineInfo, GuardedEngine
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound
-from memory_service.events import Subscription
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
@@ -39,6 +38,7 @@ from memory_service.schemas.sessions import Wire
 from memory_service.service.compactions import CompactionCall, Compactions
 from memory_service.service.contexts import BuiltContext, Contexts, SessionRecall
 from memory_service.service.engine_adapter import EngineAdapter
+from memory_service.service.events import Subscription
 from memory_service.service.flushes import Flushes
 from memory_service.service.overflows import Overflows, RecoveryStep
 from memory_service.service.session_services import SessionServices, SessionSnapshot, Shared

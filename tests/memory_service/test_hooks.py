@@ -6,8 +6,9 @@ import functools
 
 import pytest
 
-from memory_service.events import Event, EventHub
 from memory_service.hooks import HookedWork, Hooks, Instructions, Intent, Provided, Refused, Verdict
+from memory_service.schemas.sessions import SessionEvent
+from memory_service.service.events import EventHub
 
 SECRET = "消息的正文"
 COMPACTION = Intent(work="compaction", workspace="default", session_id="支持", fields={"tokens_before": 9000})
@@ -93,12 +94,12 @@ def test_failures_before_a_veto_are_told_with_it() -> None:
 
 @pytest.mark.parametrize("work", ["compaction", "flush"])
 def test_all_are_told_afterwards_whoever_fails(work: HookedWork) -> None:
-    hooks, told = Hooks(), list[Event]()
+    hooks, told = Hooks(), list[SessionEvent]()
     event = EventHub().publish("default", "compaction_end", "支持", will_retry=False)
     add = hooks.after_compaction if work == "compaction" else hooks.after_flush
 
     @add
-    def broken(event: Event) -> None:
+    def broken(event: SessionEvent) -> None:
         raise KeyError(SECRET)
 
     add(told.append)

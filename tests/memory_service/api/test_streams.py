@@ -23,7 +23,7 @@ from memory_service.api.limits import BodyLimitMiddleware
 from memory_service.api.server import StreamingServer, listening
 from memory_service.api.streams import event_stream, last_event_id
 from memory_service.client._session_wire import SentEvent, events_of
-from memory_service.events import KEPT_EVENTS, EventHub
+from memory_service.service.events import KEPT_EVENTS, EventHub
 
 W, S = "default", "support-42"
 
@@ -216,7 +216,7 @@ PROGRAM = """
 import sys, uvicorn
 from memory_service.api.server import listening
 from memory_service.api.server import StreamingServer
-from memory_service.events import EventHub
+from memory_service.service.events import EventHub
 from tests.memory_service.api.test_streams import make_app
 hub = EventHub()
 config = uvicorn.Config(make_app(hub), log_config=None, ws="none", timeout_graceful_shutdown=20)

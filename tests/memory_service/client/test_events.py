@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memory_service.api.streams import frame
 from memory_service.client._session_wire import MAX_EVENT_CHARS, EventLines, SentEvent, events_of
 from memory_service.errors import ServerFailed
-from memory_service.events import EventHub
+from memory_service.service.events import EventHub
 
 
 def test_what_the_server_writes_is_read_back() -> None:

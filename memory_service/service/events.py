@@ -13,37 +13,19 @@ import math
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from itertools import islice
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal
+
+from memory_service.schemas.sessions import EventField, SessionEvent
 
 EventKind = Literal["compaction_start", "compaction_end", "flush", "prune", "overflow", "undo"]
-EventField: TypeAlias = "str | int | float | bool | None"
 
 KEPT_EVENTS = 256
 KEPT_SESSIONS = 1024
 # Enough for an id or a reason, too little for what somebody said.
 MAX_FIELD_CHARS = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something that happened to a session.
-
-    Attributes:
-        id: Its number in the session. That of a `dropped` event is the number of the last one that is missing.
-        at: When, with its time zone.
-        fields: Numbers, ids and reasons. `compaction_end` has `will_retry`; `dropped` has `count`, which is
-            None where nobody knows how many there were.
-    """
-
-    id: int
-    at: dt.datetime
-    kind: EventKind | Literal["dropped"]
-    session_id: str
-    fields: Mapping[str, EventField] = field(default_factory=dict)
 
 
 def _utc_now() -> dt.datetime:
@@ -54,7 +36,7 @@ class _History:
     """The latest events of one session, and what they tell of its state. Used with the hub's lock held."""
 
     def __init__(self, changing: threading.Lock) -> None:
-        self.events: deque[Event] = deque(maxlen=KEPT_EVENTS)
+        self.events: deque[SessionEvent] = deque(maxlen=KEPT_EVENTS)
         self.changed = threading.Condition(changing)
         self.followers: set[Subscription] = set()
         self.waiters = 0
@@ -75,7 +57,7 @@ class _History:
     def in_use(self) -> bool:
         return bool(self.followers or self.waiters or self.compacting)
 
-    def add(self, event: Event) -> None:
+    def add(self, event: SessionEvent) -> None:
         self.events.append(event)
         self.next_id = event.id + 1
         if event.kind in ("compaction_start", "compaction_end"):
@@ -104,7 +86,7 @@ class Subscription:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[SessionEvent]:
         return self.events()
 
     @property
@@ -120,7 +102,7 @@ class Subscription:
         """
         self._wake = wake
 
-    def take(self) -> list[Event]:
+    def take(self) -> list[SessionEvent]:
         """What has come since the last time, at once; a `dropped` event stands for what is not kept any more."""
         history = self._history
         with history.changed:
@@ -129,7 +111,7 @@ class Subscription:
             self._position = history.next_id
         return [*missing, *events]
 
-    def events(self, timeout_seconds: float | None = None) -> Iterator[Event]:
+    def events(self, timeout_seconds: float | None = None) -> Iterator[SessionEvent]:
         """Events as they come, until the end or until none has come for `timeout_seconds`."""
         while True:
             closed = self._closed
@@ -156,13 +138,13 @@ class Subscription:
         with history.changed:
             return history.changed.wait_for(lambda: self._closed or self._position < history.next_id, timeout_seconds)
 
-    def _missing(self) -> list[Event]:
+    def _missing(self) -> list[SessionEvent]:
         history = self._history
         if self._position >= history.kept_from:
             return []
         # A place from before this history: before a restart, or before the session was put away.
         count = history.kept_from - self._position if self._position >= history.first_id else None
-        dropped = Event(
+        dropped = SessionEvent.model_construct(
             id=history.kept_from - 1,
             at=self._now(),
             kind="dropped",
@@ -185,7 +167,7 @@ class EventHub:
         self._histories: OrderedDict[tuple[str, str], _History] = OrderedDict()
         self._closed = False
 
-    def publish(self, workspace: str, kind: EventKind, session_id: str, /, **fields: EventField) -> Event:
+    def publish(self, workspace: str, kind: EventKind, session_id: str, /, **fields: EventField) -> SessionEvent:
         """Tell all who listen; never waits for them.
 
         Each `compaction_start` needs its `compaction_end`, whatever comes of it. One with `will_retry=True` is
@@ -193,7 +175,7 @@ class EventHub:
         """
         with self._changing:
             history = self._history(workspace, session_id)
-            event = Event(
+            event = SessionEvent.model_construct(
                 id=history.next_id,
                 at=self._now(),
                 kind=kind,

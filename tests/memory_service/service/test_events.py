@@ -13,13 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.events import KEPT_EVENTS, KEPT_SESSIONS, MAX_FIELD_CHARS, Event, EventHub, EventKind, Subscription
+from memory_service.schemas.sessions import SessionEvent
+from memory_service.service.events import (
+    KEPT_EVENTS,
+    KEPT_SESSIONS,
+    MAX_FIELD_CHARS,
+    EventHub,
+    EventKind,
+    Subscription,
+)
 
 W = "default"
 S = "支持-42"
 
 
-def kinds(events: list[Event]) -> list[str]:
+def kinds(events: list[SessionEvent]) -> list[str]:
     return [event.kind for event in events]
 
 
@@ -55,7 +63,7 @@ def test_events_hold_no_long_text_and_nothing_that_json_lacks() -> None:
     assert (told.fields["ratio"], told.fields["most"], told.fields["written"]) == (None, None, 3)
     json.dumps(dict(told.fields), allow_nan=False)
     with pytest.raises(TypeError):
-        told.fields["written"] = 4  # type: ignore[index]
+        told.fields["written"] = 4
 
 
 def test_sessions_and_workspaces_hear_of_themselves_alone() -> None:
