@@ -500,7 +500,6 @@ class Index:
         if problem:
             return MissingVectors(problems=(f"vector: {problem}",), left=True, away=True)
         made, _ = self._compatibility.begin(full=False, briefly=True)
-        vectors = TextVectors(self._store, self._compatibility.embedder(made), made)
 
         def before_batch() -> None:
             if cancelled():
@@ -508,6 +507,7 @@ class Index:
                     "The embedding of what lacks a vector was stopped. The next run goes on from there."
                 )
 
+        vectors = TextVectors(self._store, self._compatibility.embedder(made), made, before_batch)
         with THROTTLE.passing() if most else THROTTLE.behind(), suppress(SyncCancelled):
             fill_in(self._store, made, vectors, most=most, before_batch=before_batch)
         problems = tuple(dict.fromkeys(vectors.problems))

@@ -13,12 +13,12 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from indexer.documents.formats import split_file
 from indexer.documents.markdown import SpokenPassages, keep_shared_labels, read_section, read_speakers
-from indexer.documents.transcripts import Carried, grown_transcript, whole_transcript
+from indexer.documents.transcripts import Carried, go_on, grown_transcript, whole_transcript
 from indexer.lru import LRU
 from indexer.types import EXTRA_MARK, Passage
 
@@ -52,7 +52,15 @@ class Logs:
     def __init__(self) -> None:
         self._known: LRU[str, _KnownLog] = LRU(_LOGS)
 
-    def read(self, raw: bytes, path: str, *, content_hash: str, stored_hash: str = "") -> Growth:
+    def read(
+        self,
+        raw: bytes,
+        path: str,
+        *,
+        content_hash: str,
+        stored_hash: str = "",
+        check: Callable[[], None] = go_on,
+    ) -> Growth:
         """The passages of a log that an index does not have yet.
 
         Args:
@@ -60,17 +68,18 @@ class Logs:
             path: Path of the log.
             content_hash: Hash of the log's content.
             stored_hash: Content hash of the log that the index holds in full; empty if it holds none.
+            check: Called for every passage; it ends the reading by raising.
         """
         known = self._known.get(path)
         usable = known if known and stored_hash == known.content_hash else None
         carried = usable.carried if usable else Carried()
         hashed = hashlib.sha256(memoryview(raw)[: carried.size_bytes])
         unchanged = usable is not None and hashed.digest() == usable.read_hash
-        read = grown_transcript(raw, carried) if unchanged else None
+        read = grown_transcript(raw, carried, check) if unchanged else None
         if read is None:
             # Another beginning, or earlier messages turn out to have a speaker.
             carried, hashed = Carried(), hashlib.sha256()
-            read = whole_transcript(raw)
+            read = whole_transcript(raw, check)
         hashed.update(memoryview(raw)[carried.size_bytes : read.carried.size_bytes])
         self._known[path] = _KnownLog(content_hash=content_hash, read_hash=hashed.digest(), carried=read.carried)
         return Growth(first=carried.passages, passages=read.passages)

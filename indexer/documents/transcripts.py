@@ -25,7 +25,7 @@ import datetime as dt
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -207,29 +207,34 @@ class Transcript:
     carried: Carried
 
 
+def go_on() -> None:
+    """Lets a reading go on."""
+
+
 def split_transcript(raw: bytes) -> list[Passage]:
     """The passages of a log."""
     return whole_transcript(raw).passages
 
 
-def whole_transcript(raw: bytes) -> Transcript:
-    """The passages of a log, and the state to read on with when it has grown."""
-    return (_read_openclaw(raw) if is_openclaw(raw) else _read(raw, Carried())).transcript()
+def whole_transcript(raw: bytes, check: Callable[[], None] = go_on) -> Transcript:
+    """The passages of a log, and the state to read on with when it has grown; `check` ends it by raising."""
+    return (_read_openclaw(raw, check) if is_openclaw(raw) else _read(raw, Carried(), check)).transcript()
 
 
-def grown_transcript(raw: bytes, carried: Carried) -> Transcript | None:
+def grown_transcript(raw: bytes, carried: Carried, check: Callable[[], None] = go_on) -> Transcript | None:
     """The passages that a log has beyond those of an earlier reading.
 
     Args:
         raw: The whole log, unchanged up to `carried.size_bytes`.
         carried: The state that the earlier reading left.
+        check: Called for every passage; it ends the reading by raising.
 
     Returns:
         None for a log of OpenClaw's, and if earlier passages change too because a name turns out to be a speaker's.
     """
     if is_openclaw(raw):
         return None
-    reading = _read(raw, carried)
+    reading = _read(raw, carried, check)
     if any(carried.speakers.get(name) == 1 and count > 1 for name, count in reading.speakers.items()):
         return None
     return reading.transcript()
@@ -250,8 +255,8 @@ class _Said(NamedTuple):
     name: str = ""
 
 
-def _read(raw: bytes, carried: Carried) -> _Reading:
-    reading, waiting, seen = _Reading(carried), list[_Said](), carried.last_seq
+def _read(raw: bytes, carried: Carried, check: Callable[[], None]) -> _Reading:
+    reading, waiting, seen = _Reading(carried, check), list[_Said](), carried.last_seq
     # The batch at hand: its last number and its time. A count may be damaged; the time shows where it ends then.
     last, at = 0, b""
     for line, end in _log_lines(raw, carried.size_bytes):
@@ -282,8 +287,8 @@ def _read(raw: bytes, carried: Carried) -> _Reading:
     return reading
 
 
-def _read_openclaw(raw: bytes) -> _Reading:
-    reading = _Reading(Carried())
+def _read_openclaw(raw: bytes, check: Callable[[], None]) -> _Reading:
+    reading = _Reading(Carried(), check)
     for told in openclaw_messages(raw):
         reading.take([_said(told.line, told.ts, {"message": _usual_shape(told.message)})], told.line, len(raw))
     return reading
@@ -301,7 +306,8 @@ def _log_lines(raw: bytes, at: int) -> Iterator[tuple[bytes, int]]:
 
 
 class _Reading:
-    def __init__(self, earlier: Carried) -> None:
+    def __init__(self, earlier: Carried, check: Callable[[], None]) -> None:
+        self._check = check
         self._before = earlier.passages
         self.speakers = Counter(earlier.speakers)
         self._passages = list[Passage]()
@@ -341,6 +347,7 @@ class _Reading:
         self._day = day
         heading = _titles(day) if day else ()
         for words in pieces(said.text, MAX_CHARS):
+            self._check()
             # What a tool is asked and answers stands between a question and its answer.
             asked = said.speaks and asks(words)
             # A stamp says when it was said, not that it speaks of a time.

@@ -102,7 +102,7 @@ class Sync:
     ) -> None:
         self._root = root
         self._store = store
-        self._vectors = TextVectors(store, embedder, fingerprint)
+        self._vectors = TextVectors(store, embedder, fingerprint, self._check_cancelled)
         self._fingerprint = fingerprint
         self._max_bytes: dict[Source, int] = {
             "memory": max_file_bytes,
@@ -223,7 +223,13 @@ class Sync:
 
     def _log_diff(self, content: Content, before: FileState | None, stored_hash: str) -> PassageDiff:
         path = content.file.path
-        grown = self._logs.read(content.raw, path, content_hash=content.content_hash, stored_hash=stored_hash)
+        grown = self._logs.read(
+            content.raw,
+            path,
+            content_hash=content.content_hash,
+            stored_hash=stored_hash,
+            check=self._check_cancelled,
+        )
         if not grown.first:
             return self._compared(grown, path, before)
         return PassageDiff(inserted=tuple(enumerate(grown.passages, grown.first)), moved=(), removed=())

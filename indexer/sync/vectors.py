@@ -7,7 +7,8 @@ found by their words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from indexer.embeddings.base import Embedder, empty_rows, unit_rows
 from indexer.errors import EmbedderUnavailable, EmbeddingError
@@ -16,6 +17,9 @@ from indexer.types import Fingerprint, Vectors
 
 # Texts embedded between two transactions: enough to sort by length, few enough to lose little.
 BATCH_TEXTS = 256
+# Who stops the work waits about so long; of a slow model a part of a batch takes that.
+_TURN_SECONDS = 1.0
+_FIRST_CHARS, _LEAST_CHARS, _MOST_CHARS = 32 * 1024, 4 * 1024, 1024 * 1024
 
 
 class TextVectors:
@@ -25,6 +29,7 @@ class TextVectors:
         store: Has some of them already.
         embedder: Makes the others; None makes none.
         made: Fingerprint of the index.
+        check: Called every second or so while texts are embedded; it ends the work by raising.
 
     Attributes:
         embedded: Number of new vectors.
@@ -32,13 +37,21 @@ class TextVectors:
         problems: Failures, each "vector: why and what to do".
     """
 
-    def __init__(self, store: IndexStore, embedder: Embedder | None, made: Fingerprint) -> None:
+    def __init__(
+        self,
+        store: IndexStore,
+        embedder: Embedder | None,
+        made: Fingerprint,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self.embedded = 0
         self.reused = 0
         self.problems: list[str] = []
         self._store = store
         self._embedder = embedder
         self._made = made
+        self._check = check
+        self._chars_at_once = _FIRST_CHARS
         self._refused: set[bytes] = set()
 
     @property
@@ -57,13 +70,35 @@ class TextVectors:
         missing = [(hashed, text) for hashed, text in texts.items() if hashed not in known]
         if not missing:
             return vectors
-        rows = self._rows(self._embedder, [text for _, text in missing])
+        checked = time.monotonic()
+        for part in self._parts(missing):
+            if time.monotonic() - checked > _TURN_SECONDS:
+                self._check()
+                checked = time.monotonic()
+            vectors |= self._embed(part)
+        return vectors
+
+    def _parts(self, missing: Sequence[tuple[bytes, str]]) -> Iterator[Sequence[tuple[bytes, str]]]:
+        """The texts in parts that take about a second each, as far as the one before tells."""
+        start = 0
+        while start < len(missing):
+            end, chars = start, 0
+            while end < len(missing) and (end == start or chars + len(missing[end][1]) <= self._chars_at_once):
+                chars += len(missing[end][1])
+                end += 1
+            began = time.monotonic()
+            yield missing[start:end]
+            speed = chars / max(1e-3, time.monotonic() - began)
+            self._chars_at_once = max(_LEAST_CHARS, min(_MOST_CHARS, int(speed * _TURN_SECONDS)))
+            start = end
+
+    def _embed(self, missing: Sequence[tuple[bytes, str]]) -> dict[bytes, bytes]:
+        rows = self._rows(self._embedder, [text for _, text in missing]) if self._embedder is not None else None
         pairs = zip(missing, rows, strict=True) if rows is not None else ()
         made = {hashed: row.astype("<f4").tobytes() for (hashed, _), row in pairs if row.any()}
         self.embedded += len(made)
         self._refused.update(hashed for hashed, _ in missing if hashed not in made)
-        vectors.update(made)
-        return vectors
+        return made
 
     def _rows(self, embedder: Embedder, texts: list[str]) -> Vectors | None:
         """Unit rows of texts, with zeros for those without a vector; None if there is none at all."""

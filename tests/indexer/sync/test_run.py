@@ -19,6 +19,7 @@ from indexer import EmbedderUnavailable, EmbeddingError, Index, SourceMissing, S
 from indexer.documents.transcripts import split_transcript
 from indexer.stores.base import Unembedded, passages_of
 from indexer.stores.sqlite import SqliteStore
+from indexer.sync import vectors
 from indexer.sync.vectors import BATCH_TEXTS
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
@@ -236,6 +237,49 @@ def test_a_full_sync_indexes_all_whatever_the_paths(workspace: Workspace) -> Non
     assert counted(report) == (2, 0, 0, 0)
     assert (report.reused, embedder.documents) == (2, ["one", "two"]), "the vectors are those of the index before"
     assert dump(index) == before
+
+
+def test_a_long_log_need_not_be_read_to_its_end_to_stop(workspace: Workspace) -> None:
+    write_log(workspace.root, *(f"item {n} 第{n}条" for n in range(2_000)))
+    index = workspace.index(HashEmbedder())
+    read = list[int]()
+
+    def cancelled() -> bool:
+        read.append(len(read))
+        return len(read) > 50
+
+    with pytest.raises(SyncCancelled):
+        index.sync(cancelled=cancelled)
+    assert len(read) == 51
+    counts = index.status().counts
+    assert counts is None or counts.passages == 0
+    index.sync()
+    assert len(held_texts(index)) == 2_000
+
+
+def test_a_slow_model_need_not_end_its_batch_to_stop(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "_TURN_SECONDS", 0.02)
+    monkeypatch.setattr(vectors, "_FIRST_CHARS", 1_000)
+    monkeypatch.setattr(vectors, "_LEAST_CHARS", 1_000)
+
+    class Slow(CountingEmbedder):
+        def embed_documents(self, texts: Sequence[str]) -> Vectors:
+            time.sleep(0.01 * len(texts))
+            return super().embed_documents(texts)
+
+    embedder, looks = Slow(), list[int]()
+    workspace.write_items("memory/long.md", [f"item {n} " + "很长的一条 long " * 30 for n in range(100)])
+    index = workspace.index(embedder)
+
+    def cancelled() -> bool:
+        looks.append(len(embedder.documents))
+        return len(embedder.documents) > 0
+
+    with pytest.raises(SyncCancelled):
+        index.sync(cancelled=cancelled)
+    assert 0 < len(embedder.documents) < 50, "it ended within the batch"
+    index.sync()
+    assert len(held_texts(index, "memory/long.md")) == 100
 
 
 @every_store
@@ -822,7 +866,10 @@ def test_a_long_session_is_stored_in_slices(workspace: Workspace) -> None:
     log = write_log(workspace.root, *(f"item {n}" for n in range(2 * BATCH_TEXTS + 10)))
     index = workspace.index(HashEmbedder())
     with pytest.raises(SyncCancelled):
-        index.sync(cancelled=after(2))
+        # Every passage is one look, and so is every slice.
+        index.sync(cancelled=after(2 * BATCH_TEXTS + 10 + 2))
+    counts = index.status().counts
+    assert counts is not None and 0 < counts.passages < 2 * BATCH_TEXTS
     log.append(turns("最后"))
     index.sync([LOG])
     assert held_texts(index) == [f"item {n}" for n in range(2 * BATCH_TEXTS + 10)] + ["最后"]
