@@ -182,6 +182,8 @@ class _Server(ThreadingHTTPServer):
 def _handler(server: LoopbackServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Else the head of an answer waits 40 ms for its body.
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             server._play(self)
