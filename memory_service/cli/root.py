@@ -121,6 +121,8 @@ def mcp(place: Place, url: str | None, api_key: str | None) -> None:
     """
     from memory_service.mcp.protocol import forward_stdio, serve_stdio
 
+    if sys.stdin.isatty():
+        click.echo("An MCP host starts this command and speaks on its input. Ctrl-C ends it.", err=True)
     if url:
         key = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         forward_stdio(url, {"X-Memory-Workspace": place.workspace, **key})

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import signal
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -207,6 +208,7 @@ def serve_stdio(home: Path | None, workspace: str) -> None:
     """Serve a workspace of a home to the host that started this process, until its input ends."""
     lazy = LazyService(home)
     handlers = ToolServer(lambda _: tools.CallPlace(service=lazy.get(), workspace=workspace), lazy.warm_up)
+    _end_at_interrupt()
     try:
         anyio.run(_run_stdio, _server(handlers))
     finally:
@@ -223,7 +225,14 @@ def forward_stdio(url: str, headers: Mapping[str, str]) -> None:
     Raises:
         ConnectionFailed: No server answers there, or it refuses the key.
     """
+    _end_at_interrupt()
     anyio.run(_forward, url, headers)
+
+
+def _end_at_interrupt() -> None:
+    """Have Ctrl-C end the process as SIGTERM does: the thread that reads its input cannot be woken otherwise."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 async def _run_stdio(server: Server[Any]) -> None:

@@ -141,10 +141,15 @@ def _get(place: CallPlace, asked: values.GetArguments) -> Result:
     found = place.service.original(place.workspace, asked.id, session_id=asked.session or place.session_id)
     ids = {"memory_ids": " ".join(found.memory_ids)} if found.memory_ids else {}
     following = {"next": found.next_handle} if found.next_handle else {}
-    text = values.OriginalText(
-        id=asked.id, title=found.title, url=_url(place, found.place), text=found.text, metadata=ids | following
+    original = values.OriginalText(
+        id=asked.id,
+        title=found.title,
+        url=_url(place, found.place),
+        # Half a surrogate pair, which a message may hold, cannot be encoded.
+        text=found.text.encode("utf-8", "replace").decode(),
+        metadata=ids | following,
     )
-    return text, Medium(content=found.media[0], mime=found.media[1]) if found.media else None
+    return original, Medium(content=found.media[0], mime=found.media[1]) if found.media else None
 
 
 def _remember(place: CallPlace, asked: values.RememberArguments) -> Result:

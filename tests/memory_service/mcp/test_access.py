@@ -116,6 +116,21 @@ def test_the_session_of_a_header_is_that_of_a_handle(running_server: RunningServ
     assert by_http(running_server.url, read, headers={"X-Memory-Session": "two"}) == "我叫韩梅梅，这是two。"
 
 
+def test_half_a_character_in_a_message_can_be_read(running_server: RunningServer) -> None:
+    said = running_server.http.post(
+        "/v1/workspaces/default/sessions/one/messages",
+        content=b'{"messages": [{"role": "user", "content": "half \\ud83d of it"}]}',
+        headers={"Content-Type": "application/json"},
+    )
+
+    async def read(client: Client) -> str:
+        handle = f"log:{said.raise_for_status().json()['first_seq']}"
+        return str(answer_of(await client.call_tool("get", {"id": handle}))["text"])
+
+    for era in ("auto", "legacy"):
+        assert by_http(running_server.url, read, era=era) == "half ? of it"
+
+
 def test_a_command_tells_why_a_server_turns_it_away(keyed: RunningServer) -> None:
     for arguments, words in (
         (["--api-key", "wrong"], "no known key"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -221,6 +222,18 @@ def test_a_process_ends_with_its_input(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert time.monotonic() - begun < 30
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_process_that_waits_for_input(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "memory_service", "mcp", "--home", str(tmp_path / "home")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write('no JSON\n{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        process.send_signal(number)
+        assert process.wait(20) == -number
 
 
 def test_bad_settings_are_said_to_the_model(tmp_path: Path) -> None:
