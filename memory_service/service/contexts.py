@@ -193,7 +193,8 @@ class SessionRecall:
         degraded = list[str]()
         in_view = snapshot.session_id
         path, shown = f"sessions/{snapshot.session_id}.jsonl", snapshot.view().first_seq
-        if shown > 1:
+        # The log begins with its header: a first message has nothing before it that could be found.
+        if any(each.seq < shown for each in snapshot.state.messages[:1]):
             unready = self._services.longterm.session_ready(
                 snapshot.session_id, edition=snapshot.state.edition, upto_seq=shown - 1
             )
