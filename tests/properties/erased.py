@@ -360,7 +360,7 @@ def check_a_flush_marks_what_it_wrote(home: Path) -> None:
         say(service, OLD)
         sessions = service.sessions(W)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(service._workspaces.memory(W).files, "append_all", _full)
+            patch.setattr(service._workspaces.memory(W).files.notes, "append_all", _full)
             assert _outcome(_flush, service) is not None
         assert sessions.snapshot(S).state.flushed_to == 0, "what was not written counts as flushed"
         assert sessions.flushes.flush(S).written

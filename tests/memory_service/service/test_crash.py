@@ -18,7 +18,7 @@ from tests.wire import problems
 # Appends, compacts and flushes until it is killed; tells each append once it is answered.
 _WORK = """
 import sys
-from memory_service.schemas.compaction import CompactRequest
+from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service.compactions import CompactionCall
 
 from tests.memory_service.service.rooms import S, Room, words
