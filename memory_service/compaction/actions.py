@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from indexer.text.outcomes import command_exit_of, failure_lines
 from memory_service.messages import Message, ToolCall, arguments_of, text_of
-from memory_service.text.statements import single_line
+from memory_service.text.sentences import single_line
 
 SUCCESS = ("", "exit 0")  # of outcomes: none told, or none bad
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")

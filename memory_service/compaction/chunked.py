@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from memory_service.compaction.presets import SummaryRules
 from memory_service.compaction.prompts import SummarySpec, condense_prompt, merge_prompt, with_reasons
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import ChatMessage
@@ -32,6 +32,9 @@ from memory_service.llm.transcript import (
 from memory_service.llm.validation import AnswerValidation, clip_sections, clip_to_sentence, validate_answer
 from memory_service.messages.placeholders import handle
 from memory_service.messages.sizes import count_tokens
+
+if TYPE_CHECKING:
+    from memory_service.compaction.presets import SummaryRules
 
 # Source: Hermes wants a fifth of what is summarised; less than this is too little for any conversation.
 WANTED_SHARE = 0.2

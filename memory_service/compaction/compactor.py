@@ -20,7 +20,6 @@ from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.extractive import extract
 from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.model_summary import summarize
-from memory_service.compaction.options import CompactionSettings
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
@@ -48,6 +47,9 @@ from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted, without_secrets
+
+if TYPE_CHECKING:
+    from memory_service.compaction.options import CompactionSettings
 
 if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder

@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
-from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.summary_format import (
     ASSISTANT,
     LATEST,
@@ -31,6 +31,9 @@ from memory_service.text.salience import has_identifiers, is_bare_list, particul
 from memory_service.text.secrets import has_secret, without_secrets
 from memory_service.text.sentences import Sentence, Speakers, Voice, media_labels, sentences_of, speakers_of
 from memory_service.text.statements import Kind, is_promise, is_standing, kind_of
+
+if TYPE_CHECKING:
+    from memory_service.compaction.summary import SummaryRequest
 
 Judged = tuple[Sentence, tuple[Kind, float]]
 # Rules and decisions have their own sections; where nothing is asked, another sentence says what it is about.

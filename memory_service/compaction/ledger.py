@@ -18,8 +18,8 @@ from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.identifiers import find_identifiers, with_measure
 from memory_service.text.secrets import redacted
+from memory_service.text.sentences import STATEMENT_CHARS, single_line
 from memory_service.text.statements import (
-    STATEMENT_CHARS,
     ask_of,
     decisions_of,
     is_no,
@@ -29,7 +29,6 @@ from memory_service.text.statements import (
     promises_of,
     question_of,
     rules_of,
-    single_line,
     speaks_of_deciding,
 )
 

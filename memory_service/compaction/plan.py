@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import frame_tokens, is_request
@@ -27,7 +27,6 @@ from memory_service.compaction.cut import (
     has_running_call,
     turns_of,
 )
-from memory_service.compaction.presets import Fallback, Preset
 from memory_service.compaction.prune_steps import PriorPruning
 from memory_service.compaction.pruning import PruningOutcome, PruningRequest, prune, truncate_results
 from memory_service.compaction.summary import read_upto, without_tools
@@ -35,6 +34,9 @@ from memory_service.errors import Incompressible
 from memory_service.messages import Numbered, is_tool_result
 from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.schemas.compaction import CompactionStep
+
+if TYPE_CHECKING:
+    from memory_service.compaction.presets import Fallback, Preset
 
 _Stage = Literal["none", "prune", "summary", "hard"]
 CompactionTrigger = Literal["manual", "threshold", "overflow", "cache_ttl", "safeguard"]

@@ -45,8 +45,7 @@ from memory_service.compaction.budget import (
 )
 from memory_service.compaction.cut import KeepRules
 from memory_service.compaction.prompts import ANCHORED_HEADINGS, OPENCODE_HEADINGS
-from memory_service.compaction.prune_steps import GuardRules, PruningRules
-from memory_service.compaction.pruning import PruningMode
+from memory_service.compaction.prune_steps import GuardRules, PruningMode, PruningRules
 from memory_service.llm.calls import BACKOFF_SECONDS, CALL_ATTEMPTS
 from memory_service.llm.transcript import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY, TOOL_OUTPUT_CHARS
 from memory_service.messages.placeholders import OLD_CLEARED, TRUNCATED

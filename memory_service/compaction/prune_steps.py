@@ -40,6 +40,8 @@ from memory_service.messages.placeholders import (
 )
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
 
+PruningMode = Literal["to_target", "cache_ttl", "budget", "off"]
+
 CHARS_PER_TOKEN = 4
 _NOTICE_TOKENS = 20  # what says that something is left out, with the frame of the message
 

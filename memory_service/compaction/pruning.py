@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Literal
 
 from memory_service.compaction.prune_steps import (
     CHARS_PER_TOKEN,
@@ -20,6 +19,7 @@ from memory_service.compaction.prune_steps import (
     PriorPruning,
     Pruned,
     PruningDraft,
+    PruningMode,
     PruningRules,
     ToolResult,
     duplicates,
@@ -318,7 +318,6 @@ def _stripped(messages: Sequence[Numbered], gone: Sequence[int], prior: PriorPru
     return Pruned(stripped=numbers, tokens_before=before, tokens_after=before - kept + labelled, notes=note)
 
 
-PruningMode = Literal["to_target", "cache_ttl", "budget", "off"]
 _SQUEEZE_TRIES = 12
 _TOO_LARGE = "[Results of tools left out: they are too large for the window]"
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memory_service.compaction.options import CompactionSettings
 from memory_service.compaction.plan import CompactionTrigger, Plan
 from memory_service.compaction.record import Compaction, LoggedCompaction
 from memory_service.compaction.summary import Summary
 from memory_service.engines import Compacted
 from memory_service.schemas.compaction import CompactionMode, CompactionReceipt
+
+if TYPE_CHECKING:
+    from memory_service.compaction.options import CompactionSettings
 
 # What a receipt says of a compaction that did nothing of the kind.
 _NOTHING: dict[str, Any] = {

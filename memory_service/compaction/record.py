@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from memory_service.messages.shapes import Json
-from memory_service.schemas.compaction import LedgerEntry
+
+if TYPE_CHECKING:
+    from memory_service.schemas.compaction import LedgerEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,14 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_service.errors import InvalidRequest
 from memory_service.schemas import UsageReport
-from memory_service.service.conversations import ConversationCall
 from memory_service.service.upstreams import CallProtocol
+
+if TYPE_CHECKING:
+    from memory_service.service.conversations import ConversationCall
 
 JsonObject = dict[str, Any]
 # Longer answers are sent on, and not kept to their end. Source: the longest message that a session takes.

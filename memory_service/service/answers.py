@@ -1,4 +1,4 @@
-"""Wire shapes of the service's values, for the HTTP API and for `--json`. Pure."""
+"""Wire shapes of the service's values, for the HTTP API and for `--json`, and the counts that providers send. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from indexer import SearchResults as Found
 from indexer.sources.watch import WatchState
 from memory_service import schemas
 from memory_service.config import Settings
+from memory_service.messages.sizes import Usage
+from memory_service.schemas.sessions import UsageReport
 
 Item = TypeVar("Item", bound=schemas.ReceiptItem)
 
@@ -22,6 +24,32 @@ def shown_score(raw: float, fusion: str) -> float:
     if fusion != "evidence":
         return round(max(0.0, min(1.0, raw)), 6)
     return round(1 / (1 + math.exp(-max(-60.0, min(60.0, raw)) / 4)), 6)
+
+
+def usage_of(report: UsageReport | None, model: str | None = None, finish_reason: str | None = None) -> Usage | None:
+    """The counts of a provider, whatever its names for them; None if it counted nothing and told nothing.
+
+    Source: OpenAI API reference, "Chat completions", `usage`: `prompt_tokens` hold the cached ones, and so do the
+    `input_tokens` of "Responses", which come with `input_tokens_details`. Anthropic API, "Messages": `input_tokens`
+    do not hold those that were read from or written to the cache. litellm sends `prompt_tokens` that hold both.
+    """
+    if report is None or (report.prompt_tokens is None and report.input_tokens is None):
+        return Usage(input_tokens=0, model=model, finish_reason=finish_reason) if finish_reason else None
+    details = report.prompt_tokens_details or report.input_tokens_details
+    told = (details.cached_tokens if details else None) or report.cache_read_input_tokens
+    read = told or report.cache_read_tokens or 0
+    write = report.cache_creation_input_tokens or report.cache_write_tokens or 0
+    whole = report.prompt_tokens if report.prompt_tokens is not None else report.input_tokens or 0
+    cached = read + write if report.prompt_tokens is not None else read if report.input_tokens_details else 0
+    output = report.completion_tokens if report.completion_tokens is not None else report.output_tokens
+    return Usage(
+        input_tokens=max(whole - cached, 0),
+        output_tokens=output or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        model=model,
+        finish_reason=finish_reason,
+    )
 
 
 def citation(path: str, start_line: int, end_line: int) -> str:

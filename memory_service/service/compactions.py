@@ -11,6 +11,7 @@ import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from memory_service.compaction.compactor import (
     CompactionDraft,
@@ -29,10 +30,12 @@ from memory_service.llm.base import not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.messages import to_openai
 from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
-from memory_service.service.engine_adapter import EngineAdapter
-from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.records import Undo
 from memory_service.sessions.state import SessionState, chain_of
+
+if TYPE_CHECKING:
+    from memory_service.service.engine_adapter import EngineAdapter
+    from memory_service.service.session_services import SessionServices, SessionSnapshot
 
 # Source: Claude Code and Codex stop after three failures in a row; each may cost a call of a model.
 _STRIKES = 3

@@ -20,7 +20,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from indexer import LineRange, SearchFilter, Source
 from indexer.lru import LRU
@@ -49,10 +49,12 @@ from memory_service.schemas.sessions import FoundMessages
 from memory_service.service.compactions import CompactionCall, Compactions
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
-from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.folder import unreadable
 from memory_service.sessions.search import SessionKeywordSearch
 from memory_service.text.recall import decide_recall
+
+if TYPE_CHECKING:
+    from memory_service.service.session_services import SessionServices, SessionSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

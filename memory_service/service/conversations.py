@@ -25,7 +25,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from indexer.lru import LRU
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
@@ -46,10 +46,12 @@ from memory_service.messages import (
 from memory_service.schemas import UsageReport
 from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest, PromptTokens, SessionContextRequest
 from memory_service.schemas.sessions import Wire
-from memory_service.service.contexts import BuiltContext
-from memory_service.service.sessions import usage_of
-from memory_service.service.short_term import ShortTermMemory
+from memory_service.service.answers import usage_of
 from memory_service.sessions.folder import check_session_id
+
+if TYPE_CHECKING:
+    from memory_service.service.contexts import BuiltContext
+    from memory_service.service.short_term import ShortTermMemory
 
 SentMessage = Mapping[str, object]
 # Of an answer that was broken off: why. Keys that begin so never reach a model.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from indexer.lru import LRU
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts
@@ -15,8 +16,10 @@ from memory_service.compaction.view import View, pin_texts
 from memory_service.engines import AssembleCall, CompactCall, Compacted
 from memory_service.errors import MemoryServiceError
 from memory_service.messages import Message, is_system, message_tokens, text_of
-from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.state import SessionState
+
+if TYPE_CHECKING:
+    from memory_service.service.session_services import SessionServices, SessionSnapshot
 
 _KEPT_SESSIONS = 1_024
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from memory_service.compaction.budget import ContextBudget
 from memory_service.config import FlushTable
@@ -23,9 +23,11 @@ from memory_service.llm.calls import Spent
 from memory_service.memories.format import entry_draft
 from memory_service.messages import Numbered, is_system
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
-from memory_service.service.session_services import SessionServices, SessionSnapshot
 from memory_service.sessions.records import FlushRecord
 from memory_service.sessions.state import SessionState
+
+if TYPE_CHECKING:
+    from memory_service.service.session_services import SessionServices, SessionSnapshot
 
 FlushMethod = Literal["agent", "model", "extractive", "none"]
 # Of the beginning of a stretch, so many messages before it say what it is about; nothing is taken from them.

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from indexer.lru import LRU
 from memory_service.compaction.presets import RecoveryRules
@@ -38,13 +38,15 @@ from memory_service.schemas.compaction import (
     PromptOptions,
     SessionContextRequest,
 )
+from memory_service.service.answers import usage_of
 from memory_service.service.compactions import CompactionCall, Compactions
-from memory_service.service.contexts import BuiltContext, Contexts
 from memory_service.service.engine_adapter import EngineAdapter
-from memory_service.service.session_services import SessionServices, SessionSnapshot
-from memory_service.service.sessions import usage_of
 from memory_service.sessions.records import Learned
 from memory_service.sessions.state import SessionState
+
+if TYPE_CHECKING:
+    from memory_service.service.contexts import BuiltContext, Contexts
+    from memory_service.service.session_services import SessionServices, SessionSnapshot
 
 Remedy = Literal["compact", "truncate", "strip_media", "drop_thinking", "wait", "give_up"]
 

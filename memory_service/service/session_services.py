@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from indexer.lru import LRU
 from memory_service.compaction.budget import ContextBudget
@@ -22,7 +23,6 @@ from memory_service.hooks import Hooks
 from memory_service.llm.base import ChatModel
 from memory_service.llm.token_counter import Reading, ReadingSource
 from memory_service.locks import SessionLocks
-from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.shapes import Json
 from memory_service.schemas.sessions import EventField
 from memory_service.service.events import EventHub, EventKind
@@ -30,6 +30,9 @@ from memory_service.service.options import SessionOptions, options_of, reading_o
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState
+
+if TYPE_CHECKING:
+    from memory_service.memories.long_term import LongTermMemory
 
 _OPEN_SESSIONS = 256
 

@@ -15,12 +15,15 @@ from memory_service.llm.base import not_cancelled
 from memory_service.schemas import compaction as made
 from memory_service.schemas import sessions as said
 from memory_service.service import answers
+from memory_service.service.answers import usage_of
 from memory_service.service.compactions import CompactionCall
 from memory_service.service.display import SessionDetails, ShownMessage, details_of, shown_log, shown_view
 from memory_service.service.options import check_new
-from memory_service.service.sessions import check_messages, usage_of
-from memory_service.service.short_term import ShortTermMemory
+from memory_service.service.sessions import check_messages
 from memory_service.sessions.folder import check_session_id
+
+if TYPE_CHECKING:
+    from memory_service.service.short_term import ShortTermMemory
 
 if TYPE_CHECKING:
     from memory_service.config import Settings

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from memory_service import schemas
 from memory_service.compaction.checkpoint import is_checkpoint
@@ -26,14 +27,16 @@ from memory_service.messages import Message, read_sent, text_of
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
-from memory_service.schemas.sessions import MAX_BATCH, MAX_PIN_CHARS, TRIM_KEEP_LAST, SessionChanges, UsageReport, Wire
+from memory_service.schemas.sessions import MAX_BATCH, MAX_PIN_CHARS, TRIM_KEEP_LAST, SessionChanges, Wire
 from memory_service.service.options import check_new, check_settings, pressure_of
-from memory_service.service.session_services import SessionServices
 from memory_service.sessions.folder import foreign_messages, unreadable
 from memory_service.sessions.records import Appended, Body, Keyed, Pending, SessionHeader, Unpin, compact_json
 from memory_service.sessions.records import Message as LoggedMessage
 from memory_service.sessions.session import Session
 from memory_service.sessions.state import SessionState
+
+if TYPE_CHECKING:
+    from memory_service.service.session_services import SessionServices
 
 MAX_PINS = 64
 _KEYED_ATTEMPTS = 16
@@ -314,32 +317,6 @@ def check_messages(messages: Sequence[object], *, verbatim: bool = False) -> Seq
     said = [message for message in messages if verbatim or not _is_ours(message)]
     read_sent(said)
     return said
-
-
-def usage_of(report: UsageReport | None, model: str | None = None, finish_reason: str | None = None) -> Usage | None:
-    """What a provider counted, whatever its names for it; None if it counted nothing and told nothing.
-
-    Source: OpenAI API reference, "Chat completions", `usage`: `prompt_tokens` hold the cached ones, and so do the
-    `input_tokens` of "Responses", which come with `input_tokens_details`. Anthropic API, "Messages": `input_tokens`
-    do not hold those that were read from or written to the cache. litellm sends `prompt_tokens` that hold both.
-    """
-    if report is None or (report.prompt_tokens is None and report.input_tokens is None):
-        return Usage(input_tokens=0, model=model, finish_reason=finish_reason) if finish_reason else None
-    details = report.prompt_tokens_details or report.input_tokens_details
-    told = (details.cached_tokens if details else None) or report.cache_read_input_tokens
-    read = told or report.cache_read_tokens or 0
-    write = report.cache_creation_input_tokens or report.cache_write_tokens or 0
-    whole = report.prompt_tokens if report.prompt_tokens is not None else report.input_tokens or 0
-    cached = read + write if report.prompt_tokens is not None else read if report.input_tokens_details else 0
-    output = report.completion_tokens if report.completion_tokens is not None else report.output_tokens
-    return Usage(
-        input_tokens=max(whole - cached, 0),
-        output_tokens=output or 0,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        model=model,
-        finish_reason=finish_reason,
-    )
 
 
 def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> schemas.Messages:

@@ -15,12 +15,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from memory_service.compaction.record import Compaction, Pin
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
-from memory_service.schemas.compaction import LedgerEntry
+
+if TYPE_CHECKING:
+    from memory_service.schemas.compaction import LedgerEntry
 
 RepairKind = Literal["torn", "damaged", "header", "foreign", "media", "unrepaired"]
 

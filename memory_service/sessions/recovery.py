@@ -16,12 +16,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import dropwhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memory_service import disk
 from memory_service.errors import StorageFailed
 from memory_service.sessions.codec import decode, stamp
-from memory_service.sessions.offsets import Offsets
 from memory_service.sessions.records import Repair, RepairKind, TrimRecord
+
+if TYPE_CHECKING:
+    from memory_service.sessions.offsets import Offsets
 
 
 class LogRecovery:

@@ -14,11 +14,14 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from memory_service.messages.shapes import with_texts
-from memory_service.messages.sizes import Numbered
 from memory_service.text.secret_kinds import KINDS, NAMES, SecretKind
 from memory_service.text.secret_proofs import REDACTED, place_of
+
+if TYPE_CHECKING:
+    from memory_service.messages.sizes import Numbered
 
 __all__ = [
     "REDACTED",

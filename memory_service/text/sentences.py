@@ -18,14 +18,16 @@ from indexer.text.names import LABELS
 from indexer.text.scripts import COMMON_HAN
 from indexer.text.sentences import Fences
 from indexer.text.terms import has_unspaced
-from memory_service.messages import Message, Numbered, is_system, is_tool_result, media_parts_of, text_of
-from memory_service.messages.sizes import quarters
+from memory_service.messages.shapes import Message, is_system, is_tool_result, media_parts_of, text_of
+from memory_service.messages.sizes import Numbered, quarters
 from memory_service.text.secrets import REDACTED
 
 Voice = Literal["user", "assistant", "tool"]
+STATEMENT_CHARS = 240
 
 # A blank has to follow a stop, but not one of Chinese; marks that close belong to what they close.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’“»)\]*`]*+(?=\s)|(?<![。！？；])[。！？；]++[\"”’」』）》]*+")
+_BLANKS = re.compile(r"\s+")
 _STOP = re.compile(r"\.(?!\.)")
 _QUOTES = {"「": "」", "『": "』", "《": "》", "“": "”", "„": "“"}
 _QUOTE = re.compile("[「『《“„]")
@@ -137,6 +139,12 @@ class Sentence:
     media: str = ""
     failed: bool = False
     quoted: bool = False
+
+
+def single_line(text: str, limit: int = STATEMENT_CHARS) -> str:
+    """A text on one line, cut at `limit` characters with a mark."""
+    line = _BLANKS.sub(" ", text[: 4 * limit]).strip()
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
 def split_sentences(line: str) -> Iterator[str]:

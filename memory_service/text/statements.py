@@ -13,9 +13,14 @@ from enum import Enum
 from indexer.text.outcomes import has_failed, is_error_line, is_exit_only, names_outcome
 from indexer.text.questions import asks
 from indexer.text.scripts import COMMON_HAN
-from memory_service.text.sentences import Sentence, is_others, others_words, split_sentences
-
-STATEMENT_CHARS = 240
+from memory_service.text.sentences import (
+    STATEMENT_CHARS,
+    Sentence,
+    is_others,
+    others_words,
+    single_line,
+    split_sentences,
+)
 
 # Patterns run over lower case and begin with letters, which is what the engine skips ahead by; what has to stand
 # before them is looked at afterwards.
@@ -138,13 +143,6 @@ _NAME = re.compile(
     r"(?i)\b(?:my name is|call me|i am called|my name['’]s)\s+[^\s,.!?;]{2,40}"
     r"|(?:我叫|我的名字(?:是|叫)|叫我|我姓)[^\s，。！？,.]{1,12}"
 )
-_BLANKS = re.compile(r"\s+")
-
-
-def single_line(text: str, limit: int = STATEMENT_CHARS) -> str:
-    """A text on one line, cut at `limit` characters with a mark."""
-    line = _BLANKS.sub(" ", text[: 4 * limit]).strip()
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
 def rules_of(text: str) -> list[str]:

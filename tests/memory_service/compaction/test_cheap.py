@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from memory_service.compaction.prune_steps import PriorPruning, PruningRules
-from memory_service.compaction.pruning import PruningMode, PruningRequest, prune, truncate_results
+from memory_service.compaction.prune_steps import PriorPruning, PruningMode, PruningRules
+from memory_service.compaction.pruning import PruningRequest, prune, truncate_results
 from memory_service.messages import Message, Numbered, is_tool_result, numbered, text_of
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 from tests.memory_service.service.rooms import image, words
