@@ -127,7 +127,7 @@ async def _state(request: Request) -> AppState:
 Shared = Annotated[AppState, Depends(_state)]
 
 
-REPLAYED = {"Idempotency-Replayed": "true"}
+_REPLAYED = {"Idempotency-Replayed": "true"}
 
 Act = Callable[[], Answer]
 
@@ -168,16 +168,24 @@ class RequestRunner:
             asked = hashlib.blake2b(await self._request.body(), digest_size=16).digest()
             place = (f"{self._request.method} {self._request.url.path}", self._key)
             content, replayed = await self._shared.replays.once(place, asked, run)
-        status = self._request.scope["route"].status_code or 200
-        return Response(content, status, REPLAYED if replayed else {}, "application/json")
+        return _response(content, self._request.scope["route"].status_code or 200, replayed=replayed)
 
     def _made(self, act: Act) -> bytes:
         answer = act()
         self._shared.metrics.missed(getattr(answer, "degraded", ()))
-        return json_of(answer)
+        return _json_of(answer)
 
 
-def json_of(answer: Answer) -> bytes:
+def json_response(answer: Answer, status: int = 200, *, replayed: bool = False) -> Response:
+    """An answer as a finished response, which FastAPI neither validates again nor moves to another thread."""
+    return _response(_json_of(answer), status, replayed=replayed)
+
+
+def _response(content: bytes, status: int, *, replayed: bool) -> Response:
+    return Response(content, status, _REPLAYED if replayed else {}, "application/json")
+
+
+def _json_of(answer: Answer) -> bytes:
     """An answer as JSON bytes."""
     try:
         return answer.model_dump_json().encode()

@@ -11,7 +11,7 @@ from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, grant_of, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
-from memory_service.api.requests import Once, SessionId, Shared, json_of
+from memory_service.api.requests import Once, SessionId, Shared, json_response
 
 compactions_router = APIRouter(tags=["compactions"], responses=error_responses(401, 403, 422, 503))
 
@@ -94,9 +94,7 @@ async def compact_messages(body: schemas.StatelessRequest, shared: Shared) -> Re
 
     Any key may call it. `receipt.summary` and `receipt.covered` say what stands for what, counted from 1.
     """
-    return Response(
-        await shared.pools.stateless.run(lambda: json_of(_compacted(body, shared))), media_type="application/json"
-    )
+    return await shared.pools.stateless.run(lambda: json_response(_compacted(body, shared)))
 
 
 def _compacted(body: schemas.StatelessRequest, shared: Shared) -> schemas.CompactedMessages:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
@@ -13,12 +13,12 @@ from memory_service.api.auth import WorkspaceName, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import ETAG_HEADER, success_response
 from memory_service.api.requests import (
-    REPLAYED,
     IdempotencyKey,
     IfMatch,
     IfNoneMatch,
     Shared,
     condition,
+    json_response,
     well_encoded,
 )
 
@@ -59,12 +59,11 @@ Lines = Annotated[int | None, Query(ge=1, le=10**9, description="How many lines;
 @memories_router.post(
     "/memories",
     status_code=201,
+    response_model=schemas.StoredMemory,
     summary="Remember something",
     responses=success_response(201, examples.STORED) | error_responses(409, 413),
 )
-def remember(
-    workspace: WorkspaceName, body: schemas.NewMemory, shared: Shared, response: Response, key: IdempotencyKey = None
-) -> schemas.StoredMemory:
+def remember(workspace: WorkspaceName, body: schemas.NewMemory, shared: Shared, key: IdempotencyKey = None) -> Response:
     """Append a memory to the file of its day. It is on disk and searchable when the answer arrives.
 
     The same text on the same day is stored once. The workspace is created by its first memory.
@@ -78,12 +77,10 @@ def remember(
         session_id=body.session_id,
         idempotency_key=key,
     )
-    if stored.replayed:
-        response.headers.update(REPLAYED)
-    elif not stored.duplicate:
+    if not (stored.replayed or stored.duplicate):
         shared.metrics.remembered()
     shared.metrics.missed(stored.degraded)
-    return stored
+    return json_response(stored, 201, replayed=stored.replayed)
 
 
 @memories_router.get(
@@ -172,23 +169,19 @@ search_router = APIRouter(prefix="/v1/workspaces/{workspace}", tags=["search"], 
 
 @search_router.post(
     "/search",
+    response_model=schemas.SearchResults,
     summary="Search the memories",
     responses=success_response(200, examples.RESULTS) | error_responses(400, 401, 403, 404, 413, 422, 503),
 )
-def search(workspace: WorkspaceName, body: schemas.SearchRequest, shared: Shared) -> schemas.SearchResults:
+def search(workspace: WorkspaceName, body: schemas.SearchRequest, shared: Shared) -> Response:
     """The passages that answer a question, best first, by meaning and by words.
 
     The query is plain text: quotes, operators and wildcards have no special meaning.
     """
-    found = shared.service.search(workspace, **_options(body))
+    found = shared.service.search(workspace, **dict(body))
     shared.metrics.searched(found.took_ms / 1000)
     shared.metrics.missed(found.degraded)
-    return found
-
-
-def _options(body: schemas.SearchRequest | schemas.ContextRequest) -> dict[str, Any]:
-    """The fields of a request, which have the names that the use case gives them."""
-    return dict(body)
+    return json_response(found)
 
 
 context_router = APIRouter(
@@ -201,25 +194,29 @@ context_router = APIRouter(
 
 @context_router.post(
     "/context",
+    response_model=schemas.Context,
     summary="Make a context for a prompt",
     responses=success_response(200, examples.CONTEXT) | error_responses(413),
 )
-def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shared) -> schemas.Context:
+def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shared) -> Response:
     """The memories that a prompt needs, as a block that is never over the budget, wrapper included."""
     started = time.perf_counter()
-    made = shared.service.context(workspace, **_options(body))
+    made = shared.service.context(workspace, **dict(body))
     shared.metrics.injected(time.perf_counter() - started, made.tokens)
     shared.metrics.missed(made.degraded)
-    return made
+    return json_response(made)
 
 
 @context_router.get(
-    "/receipts/{receipt_id}", summary="Read the receipt of a context", responses=success_response(200, examples.RECEIPT)
+    "/receipts/{receipt_id}",
+    response_model=schemas.Receipt,
+    summary="Read the receipt of a context",
+    responses=success_response(200, examples.RECEIPT),
 )
 def receipt(
     workspace: WorkspaceName,
     receipt_id: Annotated[str, Path(description="From the context.", examples=["r20261120-0123456789abcdef"])],
     shared: Shared,
-) -> schemas.Receipt:
+) -> Response:
     """What was put into a prompt and what was left out, with the reasons."""
-    return shared.service.receipt(workspace, receipt_id)
+    return json_response(shared.service.receipt(workspace, receipt_id))

@@ -12,14 +12,7 @@ from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
-from memory_service.api.requests import (
-    REPLAYED,
-    IdempotencyKey,
-    Once,
-    SessionId,
-    Shared,
-    json_of,
-)
+from memory_service.api.requests import IdempotencyKey, Once, SessionId, Shared, json_response
 from memory_service.api.streams import log_pieces
 
 sessions_router = APIRouter(
@@ -173,16 +166,18 @@ _AS_FILE = {"Content-Disposition": "attachment", "X-Content-Type-Options": "nosn
 
 
 @messages_router.post(
-    "", summary="Append messages", responses=success_response(200, examples.APPENDED) | error_responses(409, 413)
+    "",
+    response_model=schemas.AppendedMessages,
+    summary="Append messages",
+    responses=success_response(200, examples.APPENDED) | error_responses(409, 413),
 )
 def append(
     workspace: WorkspaceName,
     session_id: SessionId,
     body: schemas.NewMessages,
     shared: Shared,
-    response: Response,
     key: IdempotencyKey = None,
-) -> schemas.AppendedMessages:
+) -> Response:
     """Append what was said. It is on the disk when the answer arrives, and waits for no model and no compaction.
 
     The first messages begin the session, and the workspace. Messages that the service itself put into a prompt are
@@ -198,9 +193,8 @@ def append(
         model=body.model,
         key=key,
     )
-    response.headers.update(REPLAYED if made.replayed else {})
     shared.metrics.appended(0 if made.replayed else len(body.messages))
-    return made
+    return json_response(made, replayed=made.replayed)
 
 
 @messages_router.get(
@@ -217,8 +211,7 @@ def read(
 ) -> Response:
     """What the model sees, valid for its provider; or everything ever said, with the number of each message."""
     if view == "model":
-        answer = shared.service.messages(workspace, session_id, format=wire)
-        return Response(json_of(answer), media_type="application/json")
+        return json_response(shared.service.messages(workspace, session_id, format=wire))
     said, degraded = shared.service.logged_messages(workspace, session_id, since_seq=since_seq, limit=limit)
     return StreamingResponse(log_pieces(said, degraded), media_type="application/json")
 

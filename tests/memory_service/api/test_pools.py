@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
+from typing import Any
 
+import anyio.to_thread
 import pytest
 
 from memory_service.api.pools import Pools, WorkerPool
 from memory_service.errors import CallCancelled, TooManyRequests
+from tests.serving import RunningServer, W
 
 
 def test_no_more_run_at_once_than_there_are_places() -> None:
@@ -92,3 +96,29 @@ def test_nothing_begins_once_the_server_ends() -> None:
 
     asyncio.run(run())
     assert begun == []
+
+
+def test_a_frequent_request_takes_one_thread_which_makes_its_json_too(
+    running_server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http, run_sync, ran = running_server.http, anyio.to_thread.run_sync, []
+
+    async def counted(act: Callable[..., Any], *given: Any, **more: Any) -> Any:
+        ran.append(act)
+        return await run_sync(act, *given, **more)
+
+    http.post(f"{W}/memories", json={"text": "部署在周二。Deploys go out on Tuesdays."})
+    receipt = http.post(f"{W}/context", json={"query": "部署", "budget_tokens": 100}).json()["receipt"]["receipt_id"]
+    monkeypatch.setattr(anyio.to_thread, "run_sync", counted)
+    for path, body in {
+        "memories": {"text": "周三开会。Meetings are on Wednesdays."},
+        "search": {"query": "什么时候部署?"},
+        "context": {"query": "when are deploys?", "budget_tokens": 100},
+        f"receipts/{receipt}": None,
+        "sessions/s-1/messages": {"messages": [{"role": "user", "content": "什么时候部署?"}]},
+        "sessions/s-1/context": {"system_prompt": "Be brief."},
+    }.items():
+        ran.clear()
+        answer = http.request("POST" if body else "GET", f"{W}/{path}", json=body)
+        assert answer.is_success, answer.text
+        assert len(ran) == 1, (path, ran)
