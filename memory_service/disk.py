@@ -101,7 +101,7 @@ def ends_within_character(rest: bytes) -> bool:
 
 
 def signature(status: os.stat_result) -> Signature:
-    """What tells one state of a file from another without reading it."""
+    """The numbers that tell one state of a file from another without reading it."""
     return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
 
 

@@ -1,4 +1,4 @@
-"""What a program that runs the service in process adds to it: functions called before and after its work.
+"""Hooks of a program that runs the service in process: functions called before and after its work.
 
 Invariants: hooks are called in the order they were added, in the thread that does the work; a hook that fails
 never breaks the work, and is named among the failures, with the kind of its error but not its text, which may
@@ -19,7 +19,7 @@ HookedWork = Literal["compaction", "flush"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What a summary has to stand for, for a hook that writes it.
+    """The messages that a summary has to stand for, for a hook that writes it.
 
     Attributes:
         messages: What the view is about to lose, in order, as it was said; empty if no summary is needed.
@@ -34,7 +34,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What is about to be done to a session.
+    """An operation that is about to be done to a session.
 
     Attributes:
         fields: Numbers, ids and reasons, as the event at its beginning has them.
@@ -64,7 +64,7 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provided:
-    """What a hook puts in the place of the service's own part of a compaction; of several hooks the last one counts.
+    """A hook's replacement for the service's own part of a compaction; of several hooks the last one counts.
 
     Attributes:
         prompt: What the model is asked, in the place of the service's words; it gets the messages before it, between
@@ -85,7 +85,7 @@ AfterHook = Callable[[SessionEvent], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What all hooks together say to an intent.
+    """The answers of all hooks to an intent, put together.
 
     Attributes:
         refused: The first veto; after it no hook is asked.
@@ -128,7 +128,7 @@ class Hooks:
         return hook
 
     def ask(self, intent: Intent) -> Verdict:
-        """What the hooks say to what is about to be done."""
+        """The answer of the hooks to what is about to be done."""
         instructions: list[str] = []
         failures: list[str] = []
         provided = Provided()

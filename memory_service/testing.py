@@ -56,7 +56,7 @@ class Reply:
     breaks_after: int | None = None
 
     def usage(self, prompt_chars: int) -> CallUsage:
-        """What the provider would report."""
+        """The usage that the provider would report."""
         return CallUsage(
             input_tokens=math.ceil(prompt_chars / 4) if self.input_tokens is None else self.input_tokens,
             output_tokens=math.ceil(len(self.text) / 4) if self.output_tokens is None else self.output_tokens,

@@ -156,7 +156,7 @@ def _check_kind(path: str, mode: int, *, is_last: bool) -> None:
 
 
 def _path_fault(path: str) -> str:
-    """What is wrong with a path; empty if nothing is."""
+    """The fault of a path; empty if nothing is."""
     if not path:
         return "is empty"
     if len(path) > _MAX_PATH_CHARS:

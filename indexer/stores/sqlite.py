@@ -463,7 +463,7 @@ class SqliteStore:
         )
 
     def _meta_rows(self, query: str) -> list[Row]:
-        """What a query of `meta` gives; nothing where nothing is stored."""
+        """The result of a query of `meta`; nothing where nothing is stored."""
         # Looking for the tables first costs as much as the question itself: only before they were seen.
         if not self._seen and not self._has_tables():
             return []
@@ -492,7 +492,7 @@ class SqliteStore:
 
 
 class SqliteSegments:
-    """What a packed segment of an index file is built from; see `SegmentSource`."""
+    """The material of a packed segment of an index file; see `SegmentSource`."""
 
     def __init__(self, path: Path, database: Database) -> None:
         self._path = path

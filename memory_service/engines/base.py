@@ -1,4 +1,4 @@
-"""What a context engine is: the protocol, its optional parts, and the values that go in and out.
+"""The interface of a context engine: the protocol, its optional parts, and the values that go in and out.
 
 Invariants: values are frozen; messages are copies in OpenAI's shape, so that an engine may change what it gets; the
 calls for one session never overlap, those for several may; what is optional is told by whether the method is there.
@@ -53,7 +53,7 @@ class EnginePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembleCall:
-    """What a prompt is wanted for.
+    """The purpose and the limits of a prompt.
 
     Attributes:
         messages: What the service itself would send: system messages, checkpoint, and what was said since.
@@ -73,7 +73,7 @@ class AssembleCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembled:
-    """What goes to the model: valid on the wire (`memory_service.messages.repair` finds nothing to do), in budget."""
+    """The messages for the model: wire-valid (`memory_service.messages.repair` finds nothing to do), in budget."""
 
     messages: Sequence[Message]
 
@@ -95,7 +95,7 @@ class CompactCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """What an engine did of a compaction; tokens are of the session's part of the prompt."""
+    """The part of a compaction that an engine did; tokens are of the session's part of the prompt."""
 
     compacted: bool
     reason: str = ""
@@ -115,7 +115,7 @@ class ContextEngine(Protocol):
         """Take note of a message; each comes once, in order, when it is in the log."""
 
     def assemble(self, session_id: str, *, token_budget: int, call: AssembleCall) -> Assembled:
-        """What goes to the model, of at most `token_budget` tokens as `messages.message_tokens` counts them."""
+        """The messages for the model, of at most `token_budget` tokens as `messages.message_tokens` counts them."""
 
     def compact(self, session_id: str, *, token_budget: int, call: CompactCall) -> Compacted:
         """Make what is assembled from now on fit a budget."""

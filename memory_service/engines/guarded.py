@@ -1,4 +1,4 @@
-"""What stands between the service and an engine that somebody else wrote: time limits, checks, quarantine.
+"""The guard between the service and an engine that somebody else wrote: time limits, checks, quarantine.
 
 Invariants: nothing an engine does reaches the caller but what was checked; an engine that fails in a session is not
 asked for it again as long as the process lives, and for no session at all if it cannot be loaded, ran out of time or
@@ -57,7 +57,7 @@ class TimeLimits:
 
 
 class EngineFault(Exception):
-    """What an engine gave cannot be used; its only argument names the fault: `OverBudget`, `NotWireValid`, ...
+    """A fault in what an engine gave; its only argument names the fault: `OverBudget`, `NotWireValid`, ...
 
     It never leaves this module.
     """
@@ -69,7 +69,7 @@ class _TimedOut(EngineFault):
 
 @dataclass(slots=True)
 class _Heard:
-    """What of a session an engine was told; `seq` is None before its first message."""
+    """The part of a session that an engine was told; `seq` is None before its first message."""
 
     seq: int | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -109,12 +109,12 @@ class GuardedEngine:
         return self._loaded() is not None and session_id not in self._failed and not self._down
 
     def failures(self, session_id: str) -> tuple[str, ...]:
-        """What of it is missing in a session, for `degraded`."""
+        """The parts of it that are missing in a session, for `degraded`."""
         what = self._down or self._failed.get(session_id)
         return (self._told(what),) if what else ()
 
     def problems(self) -> tuple[str, ...]:
-        """What of it is missing anywhere, for `status` and `doctor`; it is loaded for that."""
+        """The parts of it that are missing anywhere, for `status` and `doctor`; it is loaded for that."""
         if self._loaded() is None or self._down:
             return (self._told(self._down),)
         with self._changing:
@@ -138,7 +138,7 @@ class GuardedEngine:
     def assemble(
         self, session_id: str, history: Sequence[Numbered], *, token_budget: int, call: AssembleCall
     ) -> tuple[Message, ...] | None:
-        """What goes to the model, checked; None if the default engine has to answer."""
+        """The messages for the model, checked; None if the default engine has to answer."""
         if not self.usable(session_id):
             return None
         heard = self._heard(session_id)
@@ -232,7 +232,7 @@ class GuardedEngine:
         self._asked(session_id, told)
 
     def _asked(self, session_id: str, ask: Callable[[ContextEngine], _T], *, seconds: float | None = None) -> _T | None:
-        """What it answers within its time; None, and quarantine, if it fails."""
+        """Its answer within its time; None, and quarantine, if it fails."""
         engine = self._loaded()
         if engine is None:
             return None
@@ -332,7 +332,7 @@ def _checked(made: object, token_budget: int, call: AssembleCall) -> tuple[Messa
 
 
 def _compacted(made: object) -> Compacted:
-    """What a compaction came to.
+    """The result of a compaction, checked.
 
     Raises:
         EngineFault: It is none, or one of its fields is not what it should be: engines may be written without types.

@@ -114,13 +114,13 @@ class PromptOptions(Request):
 
 
 class SessionContextRequest(PromptOptions):
-    """What to send to the model."""
+    """The prompt that is wanted: its limits and its parts."""
 
     auto: bool = Field(default=True, description="Flush and compact first if that is due.")
 
 
 class PromptTokens(Answer):
-    """What each part of a prompt takes, in tokens as the model would count them; the four parts add up to `total`."""
+    """The size of each part of a prompt, in tokens as the model would count them; the four parts add up to `total`."""
 
     system: int
     memory: int
@@ -131,7 +131,7 @@ class PromptTokens(Answer):
 
 
 class Recall(Answer):
-    """Whether memories were searched, for what, and why."""
+    """The search of memories for a prompt: if there was one, for what, and why."""
 
     searched: bool
     query: str
@@ -156,7 +156,7 @@ class LedgerEntry(Answer):
 
 
 class CompactRequest(Request):
-    """What is wanted of a compaction; what is left out is as the session's settings have it."""
+    """The options of a compaction; what is left out is as the session's settings have it."""
 
     mode: CompactionMode = Field(
         default="apply",
@@ -249,7 +249,7 @@ class FlushedMemory(Answer):
 
 
 class Flush(Answer):
-    """What a flush did, or what the agent is asked for."""
+    """The result of a flush, or what the agent is asked for."""
 
     mode: Literal["service", "agent"] = Field(
         description="`agent`: send `prompt` to the model, and its reply to the route `flush`."
@@ -269,7 +269,7 @@ class Flush(Answer):
 
 
 class FlushPrompt(Answer):
-    """What an agent is asked that finds the memories itself; its reply goes to the route `flush`."""
+    """The prompt for an agent that finds the memories itself; its reply goes to the route `flush`."""
 
     prompt: str
     system_prompt: str
@@ -295,7 +295,7 @@ class SessionContext(Answer):
 
 
 class OverflowRequest(PromptOptions):
-    """What the provider answered; without fields of a prompt the new one is made as the last one was."""
+    """The error that the provider answered; without fields of a prompt the new one is made as the last one was."""
 
     error: str = Field(
         max_length=1_000_000,
@@ -307,7 +307,7 @@ class OverflowRequest(PromptOptions):
 
 
 class Recovery(Answer):
-    """What to do next."""
+    """The next step after an overflow."""
 
     action: Literal["retry", "give_up"]
     messages: WireMessages

@@ -91,7 +91,7 @@ def checked(shape: type[R], **values: object) -> R:
 
 
 class Answer(BaseModel):
-    """What a use case gives, and a body of the API."""
+    """The answer of a use case, and a body of the API."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -171,7 +171,7 @@ class WrittenFile(Answer):
 
 
 class Erased(Answer):
-    """What a look at the index shows after an erasure."""
+    """The proof of an erasure: what a look at the index shows after it."""
 
     passages: int = Field(description="How many passages are gone.")
     checked: list[str] = Field(description="Where they were looked for and not found.")
@@ -196,7 +196,7 @@ class ForgottenMemory(Answer):
 
 
 class SearchRequest(Request):
-    """What to look for."""
+    """The query and the filters of a search."""
 
     query: QueryText
     limit: int = Field(default=6, ge=1, le=MAX_LIMIT)
@@ -232,7 +232,7 @@ class SearchResult(Answer):
 
 
 class SearchResults(Answer):
-    """What was found, best first; with `memory_first`, best first of each kind."""
+    """The memories that were found, best first; with `memory_first`, best first of each kind."""
 
     results: list[SearchResult]
     mode: SearchMode = Field(description="What was really done.")
@@ -241,7 +241,7 @@ class SearchResults(Answer):
 
 
 class ContextRequest(Request):
-    """What the prompt is about, and how much room there is."""
+    """The subject of the prompt, and how much room there is."""
 
     query: QueryText
     system_prompt: str = Field(default="", max_length=1_000_000, description="The block is appended to it.")
@@ -298,7 +298,7 @@ class Context(Answer):
 
 
 class ReindexRequest(Request):
-    """What to bring up to date."""
+    """The files to bring up to date."""
 
     full: bool = Field(
         default=False,
@@ -321,7 +321,7 @@ class FileFailure(Answer):
 
 
 class ReindexReport(Answer):
-    """What a reindex did, counted in files; `embedded` counts passages."""
+    """The work of a reindex, counted in files; `embedded` counts passages."""
 
     added: int
     changed: int
@@ -348,7 +348,7 @@ class Operation(Answer):
 
 
 class ModelFingerprint(Answer):
-    """What an index was made with."""
+    """The versions and models that an index was made with."""
 
     model: str
     dimensions: int
@@ -357,7 +357,7 @@ class ModelFingerprint(Answer):
 
 
 class Watching(Answer):
-    """Whether what others change in the files is indexed without a search having to ask."""
+    """The state of watching: if what others change in the files is indexed without a search having to ask."""
 
     mode: Literal["events", "polling", "off"] = Field(
         description="By file events; by looks every few seconds, where there are none; or not at all."
@@ -417,7 +417,7 @@ class Check(Answer):
 
 
 class ErrorBody(Answer):
-    """What failed and what to do."""
+    """The error: what failed and what to do."""
 
     code: str
     message: str
@@ -433,14 +433,14 @@ class ErrorAnswer(Answer):
 
 
 class Health(Answer):
-    """Whether the server lives, or is ready to serve."""
+    """The health of the server: if it lives, or is ready to serve."""
 
     status: Literal["ok", "unavailable"]
     degraded: Degraded = []
 
 
 class Version(Answer):
-    """What is running."""
+    """The version that is running."""
 
     version: str
     embedding_model: str

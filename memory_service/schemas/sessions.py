@@ -73,7 +73,7 @@ class NewSession(_OwnSettings, _OwnName):
 
 
 class SessionChange(_OwnSettings):
-    """What is set anew for a session; what is left out stays as it is, null sets nothing of its own any more."""
+    """The settings to change in a session; what is left out stays as it is, null sets nothing of its own any more."""
 
 
 # The fields of `SessionChange` as arguments: what is not named stays as it is, None sets nothing of its own any more.
@@ -144,7 +144,7 @@ class ErasedSession(Answer):
 
 
 class CachedTokens(BaseModel):
-    """What of a prompt came from the provider's cache, as OpenAI tells it."""
+    """The part of a prompt that came from the provider's cache, as OpenAI tells it."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -152,7 +152,7 @@ class CachedTokens(BaseModel):
 
 
 class UsageReport(BaseModel):
-    """What the provider counted for the call that the messages come from; send it as it came.
+    """The provider's counts for the call that the messages come from; send it as it came.
 
     OpenAI's names (its `prompt_tokens` include cached ones), Anthropic's (its `input_tokens` do not), or
     `cache_read_tokens` and `cache_write_tokens` beside `input_tokens` without them. Other fields are passed over.
@@ -181,7 +181,7 @@ class UsageReport(BaseModel):
 
 
 class NewMessages(Request):
-    """What was said, in order."""
+    """The new messages, in order."""
 
     messages: list[dict[str, Any]] = Field(
         min_length=1,
@@ -232,7 +232,7 @@ class Messages(SentMessages):
 
 
 class NewPin(Request):
-    """What every view keeps word for word: a text, or a message."""
+    """A pin that every view keeps word for word: a text, or a message."""
 
     text: str | None = Field(
         default=None, min_length=1, max_length=MAX_PIN_CHARS, examples=["Never deploy on Fridays."]
@@ -321,7 +321,7 @@ class SessionEvent(Answer):
 
 
 class Idle(Answer):
-    """Whether a session is at rest."""
+    """The state of a session's work: if it is at rest."""
 
     idle: bool = Field(description="Whether no compaction runs and none is to be tried again.")
     degraded: Degraded = Field(default=[])
@@ -337,7 +337,7 @@ class FoundMessage(Answer):
 
 
 class FoundMessages(Answer):
-    """What was said about something, best first."""
+    """The messages in which something was said, best first."""
 
     results: list[FoundMessage]
     degraded: Degraded = Field(default=[])

@@ -124,7 +124,7 @@ def shown_log(snapshot: SessionSnapshot) -> list[ShownMessage]:
 
 
 def shown_view(snapshot: SessionSnapshot) -> list[ShownMessage]:
-    """What the model sees, with the numbers that the log has for it."""
+    """The messages that the model sees, with the numbers that the log has for it."""
     numbers = _numbers(snapshot, tail_of(snapshot.state, snapshot.shape))
     shown = list[ShownMessage]()
     for message in snapshot.view().messages:
@@ -155,7 +155,7 @@ def _numbers(snapshot: SessionSnapshot, tail: Sequence[Numbered]) -> dict[_Liken
 
 
 def _likeness(message: Message) -> _Likeness:
-    """What a message has in common with itself after it was made valid on the wire."""
+    """The traits of a message that it has in common with itself after it was made valid on the wire."""
     return message["role"], text_of(message), tuple(call["function"]["arguments"] for call in tool_calls_of(message))
 
 
@@ -175,7 +175,7 @@ def _media(message: Message, seq: int | None) -> Iterator[str]:
 
 
 def _label_in(part: object) -> str:
-    """What the log has in the place of a medium that is kept beside it; empty if the medium is there."""
+    """The label that the log has in the place of a medium that is kept beside it; empty if the medium is there."""
     if isinstance(part, str):
         return part if part.startswith("[") and ", ref=log:" in part[:200] else ""
     values = part.values() if isinstance(part, Mapping) else ()

@@ -1,4 +1,4 @@
-"""What happens to sessions, told while it happens: events, who hears them, and whether a session is at rest.
+"""The events of sessions, told while they happen: events, who hears them, and whether a session is at rest.
 
 Invariants: the ids of a session's events rise by one, so who sees a gap has missed something, and rise further
 after a restart; nobody who listens ever holds up who tells: a subscription is a place in the session's history, and
@@ -103,7 +103,7 @@ class Subscription:
         self._wake = wake
 
     def take(self) -> list[SessionEvent]:
-        """What has come since the last time, at once; a `dropped` event stands for what is not kept any more."""
+        """The events since the last time, at once; a `dropped` event stands for what is not kept any more."""
         history = self._history
         with history.changed:
             missing = self._missing()

@@ -347,7 +347,7 @@ class MemoryService(SessionUseCases):
     # The index
 
     def plan(self, workspace: str, paths: Collection[str] = ()) -> ReindexReport:
-        """What a reindex would do, without doing it."""
+        """The plan of a reindex, without doing it."""
         memory = self._workspaces.memory(workspace)
         with _translated():
             return answers.planned_report(memory.index.plan(_checked_paths(paths)))

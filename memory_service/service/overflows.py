@@ -200,7 +200,7 @@ class RecoveryStep:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What to send; nothing where it is given up."""
+        """The messages to send; none where it is given up."""
         return self.context.prompt.messages if self.context else ()
 
     @property

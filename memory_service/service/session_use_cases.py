@@ -149,7 +149,7 @@ class SessionUseCases(ABC):
         since_seq: int = 0,
         limit: int | None = None,
     ) -> said.Messages:
-        """What the model sees, valid for a provider; or everything ever said, with the number of each message.
+        """The messages the model sees, valid for a provider; or everything ever said, with the number of each message.
 
         Args:
             workspace: Name of the workspace.

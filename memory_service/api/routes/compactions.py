@@ -64,7 +64,7 @@ def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared)
 def receipt(
     workspace: WorkspaceName, session_id: SessionId, compaction_id: CompactionId, shared: Shared
 ) -> schemas.CompactionReceipt:
-    """What it did and why: sizes, summary, ledger, audit, steps that were tried, calls of a model."""
+    """The receipt: sizes, reasons, summary, ledger, audit, steps that were tried, calls of a model."""
     return shared.service.compaction(workspace, session_id, compaction_id)
 
 
@@ -135,5 +135,5 @@ async def flush(
     "/flush-prompt", summary="Read the flush prompt", responses=success_response(200, examples.FLUSH_PROMPT)
 )
 def flush_prompt(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.FlushPrompt:
-    """What to ask an agent that finds the memories itself. It answers `NO_REPLY` if there are none."""
+    """The prompt for an agent that finds the memories itself. It answers `NO_REPLY` if there are none."""
     return shared.service.flush_prompt(workspace, session_id)

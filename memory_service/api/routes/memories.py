@@ -218,5 +218,5 @@ def receipt(
     receipt_id: Annotated[str, Path(description="From the context.", examples=["r20261120-0123456789abcdef"])],
     shared: Shared,
 ) -> Response:
-    """What was put into a prompt and what was left out, with the reasons."""
+    """The receipt of a prompt: what was put into it and what was left out, with the reasons."""
     return json_response(shared.service.receipt(workspace, receipt_id))

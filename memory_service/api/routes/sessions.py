@@ -89,7 +89,7 @@ def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> sc
 def search(
     workspace: WorkspaceName, session_id: SessionId, query: SearchText, shared: Shared, limit: Limit = 10
 ) -> schemas.FoundMessages:
-    """What was said in it about something, by words alone, whether the view still shows it or not."""
+    """The messages in which something was said, found by words alone, whether the view still shows it or not."""
     found = shared.service.session_search(workspace, session_id, query, limit)
     shared.metrics.missed(found.degraded)
     return found
@@ -209,7 +209,7 @@ def read(
     since_seq: SinceSeq = 0,
     limit: MessageLimit = None,
 ) -> Response:
-    """What the model sees, valid for its provider; or everything ever said, with the number of each message."""
+    """The messages the model sees, valid for its provider; or everything ever said, with the number of each message."""
     if view == "model":
         return json_response(shared.service.messages(workspace, session_id, format=wire))
     said, degraded = shared.service.logged_messages(workspace, session_id, since_seq=since_seq, limit=limit)

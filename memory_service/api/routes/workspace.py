@@ -125,7 +125,7 @@ def events(
     after: After = None,
     last: LastEventId = None,
 ) -> Response:
-    """What happens to the session from now on, with numbers: compactions, flushes, prunings, recoveries.
+    """The events of the session from now on, with numbers: compactions, flushes, prunings, recoveries.
 
     The stream stays open. After a broken connection, `Last-Event-ID` or `after` goes on where it ended; what is not
     kept any more is counted by an event `dropped`.
