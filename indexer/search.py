@@ -7,7 +7,7 @@ it is fetched is left out; no read is open while the question is embedded; a mis
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -307,28 +307,28 @@ def to_hits(view: IndexReader, query: Query, ranked: Ranked, settings: RankingSe
     """The best candidates as hits, each text once."""
     varied = settings.mmr_lambda < 1
     pool = 4 * query.limit if varied else query.limit
-    chosen = list(islice(_distinct(view.store, ranked, pool + 5), pool))
+    chosen = _distinct(view.store, ranked, pool)
     if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda, query.limit)
     terms = analysis.query_terms(query.text)
     return tuple(_hit(found, position, ranked, terms, query) for position, found in chosen[: query.limit])
 
 
-def _distinct(store: IndexStore, ranked: Ranked, step: int) -> Iterator[tuple[int, StoredPassage]]:
-    """Positions of the candidates with their passages, best first, each text once; read `step` at a time."""
-    order = np.argsort(-ranked.scores, kind="stable")
-    seen = set[str]()
-    for start in range(0, len(order), step):
-        keys = ranked.candidates.keys[order[start : start + step]].tolist()
+def _distinct(store: IndexStore, ranked: Ranked, count: int) -> list[tuple[int, StoredPassage]]:
+    """Positions of the best candidates with their passages, best first, each text once."""
+    order = np.argsort(-ranked.scores, kind="stable").tolist()
+    chosen: dict[str, tuple[int, StoredPassage]] = {}
+    spare = 5
+    while order and len(chosen) < count:
+        # What is missing and some more, as texts repeat; twice as much more each time, for a talk of repeats alone.
+        step = count - len(chosen) + spare
+        batch, order, spare = order[:step], order[step:], 2 * spare
+        keys = ranked.candidates.keys[batch].tolist()
         stored = store.passages(keys)
-        for position, key in zip(order[start : start + step].tolist(), keys, strict=True):
-            found = stored.get(key)
-            if found is None:
-                continue
-            words = " ".join(found.passage.text.casefold().split())
-            if words not in seen:
-                seen.add(words)
-                yield position, found
+        for position, key in zip(batch, keys, strict=True):
+            if found := stored.get(key):
+                chosen.setdefault(" ".join(found.passage.text.casefold().split()), (position, found))
+    return list(islice(chosen.values(), count))
 
 
 def _varied(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from indexer import (
 from indexer.engine.matrix import load_matrix
 from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
 from indexer.search import MAX_QUERY_CHARS, Query, rank, to_hits
+from indexer.stores.base import IndexStore, StoredPassage
 from indexer.testing import HashEmbedder
 from indexer.text.names import NOBODY
 from tests.indexer.talks import write_log
@@ -386,6 +388,32 @@ def test_vectors_in_memory_and_in_the_store_agree(workspace: Workspace, kept: Se
         assert cosines == pytest.approx(own[best], abs=1e-5)
         clear = own[best] > own[best][-1] + 1e-5
         assert set(view.corpus.keys[best][clear].tolist()) <= set(keys.tolist())
+
+
+@pytest.mark.parametrize("repeats", [0, 8, 60])
+def test_each_text_is_a_hit_once_and_few_are_read_for_it(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, repeats: int
+) -> None:
+    said = ["Quokka 部署 again."] * repeats + [f"Quokka 部署 {number}." for number in range(120)]
+    write_sections(workspace, said)
+    workspace.synced(HashEmbedder()).close()
+    view, read = view_of(workspace, in_memory=True), []
+    query = Query(text="quokka 部署 again", limit=60, mode="hybrid", filter=SearchFilter(), today=TODAY)
+    words = find_terms(view, query.text)
+    ranked = rank(view, query, words, HashEmbedder().embed_query(query.text), 1.0, PLAIN)
+    passages = type(view.store).passages
+
+    def counted(store: IndexStore, keys: Sequence[int]) -> dict[int, StoredPassage]:
+        read.append(len(keys))
+        return passages(store, keys)
+
+    monkeypatch.setattr(type(view.store), "passages", counted)
+    hits = to_hits(view, query, ranked, replace(PLAIN, mmr_lambda=1))
+    assert len({hit.passage.text for hit in hits}) == len(hits) == 60
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    # At most the wanted, the repeats, and what is read to spare; not a second batch as large as the first.
+    assert sum(read) <= 60 + repeats + 20
+    assert len(read) <= 3
 
 
 @pytest.mark.parametrize("kept", [SearchFilter(), SearchFilter(since=dt.date(2026, 5, 1))])
