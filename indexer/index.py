@@ -78,7 +78,7 @@ def neighbours(view: IndexReader, samples: int) -> tuple[int, int]:
     return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)
 
 
-def find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Collection[int]) -> ErasedPassages:
+def _find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Collection[int]) -> ErasedPassages:
     """Look for passages that were erased.
 
     Args:
@@ -477,7 +477,7 @@ class Index:
         """
         with self._store.reading():
             after = {known.key for path in paths for known in passages_of(self._store, path)}
-            return find_erased(self._reader(), tuple(before), after)
+            return _find_erased(self._reader(), tuple(before), after)
 
     def close(self) -> None:
         """Give back files and memory."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from fastapi import FastAPI
 from memory_service.api import create_app
 from memory_service.api.limits import TimedProtocol
 from memory_service.api.server import StreamingServer, listening
+from memory_service.client._session_wire import EventLines, SentEvent
 from memory_service.config import Settings
 from memory_service.service import MemoryService
 
@@ -115,3 +116,12 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
             pass
         time.sleep(0.05)
     raise TimeoutError(f"no server answers at {url}")
+
+
+def events_of(lines: Iterable[str]) -> Iterator[SentEvent]:
+    """The events in the lines of a stream, each as soon as it is complete, read as the client reads them."""
+    reader = EventLines()
+    for line in lines:
+        event = reader.feed(line)
+        if event is not None:
+            yield event

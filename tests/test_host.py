@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from indexer.throttle import THROTTLE
-from memory_service.api.server import shorten_turns
+from memory_service.api.server import _shorten_turns
 from tests.indexer.workspace import run_python
 
 _PROGRAM = """
@@ -89,7 +89,7 @@ def test_serving_is_what_shortens_the_turns(tmp_path: Path) -> None:
 
 def test_a_server_takes_short_turns_while_there_is_work_behind_and_no_longer() -> None:
     usual = sys.getswitchinterval()
-    shorten_turns()
+    _shorten_turns()
     try:
         with THROTTLE.behind(), THROTTLE.behind():
             assert sys.getswitchinterval() < usual / 2
@@ -105,7 +105,7 @@ def test_turns_that_were_shorter_stay_so() -> None:
     usual = sys.getswitchinterval()
     sys.setswitchinterval(0.0001)
     try:
-        shorten_turns()
+        _shorten_turns()
         with THROTTLE.behind():
             assert sys.getswitchinterval() <= 0.00011
         assert sys.getswitchinterval() <= 0.00011

@@ -72,7 +72,7 @@ PASSAGE_COLUMNS = "p.start_line, p.end_line, p.text, p.heading, p.opens_section,
 STATE_COLUMNS = "path, source, size_bytes, mtime_ns, ctime_ns, inode, checked_ns, content_hash, failure, revision"
 
 
-def titles_of(passage: Passage) -> str:
+def _titles_of(passage: Passage) -> str:
     """A passage's titles as they are stored."""
     return _titles(passage.heading) if passage.heading else ""
 
@@ -253,7 +253,7 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
     database.run_many(
         _MOVED_PASSAGE,
         [
-            (ordinal, p.start_line, p.end_line, titles_of(p), p.opens_section, int(p.cues), labels[p.label], key)
+            (ordinal, p.start_line, p.end_line, _titles_of(p), p.opens_section, int(p.cues), labels[p.label], key)
             for write, _ in there
             for key, ordinal, p in write.moved
         ],
@@ -290,7 +290,7 @@ def _insert_passages(
         day = p.date.toordinal() if p.date else 0
         passages.append(
             (
-                key, file, new.ordinal, p.start_line, p.end_line, p.text, titles_of(p), p.opens_section, day,
+                key, file, new.ordinal, p.start_line, p.end_line, p.text, _titles_of(p), p.opens_section, day,
                 labels[p.label], int(p.cues), labels[new.greeted or None], len(p.text), len(new.terms), new.text_hash,
                 new.vector is not None,
             )

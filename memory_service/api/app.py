@@ -47,7 +47,7 @@ _MOUNT = '<div id="swagger-ui">'
 _STYLE = "<style>main{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{overflow:auto}</style>"
 
 
-def docs_page(document: dict[str, Any], openapi_url: str) -> str:
+def _docs_page(document: dict[str, Any], openapi_url: str) -> str:
     """The page for an OpenAPI document."""
     title = document["info"]["title"]
     page = bytes(get_swagger_ui_html(openapi_url=openapi_url, title=title, swagger_favicon_url="data:,").body).decode()
@@ -233,7 +233,7 @@ def _layers(settings: Settings, metrics: Metrics) -> list[Middleware]:
 def _add_docs(app: FastAPI) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(docs_page(app.openapi(), "/openapi.json"))
+        return HTMLResponse(_docs_page(app.openapi(), "/openapi.json"))
 
 
 @asynccontextmanager

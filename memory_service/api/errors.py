@@ -68,7 +68,7 @@ def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
     app.add_exception_handler(HTTPException, on_http)
 
 
-def explain_validation(error: Mapping[str, Any]) -> str:
+def _explain_validation(error: Mapping[str, Any]) -> str:
     """A validation error of pydantic in plain words, without the value."""
     place, *names = (str(part) for part in error["loc"])
     name = ascii(".".join(names)[:_MAX_NAME_CHARS])
@@ -97,7 +97,7 @@ async def _on_ours(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return error_answer(InvalidRequest(explain_validation(error.errors()[0])))
+    return error_answer(InvalidRequest(_explain_validation(error.errors()[0])))
 
 
 def _http_answer(error: HTTPException) -> JSONResponse:

@@ -60,7 +60,7 @@ _ARENAS = 2
 _TRIM_BYTES = 128 * 1024
 
 
-def limit_heaps() -> None:
+def _limit_heaps() -> None:
     """Limit the heaps of this process; existing heaps stay, so call it before threads start."""
     if sys.platform != "linux":
         return
@@ -76,7 +76,7 @@ def limit_heaps() -> None:
 _TURN_SECONDS = 0.0005
 
 
-def shorten_turns() -> None:
+def _shorten_turns() -> None:
     """Give the threads of this process shorter turns while background work runs."""
     usual = sys.getswitchinterval()
     short = min(usual, _TURN_SECONDS)
@@ -100,9 +100,9 @@ def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True)
     Raises:
         InvalidRequest: The address is open to others and no key is configured, or it cannot be had.
     """
-    check_exposure(settings)
-    limit_heaps()
-    shorten_turns()
+    _check_exposure(settings)
+    _limit_heaps()
+    _shorten_turns()
     with listening(settings.host, settings.port) as listener:
         service = MemoryService(settings)
         app = create_app(service, watch=watch)
@@ -122,7 +122,7 @@ def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True)
             server.run(sockets=[listener])
 
 
-def check_exposure(settings: Settings) -> None:
+def _check_exposure(settings: Settings) -> None:
     """Refuse an address that others can reach without a key.
 
     Raises:

@@ -87,7 +87,7 @@ def last_event_id(header: str | None) -> int | None:
     return int(given) if given.isascii() and given.isdigit() and len(given) <= _MAX_ID_DIGITS else None
 
 
-def frame(event: SessionEvent) -> str:
+def _frame(event: SessionEvent) -> str:
     """An event as the lines that stand for it, with the empty one at its end.
 
     Source: WHATWG HTML, 9.2.6 "Interpreting an event stream".
@@ -149,7 +149,7 @@ async def _frames(subscription: Subscription, heartbeat_seconds: float) -> Async
         closed = subscription.closed
         events = subscription.take()
         if events:
-            yield "".join(map(frame, events))
+            yield "".join(map(_frame, events))
         if closed:
             return
         if not await _set_within(news, heartbeat_seconds):

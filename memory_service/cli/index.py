@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _NAMED_PATHS = 3
 
 
-def keep_following(place: Place, service: MemoryService, paths: Sequence[str]) -> None:
+def _keep_following(place: Place, service: MemoryService, paths: Sequence[str]) -> None:
     """Print each change as it is indexed; returns when the person ends it."""
 
     def show(followed: SyncedChange) -> None:
@@ -88,7 +88,7 @@ def reindex(place: Place, paths: tuple[str, ...], full: bool, dry_run: bool, wat
                 report = service.reindex(place.workspace, paths, full=full, on_progress=show)
         _show(place, report, dry_run=dry_run, one_line=watch)
         if watch:
-            keep_following(place, service, paths)
+            _keep_following(place, service, paths)
     if report.failed and not watch:
         sys.exit(1)
 

@@ -70,7 +70,7 @@ def session_table(rows: Sequence[SessionRow], settings: Settings) -> Iterator[st
     cells = [
         (
             row.session_id,
-            local_time(row.last_activity, settings),
+            _local_time(row.last_activity, settings),
             _number(row.messages),
             _number(row.tokens),
             row.pressure or "?",
@@ -83,7 +83,7 @@ def session_table(rows: Sequence[SessionRow], settings: Settings) -> Iterator[st
         yield click.style(line, dim=not at, fg=_PRESSURES[pressure] if pressure in ("soft", "hard") else None)
 
 
-def local_time(moment: dt.datetime, settings: Settings) -> str:
+def _local_time(moment: dt.datetime, settings: Settings) -> str:
     """A moment in the configured timezone."""
     from zoneinfo import ZoneInfo
 
@@ -114,7 +114,7 @@ def _activity(session: Session, settings: Settings) -> str:
     written = size(session.size_bytes)
     if not session.last_activity:
         return written
-    return f"{local_time(dt.datetime.fromisoformat(session.last_activity), settings)}, {written}"
+    return f"{_local_time(dt.datetime.fromisoformat(session.last_activity), settings)}, {written}"
 
 
 def _use(session: Session, details: SessionDetails) -> Iterator[tuple[str, str]]:
@@ -197,7 +197,7 @@ def compaction_table(receipts: Sequence[CompactionReceipt], settings: Settings) 
     rows = [
         (
             each.compaction_id or "",
-            local_time(dt.datetime.fromisoformat(each.created_at), settings) if each.created_at else "",
+            _local_time(dt.datetime.fromisoformat(each.created_at), settings) if each.created_at else "",
             each.stage,
             each.trigger,
             each.preset,

@@ -8,7 +8,7 @@ cut off is none.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -98,19 +98,6 @@ class EventLines:
         self._parts, self._chars, self._kind = [], 0, ""
         self.last_id = self._id
         return SentEvent(id=self._id, kind=kind, content=_object(text)) if text else None
-
-
-def events_of(lines: Iterable[str]) -> Iterator[SentEvent]:
-    """The events in the lines of a stream, each as soon as it is complete.
-
-    Raises:
-        ServerFailed: One is none that memory-service sends.
-    """
-    reader = EventLines()
-    for line in lines:
-        event = reader.feed(line)
-        if event is not None:
-            yield event
 
 
 def _object(text: str) -> dict[str, object]:

@@ -100,13 +100,13 @@ class Relay:
             "POST",
             f"{target.url}{f'?{query}' if query else ''}",
             content=json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"),
-            headers={**sent_headers(headers, target), "content-type": "application/json"},
+            headers={**_sent_headers(headers, target), "content-type": "application/json"},
         )
         return await self._answer(request, target)
 
     async def get(self, target: Target, headers: Mapping[str, str]) -> UpstreamAnswer:
         """Ask an upstream for something; see `send`."""
-        request = self._http().build_request("GET", target.url, headers=sent_headers(headers, target))
+        request = self._http().build_request("GET", target.url, headers=_sent_headers(headers, target))
         return await self._answer(request, target)
 
     async def close(self) -> None:
@@ -136,7 +136,7 @@ class Relay:
         return self._client
 
 
-def sent_headers(headers: Mapping[str, str], target: Target) -> dict[str, str]:
+def _sent_headers(headers: Mapping[str, str], target: Target) -> dict[str, str]:
     """The caller's headers as they go on: without what is for this server, with the key of the upstream."""
     keys = frozenset() if target.takes_callers_key else _KEYS
     sent = {

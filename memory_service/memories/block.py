@@ -58,7 +58,7 @@ class Span:
     day: str = ""
 
 
-def block_text(text: str) -> str:
+def _block_text(text: str) -> str:
     """A memory's text as it may stand in the block: markup escaped, unseen characters gone."""
     return escaped(escape(visible(_CONTROL.sub("", text.replace("\r", "\n"))), quote=False))
 
@@ -75,7 +75,7 @@ def file_quarters(path: str) -> int:
     return quarters(_file(path, ()))
 
 
-def render_block(spans: Mapping[str, Sequence[Span]]) -> str:
+def _render_block(spans: Mapping[str, Sequence[Span]]) -> str:
     """The block of passages by path; within a path they are in the order of the file."""
     paths = sorted(spans, key=lambda path: ("/" in path, path))
     return _OPEN + "".join(_file(path, spans[path]) for path in paths) + _CLOSE
@@ -92,17 +92,17 @@ def _file(path: str, spans: Sequence[Span]) -> str:
     parts = []
     for before, span in zip((None, *spans), spans, strict=False):
         apart = before is not None and span.ordinal != before.ordinal + 1
-        day = day_line(span.day) if span.day and (before is None or before.day != span.day) else ""
+        day = _day_line(span.day) if span.day and (before is None or before.day != span.day) else ""
         parts.append(f"{GAP if apart else ''}{day}{span.text}\n")
     return f'<file path="{shown}" lines="{_lines(spans)}">\n{"".join(parts)}</file>\n'
 
 
-def day_line(day: str) -> str:
+def _day_line(day: str) -> str:
     """The line that tells the day of the passages below it."""
     return f"[{day}]\n"
 
 
-def line_range(first: int, last: int) -> str:
+def _line_range(first: int, last: int) -> str:
     """Line numbers as the block names them."""
     return f"{first}-{last}" if last > first else str(first)
 
@@ -114,7 +114,7 @@ def _lines(spans: Sequence[Span]) -> str:
             ranges[-1] = (ranges[-1][0], max(ranges[-1][1], span.end_line))
         else:
             ranges.append((span.start_line, span.end_line))
-    return ",".join(line_range(first, last) for first, last in ranges)
+    return ",".join(_line_range(first, last) for first, last in ranges)
 
 
 # Passages to choose from, per token of the budget: a passage takes 30 or more, so this is four times what fits.
@@ -187,12 +187,12 @@ def _rendered(offers: Sequence[Offer], picked: Sequence[int]) -> str:
                 day=offer.day,
             )
         )
-    return render_block(spans)
+    return _render_block(spans)
 
 
 def _own_quarters(offer: Offer) -> int:
     # The line of the day may turn out to stand there already: then the room is regained.
-    return quarters(offer.text) + 1 + (quarters(day_line(offer.day)) if offer.day else 0)
+    return quarters(offer.text) + 1 + (quarters(_day_line(offer.day)) if offer.day else 0)
 
 
 def _worths(offers: Sequence[Offer]) -> Floats:
@@ -271,11 +271,11 @@ class _Picker:
 
     def _opening_cost(self, i: int) -> int:
         offer = self._offers[i]
-        return int(self._own[i]) + file_quarters(offer.path) + len(line_range(offer.start_line, offer.end_line))
+        return int(self._own[i]) + file_quarters(offer.path) + len(_line_range(offer.start_line, offer.end_line))
 
     def _cost(self, i: int) -> int:
         beside = sum(self._neighbour(i, step) in self._taken for step in (-1, 1))
-        own, lines = int(self._own[i]), 1 + len(line_range(self._offers[i].start_line, self._offers[i].end_line))
+        own, lines = int(self._own[i]), 1 + len(_line_range(self._offers[i].start_line, self._offers[i].end_line))
         gap = quarters(GAP)
         # Between two neighbours the gap goes, but not always the line numbers: text may lie between the lines.
         return own + lines + (gap, 0, -gap)[beside]
@@ -349,12 +349,12 @@ def _offer(hit: Hit, order: Order, heard: str) -> Offer:
 # The same passages are offered again and again, most of them in vain.
 @lru_cache(maxsize=4_096)
 def _without_secrets(text: str) -> str:
-    return block_text(redacted(text))
+    return _block_text(redacted(text))
 
 
 @lru_cache(maxsize=4_096)
 def _as_it_is(text: str) -> str:
-    return block_text(text)
+    return _block_text(text)
 
 
 def _item(hit: Hit, offer: Offer) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Entry:
 
     Attributes:
         memory_id: From its comment; of an item without one, derived from day and text.
-        text_hash: Tells its text from others, see `hash_text`.
+        text_hash: Tells its text from others, see `_hash_text`.
         key: From its comment: the hash of the idempotency key it was written with.
         first_line: Where it begins, with its comment.
         start_line: First line of its text; of a comment whose text is gone, the comment itself.
@@ -70,12 +70,12 @@ def fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def hash_text(folded: str) -> bytes:
+def _hash_text(folded: str) -> bytes:
     """Hash of a folded text, for comparing many."""
     return hashlib.blake2b(folded.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-def derive_id(day: dt.date, folded: str, attempt: int = 0) -> str:
+def _derive_id(day: dt.date, folded: str, attempt: int = 0) -> str:
     """The id of a text on a day; a higher attempt gives another one, for when that is taken."""
     seed = f"{day}\n{folded}" + (f"\n\n{attempt}" if attempt else "")
     return "m" + hashlib.blake2b(seed.encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
@@ -139,7 +139,7 @@ def blank_entry(text: str, memory_id: str, day: dt.date | None) -> tuple[str, st
 def is_derived(text: str, entry: Entry, days: Iterable[dt.date]) -> bool:
     """True if an entry of a text has the id that its own words give it, on one of some days."""
     folded = _folded(split_lines(text)[entry.start_line - 1 : entry.end_line])
-    return any(derive_id(day, folded, attempt) == entry.memory_id for day in days for attempt in range(_ATTEMPTS))
+    return any(_derive_id(day, folded, attempt) == entry.memory_id for day in days for attempt in range(_ATTEMPTS))
 
 
 def is_blank_page(text: str, day: dt.date | None) -> bool:
@@ -179,7 +179,7 @@ class _Reader:
         start, end = self._body(at + 1, fields["id"])
         return Entry(
             memory_id=fields["id"],
-            text_hash=hash_text(self._folded(start, end)),
+            text_hash=_hash_text(self._folded(start, end)),
             key=fields.get("key"),
             first_line=at + 1,
             start_line=start + 1 if start < end else at + 1,
@@ -188,10 +188,10 @@ class _Reader:
 
     def _handwritten(self, at: int, end: int, day: dt.date) -> Entry:
         folded = self._folded(at, end)
-        memory_id = derive_id(day, folded)
+        memory_id = _derive_id(day, folded)
         return Entry(
             memory_id=memory_id,
-            text_hash=hash_text(folded),
+            text_hash=_hash_text(folded),
             key=None,
             first_line=at + 1,
             start_line=at + 1,
@@ -211,7 +211,7 @@ class _Reader:
         # follows is somebody else's: only the text tells.
         if self.day is not None and _ITEM.match(self.lines[start]):
             end = self._item_end(start)
-            if derive_id(self.day, self._folded(start, end)) == memory_id:
+            if _derive_id(self.day, self._folded(start, end)) == memory_id:
                 return start, end
         return at, at
 
@@ -419,7 +419,7 @@ class Page:
 
     def find(self, draft: EntryDraft) -> Entry | None:
         """The entry with the same text."""
-        return self._texts.get(hash_text(draft.folded))
+        return self._texts.get(_hash_text(draft.folded))
 
     def replayed(self, draft: EntryDraft) -> Entry | None:
         """The entry that was written with the same idempotency key.
@@ -431,7 +431,7 @@ class Page:
         if entry is None:
             return None
         # A person may have edited the entry meanwhile: its id still tells which text it was written with.
-        if entry.text_hash != hash_text(draft.folded) and entry.memory_id != derive_id(self.day, draft.folded):
+        if entry.text_hash != _hash_text(draft.folded) and entry.memory_id != _derive_id(self.day, draft.folded):
             raise Conflict(
                 f"The idempotency key was used for another text, which is the memory {entry.memory_id}. "
                 "Use a new key for a new memory."
@@ -456,7 +456,7 @@ class Page:
         first = self._lines + len(head) - (bool(title) and self._gap == 2) + len(title) + 1
         entry = Entry(
             memory_id=memory_id,
-            text_hash=hash_text(draft.folded),
+            text_hash=_hash_text(draft.folded),
             key=draft.key,
             first_line=first,
             start_line=first + 1,
@@ -480,7 +480,7 @@ class Page:
     def _free_id(self, folded: str) -> str:
         # The id of a text is taken if a person has edited the entry that had it.
         attempt = 0
-        while (memory_id := derive_id(self.day, folded, attempt)) in self._ids:
+        while (memory_id := _derive_id(self.day, folded, attempt)) in self._ids:
             attempt += 1
         return memory_id
 

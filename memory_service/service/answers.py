@@ -19,7 +19,7 @@ from memory_service.schemas.sessions import UsageReport
 Item = TypeVar("Item", bound=schemas.ReceiptItem)
 
 
-def shown_score(raw: float, fusion: str) -> float:
+def _shown_score(raw: float, fusion: str) -> float:
     """A rank score as people see it: 0 to 1. Sums of deviations are squeezed, the others are cut at both ends."""
     if fusion != "evidence":
         return round(max(0.0, min(1.0, raw)), 6)
@@ -61,7 +61,7 @@ def search_results(
     found: Found, *, fusion: str, min_score: float | None, explain: bool, took_ms: float
 ) -> schemas.SearchResults:
     """Search results as the API answers them."""
-    results = [_result(hit, shown_score(hit.score, fusion), explain) for hit in found.hits]
+    results = [_result(hit, _shown_score(hit.score, fusion), explain) for hit in found.hits]
     return schemas.SearchResults(
         results=[result for result in results if min_score is None or result.score >= min_score],
         mode=found.mode,
@@ -95,7 +95,7 @@ def receipt(made: schemas.Receipt, *, fusion: str) -> schemas.Receipt:
 
 
 def _shown(items: Iterable[Item], fusion: str) -> list[Item]:
-    return [item.model_copy(update={"score": shown_score(item.score, fusion)}) for item in items]
+    return [item.model_copy(update={"score": _shown_score(item.score, fusion)}) for item in items]
 
 
 def reindex_report(report: SyncReport) -> schemas.ReindexReport:

@@ -80,7 +80,7 @@ class Prompt:
         return replace(self, messages=tuple(messages), estimated=estimated, tokens=_as_counted(estimated, self.scale))
 
 
-def prompt_of(
+def _prompt_of(
     view: View, *, system_prompt: str = "", memory: str = "", window_tokens: int, scale: float = 1.0
 ) -> Prompt:
     """Put a view, a system prompt and a block of memories together.
@@ -411,7 +411,7 @@ class Contexts:
             degraded.append(f"window: {work.snapshot.options.window.message}")
         if work.decision.searched and memory_budget < work.memory_budget_tokens:
             degraded.append(f"memory: {memory_budget} of {work.memory_budget_tokens} tokens were left for memories.")
-        prompt = prompt_of(
+        prompt = _prompt_of(
             view,
             system_prompt=call.system_prompt,
             memory=context.block if context else "",

@@ -96,7 +96,7 @@ def details_of(snapshot: SessionSnapshot) -> SessionDetails:
     )
 
 
-def shown_message(message: Message, seq: int | None = None, note: str = "") -> ShownMessage:
+def _shown_message(message: Message, seq: int | None = None, note: str = "") -> ShownMessage:
     """A message as it is shown."""
     blocks = message.get("thinking_blocks") or []
     thought = sum(len(str(block.get("thinking") or "")) for block in blocks)
@@ -115,12 +115,12 @@ def shown_message(message: Message, seq: int | None = None, note: str = "") -> S
 
 def shown_prompt(messages: Sequence[object]) -> list[ShownMessage]:
     """The messages of a prompt, in OpenAI's shape."""
-    return [shown_message(message) for message in read_messages(messages)]
+    return [_shown_message(message) for message in read_messages(messages)]
 
 
 def shown_log(snapshot: SessionSnapshot) -> list[ShownMessage]:
     """Everything ever said."""
-    return [shown_message(each.message, each.seq) for each in snapshot.state.messages]
+    return [_shown_message(each.message, each.seq) for each in snapshot.state.messages]
 
 
 def shown_view(snapshot: SessionSnapshot) -> list[ShownMessage]:
@@ -130,7 +130,7 @@ def shown_view(snapshot: SessionSnapshot) -> list[ShownMessage]:
     for message in snapshot.view().messages:
         known = numbers[_likeness(message)]
         seq = known.popleft() if known else None
-        shown.append(shown_message(message, seq, _note(snapshot, message, seq)))
+        shown.append(_shown_message(message, seq, _note(snapshot, message, seq)))
     return shown
 
 

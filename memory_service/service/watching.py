@@ -117,7 +117,7 @@ class WorkspaceWatcher:
 
     def _homes(self) -> list[Watched]:
         with self._changing:
-            return [watched_folders(one.memory.index) for one in self._followed.values()]
+            return [_watched_folders(one.memory.index) for one in self._followed.values()]
 
     def _changed(self, root: Path, paths: Collection[str]) -> float:
         with self._changing:
@@ -176,10 +176,10 @@ def follow(
         told = failure
         return looked_seconds
 
-    Watch(lambda: [watched_folders(index)], changed, stop, timing=timing or WatchTiming()).run()
+    Watch(lambda: [_watched_folders(index)], changed, stop, timing=timing or WatchTiming()).run()
 
 
-def watched_folders(index: Index) -> Watched:
+def _watched_folders(index: Index) -> Watched:
     """The folders of an index."""
     root, *extra = index.folders
     return Watched(root=root, extra=tuple(extra))
@@ -219,7 +219,7 @@ class _Running:
         self.shown = self.shown.model_copy(update=changed)
 
 
-def progress_of(progress: SyncProgress, elapsed_seconds: float) -> dict[str, float | None]:
+def _progress_of(progress: SyncProgress, elapsed_seconds: float) -> dict[str, float | None]:
     """The fields of an operation that tell its progress; the time that is left is judged by the bytes done."""
     share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
     return {
@@ -312,7 +312,7 @@ class Operations:
         started = time.monotonic()
 
         def on_progress(progress: SyncProgress) -> None:
-            operation.change(**progress_of(progress, time.monotonic() - started))
+            operation.change(**_progress_of(progress, time.monotonic() - started))
 
         try:
             report = work(on_progress, operation.stop.is_set)

@@ -18,7 +18,7 @@ from memory_service.messages import text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import CompactionMode, CompactRequest
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import prompt_of
+from memory_service.service.contexts import _prompt_of
 from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Record
@@ -149,7 +149,7 @@ def i3_valid_on_every_wire(change: Change) -> None:
     after, world = change.after, change.world
     if not after.view.messages:
         return
-    prompt = prompt_of(after.view, system_prompt="You help.", memory=MEMORY, window_tokens=world.window)
+    prompt = _prompt_of(after.view, system_prompt="You help.", memory=MEMORY, window_tokens=world.window)
     for messages in (after.view.messages, prompt.messages):
         for provider in PROVIDERS:
             found = problems(on_wire(messages, provider, after.state.pending), provider)

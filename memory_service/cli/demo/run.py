@@ -225,7 +225,7 @@ class Line:
         return str(json.loads(self.message.text)["role"])
 
 
-def recording() -> list[Line]:
+def _recording() -> list[Line]:
     """Messages of the recorded session.
 
     Raises:
@@ -253,7 +253,7 @@ def replayed(service: MemoryService, folder: Path, watch: Callable[[Moment], Non
         folder: The workspace of that copy.
         watch: Called with every prompt.
     """
-    return _Player(service, folder, recording(), watch).play()
+    return _Player(service, folder, _recording(), watch).play()
 
 
 class _Player:

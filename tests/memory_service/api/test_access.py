@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service.api.server import check_exposure
+from memory_service.api.server import _check_exposure
 from memory_service.errors import InvalidRequest
 from memory_service.service import MemoryService
 from tests.serving import RunningServer, W, serving, settings
@@ -105,8 +105,8 @@ def test_this_machines_own_names_are_fine(running_server: RunningServer, host: s
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", "testserver", ""])
 def test_an_open_address_needs_a_key(tmp_path: Path, host: str) -> None:
     with pytest.raises(InvalidRequest, match="API key"):
-        check_exposure(settings(tmp_path, host=host))
-    check_exposure(settings(tmp_path, host=host, api_keys=KEYS))
+        _check_exposure(settings(tmp_path, host=host))
+    _check_exposure(settings(tmp_path, host=host, api_keys=KEYS))
 
 
 def test_a_repeated_memory_gets_the_first_answer(running_server: RunningServer) -> None:

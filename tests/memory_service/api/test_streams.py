@@ -22,8 +22,9 @@ from fastapi.responses import StreamingResponse
 from memory_service.api.limits import BodyLimitMiddleware
 from memory_service.api.server import StreamingServer, listening
 from memory_service.api.streams import event_stream, last_event_id
-from memory_service.client._session_wire import SentEvent, events_of
+from memory_service.client._session_wire import SentEvent
 from memory_service.service.events import KEPT_EVENTS, EventHub
+from tests.serving import events_of
 
 W, S = "default", "support-42"
 

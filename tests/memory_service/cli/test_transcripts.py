@@ -8,12 +8,12 @@ import click
 
 from memory_service.cli.transcripts import newest_messages, transcript_lines
 from memory_service.messages import Message, user_message
-from memory_service.service.display import shown_message
+from memory_service.service.display import _shown_message
 
 
 def lines(message: Message, *, seq: int | None = 7, note: str = "", full: bool = False, cells: int = 80) -> list[str]:
     return [
-        click.unstyle(line) for line in transcript_lines([shown_message(message, seq, note)], cells=cells, full=full)
+        click.unstyle(line) for line in transcript_lines([_shown_message(message, seq, note)], cells=cells, full=full)
     ]
 
 
@@ -66,7 +66,7 @@ def test_blank_lines_stay_only_if_all_is_asked_for() -> None:
 
 
 def test_the_newest_or_those_behind_a_number() -> None:
-    spoken = [shown_message(user_message(str(seq)), seq) for seq in (None, 2, 3, 5, 8)]
+    spoken = [_shown_message(user_message(str(seq)), seq) for seq in (None, 2, 3, 5, 8)]
     assert [each.seq for each in newest_messages(spoken, 2, None)] == [5, 8]
     assert [each.seq for each in newest_messages(spoken, 2, 2)] == [3, 5]
     assert [each.seq for each in newest_messages(spoken, None, 3)] == [5, 8]

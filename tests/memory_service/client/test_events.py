@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.api.streams import frame
-from memory_service.client._session_wire import MAX_EVENT_CHARS, EventLines, SentEvent, events_of
+from memory_service.api.streams import _frame
+from memory_service.client._session_wire import MAX_EVENT_CHARS, EventLines, SentEvent
 from memory_service.errors import ServerFailed
 from memory_service.service.events import EventHub
+from tests.serving import events_of
 
 
 def test_what_the_server_writes_is_read_back() -> None:
@@ -21,7 +22,7 @@ def test_what_the_server_writes_is_read_back() -> None:
         hub.publish("default", "compaction_end", "支持-42", reason="窗口\n已满\u2028\x85", ratio=0.25, will_retry=True),
         hub.publish("default", "undo", "支持-42", compaction_id=None),
     ]
-    lines = "".join(["retry: 2000\n\n", frame(told[0]), ": still here\n\n", frame(told[1])]).splitlines()
+    lines = "".join(["retry: 2000\n\n", _frame(told[0]), ": still here\n\n", _frame(told[1])]).splitlines()
     reader = EventLines()
     first, second = (event for line in lines if (event := reader.feed(line)))
     assert first.id == str(told[0].id) and first.kind == "compaction_end"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexer import Hit, Passage
-from memory_service.memories.block import Span, block_text, build_context, render_block
+from memory_service.memories.block import Span, _block_text, _render_block, build_context
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas import Context, Receipt
 from tests.memory_service.memories.test_memory_service_block import lines_in, read_back
@@ -70,10 +70,10 @@ def with_one_more(receipt: Receipt, hits: Sequence[Hit], more: Hit) -> str:
                 ordinal=found.ordinal,
                 start_line=place.start_line,
                 end_line=place.end_line,
-                text=block_text(place.text),
+                text=_block_text(place.text),
             )
             spans.setdefault(found.path, []).append(span)
-    return render_block(spans)
+    return _render_block(spans)
 
 
 @settings(max_examples=200)
@@ -97,7 +97,7 @@ def test_the_receipt_tells_the_truth(hits: list[Hit], budget_tokens: int) -> Non
     by_place = dict(zip(places(hits), hits, strict=True))
     for item in (*receipt.included, *receipt.omitted):
         found = by_place[item.path, item.start_line]
-        assert item.tokens == count_tokens(block_text(found.passage.text))
+        assert item.tokens == count_tokens(_block_text(found.passage.text))
         assert (item.score, item.text_score, item.vector_score) == (found.score, 1.5, 0.25)
     for item in receipt.omitted:
         needed = count_tokens(with_one_more(receipt, hits, by_place[item.path, item.start_line]))

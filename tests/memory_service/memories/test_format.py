@@ -14,9 +14,9 @@ from memory_service.errors import Conflict, InvalidRequest
 from memory_service.memories.format import (
     EntryDraft,
     Page,
+    _derive_id,
     blank_entry,
     day_of,
-    derive_id,
     entry_draft,
     find_entries,
     fold,
@@ -81,7 +81,7 @@ def test_an_entry_has_the_form_of_the_contract() -> None:
         f"<!-- memory id={memory_id} session=support-42 messages=12-48 origin=agent -->\n"
         "- Deploys go out on Tuesdays after the 10:00 stand-up.\n"
     )
-    assert memory_id == derive_id(DAY, new.text)
+    assert memory_id == _derive_id(DAY, new.text)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_formatter_may_part_the_comment_from_its_item() -> None:
 
 def test_items_in_code_blocks_and_indented_items_are_not_taken_for_memories() -> None:
     content = "```\n- shown\n```\n- real\n  - nested\n\n`````\n- after an unclosed fence\n"
-    folded = [derive_id(DAY, text) for text in ("real - nested", "after an unclosed fence")]
+    folded = [_derive_id(DAY, text) for text in ("real - nested", "after an unclosed fence")]
     assert [entry.memory_id for entry in find_entries(content, DAY)] == folded
 
 

@@ -11,11 +11,11 @@ from memory_service.memories.block import (
     Offer,
     Packed,
     Span,
-    block_text,
+    _block_text,
+    _line_range,
+    _render_block,
     candidates_for,
-    line_range,
     pack,
-    render_block,
 )
 from memory_service.messages.sizes import count_tokens, quarters
 from tests.memory_service.memories.test_memory_service_block import lines_in, read_back
@@ -39,7 +39,7 @@ def offers(draw: st.DrawFn) -> list[Offer]:
                 ordinal=ordinal,
                 start_line=line,
                 end_line=line + height - 1,
-                text=block_text(text),
+                text=_block_text(text),
                 score=score,
             )
             line += height + draw(st.integers(0, 1))
@@ -53,7 +53,7 @@ def rendered(chosen: Sequence[Offer]) -> str:
     for offer in sorted(chosen, key=lambda offer: offer.ordinal):
         span = Span(ordinal=offer.ordinal, start_line=offer.start_line, end_line=offer.end_line, text=offer.text)
         spans.setdefault(offer.path, []).append(span)
-    return render_block(spans) if chosen else ""
+    return _render_block(spans) if chosen else ""
 
 
 def of(packed: Packed, offered: Sequence[Offer]) -> list[Offer]:
@@ -75,7 +75,7 @@ def test_a_block_is_within_its_budget_and_full(offered: list[Offer], budget_toke
         if left not in chosen:
             # The estimate gives each passage a place of its own in the list of lines, with a comma before it;
             # beside a neighbour it may do without, and between two it spares one of theirs as well.
-            slack = 2 * (1 + len(line_range(left.start_line, left.end_line))) if chosen else 0
+            slack = 2 * (1 + len(_line_range(left.start_line, left.end_line))) if chosen else 0
             assert quarters(rendered([*chosen, left])) + slack > 4 * budget_tokens
 
 

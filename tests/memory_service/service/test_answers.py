@@ -31,15 +31,15 @@ def round_trip(answer: BaseModel) -> None:
 @pytest.mark.parametrize("fusion", FUSIONS)
 @given(one=NUMBERS, other=NUMBERS)
 def test_shown_scores_are_0_to_1_and_keep_the_order(fusion: str, one: float, other: float) -> None:
-    low, high = (answers.shown_score(raw, fusion) for raw in sorted((one, other)))
+    low, high = (answers._shown_score(raw, fusion) for raw in sorted((one, other)))
     assert 0 <= low <= high <= 1
 
 
 def test_near_scores_are_told_apart() -> None:
-    shown = [answers.shown_score(raw / 10, "evidence") for raw in range(-60, 61)]
+    shown = [answers._shown_score(raw / 10, "evidence") for raw in range(-60, 61)]
     assert shown == sorted(set(shown))
-    assert answers.shown_score(0.0, "evidence") == 0.5
-    assert answers.shown_score(0.25, "blend") == answers.shown_score(0.25, "rrf") == 0.25
+    assert answers._shown_score(0.0, "evidence") == 0.5
+    assert answers._shown_score(0.25, "blend") == answers._shown_score(0.25, "rrf") == 0.25
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_contexts_and_receipts(fusion: str, hits: list[object], budget_tokens: i
     round_trip(receipt)
     assert receipt.model_dump(exclude=SCORES) == made.receipt.model_dump(exclude=SCORES)
     shown, stored = ((*each.included, *each.omitted) for each in (receipt, made.receipt))
-    assert [item.score for item in shown] == [answers.shown_score(item.score, fusion) for item in stored]
+    assert [item.score for item in shown] == [answers._shown_score(item.score, fusion) for item in stored]
 
 
 def test_reports() -> None:

@@ -14,7 +14,7 @@ from memory_service.errors import CallCancelled, NotFound, TooManyRequests
 from memory_service.schemas import Operation
 from memory_service.service import MemoryService
 from memory_service.service.answers import reindex_report
-from memory_service.service.watching import Operations, progress_of
+from memory_service.service.watching import Operations, _progress_of
 from tests.serving import settings
 
 KEPT = 1000
@@ -184,7 +184,7 @@ def test_progress_is_by_bytes(one: int, other: int, passages: int, elapsed_secon
     progress = SyncProgress(
         done=2, total=5, done_bytes=done_bytes, total_bytes=total_bytes, passages=passages, path="MEMORY.md"
     )
-    now = progress_of(progress, elapsed_seconds)
+    now = _progress_of(progress, elapsed_seconds)
     assert (now["done"], now["total"]) == (2, 5)
     assert now["rate"] == pytest.approx(passages / elapsed_seconds if elapsed_seconds else 0, abs=0.06)
     if done_bytes == 0 and total_bytes:
