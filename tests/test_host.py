@@ -53,7 +53,7 @@ with closing(indexer.Index(home / "default", Watched())) as index:
     index.sync()
     assert index.search("staging port").hits and index.search("预发布端口").hits
 with closing(MemoryService(load_settings(home=home))) as service:
-    assert service.search("default", "staging port").hits
+    assert service.search("default", "staging port").results
 seen.append(state())
 changed = [{name for name in seen[0] if seen[0][name] != later[name]} for later in seen[1:]]
 print(json.dumps([*map(sorted, changed), [*during] == [seen[0]["switch interval"]]]))

@@ -150,7 +150,7 @@ def check_a_session_is_gone_with_its_receipts(home: Path) -> None:
         sessions, kept = service.sessions(W, make=True), ""
         for session_id, text in ((S, OLD), (f"{S}-2", NEW)):
             sessions.append(session_id, [{"role": "user", "content": f'{text} "session_id": "{S}"}}'}])
-            receipt = sessions.context(session_id, SessionContextRequest(recall="always")).receipt
+            receipt = service.session_context(W, session_id, SessionContextRequest(recall="always")).receipt
             assert receipt is not None and service.receipt(W, receipt.receipt_id) == receipt
             kept = receipt.receipt_id
         sessions.store.delete(S)

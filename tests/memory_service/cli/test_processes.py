@@ -54,7 +54,7 @@ while time.time() < end:
     draft.write_text("".join(f"- Library note {number} line {line}.\\n" for line in range(30)))
     draft.replace(root / path)
     index.sync([path], missing_ok=True)
-    found = index.search(f"library note {number} line 3", limit=60, kept=SearchFilter(path_prefix="memory/lib/"))
+    found = index.search(f"library note {number} line 3", limit=60, filter=SearchFilter(path_prefix="memory/lib/"))
     assert any(hit.passage.text == f"Library note {number} line 3." for hit in found.hits), (number, found.degraded)
     number += 1
     time.sleep(0.02)
