@@ -25,7 +25,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from indexer.lru import LRU
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
@@ -447,14 +447,14 @@ def _wire_digest(message: SentMessage) -> bytes:
 
 
 def _without_marks(message: SentMessage) -> SentMessage:
-    content = message.get("content")
-    if not isinstance(content, list):
-        return {key: value for key, value in message.items() if key != "cache_control"}
-    parts = [
-        {key: value for key, value in part.items() if key != "cache_control"} if isinstance(part, dict) else part
-        for part in content
-    ]
-    return {**{key: value for key, value in message.items() if key != "cache_control"}, "content": parts}
+    bare, content = _unmarked(message), message.get("content")
+    if isinstance(content, list):
+        bare["content"] = [_unmarked(part) if isinstance(part, dict) else part for part in content]
+    return bare
+
+
+def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: each for key, each in value.items() if key != "cache_control"}
 
 
 def _is_said_by_user(message: SentMessage) -> bool:
