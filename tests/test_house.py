@@ -43,6 +43,7 @@ BEHIND_DOORS = (
     "memory_service.errors",
     "memory_service._version",
     "memory_service.config",  # host, port, keys and the largest body are settings of the doors themselves
+    "memory_service.hosts",  # settings and hooks of agents, which `cli` and `api` both serve
     "memory_service.events",  # what the use case `session_events` gives: a stream that waits without a thread
 )
 FOR_TESTS = ("indexer/testing.py", "memory_service/testing.py")
