@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from memory_service.cli.demo.run import WINDOW_TOKENS, Moment, Notes, Recall, Reindexed, Replay
+from memory_service.cli.demo.run import WINDOW_TOKENS, AnsweredQuestion, DemoOutput, Moment, Notes, Reindexed, Replay
 from memory_service.cli.output import indented
 
 _BAR = 32
@@ -14,7 +14,7 @@ _EVERY = 10
 _WIDE = 150
 
 
-class TextOutput:
+class TextOutput(DemoOutput):
     """Text for each finished step."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class TextOutput:
         _reindex(reindexed, self._passages)
         _compaction(replay)
 
-    def recall(self, recall: Recall, pin: str) -> None:
+    def recall(self, recall: AnsweredQuestion, pin: str) -> None:
         """Steps 6 and 7."""
         self._recalls += 1
         if self._recalls == 1:
@@ -79,14 +79,11 @@ class TextOutput:
         _line(f"the answer {where}; the whole prompt: {recall.prompt_tokens:,} of {recall.window:,} tokens")
 
 
-class JsonProgress:
+class JsonProgress(DemoOutput):
     """Progress on stderr, on a terminal."""
 
     def __init__(self) -> None:
         self._is_watched = sys.stderr.isatty()
-
-    def notes(self, notes: Notes) -> None:
-        """Begin the progress line."""
 
     def moment(self, moment: Moment) -> None:
         """Overwrite the progress line."""
@@ -97,9 +94,6 @@ class JsonProgress:
         """Remove the progress line."""
         if self._is_watched:
             click.echo("\r\x1b[K", nl=False, err=True)
-
-    def recall(self, recall: Recall, pin: str) -> None:
-        """Nothing: it is too quick."""
 
 
 def next_steps(home_option: str) -> None:

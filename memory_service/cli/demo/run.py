@@ -6,21 +6,18 @@ compaction is undone once, to check that the view comes back, and made again.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from memory_service.errors import NotFound
-from memory_service.sample import SESSION_ID, copy_sample, recorded_session
+from memory_service.service.sample import SAMPLE_SESSION_ID, Recording, copy_sample
 
 if TYPE_CHECKING:
     from memory_service.schemas.compaction import CompactionReceipt, Flush, SessionContext
     from memory_service.service import MemoryService
-    from memory_service.sessions.records import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +76,7 @@ class Flushed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
+class UndoneCompaction:
     """A compaction that was made, undone, and made again.
 
     Attributes:
@@ -124,7 +121,7 @@ class Replay:
     slowest_ms: int
     seconds: float
     flushes: tuple[Flushed, ...]
-    compactions: tuple[Compacted, ...]
+    compactions: tuple[UndoneCompaction, ...]
     logged_messages: int
     log_is_equal: bool
     kept: tuple[str, ...]
@@ -147,7 +144,7 @@ class Reindexed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class BlockPart:
     """A part of a block, by its receipt."""
 
     path: str
@@ -157,7 +154,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recall:
+class AnsweredQuestion:
     """A question, and the prompt that it got.
 
     Attributes:
@@ -180,7 +177,7 @@ class Recall:
     prompt_tokens: int
     window: int
     receipt_id: str
-    sources: tuple[Source, ...]
+    sources: tuple[BlockPart, ...]
     omitted: int
     has_pin: bool
 
@@ -197,7 +194,7 @@ class DemoRun:
     replay: Replay
     reindexed: Reindexed
     pin: str
-    recalls: tuple[Recall, ...]
+    recalls: tuple[AnsweredQuestion, ...]
     seconds: float
     home: str = ""
 
@@ -212,39 +209,6 @@ _ENTRIES = 4
 _RULES, _DECISIONS, _GOALS = slice(0, 3), slice(-1, None), slice(-1, None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A recorded message and its time."""
-
-    at: dt.datetime
-    message: Message
-
-    @property
-    def role(self) -> str:
-        """Role of the speaker."""
-        return str(json.loads(self.message.text)["role"])
-
-
-def _recording() -> list[Line]:
-    """Messages of the recorded session.
-
-    Raises:
-        NotFound: The installation lacks it, or it cannot be read.
-    """
-    from memory_service.sessions.log import JsonlLog
-    from memory_service.sessions.records import Message
-
-    path = recorded_session()
-    lines = [
-        Line(at=dt.datetime.fromisoformat(record.ts), message=Message(text=record.body.text))
-        for record in JsonlLog(path).read()
-        if isinstance(record.body, Message)
-    ]
-    if not lines:
-        raise NotFound(f"The recorded session at {path} holds no message. Reinstall memory-service.")
-    return lines
-
-
 def replayed(service: MemoryService, folder: Path, watch: Callable[[Moment], None]) -> Replay:
     """Replay the recorded conversation.
 
@@ -253,26 +217,19 @@ def replayed(service: MemoryService, folder: Path, watch: Callable[[Moment], Non
         folder: The workspace of that copy.
         watch: Called with every prompt.
     """
-    return _Player(service, folder, _recording(), watch).play()
+    return _Player(service, folder, watch).play()
 
 
 class _Player:
     """One conversation while it is replayed."""
 
-    def __init__(
-        self, service: MemoryService, folder: Path, lines: Sequence[Line], watch: Callable[[Moment], None]
-    ) -> None:
-        from memory_service.sessions.log import JsonlLog
-
+    def __init__(self, service: MemoryService, folder: Path, watch: Callable[[Moment], None]) -> None:
         self._service = service
         self._folder = folder
-        self._lines = lines
+        self._recording = Recording(folder)
         self._watch = watch
-        self._said_at = lines[0].at
-        # `append` would note the present moment, and the memories would speak of the wrong days.
-        self._log = JsonlLog(folder / "sessions" / f"{SESSION_ID}.jsonl", now=lambda: self._said_at)
         self._flushes: list[Flushed] = []
-        self._compactions: list[Compacted] = []
+        self._compactions: list[UndoneCompaction] = []
         self._contexts = self._peak = 0
         self._slowest = 0.0
 
@@ -281,14 +238,13 @@ class _Player:
 
         begun = time.perf_counter()
         service = self._service
-        service.create_session(WORKSPACE, NewSession(session_id=SESSION_ID, context_window=WINDOW_TOKENS))
-        for at, line in enumerate(self._lines):
-            if line.role == "assistant":
+        service.create_session(WORKSPACE, NewSession(session_id=SAMPLE_SESSION_ID, context_window=WINDOW_TOKENS))
+        for at, message in enumerate(self._recording.messages):
+            if message.role == "assistant":
                 self._prompt(at)
-            self._said_at = line.at
-            self._log.append([line.message])
-            if PIN.rstrip(".").lower() in line.message.text.lower() and not service.pins(WORKSPACE, SESSION_ID).pins:
-                service.pin(WORKSPACE, SESSION_ID, PIN)
+            self._recording.say(message)
+            if PIN.rstrip(".").lower() in message.text.lower() and not service.pins(WORKSPACE, SAMPLE_SESSION_ID).pins:
+                service.pin(WORKSPACE, SAMPLE_SESSION_ID, PIN)
         return self._told(time.perf_counter() - begun)
 
     def _prompt(self, said: int) -> None:
@@ -308,7 +264,7 @@ class _Player:
         self._watch(
             Moment(
                 message=said,
-                messages=len(self._lines),
+                messages=len(self._recording.messages),
                 tokens=tokens.total,
                 window=tokens.window,
                 event=", ".join(events),
@@ -320,19 +276,19 @@ class _Player:
 
         request = SessionContextRequest(system_prompt=PROMPT, memory_budget_tokens=_MEMORY_TOKENS)
         begun = time.perf_counter()
-        made = self._service.session_context(WORKSPACE, SESSION_ID, request)
+        made = self._service.session_context(WORKSPACE, SAMPLE_SESSION_ID, request)
         self._contexts += 1
         self._slowest = max(self._slowest, time.perf_counter() - begun)
         return made
 
     def _undone_and_again(
         self, receipt: CompactionReceipt, before: bytes, said: int
-    ) -> tuple[Compacted, SessionContext]:
-        self._service.undo(WORKSPACE, SESSION_ID, receipt.compaction_id)
+    ) -> tuple[UndoneCompaction, SessionContext]:
+        self._service.undo(WORKSPACE, SAMPLE_SESSION_ID, receipt.compaction_id)
         is_equal = self._view() == before
         again = self._context()
         kept = again.compaction or receipt
-        done = Compacted(
+        done = UndoneCompaction(
             compaction_id=kept.compaction_id or "",
             message=said,
             tokens_before=kept.tokens_before,
@@ -360,22 +316,21 @@ class _Player:
         )
 
     def _view(self) -> bytes:
-        view = self._service.messages(WORKSPACE, SESSION_ID)
+        view = self._service.messages(WORKSPACE, SAMPLE_SESSION_ID)
         return json.dumps(view.messages, ensure_ascii=False).encode()
 
     def _told(self, seconds: float) -> Replay:
-        from memory_service.messages import message_tokens, read_messages
-
-        texts = [line.message.text for line in self._lines]
-        said = self._service.messages(WORKSPACE, SESSION_ID, "log").messages
+        recorded = self._recording.messages
+        texts = [message.text for message in recorded]
+        said = self._service.messages(WORKSPACE, SAMPLE_SESSION_ID, "log").messages
         logged = [json.dumps(each, ensure_ascii=False) for each in said]
-        view = self._service.messages(WORKSPACE, SESSION_ID).messages
+        view = self._service.messages(WORKSPACE, SAMPLE_SESSION_ID).messages
         return Replay(
-            session_id=SESSION_ID,
-            first_day=str(self._lines[0].at.date()),
-            last_day=str(self._lines[-1].at.date()),
+            session_id=SAMPLE_SESSION_ID,
+            first_day=str(recorded[0].at.date()),
+            last_day=str(recorded[-1].at.date()),
             messages=len(texts),
-            tokens=sum(map(message_tokens, read_messages([json.loads(text) for text in texts]))),
+            tokens=self._recording.tokens,
             window=WINDOW_TOKENS,
             contexts=self._contexts,
             peak_tokens=self._peak,
@@ -420,8 +375,8 @@ QUESTIONS = (
 )
 
 
-class DemoOutput(Protocol):
-    """Receiver of each step."""
+class DemoOutput:
+    """Receiver of each step, which does nothing with it."""
 
     def notes(self, notes: Notes) -> None:
         """The Markdown is there and indexed."""
@@ -432,7 +387,7 @@ class DemoOutput(Protocol):
     def replay(self, replay: Replay, reindexed: Reindexed) -> None:
         """The conversation is over."""
 
-    def recall(self, recall: Recall, pin: str) -> None:
+    def recall(self, recall: AnsweredQuestion, pin: str) -> None:
         """A question was asked."""
 
 
@@ -496,20 +451,20 @@ def _reindexed(service: MemoryService) -> Reindexed:
     )
 
 
-def _recall(service: MemoryService, question: str, answer: str) -> Recall:
-    from memory_service.memories.block import is_block
+def _recall(service: MemoryService, question: str, answer: str) -> AnsweredQuestion:
     from memory_service.schemas import SessionContextRequest
 
     request = SessionContextRequest(query=question, system_prompt=PROMPT, memory_budget_tokens=BUDGET_TOKENS)
-    made = service.session_context(WORKSPACE, SESSION_ID, request)
+    made = service.session_context(WORKSPACE, SAMPLE_SESSION_ID, request)
+    view = [str(message.get("content")) for message in service.messages(WORKSPACE, SAMPLE_SESSION_ID).messages]
     texts = [str(message.get("content")) for message in made.messages]
-    block = next((text for text in texts if is_block(text)), "")
-    view = [text for text in texts if text != block]
+    block = next((text for text in texts if text not in (PROMPT, *view)), "")
+    others = [text for text in texts if text != block]
     receipt = made.receipt
-    return Recall(
+    return AnsweredQuestion(
         question=question,
         answer=answer,
-        is_in_view=any(answer in text for text in view),
+        is_in_view=any(answer in text for text in others),
         is_in_block=answer in block,
         block=block,
         tokens=receipt.tokens if receipt else 0,
@@ -518,9 +473,9 @@ def _recall(service: MemoryService, question: str, answer: str) -> Recall:
         window=made.tokens.window,
         receipt_id=receipt.receipt_id if receipt else "",
         sources=tuple(
-            Source(path=item.path, start_line=item.start_line, end_line=item.end_line, tokens=item.tokens)
+            BlockPart(path=item.path, start_line=item.start_line, end_line=item.end_line, tokens=item.tokens)
             for item in (receipt.included if receipt else ())
         ),
         omitted=receipt.omitted_count if receipt else 0,
-        has_pin=any(PIN in text for text in view),
+        has_pin=any(PIN in text for text in others),
     )

@@ -11,8 +11,8 @@ import pytest
 
 from memory_service.cli.demo.run import PIN
 from memory_service.messages.sizes import count_tokens
-from memory_service.sample import SESSION_ID
 from memory_service.service import MemoryService
+from memory_service.service.sample import SAMPLE_SESSION_ID
 from tests.memory_service.cli.commands import CommandLine
 
 STEPS = ("files and index", "conversation", "flush", "reindex", "compaction", "context", "pins, and another language")
@@ -93,7 +93,7 @@ def test_flushes_wrote_what_they_say(kept: tuple[CommandLine, Any]) -> None:
     flushes = story["replay"]["flushes"]
     assert flushes and sum(flush["written"] for flush in flushes) >= 20
     texts = {flush["path"]: (cli.workspace / flush["path"]).read_text("utf-8") for flush in flushes}
-    entries = sum(text.count(f"session={SESSION_ID} ") for text in texts.values())
+    entries = sum(text.count(f"session={SAMPLE_SESSION_ID} ") for text in texts.values())
     assert entries == sum(flush["written"] for flush in flushes)
     for flush in flushes:
         assert len(flush["entries"]) >= 3 and all(entry in texts[flush["path"]] for entry in flush["entries"])
@@ -122,7 +122,7 @@ def test_what_is_kept_can_be_worked_with(kept: tuple[CommandLine, Any]) -> None:
     assert cli.run("search", "quince").out
     with MemoryService.open(cli.home, embedding_model="none") as service:
         sessions = service.sessions("default")
-        active = [past for past in sessions.compactions.past(SESSION_ID) if past.active]
+        active = [past for past in sessions.compactions.past(SAMPLE_SESSION_ID) if past.active]
         assert [past.compaction_id for past in active] == [
             done["compaction_id"] for done in reversed(story["replay"]["compactions"])
         ]

@@ -6,7 +6,7 @@ import pytest
 
 from memory_service import schemas
 from memory_service.messages.sizes import count_tokens
-from memory_service.sample import copy_sample
+from memory_service.service.sample import copy_sample
 from tests.memory_service.cli.commands import CommandLine, Run
 
 QUESTION = "when do we deploy?"

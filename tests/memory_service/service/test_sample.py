@@ -13,15 +13,15 @@ import pytest
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, StorageFailed
 from memory_service.messages import message_tokens, read_messages, to_anthropic, to_litellm, to_mistral, to_openai
-from memory_service.sample import SESSION_ID, copy_sample, recorded_session
 from memory_service.service import MemoryService
+from memory_service.service.sample import SAMPLE_SESSION_ID, copy_sample
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Message, SessionHeader
 from tests.serving import settings
 from tests.wire import Provider, problems
 
-BUNDLED = Path(__file__).parents[2] / "data/default"
-SESSION = f"sessions/{SESSION_ID}.jsonl"
+BUNDLED = Path(__file__).parents[3] / "data/default"
+SESSION = f"sessions/{SAMPLE_SESSION_ID}.jsonl"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -30,7 +30,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def recorded() -> list[dict[str, Any]]:
     """The messages of the recorded session."""
-    bodies = [record.body for record in JsonlLog(recorded_session()).read()]
+    bodies = [record.body for record in JsonlLog(BUNDLED / SESSION).read()]
     return [json.loads(body.text) for body in bodies if isinstance(body, Message)]
 
 
@@ -73,10 +73,10 @@ def test_a_home_that_cannot_hold_it_is_told(tmp_path: Path) -> None:
 
 def test_the_session_is_a_sound_log(tmp_path: Path) -> None:
     before = contents(BUNDLED / "sessions")
-    log = JsonlLog(recorded_session())
+    log = JsonlLog(BUNDLED / SESSION)
     records = list(log.read())
     assert [record.seq for record in records] == list(range(1, len(records) + 1))
-    assert log.repairs == () and log.header == SessionHeader(session_id=SESSION_ID)
+    assert log.repairs == () and log.header == SessionHeader(session_id=SAMPLE_SESSION_ID)
     assert all(isinstance(record.body, Message) for record in records[1:])
     moments = [dt.datetime.fromisoformat(record.ts) for record in records]
     assert all(earlier <= later for earlier, later in pairwise(moments))
@@ -92,7 +92,7 @@ def test_it_has_the_size_that_the_readme_names() -> None:
     sizes = [len(str(message["content"]).encode()) for message in messages if message["role"] == "tool"]
     assert max(sizes) > 5_500
     told = (BUNDLED.parent / "README.md").read_text("utf-8")
-    assert f"{len(messages)} messages" in told and SESSION_ID in told
+    assert f"{len(messages)} messages" in told and SAMPLE_SESSION_ID in told
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral"])
@@ -137,7 +137,7 @@ def test_a_retry_fails_as_the_call_did() -> None:
 
 def test_it_keeps_the_shops_own_rule_about_customers() -> None:
     """No name, address or key of anybody: orders are named by their number."""
-    text = recorded_session().read_text("utf-8")
+    text = (BUNDLED / SESSION).read_text("utf-8")
     assert len(set(re.findall(r"WJ-49\d{3}", text))) > 15
     assert re.findall(r"[\w.]+@[\w.]+|\bsk-\w+|password\W+\w+", text) == []
     assert set(re.findall(r"https?://([\w.-]+)", text)) == {"lindewater.example", "admin.example.com"}
