@@ -224,6 +224,7 @@ SESSION_CONTEXT = schemas.SessionContext(
     compaction=None,
     flush=None,
 )
+CONVERSATION_CONTEXT = schemas.ConversationContext(**dict(SESSION_CONTEXT), session_id=_ID)
 RECOVERY = schemas.Recovery(
     action="retry",
     messages=_PROMPT,

@@ -38,6 +38,8 @@ class AsyncMemoryClient:
     ) -> None:
         self.base_url = base_url
         self.workspace = workspace
+        self.api_key = api_key
+        self.timeout = timeout
         self._calls = Calls(workspace)
         self._connection = AsyncConnection(base_url, api_key, timeout)
 

@@ -39,6 +39,8 @@ class MemoryClient:
     ) -> None:
         self.base_url = base_url
         self.workspace = workspace
+        self.api_key = api_key
+        self.timeout = timeout
         self._calls = Calls(workspace)
         self._connection = Connection(base_url, api_key, timeout)
 

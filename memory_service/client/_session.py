@@ -170,6 +170,51 @@ class Session:
         self._begin()
         return self._connection.send(call)
 
+    def conversation(
+        self,
+        messages: object,
+        query: str | None = None,
+        system_prompt: str = "",
+        memory_budget_tokens: int = 2000,
+        *,
+        model: str | None = None,
+        max_tokens: int | None = None,
+        auto: bool = True,
+        tools: Collection[object] | None = None,
+        recall: schemas.RecallMode = "auto",
+        order: schemas.Order | None = None,
+        format: schemas.Wire = "openai",
+    ) -> schemas.ConversationContext:
+        """The messages to send to the model, for a conversation that the caller keeps and gives whole.
+
+        What the session does not have yet is appended. Messages that differ from what was said go on in a branch of
+        the session, whose id the answer has.
+
+        Args:
+            messages: All that was said so far, without the system prompt.
+            query: See `context`, as for the others.
+            system_prompt: Stands before everything.
+            memory_budget_tokens: Most tokens of the memories with their wrapper.
+            model: The model that the session is with, if this begins it.
+            max_tokens: The longest prompt wanted.
+            auto: Flush and compact first if that is due.
+            tools: Schemas of the agent's tools.
+            recall: Whether memories are searched.
+            order: `memory_first` puts memories before what was said in sessions.
+            format: The shape of the messages, of those that are given too.
+
+        Raises:
+            InvalidRequest: A message is in no shape that is known.
+            Incompressible: It cannot be made to fit.
+        """
+        prompt = _session_wire.prompt_options(
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, format
+        )
+        call = self._calls.conversation(messages, **prompt, model=model, auto=auto)
+        if self._wanted:
+            self._begin()
+        return self._connection.send(call)
+
     def complete(
         self,
         call: Callable[..., object],

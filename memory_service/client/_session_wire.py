@@ -210,6 +210,11 @@ class SessionCalls(Routes):
         body = schemas.checked(schemas.SessionContextRequest, **options)
         return self._post("/context", schemas.SessionContext, body, new_key(), WORK_SECONDS)
 
+    def conversation(self, said: object, **options: object) -> Call[schemas.ConversationContext]:
+        """The call for the prompt of a conversation that the caller keeps."""
+        body = schemas.checked(schemas.ConversationRequest, messages=messages_of(said), **options)
+        return self._post("/conversation", schemas.ConversationContext, body, new_key(), WORK_SECONDS)
+
     def overflow(
         self, error: BaseException | str, usage: object = None, status: int | None = None, **options: object
     ) -> Call[schemas.Recovery]:

@@ -294,6 +294,28 @@ class SessionContext(Answer):
     degraded: Degraded = Field(default=[])
 
 
+class ConversationRequest(SessionContextRequest):
+    """A conversation that its client keeps, whole; what the session does not have yet is appended."""
+
+    messages: list[dict[str, Any]] = Field(
+        min_length=1,
+        max_length=MAX_BATCH,
+        description="In the shape that `format` names, without the system prompt.",
+        examples=[[{"role": "user", "content": "When do we deploy?"}]],
+    )
+    model: ModelName = None
+
+
+class ConversationContext(SessionContext):
+    """A complete prompt that fits the window, for a conversation that its client keeps."""
+
+    session_id: str = Field(
+        description="The session that the messages stand in: the one that was named, or a branch of it where they "
+        "differ from what was said there."
+    )
+    branch_of: str = Field(default="", description="The session that a new branch was parted from; empty for none.")
+
+
 class OverflowRequest(PromptOptions):
     """The error that the provider answered; without fields of a prompt the new one is made as the last one was."""
 

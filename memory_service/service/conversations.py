@@ -135,6 +135,25 @@ class Conversations:
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
         self._known: LRU[str, tuple[int, int, tuple[_Said, ...]]] = LRU(_KNOWN_SESSIONS)
 
+    def join(self, call: ConversationCall) -> tuple[str, int, str]:
+        """Append what is new.
+
+        Returns:
+            The session, its last message, and the session that it was parted from now.
+
+        Raises:
+            InvalidRequest: A message is in no shape that is known.
+        """
+        said = list(_said(call.messages))
+        named = call.session_id is not None
+        root = call.session_id or _derived_id(call)
+        with self._lock(root):
+            session_id, parted_from, rest = self._placed(root, said, call, named)
+            if rest:
+                self.sessions.append(session_id, rest, model=call.model, verbatim=True)
+            log = self._log(session_id)
+        return session_id, log[-1].at if log else 0, parted_from
+
     def prompt(self, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled) -> ConversationPrompt:
         """Append what is new, and make the prompt of the session.
 
@@ -146,7 +165,7 @@ class Conversations:
             check_session_id(call.session_id)
         try:
             read_sent(call.messages)
-            session_id, last_seq, branch_of = self._joined(call)
+            session_id, last_seq, branch_of = self.join(call)
         except (InvalidRequest, TooLarge, StorageFailed) as error:
             return ConversationPrompt(messages=tuple(call.messages), degraded=(f"session: {error}",))
         made = self.sessions.context(session_id, _context_call(call), cancelled=cancelled)
@@ -220,22 +239,6 @@ class Conversations:
             self.sessions.append(session_id, [message], usage=counted, verbatim=True)
 
     # Joining
-
-    def _joined(self, call: ConversationCall) -> tuple[str, int, str]:
-        """Append what is new.
-
-        Returns:
-            The session, its last message, and the session that it was parted from now.
-        """
-        said = list(_said(call.messages))
-        named = call.session_id is not None
-        root = call.session_id or _derived_id(call)
-        with self._lock(root):
-            session_id, parted_from, rest = self._placed(root, said, call, named)
-            if rest:
-                self.sessions.append(session_id, rest, model=call.model, verbatim=True)
-            log = self._log(session_id)
-        return session_id, log[-1].at if log else 0, parted_from
 
     def _placed(
         self, root: str, said: Sequence[_Said], call: ConversationCall, named: bool

@@ -32,7 +32,12 @@ from memory_service.memories.block import build_context, candidates_for
 from memory_service.memories.format import entry_draft
 from memory_service.memories.receipts import new_receipt_id
 from memory_service.memories.store import read_range
-from memory_service.schemas.compaction import CompactedMessages, StatelessRequest
+from memory_service.schemas.compaction import (
+    CompactedMessages,
+    ConversationContext,
+    ConversationRequest,
+    StatelessRequest,
+)
 from memory_service.schemas.memories import (
     Check,
     Context,
@@ -67,10 +72,12 @@ from memory_service.service.handles import Original, original_of_file, original_
 from memory_service.service.options import options_of
 from memory_service.service.session_services import Models, Shared
 from memory_service.service.session_use_cases import SessionUseCases
+from memory_service.service.sessions import check_messages
 from memory_service.service.short_term import ShortTermMemory
 from memory_service.service.upstreams import Upstreams
 from memory_service.service.watching import Operations, SyncedChange, follow
 from memory_service.service.workspace import OpenWorkspaces, make_embedder, make_models, make_reranker
+from memory_service.sessions.folder import check_session_id
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.state import SessionState
 from memory_service.text.recall import decide_recall
@@ -313,6 +320,32 @@ class MemoryService(SessionUseCases):
             if known is None or known.sessions is not sessions:
                 known = self._conversations[workspace] = Conversations(sessions)
             return known
+
+    def conversation(
+        self,
+        workspace: str,
+        session_id: str,
+        request: ConversationRequest,
+        *,
+        cancelled: Callable[[], bool] = not_cancelled,
+    ) -> ConversationContext:
+        """The prompt of a conversation that its caller keeps whole; see `session_context`.
+
+        What the session does not have yet is appended. A list that differs from what was said goes on in a branch.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            InvalidRequest: A message is in no shape that is known.
+            Incompressible: The prompt cannot be made to fit.
+        """
+        check_session_id(session_id)
+        check_messages(request.messages)
+        call = ConversationCall(
+            messages=request.messages, wire=request.format, session_id=session_id, model=request.model
+        )
+        found, _, branch_of = self.conversations(workspace, make=True).join(call)
+        made = self.session_context(workspace, found, request, cancelled=cancelled)
+        return ConversationContext(**dict(made), session_id=found, branch_of=branch_of)
 
     def recalled_prompt(self, workspace: str, call: ConversationCall) -> ConversationPrompt:
         """The messages of a call with the memories that they ask for; no session is read or written."""

@@ -265,6 +265,30 @@ async def context(
 
 
 @prompts_router.post(
+    "/conversation",
+    response_model=schemas.ConversationContext,
+    summary="Make the prompt of a conversation that its client keeps",
+    responses=success_response(200, examples.CONVERSATION_CONTEXT),
+)
+async def conversation(
+    workspace: WorkspaceName,
+    session_id: SessionId,
+    body: schemas.ConversationRequest,
+    shared: Shared,
+    once: Once,
+) -> Response:
+    """For frameworks that keep the list of messages themselves: send all of it, and get the prompt for the model.
+
+    What the session does not have yet is appended to it. A list that differs from what was said there (an edited
+    question, an answer that was asked for again) goes on in a branch, whose id the answer has.
+    """
+    service, cancelled = shared.service, shared.pools.cancelled
+    return await once.slow(
+        lambda: service.conversation(workspace, session_id, body, cancelled=cancelled), shared.pools.contexts
+    )
+
+
+@prompts_router.post(
     "/overflow",
     response_model=schemas.Recovery,
     summary="Recover from a refused prompt",

@@ -30,6 +30,7 @@ CONTRACT = {
     ("GET", f"{S}/messages/{{seq}}"),
     ("GET", f"{S}/messages/{{seq}}/media/{{number}}"),
     ("POST", f"{S}/context"),
+    ("POST", f"{S}/conversation"),
     ("POST", f"{S}/overflow"),
     ("POST", f"{S}/compact"),
     ("GET", f"{S}/compactions"),

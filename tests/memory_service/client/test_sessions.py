@@ -353,3 +353,43 @@ def test_nothing_is_written_twice_when_answers_are_lost(
         assert len(session.pins()) == 1
     counted = httpx.get(f"{session_server.url}/v1/workspaces/{workspace}/sessions/s").json()
     assert (counted["messages"], counted["pins"]) == (2, 1)
+
+
+def test_a_conversation_that_its_client_keeps(memory: Any) -> None:
+    session = memory.session("kept", context_window=64_000)
+    said: list[dict[str, Any]] = [DEPLOY]
+    made = session.conversation(said, system_prompt="You are the shop's assistant.", model="gpt-4o")
+    assert (made.session_id, made.branch_of) == ("kept", "")
+    assert made.messages == [{"role": "system", "content": "You are the shop's assistant."}, DEPLOY]
+    assert (session.status().model, session.status().context_window.tokens) == (None, 64_000)
+    said += [{"role": "assistant", "content": "Noted."}, {"role": "user", "content": "周五呢？"}]
+    again = session.conversation(said, recall="never")
+    assert again.messages == said
+    assert session.conversation(said, recall="never").messages == said
+    assert session.messages("log").messages == said, "what was said is there once"
+
+
+def test_a_conversation_that_was_edited_goes_on_in_a_branch(memory: Any) -> None:
+    session = memory.session("edited")
+    session.conversation([DEPLOY, {"role": "assistant", "content": "Noted."}, {"role": "user", "content": "Fridays?"}])
+    edited = [DEPLOY, {"role": "assistant", "content": "Noted."}, {"role": "user", "content": "Mondays?"}]
+    made = session.conversation(edited, recall="never")
+    assert made.branch_of == "edited" != made.session_id
+    assert made.messages == edited
+    assert session.messages("log").messages[-1]["content"] == "Fridays?"
+
+
+def test_a_long_conversation_that_its_client_keeps_is_compacted(memory: Any) -> None:
+    said = talk(60)
+    made = memory.session("long", context_window=8_000).conversation(said, recall="never")
+    assert made.compaction is not None and made.compaction.applied
+    assert made.tokens.total < 8_000
+    assert memory.session("long").messages("log").messages == said
+
+
+@pytest.mark.parametrize("said", [[], [{"role": "nobody", "content": "?"}], ["hello"]])
+def test_a_conversation_in_no_known_shape_is_refused(memory: Any, said: list[Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        memory.session("odd").conversation(said)
+    with pytest.raises(NotFound):
+        memory.session("odd").status()
