@@ -34,30 +34,27 @@ class LastMessages:
 last-messages = "my_engine:LastMessages"
 ```
 Then `pip install` it, set `context_engine = "last-messages"`, and run `memory-service doctor`. A program that runs the
-service in process calls `register("last-messages", LastMessages)` before `MemoryService.open`.
+service in process calls `register("last-messages", LastMessages)` before `MemoryService.open`. What else an engine may
+do, such as remember beyond its process or forget an erased session, has a method in `OptionalMethods`.
 
 Invariants: nothing of an engine is loaded before it is used; every message is in the log before an engine hears of
 it; what an engine gives is checked, and one that fails is asked no more: the default engine answers, and says so.
 """
+
+from typing import Any
 
 from memory_service.engines.base import (
     DEFAULT,
     GROUP,
     AssembleCall,
     Assembled,
-    BatchIngesting,
-    Bootstrapping,
     CompactCall,
     Compacted,
     ContextEngine,
-    Disposing,
     EngineFactory,
     EngineInfo,
     EnginePlace,
-    Forgetting,
-    SubagentEnding,
-    SubagentSpawning,
-    TurnEnding,
+    OptionalMethods,
     check_engine,
     engine_names,
     load_engine,
@@ -71,23 +68,37 @@ __all__ = [
     "GROUP",
     "AssembleCall",
     "Assembled",
-    "BatchIngesting",
-    "Bootstrapping",
     "CompactCall",
     "Compacted",
     "ContextEngine",
-    "Disposing",
     "EngineFactory",
     "EngineInfo",
     "EnginePlace",
-    "Forgetting",
     "GuardedEngine",
-    "SubagentEnding",
-    "SubagentSpawning",
-    "TurnEnding",
+    "OptionalMethods",
     "check_engine",
     "engine_names",
     "load_engine",
     "register",
     "unregister",
 ]
+
+# Each of the optional methods had a protocol of its own before; engines that inherit from some of them go on working.
+_FORMER = {
+    name: type(name, (OptionalMethods,), {})
+    for name in (
+        "BatchIngesting",
+        "Bootstrapping",
+        "Disposing",
+        "Forgetting",
+        "SubagentEnding",
+        "SubagentSpawning",
+        "TurnEnding",
+    )
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FORMER:
+        return _FORMER[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""The interface of a context engine: the protocol, its optional parts, and the values that go in and out.
+"""The interface of a context engine: the protocol, its optional methods, and the values that go in and out.
 
 Invariants: values are frozen; messages are copies in OpenAI's shape, so that an engine may change what it gets; the
-calls for one session never overlap, those for several may; what is optional is told by whether the method is there.
+calls for one session never overlap, those for several may; an optional method is called where an engine has it.
 
 How a context engine is found by its name: what a program registered, then what packages offer.
 
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from memory_service.errors import InvalidRequest, UpstreamFailed
 from memory_service.messages import Message
@@ -121,60 +121,39 @@ class ContextEngine(Protocol):
         """Make what is assembled from now on fit a budget."""
 
 
-@runtime_checkable
-class Bootstrapping(Protocol):
-    """An engine that remembers beyond its process."""
+class OptionalMethods:
+    """Methods that an engine may have beside those of `ContextEngine`; inherited or not, what is there is called.
+
+    As they are here they do nothing more than an engine without them.
+    """
 
     def bootstrap(self, session_id: str) -> int:
-        """How many messages of the session it has, from the first on; ingested are those after them."""
+        """Number of messages that the engine remembers of a session, from the first on; ingested are those after it."""
+        return 0
 
-
-@runtime_checkable
-class BatchIngesting(Protocol):
-    """An engine that takes several messages at once."""
+    def ingest(self, session_id: str, message: Message) -> object:
+        """See `ContextEngine`: the one method here that is not optional."""
 
     def ingest_batch(self, session_id: str, messages: Sequence[Message]) -> object:
-        """Take note of messages, in place of `ingest`."""
-
-
-@runtime_checkable
-class TurnEnding(Protocol):
-    """An engine that works after a turn of the agent."""
+        """Take note of several messages, in place of `ingest`."""
+        for message in messages:
+            self.ingest(session_id, message)
+        return None
 
     def after_turn(self, session_id: str) -> object:
         """The agent answered, without a tool call."""
 
-
-@runtime_checkable
-class SubagentSpawning(Protocol):
-    """An engine that gives a subagent's session something to start with."""
-
     def prepare_subagent_spawn(self, parent: str, child: str, ttl: float | None) -> object:
         """The session `child` begins, on behalf of `parent`, for at most `ttl` seconds."""
 
-
-@runtime_checkable
-class SubagentEnding(Protocol):
-    """An engine that takes over what a subagent found."""
-
     def on_subagent_ended(self, child: str, reason: str) -> object:
-        """The session `child` is over."""
-
-
-@runtime_checkable
-class Forgetting(Protocol):
-    """An engine that keeps messages, and so has to erase them."""
+        """The session `child` is over: take over what the subagent found."""
 
     def forget(self, session_id: str) -> object:
-        """The session was erased."""
-
-
-@runtime_checkable
-class Disposing(Protocol):
-    """An engine that holds something open."""
+        """The session was erased: erase the messages that are kept of it."""
 
     def dispose(self) -> object:
-        """The service closes."""
+        """The service closes: close what is open."""
 
 
 GROUP = "memory_service.context_engines"

@@ -11,23 +11,18 @@ import copy
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import getattr_static
 from itertools import takewhile
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from memory_service.engines.base import (
     AssembleCall,
     Assembled,
-    BatchIngesting,
-    Bootstrapping,
     CompactCall,
     Compacted,
     ContextEngine,
-    Disposing,
     EngineInfo,
-    Forgetting,
-    SubagentEnding,
-    SubagentSpawning,
-    TurnEnding,
+    OptionalMethods,
 )
 from memory_service.errors import MemoryServiceError
 from memory_service.messages import Message, Numbered, is_system, message_tokens, read_messages, tool_calls_of
@@ -168,13 +163,13 @@ class GuardedEngine:
     def spawned(self, parent: str, child: str, ttl_seconds: float | None) -> None:
         """Tell it that a subagent begins."""
         engine = self._loaded()
-        if isinstance(engine, SubagentSpawning) and self.usable(child):
+        if _has(engine, "prepare_subagent_spawn") and self.usable(child):
             self._asked(child, lambda _: engine.prepare_subagent_spawn(parent, child, ttl_seconds))
 
     def ended(self, child: str, reason: str) -> None:
         """Tell it that a subagent is over."""
         engine = self._loaded()
-        if isinstance(engine, SubagentEnding) and self.usable(child):
+        if _has(engine, "on_subagent_ended") and self.usable(child):
             self._asked(child, lambda _: engine.on_subagent_ended(child, reason))
 
     def forget(self, session_id: str) -> tuple[str, ...]:
@@ -187,7 +182,7 @@ class GuardedEngine:
         with self._changing:
             self._sessions.pop(session_id, None)
             self._failed.pop(session_id, None)
-        if isinstance(engine, Forgetting):
+        if _has(engine, "forget"):
             self._asked(session_id, lambda _: engine.forget(session_id))
         left = self.failures(session_id)
         return tuple(f"{what} What it kept of the session may still be there." for what in left)
@@ -195,7 +190,7 @@ class GuardedEngine:
     def dispose(self) -> None:
         """Tell it that the service closes; it is not loaded for that."""
         engine = self._engine
-        if isinstance(engine, Disposing) and not self._down:
+        if _has(engine, "dispose") and not self._down:
             self._asked("", lambda _: engine.dispose())
 
     # How it is asked
@@ -205,7 +200,7 @@ class GuardedEngine:
         engine = self._loaded()
         if heard.seq is None:
             known = 0
-            if isinstance(engine, Bootstrapping):
+            if _has(engine, "bootstrap"):
                 given = self._asked(session_id, lambda _: engine.bootstrap(session_id))
                 known = given if isinstance(given, int) else 0
             heard.seq = history[min(known, len(history)) - 1].seq if known > 0 and history else 0
@@ -217,13 +212,13 @@ class GuardedEngine:
                 return False
             self._ingest(session_id, [copy.deepcopy(each.message) for each in batch])
             heard.seq = batch[-1].seq
-        if fresh and _ends_turn(fresh[-1].message) and isinstance(engine, TurnEnding) and self.usable(session_id):
+        if fresh and _ends_turn(fresh[-1].message) and _has(engine, "after_turn") and self.usable(session_id):
             self._asked(session_id, lambda _: engine.after_turn(session_id))
         return self.usable(session_id)
 
     def _ingest(self, session_id: str, messages: Sequence[Message]) -> None:
         def told(engine: ContextEngine) -> None:
-            if isinstance(engine, BatchIngesting):
+            if _has(engine, "ingest_batch"):
                 engine.ingest_batch(session_id, messages)
                 return
             for message in messages:
@@ -273,6 +268,11 @@ class GuardedEngine:
             f"engine: {self.name} failed ({kind}){f' {rest}' if rest else ''}; the default engine answers. "
             "Restart or change context_engine."
         )
+
+
+def _has(engine: ContextEngine | None, method: str) -> TypeGuard[OptionalMethods]:
+    """True if an engine has an optional method; asked without running anything of the engine's own."""
+    return callable(getattr_static(engine, method, None))
 
 
 def _run_within(seconds: float, work: Callable[[], _T], *, name: str) -> _T:

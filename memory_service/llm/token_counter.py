@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from indexer.lru import LRU
 from memory_service.messages.sizes import Usage
@@ -47,10 +47,6 @@ _REMEMBERED = 8_192
 # Its regular expressions give up, and panic, at about a million blanks in a row, so long texts are cut: a cut adds a
 # token or two at most.
 _PIECE_CHARS = 50_000
-
-
-class _Encoding(Protocol):
-    def encode_ordinary(self, text: str) -> list[int]: ...
 
 
 def exact_counter(model: str) -> Callable[[str], int] | None:
@@ -81,11 +77,11 @@ def _encoding_name(model: str) -> str:
 
 @cache
 def _counter(name: str) -> Callable[[str], int] | None:
-    encoding = _loaded(name)
-    return _Remembered(encoding).count if encoding else None
+    encode = _encoder(name)
+    return _Remembered(encode).count if encode else None
 
 
-def _loaded(name: str) -> _Encoding | None:
+def _encoder(name: str) -> Callable[[str], list[int]] | None:
     folder = os.environ.get(_FOLDER) or _bundled()
     if not folder or not _is(Path(folder) / _VOCABULARIES[name][0], _VOCABULARIES[name][1]):
         return None
@@ -94,10 +90,10 @@ def _loaded(name: str) -> _Encoding | None:
     import tiktoken
 
     try:
-        encoding: _Encoding = tiktoken.get_encoding(name)
+        encode: Callable[[str], list[int]] = tiktoken.get_encoding(name).encode_ordinary
     except (OSError, ValueError):
         return None
-    return encoding
+    return encode
 
 
 def _bundled() -> str | None:
@@ -116,8 +112,8 @@ def _is(file: Path, digest: str) -> bool:
 class _Remembered:
     """Counts of the texts that were asked for last: a view is measured again with each message."""
 
-    def __init__(self, encoding: _Encoding) -> None:
-        self._encoding = encoding
+    def __init__(self, encode: Callable[[str], list[int]]) -> None:
+        self._encode = encode
         self._counts: LRU[bytes, int] = LRU(_REMEMBERED)
 
     def count(self, text: str) -> int:
@@ -125,7 +121,7 @@ class _Remembered:
         if (known := self._counts.get(key)) is not None:
             return known
         pieces = (text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS))
-        count = sum(len(self._encoding.encode_ordinary(piece)) for piece in pieces)
+        count = sum(len(self._encode(piece)) for piece in pieces)
         self._counts[key] = count
         return count
 

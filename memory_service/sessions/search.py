@@ -8,9 +8,9 @@ Chinese is searched by its bigrams; what is known of messages that were searched
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple
 
 from indexer.text.scripts import UNSPACED
 from indexer.text.terms import has_unspaced, index_terms, query_terms
@@ -43,12 +43,11 @@ class _Read:
     windows: tuple[_Window, ...]
 
 
-class _Ranker(Protocol):
-    """The used interface of the BM25 package's classes."""
+class _Ranker(NamedTuple):
+    """BM25 over windows: the weight of each term, and the score of each window for some terms."""
 
     idf: Mapping[str, float]
-
-    def get_scores(self, query: Sequence[str]) -> Iterable[float]: ...
+    scores: Callable[[Sequence[str]], Iterable[float]]
 
 
 class SessionKeywordSearch:
@@ -96,7 +95,7 @@ class SessionKeywordSearch:
         best = dict[int, tuple[float, int]]()
         if not wanted:
             return []
-        for place, score in enumerate(self._ranker.get_scores(wanted)):
+        for place, score in enumerate(self._ranker.scores(wanted)):
             at = self._windows[place][0]
             if score > 0 and (at not in best or score > best[at][0]):
                 best[at] = (float(score), place)
@@ -127,8 +126,8 @@ def _ranker(documents: list[list[str]]) -> _Ranker | None:
     # Late: it brings multiprocessing along, which takes 20 ms that a command which searches nothing need not spend.
     from rank_bm25 import BM25Plus
 
-    ranker: _Ranker = BM25Plus(documents, b=0.1, delta=0)
-    return ranker
+    ranker = BM25Plus(documents, b=0.1, delta=0)
+    return _Ranker(idf=ranker.idf, scores=ranker.get_scores)
 
 
 def _read(message: Message) -> _Read:

@@ -6,11 +6,23 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memory_service.engines import EnginePlace, check_engine, engine_names, load_engine, register, unregister
+from memory_service import engines
+from memory_service.engines import (
+    EngineInfo,
+    EnginePlace,
+    GuardedEngine,
+    check_engine,
+    engine_names,
+    load_engine,
+    register,
+    unregister,
+)
 from memory_service.errors import InvalidRequest, UpstreamFailed
+from memory_service.messages import Message, numbered
 
 
 @pytest.fixture
@@ -53,6 +65,20 @@ def test_what_is_registered_comes_before_what_is_installed(place: EnginePlace) -
         assert hasattr(load_engine("sliding-window", place), "bootstrap")
     finally:
         unregister("sliding-window")
+
+
+def test_engines_that_inherit_from_the_former_protocols_go_on_working() -> None:
+    ingested: list[tuple[str, Message]] = []
+    bases = (engines.Bootstrapping, engines.TurnEnding, engines.BatchIngesting)
+    own: dict[str, Any] = {
+        "info": EngineInfo(id="inheriting", name="Inheriting"),
+        "ingest": lambda self, session_id, message: ingested.append((session_id, message)),
+    }
+    engine: Any = type("Inheriting", bases, own)()
+    history = [numbered({"role": "user", "content": "浇水"}, 4), numbered({"role": "assistant", "content": "好"}, 5)]
+    GuardedEngine("inheriting", lambda: engine).hear("support-42", history)
+    assert ingested == [("support-42", each.message) for each in history]
+    assert not hasattr(engines, "Nothing")
 
 
 @pytest.mark.parametrize("name", ["", "default"])

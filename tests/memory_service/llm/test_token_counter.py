@@ -28,7 +28,7 @@ class Words:
     def __init__(self) -> None:
         self.asked = list[str]()
 
-    def encode_ordinary(self, text: str) -> list[int]:
+    def encode(self, text: str) -> list[int]:
         self.asked.append(text)
         return [len(word) for word in text.split()]
 
@@ -129,7 +129,7 @@ def test_the_estimate_is_not_far_off() -> None:
 
 def test_a_text_is_counted_once() -> None:
     words = Words()
-    remembered = _Remembered(words)
+    remembered = _Remembered(words.encode)
     assert [remembered.count("one two"), remembered.count("浇 水 \ud800"), remembered.count("one two")] == [2, 3, 2]
     remembered.count("浇 水 ?")
     assert words.asked == ["one two", "浇 水 \ud800", "浇 水 ?"]
@@ -138,7 +138,7 @@ def test_a_text_is_counted_once() -> None:
 @pytest.mark.parametrize("text", ["浇水 " * 40_000, "a" * 50_000, "b" * 50_001])
 def test_long_texts_are_counted_in_pieces(text: str) -> None:
     words = Words()
-    _Remembered(words).count(text)
+    _Remembered(words.encode).count(text)
     assert "".join(words.asked) == text
     assert max(map(len, words.asked)) == 50_000
 
@@ -157,7 +157,7 @@ def test_the_pieces_of_a_long_text_add_up(piece: str) -> None:
 def test_what_is_remembered_is_bounded_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_counter, "_REMEMBERED", 3)
     words = Words()
-    remembered = _Remembered(words)
+    remembered = _Remembered(words.encode)
     for text in ("a", "b", "c", "a", "d", "a", "b"):
         remembered.count(text)
     assert words.asked == ["a", "b", "c", "d", "b"]
@@ -165,7 +165,7 @@ def test_what_is_remembered_is_bounded_and_the_oldest_goes(monkeypatch: pytest.M
 
 
 def test_several_threads_may_count() -> None:
-    remembered = _Remembered(Words())
+    remembered = _Remembered(Words().encode)
     wrong = list[int]()
 
     def work() -> None:
