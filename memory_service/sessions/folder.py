@@ -25,7 +25,6 @@ from memory_service.errors import Conflict, InvalidName, NotFound
 from memory_service.messages.shapes import Json
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions import recovery
-from memory_service.sessions.base import SessionLog
 from memory_service.sessions.codec import Stamp, stamp
 from memory_service.sessions.log import BLOBS, BLOBS_LOCK, LOCKS, SUFFIX, JsonlLog, utc_now
 from memory_service.sessions.media import Blobs
@@ -266,7 +265,7 @@ def _moment(last: Stamp | None, modified: float) -> dt.datetime:
 
 
 def foreign_messages(
-    log: SessionLog, since_seq: int, limit: int | None
+    log: JsonlLog, since_seq: int, limit: int | None
 ) -> Sequence[tuple[int, Mapping[str, object]]] | None:
     """Number and message of those after `since_seq`, as they were given; None for a log of ours."""
     content = log.foreign()
@@ -275,7 +274,7 @@ def foreign_messages(
     return [(told.line, told.message) for told in openclaw_messages(content) if told.line > since_seq][:limit]
 
 
-def unreadable(log: SessionLog) -> tuple[str, ...]:
+def unreadable(log: JsonlLog) -> tuple[str, ...]:
     """Limits of a log in a foreign format, for `degraded`; empty for our own format."""
     content = log.foreign()
     if content is None:

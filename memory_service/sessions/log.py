@@ -25,7 +25,6 @@ from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions import recovery
-from memory_service.sessions.base import SessionLog
 from memory_service.sessions.codec import LogLine, RecordDraft, draft_record, encode
 from memory_service.sessions.media import Blobs, DetachedPart, attach, describe, media_of
 from memory_service.sessions.offsets import Offsets, line_of
@@ -41,8 +40,6 @@ from memory_service.sessions.records import (
     Unknown,
 )
 from memory_service.sessions.recovery import LogRecovery, save_beside
-
-__all__ = ["JsonlLog", "SessionLog"]
 
 BLOBS = "blobs"
 SUFFIX = ".jsonl"
@@ -91,13 +88,13 @@ class JsonlLog:
 
     @property
     def last_seq(self) -> int:
-        """See `SessionLog`."""
+        """The number of the last record; 0 if there is none."""
         with self._reading() as descriptor:
             return 0 if descriptor is None else self._offsets.last_seq
 
     @property
     def size_bytes(self) -> int:
-        """See `SessionLog`."""
+        """Size of the records in bytes, without the media beside them."""
         with self._reading() as descriptor:
             return 0 if descriptor is None else self._offsets.end
 
@@ -115,22 +112,30 @@ class JsonlLog:
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """See `SessionLog`."""
+        """Faults found in the log since it was opened; for `degraded`."""
         with self._reading():
             return self._mending.repairs
 
     def foreign(self) -> bytes | None:
-        """See `SessionLog`."""
+        """The whole file, if it holds lines and none is a record of ours; None for a log of ours."""
         with self._reading() as descriptor:
             if descriptor is None or not self._mending.is_foreign:
                 return None
             return b"".join(disk.pieces(descriptor))
 
     def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None, edition: int = 0) -> Appended:
-        """See `SessionLog`.
+        """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
+
+        Args:
+            bodies: The records, at least one.
+            expected_last_seq: The last record that the caller has seen, if that matters.
+            edition: That of the log that the records were made from, if that matters: no log is begun then.
 
         Raises:
+            InvalidRequest: A record cannot be written.
+            Conflict: The last record is another one, or the log is.
             InvalidName: A link or something else than a file stands in the place of the log.
+            StorageFailed: The disk did not take them; the log is as it was.
         """
         if not bodies:
             raise InvalidRequest("There is nothing to append. Send at least one record.")
@@ -145,7 +150,15 @@ class JsonlLog:
         return Appended(first_seq=appended - len(bodies) + 1, last_seq=appended)
 
     def begin(self, records: Iterable[Record]) -> None:
-        """See `SessionLog`."""
+        """Begins this log with records of another one, under their numbers and at their times.
+
+        Args:
+            records: The first of that log, with their media.
+
+        Raises:
+            Conflict: There is a log already.
+            StorageFailed: The disk did not take them; there is no log then.
+        """
         drafts = [
             (record, draft_record(self._own(record.body))) for record in records if not isinstance(record.body, Unknown)
         ]
@@ -162,17 +175,34 @@ class JsonlLog:
 
     @contextmanager
     def held(self, edition: int) -> Iterator[None]:
-        """See `SessionLog`."""
+        """Keeps a log from being deleted, trimmed or written to by others; for moments.
+
+        Whoever stores elsewhere what was made from it does so within: it is not stored after the log was erased.
+
+        Args:
+            edition: That of the log that was read.
+
+        Raises:
+            Conflict: The log is another one now, or there is none.
+        """
         with self._held(edition):
             yield
 
     def read(self, since_seq: int = 0, *, media: bool = True) -> Iterator[Record]:
-        """See `SessionLog`."""
+        """The records after `since_seq`, in order, one at a time; what is damaged is skipped.
+
+        Args:
+            since_seq: The last record that is not wanted.
+            media: Whether messages come as they were given; if not, a short note stands for each of the media.
+
+        Raises:
+            StorageFailed: The log cannot be read.
+        """
         with ExitStack() as stack:
             yield from self._records(self._opened(stack, since_seq), media)
 
     def follow(self, edition: int = 0, since_seq: int = 0) -> Followed:
-        """See `SessionLog`."""
+        """The records after `since_seq`, as `read` gives them without media; all, if the log is another edition."""
         with ExitStack() as stack:
             found = self._opened(stack, since_seq, edition)
             return Followed(
@@ -204,7 +234,12 @@ class JsonlLog:
                     yield self._with_media(line, media)
 
     def message(self, seq: int, *, media: bool = True) -> str:
-        """See `SessionLog`."""
+        """The JSON text of one message, as it was given.
+
+        Raises:
+            NotFound: There is no message of that number.
+            StorageFailed: The log cannot be read, or what is kept beside it is damaged.
+        """
         message, parts = self._message(seq)
         if not media:
             return describe(message.text, media_of(parts, seq), parts)
@@ -216,7 +251,12 @@ class JsonlLog:
             ) from error
 
     def content(self, seq: int, number: int) -> bytes:
-        """See `SessionLog`."""
+        """A medium of a message, counted from 1.
+
+        Raises:
+            NotFound: There is none of that number.
+            StorageFailed: It is damaged or cannot be read.
+        """
         _, parts = self._message(seq)
         if not 1 <= number <= len(parts):
             raise NotFound(
@@ -234,7 +274,25 @@ class JsonlLog:
         expected_last_seq: int | None = None,
         edition: int = 0,
     ) -> str:
-        """See `SessionLog`; the name is that of the file beside it."""
+        """Shortens the log to its last lines; what the view is built on, such as pins and compactions, stays too.
+
+        Args:
+            keep_last: How many lines stay, whatever they are; of the older ones, messages and usage go.
+            also: Messages that stay, however old.
+            head: The compaction that counts; see `Trimmed`.
+            ledger: What it has gathered.
+            expected_last_seq: The last record that the caller has seen, if that matters.
+            edition: That of the log which the caller has read, if that matters.
+
+        Returns:
+            The name of the file beside the log that has it as it was.
+
+        Raises:
+            InvalidRequest: `keep_last` is negative.
+            NotFound: There is no log.
+            Conflict: The last record is another one, or the log is.
+            StorageFailed: The disk did not take it; the log is as it was.
+        """
         if keep_last < 0:
             raise InvalidRequest(f"A log cannot keep {keep_last} lines. Use 0 or more.")
         with self._held(edition) if edition else self.writing(must_exist=True) as descriptor:
@@ -253,7 +311,12 @@ class JsonlLog:
         return backup.name
 
     def restore_trim(self) -> None:
-        """See `SessionLog`."""
+        """Takes the last trim back; what was appended since stays.
+
+        Raises:
+            NotFound: No trim is left to take back.
+            StorageFailed: The disk did not take it; the log is as it was.
+        """
         with self.writing(must_exist=True) as descriptor:
             names = recovery.backups(disk.whole_lines(descriptor), self._path.name)
             backup = next((file for name in names if (file := self._path.with_name(name)).is_file()), None)

@@ -16,7 +16,7 @@ from memory_service.compaction.view import View, ViewShape, ViewSizes, extend_vi
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
 from memory_service.messages import Message, is_system, read_messages
 from memory_service.messages.placeholders import without_media
-from memory_service.sessions.base import SessionLog
+from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Appended, Body
 from memory_service.sessions.state import SessionState, extend_state
 
@@ -33,7 +33,7 @@ class Session:
     Safe to use from several threads.
     """
 
-    def __init__(self, log: SessionLog) -> None:
+    def __init__(self, log: JsonlLog) -> None:
         self.log = log
         self._state = SessionState()
         self._reading = threading.Lock()
@@ -97,7 +97,7 @@ class Session:
         return self.log.append(bodies, edition=_there(on))
 
     def held(self, on: SessionState) -> AbstractContextManager[None]:
-        """Keep the session from being deleted while something made from a state of it is stored; see `SessionLog`."""
+        """Keep the session from being deleted while something made from a state of it is stored; see `JsonlLog`."""
         return self.log.held(_there(on))
 
     def commit(self, made: Compaction, on: SessionState) -> int:
@@ -127,7 +127,7 @@ class Session:
         raise Conflict("The session is written to all the time. Try again.")
 
     def trim(self, keep_last: int) -> str:
-        """Move all but the last lines out of the log; what the view is built on stays. See `SessionLog.trim`.
+        """Move all but the last lines out of the log; what the view is built on stays. See `JsonlLog.trim`.
 
         System messages and pinned ones stay, and the ledger, which could not be gathered anew.
         """

@@ -71,7 +71,7 @@ class SessionState(Conversation):
         cut_seq: Where it stands that the last answer was cut at its end; 0 if it was not.
         keys: Of the last idempotency keys, by their hash: first and last message, and the hash of what they say.
         last_at: When the last record was appended; empty if there is none.
-        edition: That of the log which tells this, see `SessionLog.append`; 0 if there is none.
+        edition: That of the log which tells this, see `JsonlLog.append`; 0 if there is none.
     """
 
     header: SessionHeader | None = None

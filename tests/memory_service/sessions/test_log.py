@@ -26,10 +26,8 @@ from memory_service.compaction.record import Compaction, Pin
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound, StorageFailed
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
-from memory_service.sessions.base import SessionLog
 from memory_service.sessions.codec import MAX_NESTING
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import (
     Appended,
     Body,
@@ -99,19 +97,19 @@ def said(text: str) -> Message:
     return Message(text=compact_json({"role": "user", "content": text}))
 
 
-def texts(log: SessionLog) -> list[str]:
+def texts(log: JsonlLog) -> list[str]:
     return [json.loads(body.text)["content"] for body in bodies(log) if isinstance(body, Message)]
 
 
-def bodies(log: SessionLog) -> list[Body]:
+def bodies(log: JsonlLog) -> list[Body]:
     return [record.body for record in log.read()]
 
 
-def seqs(log: SessionLog) -> list[int]:
+def seqs(log: JsonlLog) -> list[int]:
     return [record.seq for record in log.read()]
 
 
-def kinds(log: SessionLog) -> list[str]:
+def kinds(log: JsonlLog) -> list[str]:
     return [repair.kind for repair in log.repairs]
 
 
