@@ -50,14 +50,13 @@ if TYPE_CHECKING:
     from indexer.compatibility import IndexStatus
     from indexer.embeddings.base import Embedder
     from indexer.embeddings.cache import CachedEmbedder
-    from indexer.embeddings.litellm import LiteLLMEmbedder
+    from indexer.embeddings.litellm import LiteLLMEmbedder, LiteLLMReranker
     from indexer.embeddings.minilm import MiniLM
-    from indexer.embeddings.rerankers import CrossEncoderReranker, LiteLLMReranker
-    from indexer.embeddings.sentence_transformers import SentenceTransformerEmbedder
+    from indexer.embeddings.reranking import Reranker
+    from indexer.embeddings.sentence_transformers import CrossEncoderReranker, SentenceTransformerEmbedder
     from indexer.engine.ranking import RankingSettings
     from indexer.index import Index
     from indexer.rebuild import RebuildState
-    from indexer.reranking import Reranker
     from indexer.stores.base import IndexStore
     from indexer.sync.plan import SyncPlan
 
@@ -105,17 +104,17 @@ __all__ = [
 
 _MODULES = {
     "CachedEmbedder": "embeddings.cache",
-    "CrossEncoderReranker": "embeddings.rerankers",
+    "CrossEncoderReranker": "embeddings.sentence_transformers",
     "Embedder": "embeddings.base",
     "Index": "index",
     "IndexStatus": "compatibility",
     "IndexStore": "stores.base",
     "LiteLLMEmbedder": "embeddings.litellm",
-    "LiteLLMReranker": "embeddings.rerankers",
+    "LiteLLMReranker": "embeddings.litellm",
     "MiniLM": "embeddings.minilm",
     "RankingSettings": "engine.ranking",
     "RebuildState": "rebuild",
-    "Reranker": "reranking",
+    "Reranker": "embeddings.reranking",
     "SentenceTransformerEmbedder": "embeddings.sentence_transformers",
     "SyncPlan": "sync.plan",
 }

@@ -28,12 +28,12 @@ from indexer.compatibility import IndexCompatibility, IndexStatus, outdated
 from indexer.corpus import Ints
 from indexer.documents.incremental import Logs, Splitter
 from indexer.embeddings.base import Embedder
+from indexer.embeddings.reranking import RERANKED_HITS, Reranker, Reranking
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
 from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
 from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced, SyncCancelled
 from indexer.rebuild import Rebuild, partial_state, scrub_others
-from indexer.reranking import RERANKED_HITS, Reranker, Reranking
 from indexer.search import nearest
 from indexer.sources.folders import Folders
 from indexer.sources.scan import require_folder

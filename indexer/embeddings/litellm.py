@@ -1,8 +1,9 @@
-"""Embedder that asks a provider through litellm.
+"""Embedder and reranker that ask a provider through litellm.
 
 Invariants: nothing is sent before the first text; a request that fails, or a text that is refused, costs no other its
 vector; after a hopeless failure (no key, no credit, no such model) the provider is left alone for a while; no error
 that leaves has the text of a memory or of a provider's error. Retries and waits are our own: litellm retries nothing.
+A reranker sends one request for one question's texts, never again, as the question waits.
 
 `Limits` learns from refusals how many texts, tokens and characters one request may have, for as long as the process
 lasts; a limit only ever falls. Sizes are estimates, so a provider's number is taken in the proportion in which the
@@ -23,10 +24,11 @@ import numpy as np
 
 from indexer.embeddings.base import empty_rows, unit_rows, without_surrogates
 from indexer.embeddings.model_folder import Prompts, prompts_of, reads_more_than_latin
+from indexer.embeddings.reranking import DEADLINE_SECONDS, RERANKED_HITS, Scores
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.lru import LRU
 from indexer.providers.errors import HOPELESS, SIZES, EmbeddingFailure, FailureKind
-from indexer.providers.litellm_package import ProviderFailed, Target, embed, require_litellm
+from indexer.providers.litellm_package import ProviderFailed, Target, embed, require_litellm, rerank
 from indexer.text.scripts import DENSE_CHARACTER
 from indexer.text.terms import is_spaced
 from indexer.types import Vectors
@@ -37,6 +39,10 @@ _ITEMS = 64
 _REQUEST_TOKENS = 32_000
 # A text that is too long even at this length is refused for another reason.
 _SHORTEST_CHARACTERS = 32
+# How long a reranking model that failed is left alone.
+_RERANKER_REST_SECONDS = 30.0
+# Longest wait that a provider may ask for; after that the call fails and says so.
+_LONGEST_WAIT_SECONDS = 60.0
 # Left free, as another text may have more tokens to the character.
 _MARGIN = 0.9
 
@@ -166,7 +172,6 @@ class LiteLLMEmbedder:
         api_key: Its key; None is the variable that the provider names.
         retries: Further tries after a failure that may pass: 408, 409, 429, 5xx and broken connections.
         backoff_seconds: The wait before the first of them; it doubles each time and varies by a quarter.
-        longest_wait_seconds: Longest wait that a provider may ask for; after that the call fails and says so.
         try_seconds: Timeout of one request of an index run.
         query_seconds: Timeout of a question, or of a few texts just written, all tries together.
         rest_seconds: How long a provider that cannot be used is left alone.
@@ -180,7 +185,6 @@ class LiteLLMEmbedder:
         api_key: str | None = None,
         retries: int = 4,
         backoff_seconds: float = 0.5,
-        longest_wait_seconds: float = 60.0,
         try_seconds: float = 60.0,
         query_seconds: float = 10.0,
         rest_seconds: float = 30.0,
@@ -190,7 +194,6 @@ class LiteLLMEmbedder:
         self._target = Target(model=model, api_base=api_base or None, api_key=api_key or None)
         self._retries = retries
         self._backoff_seconds = backoff_seconds
-        self._longest_wait_seconds = longest_wait_seconds
         self._try_seconds = try_seconds
         self._query_seconds = query_seconds
         self._rest_seconds = rest_seconds
@@ -364,17 +367,17 @@ class LiteLLMEmbedder:
     def _wait_seconds(self, failure: EmbeddingFailure, tries: int) -> float:
         if failure.wait_seconds is not None:
             return failure.wait_seconds
-        return min(self._backoff_seconds * 2.0 ** (tries - 1) * random.uniform(0.75, 1.25), self._longest_wait_seconds)
+        return min(self._backoff_seconds * 2.0 ** (tries - 1) * random.uniform(0.75, 1.25), _LONGEST_WAIT_SECONDS)
 
     def _may_wait(self, seconds: float, call: _Call) -> bool:
         in_time = call.deadline is None or time.monotonic() + seconds < call.deadline
-        return in_time and seconds <= self._longest_wait_seconds
+        return in_time and seconds <= _LONGEST_WAIT_SECONDS
 
     def _unavailable(self, kind: FailureKind, tries: int, wait_seconds: float | None) -> EmbedderUnavailable:
         """Error for a provider that cannot be used, which is left alone for a while from now on."""
         what, remedy = _SAYINGS[kind]
         rest = self._rest_seconds
-        if kind == "wait" and wait_seconds and wait_seconds > self._longest_wait_seconds:
+        if kind == "wait" and wait_seconds and wait_seconds > _LONGEST_WAIT_SECONDS:
             what, rest = f"asks to wait for {wait_seconds:,.0f} seconds", min(wait_seconds, 3_600.0)
         times = f" ({tries} tries)" if tries > 1 else ""
         message = f"The embedding model {self._model} {what}{times}. {remedy}"
@@ -407,3 +410,46 @@ def _fingerprint(target: Target, purpose: tuple[str, str, str] | None, prompts: 
 
 def _name_of(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+
+
+class LiteLLMReranker:
+    """A reranking model by its litellm name.
+
+    Args:
+        model: Such as "cohere/rerank-v3.5", "voyage/rerank-2.5" or "hosted_vllm/BAAI/bge-reranker-v2-m3".
+        api_base: Its address; None is the provider's own.
+        api_key: Its key; None is the variable that the provider names.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        self.name = LITELLM_PREFIX + model
+        self.at_once = RERANKED_HITS
+        self._target = Target(model=model, api_base=api_base or None, api_key=api_key or None)
+        self._resting = 0.0
+
+    def score(self, query: str, texts: Sequence[str]) -> Scores:
+        """See `Reranker.score`."""
+        if time.monotonic() < self._resting:
+            raise EmbedderUnavailable(
+                f"The model {self.name} failed a moment ago. Ask again in {_RERANKER_REST_SECONDS:g} s, "
+                "or unset rerank_model."
+            )
+        try:
+            found = rerank(self._target, query, texts, seconds=DEADLINE_SECONDS)
+        except ProviderFailed as failed:
+            self._resting = time.monotonic() + _RERANKER_REST_SECONDS
+            raise EmbedderUnavailable(
+                f"The model {self.name} cannot be asked ({failed.failure.kind}). "
+                "Check rerank_model, its key and embedding_api_base."
+            ) from failed.__cause__
+        if set(found) != set(range(len(texts))):
+            raise EmbeddingError(
+                f"The model {self.name} gave {len(found)} scores for {len(texts)} texts. Choose another rerank_model."
+            )
+        return np.array([found[place] for place in range(len(texts))])

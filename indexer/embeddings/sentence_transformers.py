@@ -1,10 +1,11 @@
-"""Embedder for any model of sentence-transformers, from a folder or from the Hugging Face hub.
+"""Embedder and reranker for any model of sentence-transformers, from a folder or from the Hugging Face hub.
 
 Invariants: making one and asking for its name, size or fingerprint loads nothing and uses no network; a model on this
-machine is loaded from it and nobody is asked, not even for a newer version; only an index run fetches a model, a
-question never does; code that comes with a model is never run; the lock is held for one run of texts at a time, so a
-question waits for no more than that; texts get the prompts that the model was trained with. sentence_transformers,
-torch, transformers and huggingface_hub are imported here alone, at the first need, and their exceptions end here.
+machine is loaded from it and nobody is asked, not even for a newer version; only an index run fetches an embedding
+model, a question never does, and a reranker is fetched behind its first question; code that comes with a model is never
+run; the lock is held for one run of texts at a time, so a question waits for no more than that; texts get the prompts
+that the model was trained with. sentence_transformers, torch, transformers and huggingface_hub are imported here alone,
+at the first need, and their exceptions end here.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from indexer.embeddings.base import empty_rows, runs_by_length, unit_rows, without_surrogates
 from indexer.embeddings.minilm import usable_processors
 from indexer.embeddings.model_folder import ModelFolder, has_weights, read_model_folder
+from indexer.embeddings.reranking import Scores
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.providers.environment import variables
 from indexer.types import Vectors
@@ -73,7 +75,7 @@ def _fetched(name: str, kind: _Kind) -> Path | None:
     return None
 
 
-def load_model(name: str, kind: _Kind, *, fetch: bool) -> Any:
+def _load_model(name: str, kind: _Kind, *, fetch: bool) -> Any:
     """A `SentenceTransformer`, or to rerank a `CrossEncoder`, on the best device there is.
 
     Raises:
@@ -254,9 +256,41 @@ class SentenceTransformerEmbedder:
         if self._engine is None:
             with self._loading:
                 if self._engine is None:
-                    model = load_model(self._model, "embedding", fetch=fetch)
+                    model = _load_model(self._model, "embedding", fetch=fetch)
                     tokens = getattr(model, "max_seq_length", None) or _UNLIMITED_TOKENS
                     self._engine = _Engine(
                         model=model, folder=self._place(), max_characters=_CHARACTERS_PER_TOKEN * tokens
                     )
         return self._engine
+
+
+class CrossEncoderReranker:
+    """A cross-encoder of sentence-transformers.
+
+    Args:
+        model: A folder, or a name on the hub such as "BAAI/bge-reranker-v2-m3".
+    """
+
+    def __init__(self, model: str) -> None:
+        self.name = SENTENCE_TRANSFORMERS_PREFIX + model
+        self.at_once = 10
+        self._model = model
+        self._loaded: Any = None
+        self._running = threading.Lock()
+
+    def score(self, query: str, texts: Sequence[str]) -> Scores:
+        """See `Reranker.score`."""
+        pairs = [(without_surrogates(query), without_surrogates(text)) for text in texts]
+        with self._running:
+            if self._loaded is None:
+                self._loaded = _load_model(self._model, "rerank", fetch=True)
+            try:
+                scores = self._loaded.predict(pairs, convert_to_numpy=True, show_progress_bar=False)
+            except Exception as error:  # torch's and the tokenizer's have no common base
+                raise EmbeddingError(
+                    f"The model {self.name} failed on {len(pairs)} texts ({type(error).__name__}). "
+                    "Choose another rerank_model if it stays."
+                ) from error
+        # Some have a score for each of two labels, the last of them "it answers".
+        found = np.asarray(scores, np.float64)
+        return found[:, -1] if found.ndim == 2 else found

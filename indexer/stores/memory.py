@@ -49,7 +49,7 @@ _LOCK_SECONDS = 1.0
 _TERMS, _FILES = 4_096, 256
 
 
-class _Making:
+class _Generation:
     """One generation of an index: its contents, and the lock of those who write to it."""
 
     def __init__(self, pack: Path | None) -> None:
@@ -74,11 +74,11 @@ class _Generations:
         if self._folder is not None:
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self.live = self.another()
-        self.next: _Making | None = None
+        self.next: _Generation | None = None
 
-    def another(self) -> _Making:
+    def another(self) -> _Generation:
         """A generation that is not begun yet."""
-        return _Making(self._folder / f"{secrets.token_hex(4)}.pack" if self._folder else None)
+        return _Generation(self._folder / f"{secrets.token_hex(4)}.pack" if self._folder else None)
 
 
 class InMemoryStore:
@@ -96,28 +96,28 @@ class InMemoryStore:
     def __init__(self, *, packed: bool = False) -> None:
         self._open(_Generations(packed=packed), None)
 
-    def _open(self, generations: _Generations, making: _Making | None) -> InMemoryStore:
+    def _open(self, generations: _Generations, generation: _Generation | None) -> InMemoryStore:
         self._generations = generations
-        self._making = making
+        self._generation = generation
         self._held = threading.local()
         self.beside = InMemoryBeside(generations, self.reopened)
         self.segments = InMemorySegments(self)
         return self
 
-    def reopened(self, making: _Making | None = None) -> InMemoryStore:
-        """The same index in another store, as if opened by somebody else; or the index of a next making."""
-        return InMemoryStore.__new__(InMemoryStore)._open(self._generations, making)
+    def reopened(self, generation: _Generation | None = None) -> InMemoryStore:
+        """The same index in another store, as if opened by somebody else; or the index of a next generation."""
+        return InMemoryStore.__new__(InMemoryStore)._open(self._generations, generation)
 
     @property
-    def making(self) -> _Making:
+    def current(self) -> _Generation:
         """The generation that this store is of."""
-        return self._making or self._generations.live
+        return self._generation or self._generations.live
 
     @property
     def contents(self) -> Contents:
         """The contents that the read of this thread sees."""
         held: Contents | None = getattr(self._held, "contents", None)
-        return held or self.making.contents
+        return held or self.current.contents
 
     # Reads.
 
@@ -224,17 +224,17 @@ class InMemoryStore:
         self, fingerprint: Fingerprint, *, only_missing: bool = False, keeping: Fingerprint | None = None
     ) -> Fingerprint:
         """See `IndexStore`."""
-        with self._writing() as making:
-            stored = making.contents.fingerprint
+        with self._writing() as current:
+            stored = current.contents.fingerprint
             if keeping is not None and stored != keeping:
                 return stored or keeping
             if only_missing and stored is not None:
                 return stored
             if keeping is not None:
-                making.contents = replace(making.contents, fingerprint=fingerprint)
+                current.contents = replace(current.contents, fingerprint=fingerprint)
             else:
                 revision, generation = next(self._generations.revisions), secrets.token_hex(8)
-                making.contents = Contents(revision=revision, generation=generation, fingerprint=fingerprint)
+                current.contents = Contents(revision=revision, generation=generation, fingerprint=fingerprint)
         return fingerprint
 
     def write(
@@ -245,13 +245,13 @@ class InMemoryStore:
         made_with: Fingerprint | None = None,
     ) -> Written:
         """See `IndexStore`."""
-        with self._writing() as making:
-            if made_with is not None and making.contents.fingerprint != made_with:
+        with self._writing() as current:
+            if made_with is not None and current.contents.fingerprint != made_with:
                 raise StoreReplaced("The index was made anew meanwhile. Bring it up to date again.")
-            draft = Draft(making.contents, self._generations.numbers, next(self._generations.revisions))
+            draft = Draft(current.contents, self._generations.numbers, next(self._generations.revisions))
             refused = [write.path for write in writes if not draft.apply(write)]
             draft.fill(vectors)
-            making.contents = draft.contents()
+            current.contents = draft.contents()
         return Written(revision=draft.revision, refused=tuple(refused))
 
     # Lifecycle.
@@ -262,7 +262,7 @@ class InMemoryStore:
         if getattr(self._held, "contents", None) is not None:
             yield
             return
-        self._held.contents = self.making.contents
+        self._held.contents = self.current.contents
         try:
             yield
         finally:
@@ -278,13 +278,13 @@ class InMemoryStore:
         """See `IndexStore`; what is held goes with the last store that shares it."""
 
     @contextmanager
-    def _writing(self) -> Iterator[_Making]:
+    def _writing(self) -> Iterator[_Generation]:
         while True:
-            making = self.making
-            with making.writing:
+            current = self.current
+            with current.writing:
                 # Whoever puts another generation in this one's place holds the lock meanwhile.
-                if making is self.making:
-                    yield making
+                if current is self.current:
+                    yield current
                     return
 
 
@@ -296,7 +296,7 @@ class InMemorySegments:
 
     def path(self) -> Path | None:
         """See `SegmentSource`."""
-        return self._store.making.pack
+        return self._store.current.pack
 
     def terms(self) -> Iterator[TermEntries]:
         """See `SegmentSource`."""
@@ -335,7 +335,7 @@ class InMemoryBeside:
         opened: Opens the store of another generation.
     """
 
-    def __init__(self, generations: _Generations, opened: Callable[[_Making], IndexStore]) -> None:
+    def __init__(self, generations: _Generations, opened: Callable[[_Generation], IndexStore]) -> None:
         self._generations = generations
         self._opened = opened
 

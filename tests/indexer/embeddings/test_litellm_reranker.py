@@ -6,9 +6,9 @@ import importlib.util
 
 import pytest
 
-from indexer.embeddings.rerankers import LiteLLMReranker
+from indexer.embeddings.litellm import LiteLLMReranker
+from indexer.embeddings.reranking import Reranker
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.reranking import Reranker
 from indexer.testing import Request
 from tests.indexer.embeddings.serving import Answer, EmbeddingServer, Said, failing
 

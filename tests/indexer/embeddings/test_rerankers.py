@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from indexer.embeddings import minilm
-from indexer.embeddings.rerankers import CrossEncoderReranker
+from indexer.embeddings.reranking import Reranker
+from indexer.embeddings.sentence_transformers import CrossEncoderReranker
 from indexer.errors import EmbedderUnavailable
 from indexer.index import Index
-from indexer.reranking import Reranker
 
 pytestmark = [
     # Raised inside sentence-transformers, transformers and torch, which are not ours to change.

@@ -28,6 +28,7 @@ from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
 from memory_service.sessions.codec import MAX_NESTING
 from memory_service.sessions.folder import SessionLogs
+from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import (
     Appended,
     Body,

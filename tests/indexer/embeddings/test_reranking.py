@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from indexer.embeddings.reranking import READ_CHARACTERS, RERANKED_HITS, Reranker, Reranking, Scores
 from indexer.errors import EmbedderUnavailable
 from indexer.index import Index
-from indexer.reranking import READ_CHARACTERS, RERANKED_HITS, Reranker, Reranking, Scores
 from indexer.testing import HashEmbedder
 from indexer.text.terms import index_terms
 from indexer.types import Hit, Passage
