@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 JsonObject = dict[str, Any]
 # Longer answers are sent on, and not kept to their end. Source: the longest message that a session takes.
 MOST_KEPT_CHARS = 4_000_000
+_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+          413: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +132,16 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def with_messages(self, body: JsonObject, messages: Sequence[Mapping[str, object]]) -> JsonObject:
-        """The body with other messages behind the system prompt, which stays."""
+    def with_messages(
+        self, body: JsonObject, messages: Sequence[Mapping[str, object]], *, whole: bool = True
+    ) -> JsonObject:
+        """The body with other messages behind the system prompt, which stays.
+
+        Args:
+            body: What the caller sent.
+            messages: What goes on in their place.
+            whole: Whether these are all that was said, and not only what the caller sent.
+        """
 
     @abstractmethod
     def answer(self, content: JsonObject) -> GivenAnswer:
@@ -157,6 +167,16 @@ class Dialect(ABC):
         """The end of a stream that failed."""
         error = self.error(502, "upstream_failed", message)
         return f"event: error\ndata: {json.dumps(error)}\n\n"
+
+
+def openai_error(status: int, code: str, message: str) -> JsonObject:
+    """An error as OpenAI's clients read it."""
+    return {"error": {"message": message, "type": _TYPES.get(status, "api_error"), "param": None, "code": code}}
+
+
+def hint_of(told: Sequence[object]) -> str:
+    """The ids of a protocol as one text; empty if there are none."""
+    return json.dumps(told) if any(told) else ""
 
 
 def messages_of(body: JsonObject) -> list[JsonObject]:

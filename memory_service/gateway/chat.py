@@ -6,7 +6,6 @@ with its next call.
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,15 +19,14 @@ from memory_service.gateway.base import (
     JsonObject,
     ServerEvent,
     event,
+    hint_of,
     list_of,
     messages_of,
     object_of,
+    openai_error,
     texts_of,
 )
 from memory_service.service.conversations import ConversationCall
-
-_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
-          413: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error"}  # fmt: skip
 
 
 class ChatCompletions(Dialect):
@@ -43,13 +41,15 @@ class ChatCompletions(Dialect):
         return ConversationCall(
             messages=messages[opening:],
             session_id=session_id,
-            hint=_hint(body),
+            hint=hint_of([body.get(name) for name in ("prompt_cache_key", "safety_identifier", "user")]),
             system_prompt="\n".join(texts_of(message.get("content")) for message in messages[:opening]),
             tools=list_of(body.get("tools")),
             model=model or None,
         )
 
-    def with_messages(self, body: JsonObject, messages: Sequence[Mapping[str, object]]) -> JsonObject:
+    def with_messages(
+        self, body: JsonObject, messages: Sequence[Mapping[str, object]], *, whole: bool = True
+    ) -> JsonObject:
         """See `Dialect`."""
         return {**body, "messages": [*_opening(messages_of(body)), *messages]}
 
@@ -86,7 +86,7 @@ class ChatCompletions(Dialect):
 
     def error(self, status: int, code: str, message: str) -> JsonObject:
         """See `Dialect`."""
-        return {"error": {"message": message, "type": _TYPES.get(status, "api_error"), "param": None, "code": code}}
+        return openai_error(status, code, message)
 
 
 class _ChatReader(AnswerReader):
@@ -147,11 +147,6 @@ class _ChatReader(AnswerReader):
 
 def _opening(messages: Sequence[JsonObject]) -> list[JsonObject]:
     return list(takewhile(lambda message: message.get("role") in ("system", "developer"), messages))
-
-
-def _hint(body: JsonObject) -> str:
-    told = [body.get(name) for name in ("prompt_cache_key", "safety_identifier", "user")]
-    return json.dumps(told) if any(told) else ""
 
 
 def _head(body: JsonObject, kind: str) -> JsonObject:

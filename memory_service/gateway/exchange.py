@@ -109,14 +109,16 @@ class Exchange:
         call, service, cancelled = self.call, self.runtime.service, self.runtime.cancelled
         if self.mode == "read-only":
             self.prompt = await self._run(lambda: service.recalled_prompt(self.workspace, call))
-        elif call.messages:
+        elif call.messages or call.follows:
             self.prompt = await self._run(
                 lambda: service.conversations(self.workspace, make=True).prompt(call, cancelled=cancelled)
             )
 
     def sent_body(self) -> JsonObject:
         """The body as it goes on."""
-        body = self.body if self.prompt is None else self.dialect.with_messages(self.body, self.prompt.messages)
+        body, prompt = self.body, self.prompt
+        if prompt is not None and (prompt.session_id or prompt.receipt_id):
+            body = self.dialect.with_messages(body, prompt.messages, whole=bool(prompt.session_id))
         return {**body, "model": self.target.model} if self.target.model else body
 
     async def _asked(self) -> UpstreamAnswer:

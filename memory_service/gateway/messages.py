@@ -55,7 +55,9 @@ class AnthropicMessages(Dialect):
             model=model or None,
         )
 
-    def with_messages(self, body: JsonObject, messages: Sequence[Mapping[str, object]]) -> JsonObject:
+    def with_messages(
+        self, body: JsonObject, messages: Sequence[Mapping[str, object]], *, whole: bool = True
+    ) -> JsonObject:
         """See `Dialect`."""
         return {**body, "messages": list(messages)}
 

@@ -15,6 +15,7 @@ from memory_service.gateway.base import Dialect, JsonObject
 from memory_service.gateway.chat import ChatCompletions
 from memory_service.gateway.exchange import Exchange, GatewayRuntime, Mode
 from memory_service.gateway.messages import AnthropicMessages
+from memory_service.gateway.responses import OpenAIResponses
 
 _LISTING_SECONDS = 10.0
 _NO_DATE = "1970-01-01T00:00:00Z"
@@ -57,6 +58,17 @@ def gateway_router(runtime: GatewayRuntime) -> APIRouter:
         Every parameter goes through as it came, `stream` and tools too. Headers of the answer say what was added.
         """
         return await _answered(runtime, ChatCompletions(), request, workspace, session, mode)
+
+    @router.post("/responses", summary="Responses", response_class=Response, openapi_extra=_BODY)
+    async def responses(
+        request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
+    ) -> Response:
+        """OpenAI's Responses, sent on to an upstream with the session and the memories of a workspace.
+
+        Every parameter goes through as it came, `stream` and tools too, but for those that tell the conversation.
+        Headers of the answer say what was added.
+        """
+        return await _answered(runtime, OpenAIResponses(), request, workspace, session, mode)
 
     @router.post("/messages", summary="Messages", response_class=Response, openapi_extra=_BODY)
     async def messages(

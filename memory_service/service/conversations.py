@@ -11,6 +11,8 @@ leaves out, and only the rest is appended.
 - The list ends or differs before the log does (a regeneration, an edited turn): the conversation goes on in a branch,
   a session of its own that begins with the records of the shared part, compactions included. The same list finds the
   same branch again.
+- The call names the answer that its list follows, or the conversation that holds all before: the list is what is new,
+  and what the log has up to there is taken for said. Where that is not the log's end, the rule above makes a branch.
 - Nothing is shared with the beginning, but the list overlaps the end of the log (a client that cuts its history), or
   has nothing in it but the user's words, and the session was named: it is what is new.
 
@@ -25,14 +27,15 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from indexer.lru import LRU
-from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
+from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import FailureKind, classify
 from memory_service.messages import (
     Message,
+    Numbered,
     arguments_of,
     compact_command,
     is_empty,
@@ -47,6 +50,7 @@ from memory_service.schemas import UsageReport
 from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest, PromptTokens, SessionContextRequest
 from memory_service.schemas.sessions import Wire
 from memory_service.service.answers import usage_of
+from memory_service.service.items import standalone
 from memory_service.sessions.folder import check_session_id
 
 if TYPE_CHECKING:
@@ -54,10 +58,14 @@ if TYPE_CHECKING:
     from memory_service.service.short_term import ShortTermMemory
 
 SentMessage = Mapping[str, object]
+CallWire = Literal[Wire, "responses"]
 # Of an answer that was broken off: why. Keys that begin so never reach a model.
 CUT = "_cut"
+# The provider's id of an answer.
+ANSWER = "_answer"
 _STRIPES = 64
 _KNOWN_SESSIONS = 256
+_KNOWN_ANSWERS = 4_096
 _MOST_BRANCHES = 1_000
 _ID_CHARS = 100
 # An answer to these is another prompt; anything else is the caller's to see.
@@ -70,8 +78,10 @@ class ConversationCall:
 
     Attributes:
         messages: All that was said, as the client sends it, without the system prompt that it begins with.
-        wire: The shape of these.
+        wire: The shape of these; of the Responses, messages as `items` reads them.
         session_id: The session that the caller names; None for the one that the list belongs to.
+        follows: The provider's id of the answer that the messages follow; empty if they begin at the beginning.
+        conversation: The protocol's id of the conversation that holds all that was said before; empty for none.
         hint: The protocol's own id of the user or the conversation; empty for none.
         system_prompt: The text of the system prompt, which stays the client's.
         tools: Schemas of the tools.
@@ -79,8 +89,10 @@ class ConversationCall:
     """
 
     messages: Sequence[SentMessage]
-    wire: Wire = "openai"
+    wire: CallWire = "openai"
     session_id: str | None = None
+    follows: str = ""
+    conversation: str = ""
     hint: str = ""
     system_prompt: str = ""
     tools: Sequence[object] = ()
@@ -114,6 +126,14 @@ class ConversationPrompt:
 
 
 @dataclass(frozen=True, slots=True)
+class _Place:
+    """A session and the number of a message in it; None for its last one, 0 for none."""
+
+    session_id: str
+    seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Said:
     """A message as it is compared: its digest, whether it was broken off, and its number in the log or its place."""
 
@@ -134,6 +154,7 @@ class Conversations:
         self.sessions = sessions
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
         self._known: LRU[str, tuple[int, int, tuple[_Said, ...]]] = LRU(_KNOWN_SESSIONS)
+        self._answers: LRU[str, _Place] = LRU(_KNOWN_ANSWERS)
 
     def join(self, call: ConversationCall) -> tuple[str, int, str]:
         """Append what is new.
@@ -144,11 +165,12 @@ class Conversations:
         Raises:
             InvalidRequest: A message is in no shape that is known.
         """
-        said = list(_said(call.messages))
+        new = list(_said(call.messages))
         named = call.session_id is not None
-        root = call.session_id or _derived_id(call)
-        with self._lock(root):
-            session_id, parted_from, rest = self._placed(root, said, call, named)
+        place = self._beginning(call)
+        with self._lock(place.session_id):
+            said = [*self._before(call, place, new), *new]
+            session_id, parted_from, rest = self._placed(place.session_id, said, call, named)
             if rest:
                 self.sessions.append(session_id, rest, model=call.model, verbatim=True)
             log = self._log(session_id)
@@ -230,15 +252,59 @@ class Conversations:
             log = self._log(session_id)
             later = [each for each in log if each.at > prompt.last_seq]
             if later and later[0].digest == _digest(read_sent([message])):
+                self._note_answer(answer, session_id, later[0].at)
                 return
             if later:
                 session_id = self._branch(session_id, log, len(log) - len(later))
                 if self._log(session_id)[len(log) - len(later) :]:
                     return
             counted = usage_of(usage, model, finish_reason)
-            self.sessions.append(session_id, [message], usage=counted, verbatim=True)
+            appended = self.sessions.append(session_id, [message], usage=counted, verbatim=True)
+            self._note_answer(answer, session_id, appended.last_seq)
 
     # Joining
+
+    def _beginning(self, call: ConversationCall) -> _Place:
+        """The session that a call goes on in, and the message of it that its list follows.
+
+        Raises:
+            InvalidRequest: It follows an answer that is in no session.
+        """
+        named = call.session_id or (_conversation_id(call.conversation) if call.conversation else "")
+        if not call.follows:
+            return _Place(named or _derived_id(call), None if call.conversation else 0)
+        place = self._place_of(call.follows)
+        if place is None and not (named and self._log(named)):
+            raise InvalidRequest(f"The answer {call.follows[:80]!a} is in no session of this workspace.")
+        return place or _Place(named, None)
+
+    def _before(self, call: ConversationCall, place: _Place, new: Sequence[_Said]) -> list[_Said]:
+        """The messages of the log that a list follows, as if the list had them."""
+        log = self._log(place.session_id) if place.seq != 0 else ()
+        before = [replace(each, at=-1) for each in log if place.seq is None or each.at <= place.seq]
+        is_retry = place.seq is None and new and _overlap(log, new) == len(new) <= len(log)
+        return before[: -len(new)] if is_retry else before
+
+    def _place_of(self, answer_id: str) -> _Place | None:
+        """The message that holds an answer; in a log that nobody asked for yet, it is searched."""
+        known = self._answers.get(answer_id)
+        mark = f'"{ANSWER}":{json.dumps(answer_id)}'.encode()
+        for session_id in [known.session_id] if known else self.sessions.store.holding(mark):
+            for each in reversed(self._state_messages(session_id)):
+                if each.message.get(ANSWER) == answer_id or (known and each.seq == known.seq):
+                    found = self._answers[answer_id] = _Place(session_id, each.seq)
+                    return found
+        return None
+
+    def _note_answer(self, answer: SentMessage, session_id: str, seq: int) -> None:
+        if isinstance(answer_id := answer.get(ANSWER), str):
+            self._answers[answer_id] = _Place(session_id, seq)
+
+    def _state_messages(self, session_id: str) -> Sequence[Numbered]:
+        try:
+            return self.sessions.snapshot(session_id).state.messages
+        except NotFound:
+            return ()
 
     def _placed(
         self, root: str, said: Sequence[_Said], call: ConversationCall, named: bool
@@ -315,8 +381,11 @@ class Conversations:
             block = user_message(made.memory)
             at = max(index for index, message in enumerate(messages) if message == block)
             del messages[at]
-        written = self.sessions.sent(session_id, messages, call.wire)
-        sent = _as_the_client_has_it(written.messages, call.messages)
+        if call.wire == "responses":
+            written: Sequence[SentMessage] = list(map(standalone, messages))
+        else:
+            written = self.sessions.sent(session_id, messages, call.wire).messages
+        sent = _as_the_client_has_it(written, call.messages)
         return ConversationPrompt(
             messages=tuple(with_block(sent, made.memory, call.wire)),
             session_id=session_id,
@@ -328,7 +397,7 @@ class Conversations:
         )
 
 
-def with_block(messages: Sequence[SentMessage], block: str, wire: Wire) -> list[SentMessage]:
+def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire) -> list[SentMessage]:
     """Messages with a block of memories before the user's last words, so that a provider's cache holds up to there."""
     sent = list(messages)
     if not block:
@@ -490,6 +559,15 @@ def _derived_id(call: ConversationCall) -> str:
         if each.role == "user":
             break
     return f"chat-{beginning.hexdigest()}"
+
+
+def _conversation_id(name: str) -> str:
+    """The id of the session for a conversation that has one: the same, if a session can have it."""
+    try:
+        check_session_id(name)
+    except InvalidName:
+        return f"conversation-{_short(name)}"
+    return name
 
 
 def _branch_ids(session_id: str, shared: Sequence[_Said]) -> Iterator[str]:

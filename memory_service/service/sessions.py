@@ -189,6 +189,10 @@ class SessionStore:
         """
         self._services.logs.fork(session_id, branch, before_seq=before_seq)
 
+    def holding(self, mark: bytes) -> Iterator[str]:
+        """Ids of the sessions whose log has some bytes in it, the last active first."""
+        return self._services.logs.holding(mark)
+
     def model_view(self, session_id: str, *, wire: Wire = "openai") -> schemas.Messages:
         """The messages that the model sees."""
         snapshot = self._services.snapshot(session_id)

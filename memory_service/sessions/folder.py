@@ -112,6 +112,14 @@ class SessionLogs:
         found = (self._measured(name.removesuffix(SUFFIX)) for name in self._names() if _is_log(name))
         return sorted((file for file in found if file), key=lambda file: file.last_activity, reverse=True)
 
+    def holding(self, mark: bytes) -> Iterator[str]:
+        """Ids of the sessions whose log has some bytes in it, the last active first."""
+        for listed in self.list():
+            name = f"{listed.session_id}{SUFFIX}"
+            with suppress(NotFound), storage_errors(name), open_no_follow(self._folder / name) as descriptor:
+                if any(mark in piece for piece in _pieces(descriptor, len(mark))):
+                    yield listed.session_id
+
     def delete(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
         """Removes a session: its log, what trims and repairs left, and what no other session keeps beside its own.
 
@@ -240,11 +248,11 @@ def _is_log(name: str) -> bool:
     return name.endswith(SUFFIX) and _ID.fullmatch(name, 0, len(name) - len(SUFFIX)) is not None
 
 
-def _pieces(descriptor: int) -> Iterator[bytes]:
+def _pieces(descriptor: int, overlap_bytes: int = _OVERLAP_BYTES) -> Iterator[bytes]:
     rest = b""
     for piece in disk.pieces(descriptor):
         yield rest + piece
-        rest = (rest + piece)[-_OVERLAP_BYTES:]
+        rest = (rest + piece)[-overlap_bytes:]
 
 
 def _last_stamp(descriptor: int, size: int) -> Stamp | None:

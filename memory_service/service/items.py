@@ -1,0 +1,322 @@
+"""Items of OpenAI's Responses as messages of a session, and back.
+
+A turn of the model is one message there and several items here: reasoning, words, calls, and what ran at the provider.
+The message says what the items say; what it cannot say (ids, sealed reasoning, items of other kinds) stands beside it
+in `_items`, without the words and arguments that the message has.
+
+Invariants: pure; items that were read go back as they came, as long as nobody changed the message; where somebody did,
+the message counts; no call parts from its output.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from memory_service.errors import InvalidRequest
+from memory_service.messages import Message, to_openai
+
+Item = dict[str, Any]
+# Keys of a message that begin so never reach a provider.
+_ITEMS = "_items"
+# The field of a part that holds its text, by type.
+_TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+_MEDIA = {"input_image": "image_url", "computer_screenshot": "image_url", "input_file": "file"}
+# The field of a call that holds what the model wrote; other calls are arguments as a whole.
+_WRITTEN = {"function_call": "arguments", "custom_tool_call": "input"}
+# Outputs whose text may be another; those of other tools stay as they are.
+_TEXT_OUTPUTS = {"function_call_output", "custom_tool_call_output", "local_shell_call_output"}
+_FRAME = {"type", "id", "call_id", "status"}
+_ROLES = ("user", "assistant", "system", "developer")
+
+
+def messages_of_items(items: Sequence[object]) -> list[Item]:
+    """The messages that items are; all that the model gave in one turn is one.
+
+    Raises:
+        InvalidRequest: An item has a shape that is not known, or only the provider knows what it refers to.
+    """
+    checked = [_checked(item, at) for at, item in enumerate(items)]
+    messages = list[Item]()
+    for is_turn, group in groupby(checked, key=_is_given_by_model):
+        found = list(group)
+        messages += [_turn(found)] if is_turn else map(_single, found)
+    return messages
+
+
+def items_of_messages(messages: Sequence[Mapping[str, Any]]) -> list[Item]:
+    """The items that messages are."""
+    return [item for message in messages for item in _items_of(message)]
+
+
+def standalone(message: Message) -> dict[str, object]:
+    """A message of the log as it can be sent to a provider that has forgotten it.
+
+    Ids of words and calls go, since a provider looks them up, and so does reasoning that is not sealed into its item.
+    """
+    [plain] = to_openai([message])
+    known = _known(message)
+    if not known:
+        return plain
+    kept = {key: value for key, value in message.items() if key in (*plain, "reasoning_content")}
+    return {**kept, _ITEMS: [_without_id(item) for item in known if _is_sealed(item)]}
+
+
+# Kinds of items
+
+
+def _checked(item: object, at: int) -> Item:
+    if not isinstance(item, dict) or item.get("type") == "item_reference":
+        raise InvalidRequest(f"input[{at}] cannot be used: an item with all that it says is needed there.")
+    if _is_words(item) and item.get("role") not in _ROLES:
+        raise InvalidRequest(f"input[{at}].role cannot be used: one of {', '.join(_ROLES)} is needed there.")
+    return item
+
+
+def _is_words(item: Item) -> bool:
+    return (item.get("type") or "message") == "message"
+
+
+def _is_output(item: Item) -> bool:
+    return isinstance(item.get("call_id"), str) and str(item.get("type")).endswith("_output")
+
+
+def _is_call(item: Item) -> bool:
+    return isinstance(item.get("call_id"), str) and not _is_words(item) and not _is_output(item)
+
+
+def _is_given_by_model(item: Item) -> bool:
+    if _is_words(item):
+        return bool(item["role"] == "assistant")
+    return not _is_output(item) and item.get("type") != "mcp_approval_response"
+
+
+def _is_sealed(item: Item) -> bool:
+    """True if an item can be sent without the provider's own store: reasoning needs its sealed content for that."""
+    content = item.get("encrypted_content")
+    # A blank stands in the note that takes the place of what was erased beside the log.
+    return item.get("type") != "reasoning" or (isinstance(content, str) and bool(content) and " " not in content)
+
+
+def _without_id(item: Item) -> Item:
+    """Words and calls without an id: with one, a provider asks for the reasoning that stood before them."""
+    goes = _is_words(item) or _is_call(item) or _is_output(item)
+    return {key: value for key, value in item.items() if key != "id"} if goes else item
+
+
+def _label(items: Sequence[Item]) -> str:
+    """Text in place of items that have none of their own."""
+    return " ".join(f"[{item.get('type')}]" for item in items if item.get("type") != "reasoning")
+
+
+# Reading
+
+
+def _single(item: Item) -> Item:
+    """The message of an item that did not come from the model."""
+    if _is_output(item):
+        message: Item = {"role": "tool", "tool_call_id": item["call_id"], "content": _output(item)}
+    elif _is_words(item):
+        message = {"role": item["role"], "content": _content(item.get("content"))}
+    else:
+        message = {"role": "user", "content": _label([item])}
+    return message if _items_of(message) == [item] else {**message, _ITEMS: [_bare(item)]}
+
+
+def _turn(items: Sequence[Item]) -> Item:
+    """The message of what the model gave in one turn."""
+    parts = [part for item in items if _is_words(item) for part in _parts(item.get("content"))]
+    calls = [_call(item) for item in items if _is_call(item)]
+    message: Item = {"role": "assistant", "content": _joined(parts) if parts else None}
+    if calls:
+        message["tool_calls"] = calls
+    if not parts and not calls:
+        message["content"] = _label(items)
+    if any(item.get("type") == "reasoning" for item in items):
+        message["reasoning_content"] = "\n".join(filter(None, map(_thought, items)))
+    return message if _items_of(message) == items else {**message, _ITEMS: list(map(_bare, items))}
+
+
+def _call(item: Item) -> Item:
+    field = _WRITTEN.get(item["type"])
+    given = item.get(field) if field else _own_fields(item)
+    written = given if isinstance(given, str) else _json(given)
+    name = str(item.get("name") or "") if field else item["type"]
+    return {"id": item["call_id"], "type": "function", "function": {"name": name, "arguments": written}}
+
+
+def _output(item: Item) -> str | list[Item]:
+    """What a tool gave, as content."""
+    output = item.get("output", _own_fields(item))
+    if item["type"] in _TEXT_OUTPUTS or isinstance(output, str):
+        return _content(output)
+    if isinstance(output, dict) and output.get("type") in _MEDIA:
+        return [_part(output)]
+    return _json(output)
+
+
+def _content(content: object) -> str | list[Item]:
+    return content if isinstance(content, str) else _joined(_parts(content))
+
+
+def _joined(parts: list[Item]) -> str | list[Item]:
+    """Parts as content: a text alone is itself."""
+    return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
+
+
+def _parts(content: object) -> list[Item]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        raise InvalidRequest("The content of an item cannot be used: text or a list of parts is needed there.")
+    return list(map(_part, content))
+
+
+def _part(part: object) -> Item:
+    kind = str(part.get("type")) if isinstance(part, dict) else ""
+    if isinstance(part, dict) and kind in _TEXTS and isinstance(part.get(_TEXTS[kind]), str):
+        field = _TEXTS[kind]
+        return {"type": field, field: part[field]}
+    if not isinstance(part, dict) or kind not in _MEDIA:
+        raise InvalidRequest(f"A part of the type {kind[:40]!a} cannot be used: a text, an image or a file is needed.")
+    fields = {key: value for key, value in part.items() if key not in ("type", "image_url")}
+    if isinstance(url := part.get("image_url"), str):
+        fields = {"url": url, **fields}
+    return {"type": _MEDIA[kind], _MEDIA[kind]: fields}
+
+
+def _thought(item: Item) -> str:
+    found = item.get("summary") or item.get("content") or [] if item.get("type") == "reasoning" else []
+    return "\n".join(str(part.get("text") or "") for part in found if isinstance(part, dict))
+
+
+def _own_fields(item: Item) -> Item:
+    return {key: value for key, value in item.items() if key not in _FRAME}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+# Writing
+
+
+def _items_of(message: Mapping[str, Any]) -> list[Item]:
+    known, role, content = _known(message), message["role"], message.get("content")
+    if role == "assistant":
+        return _turn_items(message, known)
+    [item] = known if len(known) == 1 else [Item()]
+    kind = item.get("type")
+    if item and kind not in _TEXT_OUTPUTS and not _is_words(item):
+        return [item]
+    filled = _filled(known, content)
+    if filled is not None and filled:
+        return filled
+    if role == "tool":
+        output = content if isinstance(content, str) else _written(content, "input_text")
+        return [{"type": kind or "function_call_output", "call_id": message.get("tool_call_id"), "output": output}]
+    return [_words(role, content, "input_text")]
+
+
+def _turn_items(message: Mapping[str, Any], known: Sequence[Item]) -> list[Item]:
+    content = message.get("content")
+    calls = {call["id"]: call for call in message.get("tool_calls") or []}
+    words = _filled([item for item in known if _is_words(item)], content)
+    if words is None or (content and not words):
+        is_label = bool(known) and content == _label(known)
+        words = [] if is_label or not content else [_words("assistant", content, "output_text")]
+    items = list[Item]()
+    for item in known:
+        if _is_words(item):
+            items += [words.pop(0)] if words else []
+        elif _is_call(item):
+            call = calls.pop(item["call_id"], None)
+            items += [_called(item, call)] if call else []
+        elif item.get("type") != "reasoning" or "reasoning_content" in message:
+            items.append(item)
+    return [*items, *words, *(_called({"type": "function_call"}, call) for call in calls.values())]
+
+
+def _called(item: Item, call: Item) -> Item:
+    """A call, whose bare item is known."""
+    function = call["function"]
+    if item["type"] not in _WRITTEN:
+        return item
+    return {"call_id": call["id"], "name": function["name"], **item, _WRITTEN[item["type"]]: function["arguments"]}
+
+
+def _words(role: str, content: Any, kind: str) -> Item:
+    written = content if isinstance(content, str) else _written(content, kind)
+    return {"role": role, "content": written} if isinstance(written, str) else {
+        "type": "message", "role": role, "content": written
+    }  # fmt: skip
+
+
+def _written(content: Any, kind: str) -> list[Item]:
+    return [_written_part(part, kind) for part in content or []]
+
+
+def _written_part(part: Item, kind: str) -> Item:
+    match part.get("type"):
+        case "text":
+            return {"type": kind, "text": part["text"]}
+        case "image_url":
+            image = part["image_url"]
+            url = {"image_url": image["url"]} if "url" in image else {}
+            return {"type": "input_image", **url, **{key: value for key, value in image.items() if key != "url"}}
+        case "file":
+            return {"type": "input_file", **part["file"]}
+        case _:
+            return part
+
+
+# What a message does not say
+
+
+def _known(message: Mapping[str, Any]) -> list[Item]:
+    known = message.get(_ITEMS)
+    return [item for item in known if isinstance(item, dict)] if isinstance(known, list) else []
+
+
+def _field(item: Item) -> str:
+    """The field of an item that its message has as its content."""
+    return "content" if _is_words(item) else "output" if item.get("type") in _TEXT_OUTPUTS else ""
+
+
+def _bare(item: Item) -> Item:
+    """An item without the words and arguments that its message has."""
+    field = _WRITTEN.get(str(item.get("type"))) if _is_call(item) else _field(item)
+    if not field or field not in item:
+        return item
+    if isinstance(item[field], list):
+        return {**item, field: [_bare_part(part) for part in item[field]]}
+    return {key: value for key, value in item.items() if key != field}
+
+
+def _bare_part(part: Item) -> Item:
+    field = _TEXTS.get(part["type"])
+    return {key: value for key, value in part.items() if key != field}
+
+
+def _filled(bare: Sequence[Item], content: str | Sequence[Item] | None) -> list[Item] | None:
+    """Bare items with the parts of a content; None if it has become another one."""
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else [*(content or ())]
+    filled = list[Item]()
+    for item in bare:
+        field = _field(item)
+        slots = item.get(field, [{"type": "text"}])
+        made = [_filled_part(part, slot) for part, slot in zip(parts, slots, strict=False)]
+        if len(made) < len(slots) or None in made:
+            return None
+        filled.append({**item, field: made if field in item else parts[0]["text"]})
+        parts = parts[len(slots) :]
+    return None if parts else filled
+
+
+def _filled_part(part: Item, bare: Item) -> Item | None:
+    field = _TEXTS.get(bare["type"])
+    if field is None:
+        return None if part["type"] in _TEXTS else bare
+    return {**bare, field: part[field]} if field in part else None
