@@ -148,7 +148,7 @@ def _call(item: Item) -> Item:
 
 
 def _output(item: Item) -> str | list[Item]:
-    """What a tool gave, as content."""
+    """A tool's output as content."""
     output = item.get("output", _own_fields(item))
     if item["type"] in _TEXT_OUTPUTS or isinstance(output, str):
         return _content(output)
