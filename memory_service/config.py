@@ -342,6 +342,9 @@ class Settings(_Table):
         default=0, ge=0, description="Tokens of the agent's model; 0 is by the name of the model, else 128,000."
     )
     context_windows: dict[str, int] = Field(default={}, description='Windows by model: "gpt-4o:128000,my-model:32768".')
+    pin_rules: bool = Field(
+        default=False, description="Coding agents: pin AGENTS.md and CLAUDE.md, and pin them anew when they change."
+    )
     context_engine: str = Field(default="default", description="Who assembles contexts; others come as plugins.")
     compaction: CompactionTable = CompactionTable()
     pruning: PruningTable = PruningTable()
@@ -421,12 +424,17 @@ def load_settings(**arguments: Any) -> Settings:
     """
     given = {name: value for name, value in arguments.items() if value is not None}
     environment = _environment()
-    home = Path(given.get("home") or environment.get("home") or DEFAULT_HOME).expanduser()
+    home = home_of(given.get("home"))
     values = _merged(_merged(_file(home / FILE_NAME), environment), given)
     try:
         return Settings(**{**values, "home": home})
     except ValidationError as error:
         raise InvalidRequest(_explained(error)) from None
+
+
+def home_of(given: Path | str | None) -> Path:
+    """The home folder: the given one, else that of the environment, else the default."""
+    return Path(given or os.environ.get(f"{PREFIX}HOME") or DEFAULT_HOME).expanduser()
 
 
 def _environment() -> dict[str, Any]:

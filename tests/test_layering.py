@@ -69,10 +69,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("indexer.index",),
     ("indexer",),
-    ("memory_service.memories.*",),
+    ("memory_service.hosts.*", "memory_service.memories.*"),
     ("memory_service.service.*",),
     # Doors that `api` puts on the same server, and the agents that call it.
-    ("memory_service.gateway.*", "memory_service.hosts.*", "memory_service.mcp.*"),
+    ("memory_service.gateway.*", "memory_service.mcp.*"),
     ("memory_service.api.*",),
     ("memory_service.cli.*",),
     (

@@ -163,6 +163,7 @@ _TAGS = [
     {"name": "flushes", "description": "Memories that are written down before a compaction."},
     {"name": "pins", "description": "What every view keeps word for word."},
     {"name": "gateway", "description": "Providers' own protocols, with sessions and memories behind them."},
+    {"name": "hooks", "description": "What coding agents call by themselves: at a start, a prompt, an end of a turn."},
     {"name": "operations", "description": "Reindexing in the background."},
     {"name": "status", "description": "Which workspaces there are, and how each stands."},
     {"name": "server", "description": "Health, version and numbers of the server itself."},

@@ -26,6 +26,7 @@ _COMMANDS = {
     "remember": "memories",
     "forget": "memories",
     "sessions": "sessions",
+    "hook": "hook",
     "status": "index",
     "doctor": "index",
     "bench": "index",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -26,6 +26,8 @@ from memory_service.disk import write_fault
 from memory_service.engines import check_engine
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.hooks import Hooks
+from memory_service.hosts import HostName
+from memory_service.hosts.dialects import read_event
 from memory_service.llm.base import not_cancelled
 from memory_service.locks import SessionLocks
 from memory_service.memories.block import build_context, candidates_for
@@ -69,6 +71,7 @@ from memory_service.service.conversations import (
 from memory_service.service.doctor import examine
 from memory_service.service.events import EventHub
 from memory_service.service.handles import Original, original_of_file, original_of_messages, read_handle
+from memory_service.service.host_events import HookCall, HostAnswer
 from memory_service.service.options import options_of
 from memory_service.service.session_services import Models, Shared
 from memory_service.service.session_use_cases import SessionUseCases
@@ -360,6 +363,19 @@ class MemoryService(SessionUseCases):
         return ConversationPrompt(
             messages=tuple(sent), receipt_id=made.receipt.receipt_id, degraded=tuple(made.receipt.degraded)
         )
+
+    def host_event(
+        self, host: HostName, call: Mapping[str, object], *, workspace: str | None = None, reads_files: bool = True
+    ) -> HostAnswer:
+        """The answer to a hook call of a coding agent; see `memory_service.service.host_events`.
+
+        Args:
+            host: Its name.
+            call: The host's own JSON.
+            workspace: Whose memory; None for that of the project that the agent works in.
+            reads_files: Whether the host is on this machine, so that its transcript and its rules can be read.
+        """
+        return HookCall(self, read_event(host, call), workspace, reads_files=reads_files).answered()
 
     @cached_property
     def upstreams(self) -> Upstreams:

@@ -49,6 +49,7 @@ CONTRACT = {
     ("POST", "/v1/messages"),
     ("POST", "/v1/messages/count_tokens"),
     ("GET", "/v1/models"),
+    ("POST", "/v1/hooks/{host}"),
     ("POST", f"{W}/memories"),
     ("GET", f"{W}/memories"),
     ("GET", f"{W}/memories/{{path}}"),
@@ -79,6 +80,7 @@ OTHER_ANSWERS = {
     "/v1/messages",
     "/v1/messages/count_tokens",
     "/v1/models",
+    "/v1/hooks/{host}",
 }
 
 

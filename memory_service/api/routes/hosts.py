@@ -1,0 +1,72 @@
+"""Route of hooks: a host's own JSON in, its own answer out."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import anyio.to_thread
+from fastapi import APIRouter, Depends, Path, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.background import BackgroundTask
+
+from memory_service.api.auth import EVERY_WORKSPACE, grant_of, is_loopback, workspace_of
+from memory_service.api.errors import error_responses
+from memory_service.api.requests import Shared
+from memory_service.errors import InvalidRequest, NotFound
+from memory_service.hosts import HOSTS
+
+hosts_router = APIRouter(
+    prefix="/v1/hooks", tags=["hooks"], responses=error_responses(400, 401, 403, 404, 413, 422, 503)
+)
+
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"type": "object", "additionalProperties": True}}},
+    }
+}
+HostPath = Annotated[
+    str,
+    Path(
+        description=f"Name of the host: {', '.join(HOSTS)}.",
+        examples=["claude-code"],
+        json_schema_extra={"enum": [*HOSTS]},
+    ),
+]
+
+
+@hosts_router.post("/{host}", summary="Answer a hook of a coding agent", response_class=Response, openapi_extra=_BODY)
+async def hook(host: HostPath, request: Request, shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> Response:
+    """Memories for the agent, in the shape that its host reads; an empty object where there is nothing to say.
+
+    The body is the host's own JSON. The memory is that of the project which the agent works in, unless
+    `X-Memory-Workspace` names one, or the key is for one. A transcript is read only for a host on this machine.
+    A failure of the memory is a line of `hooks.log` in the home, and never one of the agent.
+    """
+    if host not in HOSTS:
+        raise NotFound(f"There is no host {host[:80]!a}. Use {', '.join(HOSTS)}.")
+    call = _call_of(await request.body())
+    named = grant != EVERY_WORKSPACE or "x-memory-workspace" in request.headers
+    # Whoever has a key of one workspace may read that, and no file of this machine.
+    local = grant == EVERY_WORKSPACE and request.client is not None and is_loopback(request.client.host)
+    answered = await anyio.to_thread.run_sync(
+        lambda: shared.service.host_event(
+            host,
+            call,
+            workspace=workspace_of(request.headers, grant) if named else None,
+            reads_files=local,
+        )
+    )
+    shared.metrics.missed(answered.faults)
+    return JSONResponse(answered.answer, background=BackgroundTask(answered.afterwards))
+
+
+def _call_of(body: bytes) -> dict[str, object]:
+    try:
+        call = json.loads(body)
+    except (ValueError, RecursionError):
+        raise InvalidRequest("The body is no JSON. Send the host's own JSON as it came.") from None
+    if not isinstance(call, dict):
+        raise InvalidRequest("The body is no JSON object. Send the host's own JSON as it came.")
+    return call

@@ -1,0 +1,113 @@
+"""Projects: which memory the work in a folder belongs to, and the rules that lie in it.
+
+A project is a Git repository with all of its worktrees and subfolders; else the folder itself. Its workspace is named
+after its folder, with a digest of the whole path behind, so that two projects never share one.
+
+Invariants: nothing is written and no program is started; a broken `.git` counts as none; a submodule is a project of
+its own.
+
+Source: gitrepository-layout(5) for `gitdir:` files and `commondir`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import unicodedata
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory_service.errors import InvalidRequest
+
+RULE_FILES = ("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md")
+_MOST_RULE_BYTES = 64 * 1024
+_MOST_POINTER_BYTES = 4096
+_NOT_IN_NAME = re.compile(r"[^a-z0-9]+")
+_MOST_NAME_CHARS = 40
+_DIGEST_CHARS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project.
+
+    Attributes:
+        identity: The folder that all of its worktrees share: a repository's Git folder, else the folder itself.
+        root: The top folder of the worktree that the work is in.
+    """
+
+    identity: Path
+    root: Path
+
+    @property
+    def workspace(self) -> str:
+        """The name of its workspace: readable, and its own."""
+        place = unicodedata.normalize("NFC", os.fspath(self.identity))
+        named = self.identity.parent if self.identity.name == ".git" else self.identity
+        plain = unicodedata.normalize("NFKD", named.name.removesuffix(".git")).lower()
+        name = _NOT_IN_NAME.sub("-", plain).strip("-")[:_MOST_NAME_CHARS].strip("-")
+        digest = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGEST_CHARS]
+        return f"{name or 'project'}-{digest}"
+
+    def rules(self) -> dict[str, str]:
+        """Texts of the files of rules at its top, by name; one that says the same as another stands once."""
+        found = dict[str, str]()
+        for name in RULE_FILES:
+            with suppress(OSError):
+                text = _read(self.root / name, _MOST_RULE_BYTES).strip()
+                if text and text not in found.values():
+                    found[name] = text
+        return found
+
+
+def project_of(folder: str) -> Project:
+    """The project of a folder.
+
+    Raises:
+        InvalidRequest: The path is relative, or there is no such folder.
+    """
+    given = Path(folder)
+    if not given.is_absolute() or "\0" in folder:
+        raise InvalidRequest(f"The folder {folder[:200]!a} is no absolute path. Send that of the project as `cwd`.")
+    place = Path(os.path.realpath(given))
+    if not place.is_dir():
+        raise InvalidRequest(f"There is no folder {folder[:200]!a} on this machine. Send that of the project as `cwd`.")
+    for at in (place, *place.parents):
+        if git := _git_folder(at):
+            common = _common_folder(git)
+            return Project(identity=common, root=at)
+    return Project(identity=place, root=place)
+
+
+def _git_folder(folder: Path) -> Path | None:
+    """The Git folder of a worktree, or of a bare repository; None if a folder is neither."""
+    dot = folder / ".git"
+    if _is_git(dot):
+        return dot
+    with suppress(OSError):
+        if dot.is_file():
+            pointer = _read(dot, _MOST_POINTER_BYTES)
+            target = Path(os.path.realpath(folder / pointer.removeprefix("gitdir:").strip()))
+            return target if pointer.startswith("gitdir:") and (target / "HEAD").is_file() else None
+    return folder if _is_git(folder) else None
+
+
+def _is_git(folder: Path) -> bool:
+    with suppress(OSError):
+        return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+    return False
+
+
+def _common_folder(git: Path) -> Path:
+    """The Git folder that worktrees share."""
+    with suppress(OSError):
+        return Path(os.path.realpath(git / _read(git / "commondir", _MOST_POINTER_BYTES).strip()))
+    return Path(os.path.realpath(git))
+
+
+def _read(file: Path, most_bytes: int) -> str:
+    """The beginning of a file."""
+    with file.open("rb") as opened:
+        return opened.read(most_bytes).decode("utf-8", "replace")

@@ -1,0 +1,373 @@
+"""Hook calls of coding agents: the memory they are given, and what is kept of what they said.
+
+Rules: a conversation is a session of the project's workspace. A start gives pins, summary and memories; a prompt gives
+what it asks for, or nothing; an end of a turn, and what comes before a compaction, stores the new part of the
+transcript. What takes long (a flush, a summary) comes after the answer.
+
+Invariants: a fault never becomes an error of the host: it is a line of the log of the home; nothing is stored twice;
+an answer is never longer than the host takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts
+from memory_service.compaction.view import pin_texts
+from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound, TooLarge
+from memory_service.hosts.dialects import HostEvent, host_chars, rendered_answer
+from memory_service.hosts.progress import Progress, ProgressFile, note_faults
+from memory_service.hosts.projects import project_of
+from memory_service.hosts.transcripts import Stretch, TranscriptPlace, is_of_subagent, read_on
+from memory_service.messages import text_of
+from memory_service.schemas.compaction import CompactRequest
+from memory_service.schemas.sessions import MAX_PIN_CHARS
+from memory_service.service.sessions import check_messages
+from memory_service.text.recall import decide_recall
+
+if TYPE_CHECKING:
+    from memory_service.service.facade import MemoryService
+    from memory_service.service.session_services import SessionSnapshot
+
+_PROMPT_TOKENS = 1_000
+_CHARS_PER_TOKEN = 4
+# A frame around what is given, and a note of what did not fit.
+_SPARE_CHARS = 200
+# Of a long transcript so many stretches are read before the answer, the others after it.
+_MOST_STRETCHES = 2
+_KEPT_IDS = 20_000
+# Of what was noted last, so much says what the work is about.
+_QUERY_CHARS = 500
+_STORING = frozenset({"prompt", "reply", "stop", "pre_compact", "session_end"})
+_READING = frozenset({"stop", "pre_compact", "session_end"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAnswer:
+    """The answer to a hook call.
+
+    Attributes:
+        answer: The host's JSON; empty where there is nothing to say.
+        faults: Failures; the log of the home has them already.
+        afterwards: Work that does not keep the host waiting: run it once the answer is sent.
+    """
+
+    answer: dict[str, object] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+    afterwards: Callable[[], None] = lambda: None
+
+
+class HookCall:
+    """One hook call of a host.
+
+    Args:
+        service: The service.
+        event: The event.
+        workspace: Whose memory; None for that of the project.
+        reads_files: Whether the host is on this machine, so that its transcript and its rules can be read.
+    """
+
+    def __init__(self, service: MemoryService, event: HostEvent, workspace: str | None, *, reads_files: bool) -> None:
+        self._service = service
+        self._event = event
+        self._workspace = workspace
+        self._reads_files = reads_files
+        self._faults = list[str]()
+        self._file = ProgressFile(service.settings.home, event.session_id)
+        self._unread_bytes = 0
+
+    def answered(self) -> HostAnswer:
+        """The answer; never an error."""
+        event = self._event
+        text = ""
+        if event.kind != "other":
+            with self._noting():
+                if not event.session_id:
+                    raise InvalidRequest("The call has no session_id. Send the host's own JSON as it came.")
+                text = self._worked()
+        return HostAnswer(
+            answer=rendered_answer(event, text),
+            faults=self._logged(),
+            afterwards=self._afterwards if event.kind in _READING and event.session_id else lambda: None,
+        )
+
+    def _worked(self) -> str:
+        """Do what the event asks for; gives the text for the agent."""
+        with self._file.held() as progress:
+            self._workspace = progress.workspace = self._named_workspace(progress)
+            rules = self._pinned_rules(progress)
+            if self._event.kind in _STORING:
+                self._store(progress)
+            if self._event.kind == "pre_compact":
+                progress.told = False
+                return self._opening() if self._event.most_chars else ""
+            if self._event.kind == "prompt":
+                return self._recalled(rules)
+            if self._event.kind != "session_start":
+                return ""
+            text = rules if self._is_known(progress) else self._opening()
+            progress.told = True
+            return text
+
+    def _afterwards(self) -> None:
+        """Read the rest of a long transcript, flush, and before a compaction of the host make a summary of our own."""
+        while self._unread_bytes and not self._faults:
+            with self._noting(), self._file.held() as progress:
+                self._store(progress)
+        service, workspace, session_id = self._service, self._workspace or "", self._event.session_id
+        with self._noting(), suppress(NotFound):
+            if service.settings.flush.mode != "off":
+                self._faults += service.flush(workspace, session_id).degraded
+            if self._event.kind == "pre_compact":
+                # What the host forgets is not in view any more: the summary stands for it, and recall finds it.
+                service.compact(workspace, session_id, CompactRequest(force=True))
+        self._logged()
+
+    def _is_known(self, progress: Progress) -> bool:
+        """True if the conversation that goes on has been given its memory already."""
+        return progress.told and self._event.source in ("resume", "fork")
+
+    def _named_workspace(self, progress: Progress) -> str:
+        if self._workspace:
+            return self._workspace
+        if progress.workspace:
+            return progress.workspace
+        if not self._reads_files:
+            raise InvalidRequest("The host is on another machine. Name the workspace, as with X-Memory-Workspace.")
+        return project_of(self._event.folder).workspace
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Note a fault instead of raising it."""
+        try:
+            yield
+        except MemoryServiceError as error:
+            self._faults.append(str(error))
+        except Exception as error:  # the agent goes on whatever defect there is
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            self._faults.append(f"defect: {type(error).__name__} at {Path(place.filename).name}:{place.lineno}")
+
+    def _logged(self) -> tuple[str, ...]:
+        """The faults since the last time, which stand in the log now."""
+        faults = tuple(dict.fromkeys(self._faults))
+        self._faults.clear()
+        if faults:
+            note_faults(self._service.settings.home, self._event.host, self._event.name, faults)
+        return faults
+
+    # What the agent is given
+
+    def _opening(self) -> str:
+        """Pins, summary and memories, as long as the host takes."""
+        room = self._event.most_chars - _SPARE_CHARS
+        snapshot = self._snapshot()
+        record = _record(snapshot, room) if snapshot else ""
+        tokens = (room - host_chars(record)) // _CHARS_PER_TOKEN
+        query = self._topic(snapshot)
+        block = self._block(query, tokens, snapshot) if query else ""
+        return "\n\n".join(filter(None, (record, block)))
+
+    def _recalled(self, rules: str) -> str:
+        """Memories that a prompt asks for."""
+        event = self._event
+        if not event.most_chars:
+            return ""
+        decision = decide_recall(event.prompt)
+        if not decision.search:
+            return rules
+        room = (event.most_chars - _SPARE_CHARS - host_chars(rules)) // _CHARS_PER_TOKEN
+        block = self._block(decision.query, min(room, _PROMPT_TOKENS), self._snapshot())
+        return "\n\n".join(filter(None, (rules, block)))
+
+    def _block(self, query: str, tokens: int, snapshot: SessionSnapshot | None) -> str:
+        """A block of memories that the conversation does not have in view; empty where nothing is found."""
+        if tokens <= 0:
+            return ""
+        service, workspace = self._service, self._workspace or ""
+        with suppress(NotFound):
+            if snapshot is None:
+                made = service.context(workspace, query, budget_tokens=tokens)
+                self._faults += made.degraded
+                return made.block
+            found = service.sessions(workspace).recalls.recall(snapshot, query, tokens, at=service.settings.now())
+            self._faults += found.degraded
+            return found.context.block if found.context else ""
+        return ""
+
+    def _topic(self, snapshot: SessionSnapshot | None) -> str:
+        """Subject of the work: the user's last words; else what was noted last."""
+        if snapshot:
+            said = next((each for each in reversed(snapshot.state.messages) if each.message["role"] == "user"), None)
+            if said and (words := text_of(said.message).strip()):
+                return decide_recall(words).query or words[:_QUERY_CHARS]
+        with suppress(NotFound):
+            files = self._service.files(self._workspace or "")
+            if files:
+                newest = max(files, key=lambda file: file.modified_at)
+                text = self._service.get(self._workspace or "", newest.path, max(1, newest.lines - 20)).text
+                return text[-_QUERY_CHARS:].strip()
+        return ""
+
+    def _snapshot(self) -> SessionSnapshot | None:
+        with suppress(NotFound):
+            return self._service.sessions(self._workspace or "").snapshot(self._event.session_id)
+        return None
+
+    # Rules
+
+    def _pinned_rules(self, progress: Progress) -> str:
+        """Pin the rules of the project anew where they changed; gives those that the agent has not seen."""
+        if not self._service.settings.pin_rules or not self._reads_files or not self._event.folder:
+            return ""
+        changed = list[str]()
+        with self._noting():
+            texts = project_of(self._event.folder).rules()
+            for name in {**texts, **progress.rules}:
+                text = texts.get(name, "")
+                digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+                known = progress.rules.get(name, [])
+                if known[:1] == [digest]:
+                    continue
+                self._unpin(known[1:])
+                progress.rules.pop(name, None)
+                if text:
+                    progress.rules[name] = [digest, *self._pin(name, text)]
+                    changed.append(f"The rules of {name} as they are now:\n{text}")
+                elif known:
+                    changed.append(f"The rules of {name} are no more.")
+        room = self._event.most_chars - _SPARE_CHARS
+        return _cut("\n\n".join(changed), room) if progress.told else ""
+
+    def _pin(self, name: str, text: str) -> list[str]:
+        head = f"Rules of {name}:\n"
+        size = MAX_PIN_CHARS - len(head)
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        workspace, session_id = self._workspace or "", self._event.session_id
+        return [self._service.pin(workspace, session_id, head + piece).pin_id for piece in pieces]
+
+    def _unpin(self, pin_ids: Sequence[str]) -> None:
+        for pin_id in pin_ids:
+            with suppress(NotFound):
+                self._service.unpin(self._workspace or "", self._event.session_id, pin_id)
+
+    # What is kept
+
+    def _store(self, progress: Progress) -> None:
+        """Append what is new in the conversation to its session."""
+        with self._noting():
+            if self._event.messages:
+                self._append_sent(progress)
+            elif self._event.kind in _READING and self._event.transcript:
+                self._append_transcript(progress)
+
+    def _append_sent(self, progress: Progress) -> None:
+        """Append the messages of the event itself, those with an id once."""
+        known = set(progress.message_ids)
+        new = [each for each in self._event.messages if str(each.get("id") or "") not in known]
+        if not new:
+            return
+        digest = hashlib.blake2b(repr(new).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        self._append(new, f"{self._event.turn}:{digest}" if self._event.turn else None)
+        ids = [*progress.message_ids, *(str(each["id"]) for each in new if each.get("id"))]
+        progress.message_ids = ids[-_KEPT_IDS:]
+
+    def _append_transcript(self, progress: Progress) -> None:
+        if not self._reads_files:
+            raise InvalidRequest("The transcript is on another machine. Send what was said as `messages`.")
+        file = Path(self._event.transcript)
+        if is_of_subagent(file):
+            return
+        if progress.transcript != self._event.transcript:
+            progress.again = bool(progress.transcript)
+            progress.transcript, progress.place, progress.until = self._event.transcript, TranscriptPlace(), 0
+        for _ in range(_MOST_STRETCHES):
+            stretch = read_on(file, progress.place, until=progress.until or None)
+            self._faults += stretch.problems
+            self._keep_stretch(progress, stretch)
+            self._unread_bytes = stretch.more_bytes
+            if not stretch.more_bytes:
+                progress.again = False
+                return
+
+    def _keep_stretch(self, progress: Progress, stretch: Stretch) -> None:
+        """Append the messages of a stretch once, whatever happens in between."""
+        if stretch.begun_anew:
+            progress.again, progress.place = True, TranscriptPlace()
+        messages = self._unsaid(stretch.messages) if progress.again else stretch.messages
+        if messages:
+            progress.until = stretch.end.offset
+            self._file.keep(progress)
+            with suppress(Conflict):  # another version stored this stretch, and reads it otherwise
+                self._append(messages, f"{stretch.end.head}:{stretch.start}-{stretch.end.offset}")
+        progress.place, progress.until = stretch.end, 0
+
+    def _unsaid(self, messages: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+        """Messages that the session does not have; of a file that was cut or replaced it may have most."""
+        known = set[str]()
+        with suppress(NotFound):
+            logged, _ = self._service.logged_messages(self._workspace or "", self._event.session_id)
+            known = {_digest(json.loads(text)) for _, text in logged}
+        return [each for each in messages if _digest(each) not in known]
+
+    def _append(self, messages: Sequence[Mapping[str, object]], key: str | None) -> None:
+        """Append messages; one that is of no shape is left out, and the others are kept."""
+        try:
+            self._appended(messages, key)
+        except (InvalidRequest, TooLarge):
+            good = [each for each in messages if _is_readable(each)]
+            self._faults.append(f"messages: {len(messages) - len(good)} are in no known shape; left out")
+            if good:
+                self._appended(good, key)
+
+    def _appended(self, messages: Sequence[Mapping[str, object]], key: str | None) -> None:
+        workspace, session_id = self._workspace or "", self._event.session_id
+        self._service.append(workspace, session_id, messages, model=self._event.model or None, key=key)
+
+
+def _record(snapshot: SessionSnapshot, room: int) -> str:
+    """Pins and summary of a session; pins that do not fit are named, and a long summary is cut."""
+    state = snapshot.state
+    pins, fitting = pinned_texts(pin_texts(state)), list[str]()
+    left = room
+    for pin in pins:
+        left -= host_chars(pin) + 1
+        if left < _SPARE_CHARS:
+            fitting.append(f"- [… {len(pins) - len(fitting)} more pins do not fit here; the session has them …]")
+            break
+        fitting.append(pin)
+    summary = _cut(state.head.summary, left - _SPARE_CHARS) if left > 2 * _SPARE_CHARS else ""
+    made = checkpoint_messages(Checkpoint(summary=summary, pins=tuple(fitting)))
+    text = str(made[0]["content"]) if made else ""
+    # What is escaped may be longer.
+    return text if host_chars(text) <= room else _cut(text, room)
+
+
+def _cut(text: str, room: int) -> str:
+    """The beginning of a text, up to the end of a line."""
+    if host_chars(text) <= room:
+        return text
+    note = "\n[… the rest does not fit here …]"
+    kept = text[: max(0, room - len(note))]
+    while host_chars(kept) > room - len(note):
+        kept = kept[: len(kept) * 9 // 10]
+    return (kept[: kept.rfind("\n")] if "\n" in kept else kept) + note
+
+
+def _digest(message: Mapping[str, object]) -> str:
+    raw = json.dumps(message, ensure_ascii=True, sort_keys=True).encode()
+    return hashlib.blake2b(raw, digest_size=12).hexdigest()
+
+
+def _is_readable(message: Mapping[str, object]) -> bool:
+    try:
+        check_messages([message])
+    except MemoryServiceError:
+        return False
+    return True
