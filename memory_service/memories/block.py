@@ -23,12 +23,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from heapq import heapify, heappop, heappush
 from html import escape
+from math import log
 from typing import Any
 
 import numpy as np
 
-from indexer.corpus import Floats, Ints
+from indexer.corpus import Floats
 from indexer.types import Hit
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.schemas.memories import Context, OmittedItem, Order, Receipt, ReceiptItem
@@ -121,27 +123,23 @@ def _lines(spans: Sequence[Span]) -> str:
 _CANDIDATES_PER_TOKEN = 1 / 8
 _FEWEST, _MOST = 60, 1000
 _COST_WEIGHT = 0.4
+_GAP_QUARTERS = quarters(GAP)
 # Below this many quarters, shorter is not better: a line of five tokens is seldom an answer.
 _LEAST_COST = 20
+# An offer in the order in which they are taken: whether others go first, how bad it is, its place, and its cost.
+_Entry = tuple[bool, float, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """A passage that may go into the block.
+class Offer(Span):
+    """A passage that may go into the block; its text is already fit for that.
 
     Attributes:
-        text: Already fit for the block.
-        day: See `Span`.
         goes_first: Whether it has the budget before those that do not, whatever their scores.
     """
 
     path: str
-    ordinal: int
-    start_line: int
-    end_line: int
-    text: str
     score: float
-    day: str = ""
     goes_first: bool = False
 
 
@@ -176,17 +174,9 @@ def pack(offers: Sequence[Offer], budget_tokens: int) -> Packed:
 
 
 def _rendered(offers: Sequence[Offer], picked: Sequence[int]) -> str:
-    spans = defaultdict[str, list[Span]](list)
-    for offer in sorted((offers[i] for i in picked), key=lambda offer: (offer.path, offer.ordinal)):
-        spans[offer.path].append(
-            Span(
-                ordinal=offer.ordinal,
-                start_line=offer.start_line,
-                end_line=offer.end_line,
-                text=offer.text,
-                day=offer.day,
-            )
-        )
+    spans = defaultdict[str, list[Offer]](list)
+    for offer in sorted((offers[i] for i in picked), key=lambda offer: offer.ordinal):
+        spans[offer.path].append(offer)
     return _render_block(spans)
 
 
@@ -208,37 +198,46 @@ def _worths(offers: Sequence[Offer]) -> Floats:
 
 
 class _Picker:
-    """The greedy loop: costs change as neighbours and files come in, everything else is fixed."""
+    """The greedy loop: costs change as neighbours and files come in, everything else is fixed.
+
+    The best that is left lies on top of a heap. One whose cost has changed lies there again, with the new cost.
+    """
 
     def __init__(self, offers: Sequence[Offer], limit: int) -> None:
         self._offers = offers
         self._limit = limit
         self._room = limit - wrapper_quarters()
-        self._worths = _worths(offers)
+        self._worths: list[float] = _worths(offers).tolist()
         self._place = {(offer.path, offer.ordinal): i for i, offer in enumerate(offers)}
         self._of_file = defaultdict[str, list[int]](list)
         for i, offer in enumerate(offers):
             self._of_file[offer.path].append(i)
-        self._own = np.array([_own_quarters(offer) for offer in offers])
-        self._costs = np.array([self._opening_cost(i) for i in range(len(offers))], float)
-        self._values = self._valued(np.arange(len(offers)))
-        self._first = np.array([offer.goes_first for offer in offers], bool)
+        lines = [len(_line_range(offer.start_line, offer.end_line)) for offer in offers]
+        own = [_own_quarters(offer) for offer in offers]
+        self._inner_costs = [own[i] + 1 + lines[i] for i in range(len(offers))]
+        self._costs = [own[i] + file_quarters(offers[i].path) + lines[i] for i in range(len(offers))]
+        self._left = [self._entry(i) for i in range(len(offers))]
         self._open: set[str] = set()
         self._picked: list[int] = []
         self._taken: set[int] = set()
 
     def run(self) -> list[int]:
-        left = np.ones(len(self._offers), bool)
-        while True:
-            usable = left & (self._costs <= self._room)
-            if not usable.any():
-                if self._regained() == 0:
-                    return self._picked
+        over = list[_Entry]()
+        heapify(self._left)
+        while self._left or self._regained():
+            if not self._left:
+                self._left, over = over, []
+                heapify(self._left)
                 continue
-            first = usable & self._first
-            best = int(np.argmax(np.where(first if first.any() else usable, self._values, -np.inf)))
-            left[best] = False
-            self._take(best)
+            entry = heappop(self._left)
+            _, _, i, cost = entry
+            if i in self._taken or cost != self._costs[i]:
+                continue
+            if cost > self._room:
+                over.append(entry)
+            else:
+                self._take(i)
+        return self._picked
 
     def _regained(self) -> int:
         """Room that the picked ones leave after all: line numbers of neighbours melt into one range."""
@@ -248,37 +247,31 @@ class _Picker:
         return regained
 
     def _take(self, i: int) -> None:
-        offer = self._offers[i]
-        self._room -= int(self._costs[i])
+        path = self._offers[i].path
+        self._room -= self._costs[i]
         self._picked.append(i)
         self._taken.add(i)
-        if offer.path not in self._open:
-            self._open.add(offer.path)
-            touched = self._of_file[offer.path]
+        if path not in self._open:
+            self._open.add(path)
+            touched = self._of_file[path]
         else:
             touched = [j for j in (self._neighbour(i, -1), self._neighbour(i, 1)) if j is not None]
         for j in touched:
             self._costs[j] = self._cost(j)
-        self._values[touched] = self._valued(np.array(touched, int))
+            heappush(self._left, self._entry(j))
 
-    def _valued(self, places: Ints) -> Floats:
-        costs = np.maximum(_LEAST_COST, self._costs[places])
-        valued: Floats = self._worths[places] - _COST_WEIGHT * np.log(costs)
-        return valued
+    def _entry(self, i: int) -> _Entry:
+        cost = self._costs[i]
+        value = self._worths[i] - _COST_WEIGHT * log(max(_LEAST_COST, cost))
+        return not self._offers[i].goes_first, -value, i, cost
+
+    def _cost(self, i: int) -> int:
+        beside = (self._neighbour(i, -1) in self._taken) + (self._neighbour(i, 1) in self._taken)
+        # Between two neighbours the gap goes, but not always the line numbers: text may lie between the lines.
+        return self._inner_costs[i] + (1 - beside) * _GAP_QUARTERS
 
     def _neighbour(self, i: int, step: int) -> int | None:
         return self._place.get((self._offers[i].path, self._offers[i].ordinal + step))
-
-    def _opening_cost(self, i: int) -> int:
-        offer = self._offers[i]
-        return int(self._own[i]) + file_quarters(offer.path) + len(_line_range(offer.start_line, offer.end_line))
-
-    def _cost(self, i: int) -> int:
-        beside = sum(self._neighbour(i, step) in self._taken for step in (-1, 1))
-        own, lines = int(self._own[i]), 1 + len(_line_range(self._offers[i].start_line, self._offers[i].end_line))
-        gap = quarters(GAP)
-        # Between two neighbours the gap goes, but not always the line numbers: text may lie between the lines.
-        return own + lines + (gap, 0, -gap)[beside]
 
 
 # A receipt explains the near misses; the two-hundredth is not one.
