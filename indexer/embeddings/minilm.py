@@ -21,6 +21,7 @@ import numpy as np
 
 from indexer.embeddings.base import runs_by_length, without_surrogates
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.lru import LRU
 from indexer.providers.environment import variables
 from indexer.types import Vectors
 
@@ -66,6 +67,7 @@ def _words(path: Path) -> list[str]:
 # 1.15.
 # Source: our measurement, tests/indexer/embeddings/test_vocabulary.py.
 _LEAST_PIECE = 1.5
+_KEPT_ANSWERS = 64
 
 
 class Vocabulary:
@@ -78,9 +80,17 @@ class Vocabulary:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._unknown = getattr(tokenizer.model, "unk_token", None)
+        # Each search asks again, about the same samples of other scripts.
+        self._known: LRU[str, bool] = LRU(_KEPT_ANSWERS)
 
     def reads(self, text: str) -> bool:
         """True if the pieces of a text are longer than single letters."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._reads(text)
+        return known
+
+    def _reads(self, text: str) -> bool:
         made = self._tokenizer.encode(without_surrogates(text), add_special_tokens=False)
         pieces = zip(made.tokens, made.offsets, strict=True)
         sizes = [end - start if token != self._unknown else 0 for token, (start, end) in pieces]
@@ -129,6 +139,7 @@ class _Engine:
 
     session: Any
     tokenizer: Any
+    vocabulary: Vocabulary
 
     def token_ids(self, text: str) -> list[int]:
         """Token ids of a text, from [CLS] to [SEP]; at most `MAX_TOKENS`."""
@@ -172,7 +183,7 @@ class MiniLM:
     def reads(self, text: str) -> bool:
         """See `Embedder`; by its vocabulary, which is English."""
         try:
-            return Vocabulary(self._loaded().tokenizer).reads(text)
+            return self._loaded().vocabulary.reads(text)
         except EmbedderUnavailable:
             return True
 
@@ -217,7 +228,8 @@ def _load(folder: Path) -> _Engine:
         if not path.is_file():
             raise EmbedderUnavailable(f"The minilm model's file {path} is missing. {_REINSTALL}")
     try:
-        return _Engine(session=_session(folder / "model.onnx"), tokenizer=_tokenizer(folder / "tokenizer.json"))
+        tokenizer = _tokenizer(folder / "tokenizer.json")
+        return _Engine(session=_session(folder / "model.onnx"), tokenizer=tokenizer, vocabulary=Vocabulary(tokenizer))
     except ImportError as error:
         raise EmbedderUnavailable(
             f"The minilm model needs the package {error.name or 'onnxruntime'}, which cannot be imported. "

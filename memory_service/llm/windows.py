@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -127,6 +127,7 @@ def _of_litellm(model: str) -> ModelLimits | None:
     return found[1] if found and found[0].startswith(provider) else None
 
 
+@lru_cache(maxsize=256)
 def _of_family(model: str) -> ModelLimits | None:
     provider, slash, _ = model.partition("/")
     if slash and provider.lower() in _LOCAL:

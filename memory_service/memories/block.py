@@ -33,7 +33,7 @@ import numpy as np
 from indexer.corpus import Floats
 from indexer.types import Hit
 from memory_service.messages.sizes import count_tokens, quarters
-from memory_service.schemas.memories import Context, OmittedItem, Order, Receipt, ReceiptItem
+from memory_service.schemas.memories import Context, Order, Receipt
 from memory_service.text.frames import UNSEEN, escaped, visible
 from memory_service.text.secrets import redacted
 
@@ -302,19 +302,21 @@ def build_context(
     left = [i for i in range(len(offers)) if i not in chosen]
     tokens = count_tokens(packed.block)
     spare = budget_tokens - tokens
-    receipt = Receipt(
-        receipt_id=receipt_id,
-        created_at=created_at,
-        query=query,
-        budget_tokens=budget_tokens,
-        tokens=tokens,
-        included=[ReceiptItem(**_item(hits[i], offers[i])) for i in packed.chosen],
-        omitted=[
-            OmittedItem(**_item(hits[i], offers[i]), reason=_why_omitted(offers[i], spare)) for i in left[:_OMITTED]
-        ],
-        omitted_count=len(left),
-        reason="" if packed.block else _why_empty(offers, budget_tokens),
-        degraded=list(degraded),
+    receipt = Receipt.model_validate(
+        {
+            "receipt_id": receipt_id,
+            "created_at": created_at,
+            "query": query,
+            "budget_tokens": budget_tokens,
+            "tokens": tokens,
+            "included": [_item(hits[i], offers[i]) for i in packed.chosen],
+            "omitted": [
+                _item(hits[i], offers[i]) | {"reason": _why_omitted(offers[i], spare)} for i in left[:_OMITTED]
+            ],
+            "omitted_count": len(left),
+            "reason": "" if packed.block else _why_empty(offers, budget_tokens),
+            "degraded": list(degraded),
+        }
     )
     return Context(
         system_prompt="\n\n".join(part for part in (system_prompt, packed.block) if part),

@@ -42,7 +42,7 @@ class _Texts:
             places[word] = places.get(word, 0) | place
         self.texts.append(said)
 
-    def holders(self, statements: Sequence[str], within: int) -> Iterator[int]:
+    def holders(self, statements: tuple[str, ...], within: int) -> Iterator[int]:
         """The places, among some, of texts that make all of some statements, in order."""
         for word in words_of_statements(statements):
             within &= self.places.get(word, 0)

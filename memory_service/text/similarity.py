@@ -285,9 +285,10 @@ def comparable_text(text: str) -> str:
     return f" {_END} {words} {_END} "
 
 
-def words_of_statements(statements: Sequence[str]) -> set[str]:
+@lru_cache(maxsize=1_024)
+def words_of_statements(statements: tuple[str, ...]) -> frozenset[str]:
     """The words that a text must have to make some statements."""
-    return {word for statement in statements for word in statement.split()} - {_END}
+    return frozenset(word for statement in statements for word in statement.split()) - {_END}
 
 
 def covers(said: str, statements: Sequence[str]) -> bool:

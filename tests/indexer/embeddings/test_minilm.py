@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -221,7 +221,7 @@ def test_vectors_that_are_not_finite_are_refused() -> None:
             return [np.full((1, 384), np.nan, np.float32)]
 
     with pytest.raises(EmbeddingError, match=r"not finite"):
-        minilm._Engine(session=Broken(), tokenizer=None).vectors([[101, 102]])
+        minilm._Engine(session=Broken(), tokenizer=None, vocabulary=cast(Any, None)).vectors([[101, 102]])
 
 
 def test_import_and_making_one_load_nothing() -> None:

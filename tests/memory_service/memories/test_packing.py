@@ -125,7 +125,7 @@ def test_what_stands_in_a_file_that_is_told_already_costs_less() -> None:
 
 def test_more_is_offered_for_a_larger_budget_within_bounds() -> None:
     counts = [candidates_for(budget) for budget in (0, 100, 1024, 2000, 8000, 200_000)]
-    assert counts == [60, 60, 128, 250, 1000, 1000]
+    assert counts == [100, 100, 100, 125, 500, 1000]
 
 
 def test_the_better_one_wins_where_one_alone_fits() -> None:
