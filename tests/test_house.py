@@ -35,7 +35,12 @@ ROLES = {
     "errors": "the errors of a package",
 }
 # The doors and the values name their files after the noun of their routes, commands and fields.
-NOUN_FOLDERS = ("memory_service/api/routes/", "memory_service/cli/", "memory_service/schemas/")
+NOUN_FOLDERS = (
+    "memory_service/api/routes/",
+    "memory_service/cli/",
+    "memory_service/integrations/",  # after the frameworks
+    "memory_service/schemas/",
+)
 DOORS = ("memory_service.api", "memory_service.cli", "memory_service.gateway", "memory_service.mcp")
 BEHIND_DOORS = (
     "memory_service.service",

@@ -73,14 +73,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("memory_service.service.*",),
     # Doors that `api` puts on the same server, and the agents that call it.
     ("memory_service.gateway.*", "memory_service.mcp.*"),
-    ("memory_service.api.*",),
+    ("memory_service.api.*", "memory_service.integrations.*"),
     ("memory_service.cli.*",),
     (
         "memory_service",
         "memory_service.__main__",
     ),
 )
-MOST_ROOMS = 46
+MOST_ROOMS = 47
 # Modules of the longest chain of imports that run when its first module is imported.
 LONGEST_CHAIN = {"indexer": 12, "memory_service": 14}
 # What a command starts, it imports when it runs.
@@ -127,6 +127,9 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "torch": ("indexer.embeddings.sentence_transformers",),
     "huggingface_hub": ("indexer.embeddings.sentence_transformers",),
     "tiktoken": ("memory_service.llm.token_counter",),
+    "langchain": ("memory_service.integrations.langchain",),
+    "langchain_core": ("memory_service.integrations.langchain",),
+    "langgraph": ("memory_service.integrations.langgraph",),
     "click": ("memory_service.cli.*",),
     "rich": ("memory_service.cli.*",),
 }

@@ -31,6 +31,7 @@ BLOCKS = [(page, number, *block) for page in PAGES for number, block in enumerat
 # of MCP are told is tried in tests/memory_service/mcp/test_recipes.py.
 LANGUAGES = {"bash", "python", "sh", "toml", "markdown", ""}
 HOSTS = "docs/mcp.md"
+ADAPTERS = "docs/integrations.md"  # each recipe runs where its framework is, see tests/integrations
 MOST_LINES = 250
 # These two a browser asks for, and MCP has a document of its own: they are no part of the one that describes the API.
 UNDOCUMENTED = {("GET", "/docs"), ("GET", "/openapi.json"), ("POST", "/mcp")}
@@ -88,7 +89,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     [
         pytest.param(language, text, id=f"{page}-{number}-{language}")
         for page, number, language, text in BLOCKS
-        if language in ("bash", "python")
+        if language in ("bash", "python") and page != ADAPTERS
     ],
 )
 def test_a_block_runs(reader: Reader, language: str, text: str) -> None:

@@ -1,0 +1,321 @@
+"""The ground that all adapters stand on: a workspace in process or on a server, and the prompt of a conversation.
+
+Invariants: a memory that fails never stops an agent: it goes on with its own messages, and the log names what is
+missing; what an adapter says to a session is on the disk before the model is called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+from memory_service import schemas
+from memory_service.client import AsyncMemoryClient, MemoryClient
+from memory_service.client._messages import messages_of, usage_report
+from memory_service.client._session_wire import Wanted
+from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError
+
+if TYPE_CHECKING:
+    from memory_service.service import MemoryService
+
+T = TypeVar("T")
+WireMessage: TypeAlias = dict[str, Any]
+
+LOGGER = logging.getLogger("memory_service.integrations")
+DEFAULT_BUDGET_TOKENS = 2_000
+
+
+def missing(extra: str, error: ImportError) -> ImportError:
+    """The error for an adapter whose framework is not installed."""
+    return ImportError(
+        f"memory_service.integrations.{extra.replace('-', '_')} could not import {error.name or error}. "
+        f"Install it with: pip install 'memory-service[{extra}]'.",
+        name=error.name,
+    )
+
+
+class LocalSession:
+    """A session of a service in this process, with the verbs of the client's `Session`.
+
+    Args:
+        service: The service.
+        workspace: Name of the workspace.
+        session_id: The session.
+        wanted: What is set when it begins.
+    """
+
+    def __init__(self, service: MemoryService, workspace: str, session_id: str, wanted: Wanted) -> None:
+        self.session_id = session_id
+        self._service = service
+        self._workspace = workspace
+        self._wanted = wanted
+
+    def append(
+        self, messages: object, usage: object = None, *, idempotency_key: str | None = None
+    ) -> schemas.AppendedMessages:
+        """Append what was said; see the client."""
+        self._begin()
+        return self._service.append(
+            self._workspace, self.session_id, messages_of(messages), usage=usage_report(usage), key=idempotency_key
+        )
+
+    def conversation(self, messages: object, **options: Any) -> schemas.ConversationContext:
+        """The prompt of a conversation that the caller keeps; see the client."""
+        request = schemas.checked(schemas.ConversationRequest, messages=messages_of(messages), **options)
+        self._begin()
+        return self._service.conversation(self._workspace, self.session_id, request)
+
+    def messages(self, view: schemas.ViewName = "model") -> schemas.Messages:
+        """The messages that the model sees, or all of the log; see the client."""
+        return self._service.messages(self._workspace, self.session_id, view)
+
+    def compact(self, **options: Any) -> schemas.CompactionReceipt:
+        """Let a summary stand for the old messages; see the client."""
+        return self._service.compact(
+            self._workspace, self.session_id, schemas.checked(schemas.CompactRequest, **options)
+        )
+
+    def flush(self) -> schemas.Flush:
+        """Write down the memories of what was said; see the client."""
+        return self._service.flush(self._workspace, self.session_id)
+
+    def status(self) -> schemas.Session:
+        """The session as it stands; see the client."""
+        return self._service.session_status(self._workspace, self.session_id)
+
+    def _begin(self) -> None:
+        if not self._wanted:
+            return
+        wanted = self._wanted.fields()
+        try:
+            new = schemas.checked(schemas.NewSession, session_id=self.session_id, **wanted)
+            self._service.create_session(self._workspace, new)
+        except Conflict:
+            if not self._wanted.is_met(self.status()):
+                self._service.update_session(self._workspace, self.session_id, **wanted)
+
+
+class LocalMemory:
+    """A workspace of a service in this process, with the verbs of `MemoryClient` that adapters use.
+
+    Args:
+        service: The service; it stays its owner's to close.
+        workspace: Name of the workspace.
+    """
+
+    def __init__(self, service: MemoryService, workspace: str) -> None:
+        self.workspace = workspace
+        self._service = service
+
+    def remember(self, text: str, **options: Any) -> schemas.StoredMemory:
+        """Store a memory; see the client."""
+        return self._service.remember(self.workspace, text, **options)
+
+    def forget(self, memory_id: str) -> schemas.ForgottenMemory:
+        """Erase an entry; see the client."""
+        return self._service.forget(self.workspace, memory_id)
+
+    def search(self, query: str, **options: Any) -> schemas.SearchResults:
+        """Find passages; see the client."""
+        return self._service.search(self.workspace, query, **options)
+
+    def context(self, query: str, **options: Any) -> schemas.Context:
+        """A block of memories; see the client."""
+        return self._service.context(self.workspace, query, **options)
+
+    def files(self) -> list[schemas.MemoryFile]:
+        """All memory files; see the client."""
+        return self._service.files(self.workspace)
+
+    def get(self, path: str, start_line: int = 1, lines: int | None = None) -> schemas.FileText:
+        """Lines of a memory file; see the client."""
+        return self._service.get(self.workspace, path, start_line, lines)
+
+    def put(self, path: str, text: str, *, etag: str | None = None) -> schemas.WrittenFile:
+        """Replace a file, or create one; see the client."""
+        return self._service.put(self.workspace, path, text, if_match=etag, if_none_match=etag is None)
+
+    def delete(self, path: str) -> schemas.ErasedFile:
+        """Erase a file; see the client."""
+        return self._service.delete(self.workspace, path)
+
+    def session(self, session_id: str, *, model: str | None = None, context_window: int | None = None) -> LocalSession:
+        """One conversation; see the client."""
+        wanted = Wanted({"model": model, "context_window": context_window})
+        return LocalSession(self._service, self.workspace, session_id, wanted)
+
+    def delete_session(self, session_id: str) -> schemas.ErasedSession:
+        """Erase a session; see the client."""
+        return self._service.delete_session(self.workspace, session_id)
+
+
+Memory: TypeAlias = "MemoryClient | LocalMemory"
+MemorySource: TypeAlias = "MemoryService | MemoryClient | AsyncMemoryClient | LocalMemory | str"
+
+
+def memory_of(source: MemorySource, workspace: str | None = None, api_key: str | None = None) -> Memory:
+    """The workspace that an adapter works on.
+
+    Calls block; adapters of libraries that are async make them in threads, where the index works anyway.
+
+    Args:
+        source: A `MemoryService` in this process, a client of either colour, or the URL of a server.
+        workspace: Its name; `default` unless given. A client has its own.
+        api_key: A key of the server, if a URL is given.
+
+    Raises:
+        InvalidRequest: A workspace or a key is given beside a client, which has its own.
+    """
+    if isinstance(source, str):
+        return _own_client(MemoryClient(source, workspace or "default", api_key))
+    if isinstance(source, MemoryClient | AsyncMemoryClient | LocalMemory):
+        if workspace not in (None, source.workspace) or api_key is not None:
+            raise InvalidRequest("A client has its workspace and its key. Make it with those that are wanted.")
+        if isinstance(source, AsyncMemoryClient):
+            return _own_client(MemoryClient(source.base_url, source.workspace, source.api_key, source.timeout))
+        return source
+    if api_key is not None:
+        raise InvalidRequest("A service in this process takes no key. Leave api_key out.")
+    return LocalMemory(source, workspace or "default")
+
+
+def _own_client(client: MemoryClient) -> MemoryClient:
+    """A client that nobody else closes: its connections go with it."""
+    weakref.finalize(client, client._connection.close)
+    return client
+
+
+def whole_file(memory: Memory, path: str) -> tuple[str, str]:
+    """The text of a memory file and its etag.
+
+    Raises:
+        NotFound: There is no such file.
+    """
+    read = memory.get(path)
+    parts, etag = [read.text], read.etag
+    while read.next_start_line is not None:
+        read = memory.get(path, read.next_start_line)
+        if read.etag != etag:
+            return whole_file(memory, path)  # Somebody wrote it meanwhile.
+        parts.append(read.text)
+    return "".join(parts), etag
+
+
+def _session_name(name: str) -> str:
+    """The id of the session for a thread, run or user of a framework, whatever stands in its name."""
+    if re.fullmatch(schemas.SESSION_ID, name):
+        return name
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-_")[:80]
+    return f"{plain or 'session'}-{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
+
+
+def _log_failure(part: str, error: MemoryServiceError) -> None:
+    """Say that the agent goes on without a part."""
+    LOGGER.warning("%s: the agent goes on without it: %s", part, error)
+
+
+def log_degraded(degraded: Collection[str]) -> None:
+    """Say which parts of an answer were missing."""
+    for each in degraded:
+        LOGGER.warning("degraded: %s", each)
+
+
+@dataclass(frozen=True, kw_only=True)  # slots do not go together with a generic class
+class HostConversations(Generic[T]):
+    """The conversations of a framework that keeps its messages itself, each a session.
+
+    Attributes:
+        memory: The workspace.
+        to_wire: A message of the framework in OpenAI's shape.
+        from_wire: A message in OpenAI's shape as one of the framework, for what it has not: summaries and memories.
+        context_window: What the model takes, in tokens; None for what is known of the model.
+        budget_tokens: Most tokens of memories in a prompt.
+        recall: Whether memories are searched.
+    """
+
+    memory: Memory
+    to_wire: Callable[[T], WireMessage]
+    from_wire: Callable[[WireMessage], T]
+    context_window: int | None = None
+    budget_tokens: int = DEFAULT_BUDGET_TOKENS
+    recall: schemas.RecallMode = "auto"
+
+    def prompt(
+        self,
+        name: str,
+        messages: Sequence[T],
+        *,
+        system_prompt: str = "",
+        tools: Collection[object] = (),
+        model: str | None = None,
+        context_window: int | None = None,
+    ) -> tuple[list[T], str]:
+        """The messages to send instead of these, and the session that they stand in; empty if the memory failed.
+
+        Args:
+            name: The framework's name for the conversation; empty for one that is named after how it begins.
+            messages: All that was said so far, without the system prompt.
+            system_prompt: Counted, and left to the framework to send.
+            tools: Schemas of the tools, counted likewise.
+            model: Name of the model.
+            context_window: What it takes by its own account, where nothing else was set.
+        """
+        wired = [self.to_wire(each) for each in messages]
+        session_id = _session_name(name or _beginning(wired))
+        window = self.context_window or context_window
+        try:
+            made = self.memory.session(session_id, context_window=window).conversation(
+                wired,
+                system_prompt=system_prompt,
+                tools=list(tools),
+                model=model,
+                memory_budget_tokens=self.budget_tokens,
+                recall=self.recall,
+            )
+        except MemoryServiceError as error:
+            _log_failure("session", error)
+            return list(messages), ""
+        log_degraded(made.degraded)
+        view = made.messages[1:] if system_prompt and made.messages[0]["role"] == "system" else made.messages
+        return self._own(view, wired, messages), made.session_id
+
+    def answered(self, session_id: str, answers: Sequence[T], usage: object = None) -> None:
+        """Append what the model answered to the session that `prompt` gave."""
+        if not session_id or not answers:
+            return
+        try:
+            self.memory.session(session_id).append([self.to_wire(each) for each in answers], usage)
+        except MemoryServiceError as error:
+            _log_failure("session", error)  # The next prompt has the answer among its messages.
+
+    def _own(self, view: Sequence[WireMessage], wired: Sequence[WireMessage], messages: Sequence[T]) -> list[T]:
+        """The view with the framework's own messages in it, wherever it shows them unchanged."""
+        known = [_said(each) for each in wired]
+        found: list[T] = []
+        left = len(known)
+        for shown in reversed(view):
+            wanted = _said(shown)
+            at = next((index for index in range(left - 1, -1, -1) if known[index] == wanted), None)
+            found.append(self.from_wire(shown) if at is None else messages[at])
+            left = left if at is None else at
+        return found[::-1]
+
+
+def _beginning(messages: Sequence[WireMessage]) -> str:
+    """A name for the conversation that begins with these: the same while it goes on."""
+    first = next((at for at, each in enumerate(messages) if each["role"] == "user"), len(messages))
+    said = "".join(map(_said, messages[: first + 1]))
+    return f"chat-{hashlib.blake2b(said.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+
+
+def _said(message: Mapping[str, Any]) -> str:
+    """A message as it is compared: role, text, calls and what it answers to."""
+    content = message.get("content")
+    calls = [[call["id"], call["function"]["name"]] for call in message.get("tool_calls") or ()]
+    return json.dumps([message["role"], content or "", calls, message.get("tool_call_id")], sort_keys=True, default=str)

@@ -1,0 +1,130 @@
+"""LangChain's agents with a memory: one middleware that recalls, compacts, and keeps what was said.
+
+```python
+agent = create_agent("openai:gpt-4o", tools, middleware=[MemoryMiddleware("http://127.0.0.1:8765")])
+agent.invoke({"messages": "When do we deploy?"}, {"configurable": {"thread_id": "support-42"}})
+```
+
+Before each call of the model, what is new is appended to the session of the thread, and the model gets the view of it:
+memories before the last question, and a summary in the place of what does not fit, calls of tools together with their
+results. The state of the graph stays as it is: LangGraph's own history, edits and time travel work as before, and what
+was edited goes on in a branch of the session.
+
+Invariants: those of `memory_service.integrations.base`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from memory_service.integrations.base import (
+    DEFAULT_BUDGET_TOKENS,
+    HostConversations,
+    MemorySource,
+    WireMessage,
+    memory_of,
+    missing,
+)
+from memory_service.schemas import RecallMode
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+    from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages, convert_to_openai_messages
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+except ImportError as error:
+    raise missing("langchain", error) from error
+
+
+class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Recall and compaction for `create_agent`.
+
+    Args:
+        memory: A `MemoryService` in this process, a client, or the URL of a server.
+        workspace: Name of the workspace, unless a client is given, which has its own.
+        api_key: A key of the server, if a URL is given.
+        session_id: The session of runs that have no `thread_id`; else it is named after how they begin.
+        context_window: What the model takes, in tokens; else its profile says, else its name.
+        budget_tokens: Most tokens of memories in a prompt.
+        recall: Whether memories are searched: as the question needs it, always, or never.
+    """
+
+    def __init__(
+        self,
+        memory: MemorySource,
+        workspace: str | None = None,
+        *,
+        api_key: str | None = None,
+        session_id: str = "",
+        context_window: int | None = None,
+        budget_tokens: int = DEFAULT_BUDGET_TOKENS,
+        recall: RecallMode = "auto",
+    ) -> None:
+        super().__init__()
+        self.tools: list[Any] = []
+        self._session_id = session_id
+        self._conversations = HostConversations[BaseMessage](
+            memory=memory_of(memory, workspace, api_key),
+            to_wire=_to_wire,
+            from_wire=_from_wire,
+            context_window=context_window,
+            budget_tokens=budget_tokens,
+            recall=recall,
+        )
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Call the model with the view of the session, and keep its answer."""
+        prompt, session_id = self._prompt(request)
+        response = handler(prompt)
+        self._answered(session_id, response)
+        return response
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Call the model with the view of the session, and keep its answer."""
+        prompt, session_id = await asyncio.to_thread(self._prompt, request)
+        response = await handler(prompt)
+        await asyncio.to_thread(self._answered, session_id, response)
+        return response
+
+    def _prompt(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], str]:
+        execution = getattr(request.runtime, "execution_info", None)
+        profile = getattr(request.model, "profile", None) or {}
+        messages, session_id = self._conversations.prompt(
+            (execution and execution.thread_id) or self._session_id,
+            request.messages,
+            system_prompt=request.system_prompt or "",
+            tools=[each if isinstance(each, dict) else convert_to_openai_tool(each) for each in request.tools],
+            model=getattr(request.model, "model_name", None) or getattr(request.model, "model", None),
+            context_window=profile.get("max_input_tokens"),
+        )
+        return request.override(messages=messages), session_id
+
+    def _answered(self, session_id: str, response: ModelResponse[Any]) -> None:
+        answers = [each for each in response.result if isinstance(each, AIMessage)]
+        self._conversations.answered(session_id, answers, _usage(answers[-1]) if answers else None)
+
+
+def _usage(answer: AIMessage) -> dict[str, Any] | None:
+    """The provider's counts by OpenAI's names: LangChain counts cached tokens among those of the input, too."""
+    counted = answer.usage_metadata
+    if not counted:
+        return None
+    cached = (counted.get("input_token_details") or {}).get("cache_read")
+    return {
+        "prompt_tokens": counted["input_tokens"],
+        "completion_tokens": counted["output_tokens"],
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+
+
+def _to_wire(message: BaseMessage) -> WireMessage:
+    return dict(convert_to_openai_messages(message))
+
+
+def _from_wire(message: WireMessage) -> BaseMessage:
+    return convert_to_messages([message])[0]

@@ -1,0 +1,81 @@
+"""The memory that an adapter is tested with: in this process and on a server, and the recipes of its page."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_service.service import MemoryService
+from tests.pages import PAGES
+
+PAGE = "docs/integrations.md"
+DEPLOYS = "Deploys go out on Tuesdays after the 10:00 stand-up."
+NO_SERVER = "http://127.0.0.1:9"
+_SERVER = "http://127.0.0.1:8765"
+_MOST_LINES = 15
+
+
+def needs(*packages: str) -> None:
+    """Skip a file of tests where its framework is missing; `.ci/run` takes a file without tests for a failure."""
+    for package in packages:
+        if find_spec(package) is None:
+            pytest.skip(
+                f"{package} is not installed: .ci/run tests this in its own environment", allow_module_level=True
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A workspace as an adapter is given it.
+
+    Attributes:
+        source: The service itself, or the URL of its server.
+        workspace: A name of its own for each test.
+        service: The service, to look at what became of it.
+        url: The server of the service.
+    """
+
+    source: Any
+    workspace: str
+    service: MemoryService
+    url: str
+
+    @property
+    def folder(self) -> Path:
+        return self.service.settings.home / self.workspace
+
+    def remember(self, text: str) -> None:
+        self.service.remember(self.workspace, text)
+
+    def log(self, session_id: str) -> list[dict[str, Any]]:
+        return self.service.messages(self.workspace, session_id, "log").messages
+
+    def sessions(self) -> list[str]:
+        return [each.session_id for each in self.service.list_sessions(self.workspace).sessions]
+
+
+def recipe(heading: str) -> str:
+    """The program below a heading of the page."""
+    section = PAGES[PAGE].partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    program = section.partition("```python\n")[2].partition("```")[0]
+    assert program and program.count("\n") <= _MOST_LINES, f"{PAGE} has no recipe of {_MOST_LINES} lines for {heading}"
+    return program
+
+
+def run_recipe(heading: str, place: Place, **environment: str) -> str:
+    """Run the recipe of an adapter as its reader would, with a server of ours; gives what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", recipe(heading).replace(_SERVER, place.url)],
+        env={**os.environ, "no_proxy": "127.0.0.1", **environment},
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "without it" not in done.stderr, done.stderr
+    return done.stdout
