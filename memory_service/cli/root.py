@@ -19,6 +19,8 @@ _COMMANDS = {
     "demo": "demo",
     "serve": "root",
     "mcp": "root",
+    "connect": "hosts",
+    "disconnect": "hosts",
     "reindex": "index",
     "search": "memories",
     "context": "memories",

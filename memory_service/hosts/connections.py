@@ -1,0 +1,189 @@
+"""Connections on disk: changes of several files done as one, and the notes that lead back.
+
+The notes are one file in the user's state folder, `connections.json`. They have no copy of a person's file: paths and
+keys of ours, and the text of values that ours took the place of. When the last connection goes, so does the file.
+
+Invariants: a file is the old one or the new one; if one cannot be written, those before it get their content back;
+notes are there before what they are of; a folder goes only if it was made for a connection and is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memory_service.disk import (
+    current_signature,
+    make_folder,
+    remove_durably,
+    replace_durably,
+    restless,
+    storage_errors,
+    sync_folder,
+)
+from memory_service.errors import InvalidRequest, MemoryServiceError
+from memory_service.hosts.settings_files import Change, FileNote
+
+_VERSION = 1
+
+
+@dataclass(slots=True, kw_only=True)
+class ConnectionNotes:
+    """ConnectionNotes of all connections of a user.
+
+    Attributes:
+        path: The file that they are kept in.
+        files: By path.
+        folders: Made for connections.
+    """
+
+    path: Path
+    files: dict[Path, FileNote] = field(default_factory=dict)
+    folders: set[Path] = field(default_factory=set)
+
+    @classmethod
+    def load(cls) -> ConnectionNotes:
+        """The notes of this user.
+
+        Raises:
+            InvalidRequest: They cannot be read.
+        """
+        path = _state_folder() / "connections.json"
+        try:
+            found = json.loads(path.read_text("utf-8"))
+            files = {Path(name): _note(fields) for name, fields in found["files"].items()}
+            return cls(path=path, files=files, folders={Path(name) for name in found["folders"]})
+        except FileNotFoundError:
+            return cls(path=path)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidRequest(
+                f"The notes of connections at {path} cannot be read ({type(error).__name__}). Move the file away: "
+                "without it, disconnect still takes out what is ours."
+            ) from error
+
+    def save(self) -> None:
+        """Write the notes, or remove them when there are none."""
+        if self.files:
+            self.folders |= _missing(self.path.parent)
+            fields = {
+                "version": _VERSION,
+                "files": {str(path): _plain(note) for path, note in sorted(self.files.items())},
+                "folders": sorted(map(str, self.folders)),
+            }
+            _write(self.path, json.dumps(fields, ensure_ascii=False, indent=2).encode() + b"\n")
+        elif self.path.exists():
+            remove_durably(self.path)
+        if not self.files:
+            _remove_empty(self.folders)
+
+    def leave(self) -> None:
+        """Remove the folders that were made and that nothing needs any more."""
+        self.folders -= _remove_empty(self.folders)
+
+
+def carry_out(changes: Iterable[Change]) -> set[Path]:
+    """Does all changes, or none; gives the folders that had to be made.
+
+    Raises:
+        StorageFailed: A file cannot be written, or somebody else changes it.
+    """
+    folders = set[Path]()
+    done: list[Change] = []
+    try:
+        for change in changes:
+            folders |= _missing(change.path.parent) if change.after is not None else set()
+            _do(change)
+            done.append(change)
+    except BaseException:
+        for change in reversed(done):
+            with suppress(OSError, MemoryServiceError):
+                _undo(change)
+        _remove_empty(folders)
+        raise
+    return folders
+
+
+def _do(change: Change) -> None:
+    with storage_errors(str(change.path)):
+        if change.after == change.before:
+            return
+        if current_signature(change.path) != change.signature:
+            raise restless(str(change.path))
+        if change.after is None:
+            remove_durably(change.path)
+            return
+        make_folder(change.path.parent)
+        if not replace_durably(change.path, change.after, expected=change.signature):
+            raise restless(str(change.path))
+
+
+def _undo(change: Change) -> None:
+    if change.before is None:
+        change.path.unlink(missing_ok=True)
+    elif change.before != change.after:
+        _write(change.path, change.before)
+
+
+def _write(path: Path, raw: bytes) -> None:
+    with storage_errors(str(path)):
+        make_folder(path.parent)
+        if not replace_durably(path, raw, expected=current_signature(path)):
+            raise restless(str(path))
+
+
+def _missing(folder: Path) -> set[Path]:
+    """The folders that are to be made for one to be there."""
+    return {each for each in (folder, *folder.parents) if not each.exists()}
+
+
+def _remove_empty(folders: Iterable[Path]) -> set[Path]:
+    """Removes those folders that are empty, the inner ones first; gives those that are gone."""
+    gone = set()
+    for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
+        with suppress(OSError):
+            folder.rmdir()
+            sync_folder(folder.parent)
+        if not folder.exists():
+            gone.add(folder)
+    return gone
+
+
+def _state_folder() -> Path:
+    """Where programs of this user keep what is no setting.
+
+    Source: XDG Base Directory Specification; on Windows the local folder of applications.
+    """
+    given = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", "")
+    base = Path(given) if given and Path(given).is_absolute() else Path.home() / ".local" / "state"
+    return base / "memory-service"
+
+
+def _plain(note: FileNote) -> dict[str, Any]:
+    return {
+        "created": note.created,
+        "digest": note.digest,
+        "keys": note.keys,
+        "lists": note.lists,
+        "made": note.made,
+        "filled": list(note.filled.items()),
+        "replaced": list(note.replaced.items()),
+    }
+
+
+def _note(fields: dict[str, Any]) -> FileNote:
+    keys, lists, made = ([tuple(each) for each in fields[name]] for name in ("keys", "lists", "made"))
+    filled, replaced = ({tuple(each): text for each, text in fields[name]} for name in ("filled", "replaced"))
+    return FileNote(
+        created=fields["created"],
+        digest=fields["digest"],
+        keys=keys,
+        lists=lists,
+        made=made,
+        filled=filled,
+        replaced=replaced,
+    )

@@ -1,0 +1,1 @@
+const SETTINGS: Settings = {}

@@ -1,0 +1,69 @@
+"""`connect` and `disconnect` as they are typed: what they print and how they end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.memory_service.cli.commands import CommandLine
+
+
+@pytest.fixture
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """Somebody whose home is empty, in a folder with Chinese in its name."""
+    (tmp_path / "项目").mkdir()
+    monkeypatch.chdir(tmp_path / "项目")
+    return CommandLine(home=tmp_path / "memories", environment={"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)})
+
+
+def test_it_says_what_it_did_and_how_to_see_it(person: CommandLine) -> None:
+    done = person.run("connect", "claude-code")
+    assert done.code == 0 and done.out.startswith("connected  claude-code  (user)\n")
+    assert f"created    {Path('~').expanduser()}" not in done.out
+    for word in (
+        ".claude/settings.json",
+        ".claude.json",
+        "SKILL.md",
+        str(person.home),
+        "/hooks",
+        "disconnect claude-code",
+    ):
+        assert word in done.out
+    assert person.run("connect", "claude-code").out.startswith("already connected")
+    assert "deleted" in person.run("disconnect", "claude-code").out
+    assert person.run("disconnect", "claude-code").out.startswith("was not connected")
+    assert [path.name for path in person.home.parent.iterdir()] == ["项目"]
+
+
+def test_a_project_is_the_folder_here(person: CommandLine) -> None:
+    done = person.run("connect", "cursor", "--project")
+    assert f"{person.home.parent / '项目' / '.cursor' / 'hooks.json'}" in done.out
+    assert "disconnect cursor --project" in done.out
+    person.run("disconnect", "cursor", "--project")
+    assert list((person.home.parent / "项目").iterdir()) == []
+
+
+def test_a_dry_run_prints_a_diff(person: CommandLine) -> None:
+    done = person.run("connect", "codex", "--dry-run")
+    assert done.code == 0 and "\n+[mcp_servers.memory-service]\n" in done.out and "--- /dev/null" in done.out
+    assert not (person.home.parent / ".codex").exists()
+    assert person.run("disconnect", "codex", "--dry-run").out == "nothing to change\n"
+
+
+def test_it_prints_json(person: CommandLine) -> None:
+    found = json.loads(person.run("connect", "opencode", "--json").out)
+    assert found["connected"] and {file["action"] for file in found["files"]} == {"created"}
+
+
+def test_settings_that_are_not_valid_are_told_in_one_line(person: CommandLine) -> None:
+    path = person.home.parent / ".cursor" / "hooks.json"
+    path.parent.mkdir()
+    path.write_text("{", "utf-8")
+    person.run("connect", "cursor").failed_with(str(path), "in line 1", "Nothing was written")
+
+
+def test_an_unknown_host_is_wrong_usage(person: CommandLine) -> None:
+    done = person.run("connect", "vim")
+    assert done.code == 2 and "claude-code" in done.err
