@@ -7,6 +7,7 @@ functions, so `--help` costs no model and no server.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -116,18 +117,21 @@ def serve(home: Path | None, host: str | None, port: int | None, watch: bool) ->
 @click.command()
 @click.option("--url", envvar="MEMORY_SERVICE_URL", help="Address of a running server to use instead of the home.")
 @click.option("--api-key", envvar="MEMORY_SERVICE_API_KEY", help="Key for that server; better in the environment.")
+@click.option("--project", help="Folder of a project, whose own memory it is; --workspace is then without meaning.")
 @with_place
-def mcp(place: Place, url: str | None, api_key: str | None) -> None:
+def mcp(place: Place, url: str | None, api_key: str | None, project: str | None) -> None:
     """Serve a workspace to an MCP host, on standard input and output.
 
     The host starts this command. It works on the home, beside a server too; with --url it goes through that server.
     """
+    from memory_service.hosts.projects import project_of
     from memory_service.mcp.protocol import forward_stdio, serve_stdio
 
     if sys.stdin.isatty():
         click.echo("An MCP host starts this command and speaks on its input. Ctrl-C ends it.", err=True)
+    workspace = project_of(os.path.abspath(project)).workspace if project else place.workspace
     if url:
         key = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        forward_stdio(url, {"X-Memory-Workspace": place.workspace, **key})
+        forward_stdio(url, {"X-Memory-Workspace": workspace, **key})
     else:
-        serve_stdio(place.home, place.workspace)
+        serve_stdio(place.home, workspace)

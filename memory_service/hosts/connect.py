@@ -28,11 +28,11 @@ Scope: TypeAlias = Literal["user", "project"]
 
 # Without another one given: not the folder that a host happens to work in, which is the default elsewhere.
 AGENTS_HOME = Path("~") / f".{NAME}"
-# Longer than a hook takes on a slow machine, shorter than the patience of hosts.
-_HOOK_SECONDS = 15
+# Longer than the command lets a hook last.
+_HOOK_SECONDS = 30
 _DATA = files("memory_service.hosts") / "data"
 _PLUGIN_SETTINGS = "const SETTINGS: Settings = {}"
-_CLAUDE_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
+_CLAUDE_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "StopFailure", "PreCompact", "SessionEnd")
 _CODEX_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact")
 _CURSOR_EVENTS = ("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "preCompact", "sessionEnd")
 

@@ -17,6 +17,7 @@ import pytest
 from memory_service.errors import InvalidRequest
 from memory_service.hosts import HOSTS, HostName
 from memory_service.hosts.connect import HostConnection, HostTarget, Scope, connect, disconnect
+from memory_service.hosts.dialects import read_event
 
 PLACES: list[tuple[HostName, Scope]] = [(host, "user") for host in HOSTS] + [
     (host, "project") for host in HOSTS if host != "openclaw"
@@ -217,6 +218,14 @@ def test_a_hook_is_found_by_the_host(host: HostName, top: Path) -> None:
     assert {tuple(words[1:]) for words in found} == {("hook", host, "--home", str(home), "--workspace", "team")}
     assert os.access(found[0][0], os.X_OK) and Path(found[0][0]).is_absolute()
     assert done.home == str(home)
+
+
+@pytest.mark.parametrize("host", ["claude-code", "codex", "cursor"])
+def test_each_hook_is_one_that_is_answered(host: HostName, top: Path) -> None:
+    path = settings(connect(host, target(top)), "hooks.json" if host != "claude-code" else "settings.json")
+    events = json.loads(path.read_text("utf-8"))["hooks"]
+    kinds = {read_event(host, {"hook_event_name": event}).kind for event in events}
+    assert kinds >= {"session_start", "prompt", "stop", "pre_compact"} and "other" not in kinds
 
 
 def test_a_project_s_settings_have_no_path_of_this_machine(
