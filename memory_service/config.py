@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from indexer.stores import DEFAULT_STORE, STORES
 from memory_service.errors import InvalidRequest
@@ -165,14 +165,22 @@ class Upstream(_Table):
     """A provider.
 
     Attributes:
-        protocol: What it speaks: "openai" is chat completions and Responses, "chat" the first alone.
-        base_url: Its address, as its own clients take it.
-        api_key_env: The variable of the environment that has its key; empty for the caller's own.
+        protocol: What it speaks: "openai" is chat completions and Responses, "chat" the first alone; "litellm" is
+            any provider, through that package.
+        base_url: Its address, as its own clients take it; of "litellm", empty is the address of each provider.
+        api_key_env: The variable of the environment that has its key; empty for the caller's own, of "litellm" for
+            the variable that each provider names.
     """
 
-    protocol: Literal["openai", "chat", "anthropic"] = "openai"
-    base_url: str = Field(pattern="^https?://.+")
+    protocol: Literal["openai", "chat", "anthropic", "litellm"] = "openai"
+    base_url: str = Field(default="", pattern="^(https?://.+)?$")
     api_key_env: str = ""
+
+    @model_validator(mode="after")
+    def _with_address(self) -> Upstream:
+        if not self.base_url and self.protocol != "litellm":
+            raise ValueError('base_url is missing: give the address, or set protocol to "litellm"')
+        return self
 
 
 class RankingTable(_Table):

@@ -61,7 +61,7 @@ def _even_timeout(seconds: float) -> float:
 
 def provider_message(error: BaseException) -> ProviderMessage:
     """Content of an exception of litellm and of those that caused it."""
-    chain = list(_chain(error))
+    chain = list(error_chain(error))
     answers = [(one, status) for one in chain if isinstance(status := getattr(one, "status_code", None), int)]
     return ProviderMessage(
         text=" | ".join(dict.fromkeys(str(one) for one in (error, *(one for one, _ in answers)))),
@@ -71,7 +71,8 @@ def provider_message(error: BaseException) -> ProviderMessage:
     )
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def error_chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and those that caused it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -200,7 +200,7 @@ def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
     app.state.shared = shared
     gateway = GatewayRuntime(
         service=service,
-        relay=Relay(service.upstreams.timeout_seconds),
+        relay=Relay(service.upstreams),
         run=shared.pools.contexts.run,
         cancelled=shared.pools.cancelled,
     )

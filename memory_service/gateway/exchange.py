@@ -26,10 +26,10 @@ from starlette.types import Receive, Scope, Send
 
 from memory_service.errors import CallCancelled, InvalidRequest, MemoryServiceError, UpstreamFailed
 from memory_service.gateway.base import Dialect, EventSplitter, GivenAnswer, JsonObject
-from memory_service.gateway.relay import Relay, UpstreamAnswer
+from memory_service.gateway.relay import Relay
 from memory_service.service import MemoryService
 from memory_service.service.conversations import ConversationCall, ConversationPrompt
-from memory_service.service.upstreams import Target
+from memory_service.service.upstreams import Target, UpstreamAnswer
 
 Made = TypeVar("Made")
 Mode = Literal["on", "read-only", "off"]
@@ -273,7 +273,7 @@ class RelayedStream(Response):
     async def _relay(self, send: Send) -> str:
         """Send the pieces on; gives why the upstream ended too early, empty if it did not."""
         try:
-            async for piece in self._answer.chunks():
+            async for piece in self._answer.pieces:
                 for event in self._events.feed(piece):
                     self._reader.read(event)
                 if self._reader.ended:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import httpx
 
 from memory_service.errors import UpstreamFailed
-from memory_service.service.upstreams import Target
+from memory_service.service.upstreams import LITELLM, Target, UpstreamAnswer, Upstreams, end_translating
 
 _CONNECT_SECONDS = 10.0
 _WRITE_SECONDS = 60.0
@@ -32,51 +31,16 @@ _GIVEN_BACK = frozenset({"retry-after", "retry-after-ms", "x-should-retry", "x-r
 _GIVEN_BACK_BEGINNINGS = ("x-ratelimit-", "ratelimit", "anthropic-", "openai-", "x-envoy-", "llm_provider-")
 
 
-@dataclass(slots=True)
-class UpstreamAnswer:
-    """An answer whose body is still to come.
-
-    Attributes:
-        status: Its status.
-        headers: Those for the caller.
-        is_stream: Whether it is a stream of events.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    is_stream: bool
-    pieces: AsyncIterator[bytes]
-    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The body, in pieces as they come.
-
-        Raises:
-            UpstreamFailed: The upstream broke off, or said nothing for too long.
-        """
-        try:
-            async for piece in self.pieces:
-                yield piece
-        except httpx.HTTPError as error:
-            raise _failed("the upstream", error) from error
-
-    async def whole(self) -> bytes:
-        """The body in one piece."""
-        return b"".join([piece async for piece in self.chunks()])
-
-    async def close(self) -> None:
-        """End the request, whatever is still to come."""
-        await self._stack.aclose()
-
-
 class Relay:
-    """The HTTP client of the gateway.
+    """The way of the gateway to all upstreams.
 
     Args:
-        timeout_seconds: How long an upstream may say nothing.
+        upstreams: Where calls go.
     """
 
-    def __init__(self, timeout_seconds: float) -> None:
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._upstreams = upstreams
+        timeout_seconds = upstreams.timeout_seconds
         self._timeout = httpx.Timeout(
             timeout_seconds, connect=min(_CONNECT_SECONDS, timeout_seconds), write=_WRITE_SECONDS, pool=None
         )
@@ -96,6 +60,8 @@ class Relay:
         Raises:
             UpstreamFailed: The upstream cannot be reached, or does not answer in time.
         """
+        if target.protocol == LITELLM:
+            return await self._translated(target, body)
         request = self._http().build_request(
             "POST",
             f"{target.url}{f'?{query}' if query else ''}",
@@ -113,20 +79,23 @@ class Relay:
         """Give back all connections."""
         if self._client is not None:
             await self._client.aclose()
+        await end_translating()
+
+    async def _translated(self, target: Target, body: Mapping[str, object]) -> UpstreamAnswer:
+        answer = await self._upstreams.translated(target, body)
+        return replace(answer, headers=_given_back(answer.headers))
 
     async def _answer(self, request: httpx.Request, target: Target) -> UpstreamAnswer:
         try:
             response = await self._http().send(request, stream=True)
         except httpx.HTTPError as error:
             raise _failed(f"The upstream {target.upstream} at {request.url.host}", error) from error
-        stack = AsyncExitStack()
-        stack.push_async_callback(response.aclose)
         return UpstreamAnswer(
             status=response.status_code,
             headers=_given_back(response.headers),
             is_stream=response.headers.get("content-type", "").startswith("text/event-stream"),
-            pieces=response.aiter_bytes(),
-            _stack=stack,
+            pieces=_pieces(response),
+            close=response.aclose,
         )
 
     def _http(self) -> httpx.AsyncClient:
@@ -147,10 +116,18 @@ def _sent_headers(headers: Mapping[str, str], target: Target) -> dict[str, str]:
     return {**sent, **target.headers}
 
 
-def _given_back(headers: httpx.Headers) -> dict[str, str]:
+def _given_back(headers: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value for name, value in headers.items() if name in _GIVEN_BACK or name.startswith(_GIVEN_BACK_BEGINNINGS)
     }
+
+
+async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+    try:
+        async for piece in response.aiter_bytes():
+            yield piece
+    except httpx.HTTPError as error:
+        raise _failed("the upstream", error) from error
 
 
 def _failed(who: str, error: httpx.HTTPError) -> UpstreamFailed:

@@ -183,10 +183,12 @@ async def _listed_models(runtime: GatewayRuntime, headers: Mapping[str, str]) ->
 
     async with anyio.create_task_group() as group:
         for name in upstreams.named:
-            group.start_soon(ask, name)
-    several = len(upstreams.named) > 1
+            if upstreams.is_listed(name):
+                group.start_soon(ask, name)
     models = [
-        _shown_model(each, f"{name}/" if several else "") for name in upstreams.named for each in found.get(name, [])
+        _shown_model(each, f"{name}/" if upstreams.several else "")
+        for name in upstreams.named
+        for each in found.get(name, [])
     ]
     own = runtime.service.settings.llm_model
     if not models and own:

@@ -8,6 +8,8 @@ in the errors that leave. One call is one request: litellm retries nothing, and 
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -42,6 +44,8 @@ _POLL_SECONDS = 0.05
 
 _INSTALL = 'Install it with pip install "memory-service[llm]", or leave llm_model unset.'
 _HOPELESS: frozenset[FailureKind] = frozenset({"auth", "quota", "unsupported"})
+# litellm has no status for a key that is not there. Source: litellm 1.106, "Missing Gemini API key. Set the …"
+_NO_KEY = re.compile(r"missing [\w ]*api key", re.IGNORECASE)
 # Where the text tells nothing, litellm's own reading of it does.
 _KIND_OF_CLASS: dict[str, FailureKind] = {
     "ContextWindowExceededError": "token_overflow",
@@ -85,7 +89,7 @@ class LiteLLMModel:
     ) -> Completion:
         """See `ChatModel`."""
         _check(cancelled)
-        litellm = _litellm()
+        litellm = package()
         optional = {"api_base": self._api_base, "api_key": self._api_key, "max_tokens": max_output_tokens}
         future = _LOOP.run(
             partial(
@@ -103,7 +107,7 @@ class LiteLLMModel:
         except CallCancelled:
             raise
         except Exception as error:  # litellm's have no common base, and its defects come as anything
-            raise _error(_failure(error), self._model) from error
+            raise upstream_error(error, self._model) from error
 
     def context_window(self) -> int | None:
         """See `ChatModel`; from litellm's table, which is part of the package."""
@@ -116,7 +120,7 @@ class LiteLLMModel:
         if _known(self._model).get("litellm_provider") not in ("openai", "azure"):
             return None
         name = self._model.rpartition("/")[2]
-        return int(_litellm().token_counter(model=name, messages=[dict(message) for message in messages]))
+        return int(package().token_counter(model=name, messages=[dict(message) for message in messages]))
 
 
 def _answer(future: Future[Any], seconds: float, cancelled: Callable[[], bool]) -> Any:
@@ -170,11 +174,18 @@ def _count(value: Any, name: str) -> int:
     return count if isinstance(count, int) else 0
 
 
+def upstream_error(error: Exception, model: str) -> UpstreamFailed:
+    """The error for an exception of litellm."""
+    return _error(_failure(error), model)
+
+
 def _failure(error: Exception) -> ProviderFailure:
     """Classify an exception of litellm."""
     told = provider_message(error)
     failure = classify(told.text, status=told.status)
     kind = _KIND_OF_CLASS.get(type(error).__name__)
+    if _NO_KEY.search(told.text):
+        kind, failure = "auth", replace(failure, kind="other")
     if failure.kind == "other" and kind:
         failure = replace(failure, kind=kind, transient=kind in ("timeout", "unavailable"))
     return failure if told.wait_seconds is None else replace(failure, retry_after_seconds=told.wait_seconds)
@@ -209,7 +220,12 @@ def _sizes(failure: ProviderFailure) -> str:
 # --- the package ---------------------------------------------------------------------------------------------------
 
 
-def _litellm() -> Any:
+def package() -> Any:
+    """The package litellm.
+
+    Raises:
+        ModelUnavailable: It is not installed.
+    """
     try:
         return litellm_package()
     except ImportError as error:
@@ -222,7 +238,7 @@ def _litellm() -> Any:
 
 def _known(model: str) -> dict[str, Any]:
     """Entry of a model in litellm's table, by its full name or its name at the provider."""
-    table: dict[str, dict[str, Any]] = _litellm().model_cost
+    table: dict[str, dict[str, Any]] = package().model_cost
     if model in table:
         return table[model]
     provider, _, rest = model.partition("/")
@@ -272,9 +288,15 @@ def _taken_clients() -> list[Any]:
 
     Source: litellm 1.106, caching/llm_caching_handler.py
     """
-    cache = _litellm().in_memory_llm_clients_cache
+    cache = package().in_memory_llm_clients_cache
     ours = f"-{id(asyncio.get_running_loop())}"
     return [cache.cache_dict.pop(key) for key in list(cache.cache_dict) if key.endswith(ours)]
+
+
+async def close_clients() -> None:
+    """Close the clients that litellm kept for the running loop, if it was ever needed."""
+    if "litellm" in sys.modules:
+        await _close(_taken_clients())
 
 
 async def _close(clients: list[Any]) -> None:

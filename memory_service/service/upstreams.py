@@ -1,8 +1,9 @@
 """Upstreams: the providers that a client's call is sent on to, and which of them is asked for a model.
 
 Rules: `NAME/MODEL` is the model of the upstream of that name, which gets the model's name alone; any other model goes
-to the first upstream that speaks the call's protocol. Without configured upstreams there is one, made of `llm_model`:
-`llm_api_base` or the provider's own address, with the provider's own key variable.
+to the first upstream that speaks the call's protocol. Without configured upstreams they are made of `llm_model`:
+`llm_api_base` or the provider's own address, with the provider's own key variable; and litellm for the protocols that
+this provider does not speak. A model without a provider's name is one of the provider of `llm_model` there.
 
 Invariants: pure but for the environment, which is read at each call and holds the keys; a key is never part of a
 message; a caller's own key goes to no upstream where this server has keys of its own.
@@ -12,18 +13,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from memory_service.config import Settings, Upstream
 from memory_service.errors import NotFound
+from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translated
+
+__all__ = ["LITELLM", "CallProtocol", "Target", "UpstreamAnswer", "Upstreams", "end_translating"]
 
 CallProtocol = Literal["chat", "responses", "messages"]
 
+LITELLM = "litellm"
 _SPOKEN: dict[CallProtocol, frozenset[str]] = {
-    "chat": frozenset({"openai", "chat"}),
+    "chat": frozenset({"openai", "chat", LITELLM}),
     "responses": frozenset({"openai"}),
-    "messages": frozenset({"anthropic"}),
+    "messages": frozenset({"anthropic", LITELLM}),
 }
 _PATHS: dict[CallProtocol, str] = {"chat": "/chat/completions", "responses": "/responses", "messages": "/v1/messages"}
 # The providers whose own protocols the gateway speaks, by litellm's names for them: address and variable of the key.
@@ -45,10 +50,12 @@ class Target:
     Attributes:
         upstream: Its name.
         protocol: Its protocol.
-        url: The route.
+        url: The route; of litellm the address alone, empty for the provider's own.
         model: The name of the model there.
         headers: Those that it needs, its key among them.
         takes_callers_key: Whether the caller's own key is sent on.
+        call: The protocol of the call.
+        key: Its key, if one is set.
     """
 
     upstream: str
@@ -57,6 +64,8 @@ class Target:
     model: str
     headers: Mapping[str, str]
     takes_callers_key: bool
+    call: CallProtocol
+    key: str = field(repr=False)
 
 
 class Upstreams:
@@ -69,17 +78,19 @@ class Upstreams:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._implicit = dict[str, Upstream]()
-        provider = _provider(settings.llm_model)
+        self._provider = provider = _provider(settings.llm_model)
         own = _OWN.get(provider)
         if own is None and provider in _LIKE_OPENAI and settings.llm_api_base:
             own = Upstream(protocol="chat", base_url=settings.llm_api_base, api_key_env=f"{provider.upper()}_API_KEY")
         if settings.llm_model and own:
             base = settings.llm_api_base or own.base_url
             self._implicit[provider] = own.model_copy(update={"base_url": base})
+        if settings.llm_model:
+            self._implicit[LITELLM] = Upstream(protocol="litellm", base_url=settings.llm_api_base)
 
     @property
     def named(self) -> Mapping[str, Upstream]:
-        """The upstreams by name: those configured, or the one that `llm_model` stands for."""
+        """The upstreams by name: those configured, or the ones that `llm_model` stands for."""
         return self._settings.gateway.upstreams or self._implicit
 
     def target(self, protocol: CallProtocol, model: str, path: str = "") -> Target:
@@ -105,9 +116,17 @@ class Upstreams:
         known = ", ".join(f"{name} ({upstream.protocol})" for name, upstream in self.named.items()) or "none"
         raise NotFound(
             f"No upstream speaks the protocol of this route; there are: {known}. "
-            "Set gateway.upstreams, or llm_model to a model of OpenAI, of Anthropic, or of a server like OpenAI's with "
-            "llm_api_base."
+            "Set llm_model, or gateway.upstreams to one that does."
         )
+
+    @property
+    def several(self) -> bool:
+        """True if a model is told apart by the name of its upstream."""
+        return len(self._settings.gateway.upstreams) > 1
+
+    def is_listed(self, name: str) -> bool:
+        """True if an upstream can be asked for its models."""
+        return self.named[name].protocol != LITELLM
 
     def listing(self, name: str) -> Target:
         """The place that lists the models of an upstream."""
@@ -123,6 +142,10 @@ class Upstreams:
     def _target(self, name: str, protocol: CallProtocol, model: str, path: str) -> Target:
         upstream = self.named[name]
         base = upstream.base_url.rstrip("/")
+        if upstream.protocol == LITELLM and not self._settings.gateway.upstreams:
+            model = model if "/" in model else f"{self._provider}/{model}"
+            # The address is that of one provider.
+            base = base if _provider(model) == self._provider else ""
         key = os.environ.get(upstream.api_key_env, "") if upstream.api_key_env else ""
         if upstream.protocol == "anthropic":
             # Its own clients take the address without the version.
@@ -133,10 +156,27 @@ class Upstreams:
         return Target(
             upstream=name,
             protocol=upstream.protocol,
-            url=f"{base}{_PATHS[protocol]}{path}",
+            url=base if upstream.protocol == LITELLM else f"{base}{_PATHS[protocol]}{path}",
             model=model,
             headers=headers,
             takes_callers_key=not key and not self._settings.api_keys,
+            call=protocol,
+            key=key,
+        )
+
+    async def translated(self, target: Target, body: Mapping[str, Any]) -> UpstreamAnswer:
+        """Send a call to any provider; see `memory_service.llm.translation`."""
+        if target.call == "responses":
+            raise NotFound(f"The upstream {target.upstream} does not speak the protocol of this route. Name another.")
+        return await translated(
+            TranslatedCall(
+                protocol=target.call,
+                model=target.model,
+                body=body,
+                api_base=target.url,
+                api_key=target.key,
+                timeout_seconds=self.timeout_seconds,
+            )
         )
 
 

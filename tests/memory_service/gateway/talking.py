@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 import openai
 
 from indexer.testing import HashEmbedder
 from memory_service.service import MemoryService
 from memory_service.testing import ScriptedServer, Step
 from tests.serving import RunningServer, W, serving, settings
+
+if TYPE_CHECKING:
+    import anthropic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,8 @@ class Gateway:
         return self.clients.enter_context(client)
 
     def anthropic(self, **headers: str) -> anthropic.Anthropic:
+        import anthropic  # not in every environment that has the other client
+
         http = anthropic.DefaultHttpxClient(verify=False)
         client = anthropic.Anthropic(
             base_url=self.server.url, api_key="any", max_retries=0, default_headers=headers, http_client=http
