@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from indexer.stores import DEFAULT_STORE, STORES
 from memory_service.errors import InvalidRequest
+from memory_service.schemas.memories import DEFAULT_WORKSPACE
 
 _NAME = re.compile(r"[^\W_][^/\\@:;,=\"'<>|*?!\[\]{}\x00-\x1f\x7f]{0,63}")
 
@@ -136,7 +137,6 @@ def _globs(globs: str, entry: str) -> tuple[str, ...]:
 PREFIX = "MEMORY_SERVICE_"
 FILE_NAME = "memory-service.toml"
 DEFAULT_HOME = Path("data")
-DEFAULT_WORKSPACE = "default"
 
 
 # Names that people expect to lead a command to a server. To go on without it would be to work on another memory.

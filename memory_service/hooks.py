@@ -78,8 +78,8 @@ class Provided:
     continue_note: bool = True
 
 
-Answer: TypeAlias = Refused | Instructions | Provided | None
-BeforeHook = Callable[[Intent], Answer]
+HookAnswer: TypeAlias = Refused | Instructions | Provided | None
+BeforeHook = Callable[[Intent], HookAnswer]
 AfterHook = Callable[[SessionEvent], None]
 
 

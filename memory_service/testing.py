@@ -95,8 +95,8 @@ class Failure:
         return cls(status=status, body=_body(message, code))
 
 
-Answer = str | Reply | Hang
-Step = Answer | Cut | Failure
+ScriptedAnswer = str | Reply | Hang
+ScriptedStep = ScriptedAnswer | Cut | Failure
 
 
 class ScriptedModel:
@@ -113,7 +113,7 @@ class ScriptedModel:
 
     def __init__(
         self,
-        *script: Answer | Exception | Callable[[Sequence[ChatMessage]], str],
+        *script: ScriptedAnswer | Exception | Callable[[Sequence[ChatMessage]], str],
         name: str = "scripted",
         context_window: int | None = None,
     ) -> None:
@@ -176,7 +176,7 @@ class ScriptedServer(LoopbackServer):
         script: What it does, request by request; when it is over, it answers 500.
     """
 
-    def __init__(self, *script: Step) -> None:
+    def __init__(self, *script: ScriptedStep) -> None:
         super().__init__()
         self.left = 0
         self._script = _Script(script)

@@ -30,7 +30,7 @@ _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _ALLOWED = "Use MEMORY.md, USER.md or a Markdown file below memory/, such as memory/2026-11-20.md"
 
 
-class Workspaces:
+class WorkspaceFolders:
     """The workspaces of one home.
 
     Args:

@@ -20,9 +20,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_service.api.errors import error_answer
 from memory_service.errors import Forbidden, Unauthorized
+from memory_service.schemas.memories import DEFAULT_WORKSPACE
 
 EVERY_WORKSPACE = "*"
-_DEFAULT_WORKSPACE = "default"
 _OPEN_PATHS = frozenset({"/", "/health/live", "/health/ready", "/version", "/docs", "/openapi.json"})
 _bearer = HTTPBearer(auto_error=False, description="A key of the setting api_keys.")
 _key_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, in a header of its own.")
@@ -132,7 +132,7 @@ def workspace_of(headers: Headers, grant: str) -> str:
     Raises:
         Forbidden: The key is for another one.
     """
-    own = _DEFAULT_WORKSPACE if grant == EVERY_WORKSPACE else grant
+    own = DEFAULT_WORKSPACE if grant == EVERY_WORKSPACE else grant
     named = headers.get("x-memory-workspace") or own
     if grant not in (EVERY_WORKSPACE, named):
         raise Forbidden("The key is not for the workspace of X-Memory-Workspace. Use a key of it, or one for '*'.")

@@ -21,7 +21,7 @@ import anyio.to_thread
 
 from memory_service.errors import CallCancelled, Conflict, TooManyRequests
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 # Compactions themselves are few at once, see `Lanes`; most of these only wait for one, or find nothing to do.
 _CONTEXTS = 24
@@ -56,7 +56,7 @@ class WorkerPool:
         self._threads = anyio.CapacityLimiter(count)
         self._waiting = 0
 
-    async def run(self, act: Callable[[], T]) -> T:
+    async def run(self, act: Callable[[], _T]) -> _T:
         """Run a call in one of the threads.
 
         Raises:

@@ -32,7 +32,7 @@ class AsyncMemoryClient:
     def __init__(
         self,
         base_url: str = _wire.DEFAULT_URL,
-        workspace: str = _wire.DEFAULT_WORKSPACE,
+        workspace: str = schemas.DEFAULT_WORKSPACE,
         api_key: str | None = None,
         timeout: float = _wire.DEFAULT_TIMEOUT_SECONDS,
     ) -> None:

@@ -23,7 +23,7 @@ from memory_service.client._wire import Call
 from memory_service.errors import MemoryServiceError
 from memory_service.schemas.sessions import TRIM_KEEP_LAST
 
-A = TypeVar("A", bound=BaseModel)
+_A = TypeVar("_A", bound=BaseModel)
 
 
 class AsyncConnection:
@@ -43,7 +43,7 @@ class AsyncConnection:
         """Close the connections."""
         await self._http.aclose()
 
-    async def send(self, call: Call[A]) -> A:
+    async def send(self, call: Call[_A]) -> _A:
         """Answer to a call."""
         attempt = 0
         while True:
@@ -69,14 +69,14 @@ class AsyncConnection:
         except httpx.RequestError as error:
             raise _wire.unreached(error, self.base_url) from error
 
-    async def _try(self, call: Call[A]) -> httpx.Response | httpx.RequestError:
+    async def _try(self, call: Call[_A]) -> httpx.Response | httpx.RequestError:
         try:
             return await self._http.request(**_wire.request_arguments(call, self._http.timeout))
         except httpx.RequestError as error:
             return error
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class AsyncSession:
@@ -451,7 +451,7 @@ class AsyncSession:
             await self._play(_completion.beginning(self._calls, self._wanted))
             self._begun = True
 
-    async def _play(self, steps: Steps[T]) -> T:
+    async def _play(self, steps: Steps[_T]) -> _T:
         try:
             step = next(steps)
             while True:
@@ -462,7 +462,7 @@ class AsyncSession:
                 else:
                     step = steps.send(outcome)
         except StopIteration as ended:
-            done: T = ended.value
+            done: _T = ended.value
             return done
         finally:
             steps.close()

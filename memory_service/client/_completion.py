@@ -26,8 +26,8 @@ from memory_service.errors import Conflict, Incompressible, InvalidRequest, Memo
 from memory_service.schemas.compaction import CompactionReceipt, Flush, Recovery, SessionContext
 from memory_service.schemas.sessions import AppendedMessages, Wire
 
-T = TypeVar("T")
-A = TypeVar("A", bound=BaseModel)
+_T = TypeVar("_T")
+_A = TypeVar("_A", bound=BaseModel)
 
 DEFAULT_MAX_RETRIES = 8
 DEFAULT_MAX_WAIT_SECONDS = 60.0
@@ -64,7 +64,7 @@ class Wait:
 
 
 Step: TypeAlias = Send | Ask | Wait
-Steps: TypeAlias = Generator[Step, Any, T]
+Steps: TypeAlias = Generator[Step, Any, _T]
 
 
 def called(ask: Ask) -> object:
@@ -92,9 +92,9 @@ async def async_called(ask: Ask) -> object:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def send(call: Call[A]) -> Steps[A]:
+def send(call: Call[_A]) -> Steps[_A]:
     """Send a call; gives its answer."""
-    answer: A = yield Send(call=call)
+    answer: _A = yield Send(call=call)
     return answer
 
 

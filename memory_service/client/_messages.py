@@ -31,7 +31,7 @@ WireMessage = dict[str, Any]
 _REMEDY = 'Give one as {"role": "user", "content": "…"}, or a list of them.'
 
 
-def messages_of(said: object) -> list[WireMessage]:
+def wire_messages(said: object) -> list[WireMessage]:
     """One message, or several in order, as JSON.
 
     Args:
@@ -95,7 +95,7 @@ def prompt_tokens(usage: UsageReport | None) -> int:
     return whole + read + (usage.cache_creation_input_tokens or usage.cache_write_tokens or 0)
 
 
-def text_of(message: Mapping[str, Any]) -> str:
+def _text_of(message: Mapping[str, Any]) -> str:
     """The text of a message, without its other parts."""
     content = message.get("content")
     if isinstance(content, str):
@@ -105,7 +105,7 @@ def text_of(message: Mapping[str, Any]) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def tool_calls_of(message: Mapping[str, Any]) -> list[WireMessage]:
+def _tool_calls_of(message: Mapping[str, Any]) -> list[WireMessage]:
     """The calls of tools in a message, in the shape of its provider."""
     content, calls = message.get("content"), message.get("tool_calls")
     found = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
@@ -156,12 +156,12 @@ class Reply:
     @property
     def text(self) -> str:
         """Text of the answer; "" if it only calls tools."""
-        return text_of(self.message)
+        return _text_of(self.message)
 
     @property
     def tool_calls(self) -> list[WireMessage]:
         """The tools that the model calls: run them, append the results, and complete again without `user`."""
-        return tool_calls_of(self.message)
+        return _tool_calls_of(self.message)
 
 
 _SHAPES = (
@@ -185,7 +185,7 @@ class ModelAnswer:
     @property
     def text(self) -> str:
         """Its text."""
-        return text_of(self.message)
+        return _text_of(self.message)
 
     @property
     def cut(self) -> bool:
@@ -196,7 +196,7 @@ class ModelAnswer:
     def empty(self) -> bool:
         """True if it has neither text nor calls of tools."""
         message = self.message
-        if self.text.strip() or tool_calls_of(message):
+        if self.text.strip() or _tool_calls_of(message):
             return False
         content = message.get("content")
         parts = content if isinstance(content, list) else []

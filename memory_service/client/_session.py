@@ -24,7 +24,7 @@ from memory_service.client._wire import Call
 from memory_service.errors import MemoryServiceError
 from memory_service.schemas.sessions import TRIM_KEEP_LAST
 
-A = TypeVar("A", bound=BaseModel)
+_A = TypeVar("_A", bound=BaseModel)
 
 
 class Connection:
@@ -44,7 +44,7 @@ class Connection:
         """Close the connections."""
         self._http.close()
 
-    def send(self, call: Call[A]) -> A:
+    def send(self, call: Call[_A]) -> _A:
         """Answer to a call."""
         attempt = 0
         while True:
@@ -70,14 +70,14 @@ class Connection:
         except httpx.RequestError as error:
             raise _wire.unreached(error, self.base_url) from error
 
-    def _try(self, call: Call[A]) -> httpx.Response | httpx.RequestError:
+    def _try(self, call: Call[_A]) -> httpx.Response | httpx.RequestError:
         try:
             return self._http.request(**_wire.request_arguments(call, self._http.timeout))
         except httpx.RequestError as error:
             return error
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Session:
@@ -452,7 +452,7 @@ class Session:
             self._play(_completion.beginning(self._calls, self._wanted))
             self._begun = True
 
-    def _play(self, steps: Steps[T]) -> T:
+    def _play(self, steps: Steps[_T]) -> _T:
         try:
             step = next(steps)
             while True:
@@ -463,7 +463,7 @@ class Session:
                 else:
                     step = steps.send(outcome)
         except StopIteration as ended:
-            done: T = ended.value
+            done: _T = ended.value
             return done
         finally:
             steps.close()

@@ -15,7 +15,7 @@ from typing import Any, cast
 from pydantic import RootModel, ValidationError
 
 from memory_service import schemas
-from memory_service.client._messages import messages_of, plain, refusal_of, usage_report
+from memory_service.client._messages import plain, refusal_of, usage_report, wire_messages
 from memory_service.client._wire import Call, Routes, listed, new_key, segment, workspace_root
 from memory_service.errors import ConnectionFailed, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
 
@@ -194,7 +194,7 @@ class SessionCalls(Routes):
             raise InvalidRequest("The usage is in no shape that is known. Give the provider's own, or None.")
         told: dict[str, object] = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
         told |= {} if finish_reason is None else {"finish_reason": finish_reason}
-        body = schemas.checked(schemas.NewMessages, messages=messages_of(said), **told)
+        body = schemas.checked(schemas.NewMessages, messages=wire_messages(said), **told)
         return self._post("/messages", schemas.AppendedMessages, body, key or new_key())
 
     def messages(self, view: schemas.ViewName, wire: schemas.Wire) -> Call[schemas.Messages]:
@@ -212,7 +212,7 @@ class SessionCalls(Routes):
 
     def conversation(self, said: object, **options: object) -> Call[schemas.ConversationContext]:
         """The call for the prompt of a conversation that the caller keeps."""
-        body = schemas.checked(schemas.ConversationRequest, messages=messages_of(said), **options)
+        body = schemas.checked(schemas.ConversationRequest, messages=wire_messages(said), **options)
         return self._post("/conversation", schemas.ConversationContext, body, new_key(), WORK_SECONDS)
 
     def overflow(
@@ -327,7 +327,7 @@ def compact_messages_call(
     """The call that compacts messages without a session; it keeps nothing, so it can be sent again."""
     body = schemas.checked(
         schemas.StatelessRequest,
-        messages=messages_of(messages),
+        messages=wire_messages(messages),
         pins=listed("pins", pins),
         tools=[plain(tool) for tool in tools],
         **options,

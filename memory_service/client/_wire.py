@@ -31,7 +31,6 @@ from memory_service.errors import (
 )
 
 DEFAULT_URL = "http://127.0.0.1:8765"
-DEFAULT_WORKSPACE = "default"
 DEFAULT_TIMEOUT_SECONDS = 30.0
 # Waits before a call is repeated.
 RETRY_DELAYS_SECONDS = (0.1, 0.5)
@@ -39,11 +38,11 @@ _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 _UNREACHED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 
-A = TypeVar("A", bound=BaseModel)
+_A = TypeVar("_A", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Generic[A]):
+class Call(Generic[_A]):
     """One request and the shape of its answer.
 
     Attributes:
@@ -54,7 +53,7 @@ class Call(Generic[A]):
 
     method: str
     path: str
-    answer: type[A]
+    answer: type[_A]
     body: schemas.Request | None = None
     params: Mapping[str, str | float] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -105,7 +104,7 @@ def request_arguments(call: Call[Any], timeout: httpx.Timeout) -> dict[str, Any]
     return arguments
 
 
-def parse(call: Call[A], response: httpx.Response) -> A:
+def parse(call: Call[_A], response: httpx.Response) -> _A:
     """The answer, in its shape.
 
     Raises:
@@ -187,7 +186,7 @@ def _json(body: schemas.Request) -> str:
         raise InvalidRequest(f"The request cannot be written as JSON: {error}. Give plain values.") from None
 
 
-def _read(shape: type[A], content: bytes) -> A:
+def _read(shape: type[_A], content: bytes) -> _A:
     try:
         return shape.model_validate_json(content)
     except ValidationError:
@@ -221,8 +220,8 @@ class Routes:
         self._root = root
 
     def _get(
-        self, path: str, answer: type[A], params: Mapping[str, str | float] | None = None, least_seconds: float = 0.0
-    ) -> Call[A]:
+        self, path: str, answer: type[_A], params: Mapping[str, str | float] | None = None, least_seconds: float = 0.0
+    ) -> Call[_A]:
         return Call(
             method="GET",
             path=f"{self._root}{path}",
@@ -233,8 +232,8 @@ class Routes:
         )
 
     def _post(
-        self, path: str, answer: type[A], body: schemas.Request, key: str | None = None, least_seconds: float = 0.0
-    ) -> Call[A]:
+        self, path: str, answer: type[_A], body: schemas.Request, key: str | None = None, least_seconds: float = 0.0
+    ) -> Call[_A]:
         # What is posted without a key only reads.
         headers = {"Idempotency-Key": _visible("idempotency key", key)} if key is not None else {}
         return Call(
@@ -247,7 +246,7 @@ class Routes:
             least_seconds=least_seconds,
         )
 
-    def _delete(self, path: str, answer: type[A], *, safe: bool = False) -> Call[A]:
+    def _delete(self, path: str, answer: type[_A], *, safe: bool = False) -> Call[_A]:
         return Call(method="DELETE", path=f"{self._root}{path}", answer=answer, safe=safe)
 
 

@@ -75,7 +75,7 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
+class PinRecord:
     """A pin that every view keeps word for word: a text, or the message with the number `target`."""
 
     pin_id: str

@@ -30,7 +30,7 @@ from memory_service.compaction.options import (
 )
 from memory_service.compaction.presets import Fallback
 from memory_service.compaction.receipt import receipt_of_made, receipt_of_plan
-from memory_service.compaction.record import LoggedCompaction, Pin
+from memory_service.compaction.record import LoggedCompaction, PinRecord
 from memory_service.compaction.view import Conversation, project
 from memory_service.errors import InvalidRequest
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatModel, not_cancelled
@@ -202,7 +202,7 @@ def _conversation(messages: Sequence[Mapping[str, Any]], pins: Sequence[str]) ->
     said = [(seq, each) for seq, given in enumerate(messages, 1) for each in _messages_of(given)]
     return Conversation(
         messages=tuple(numbered(each, seq) for seq, each in said),
-        pins=tuple(Pin(pin_id=f"p{at}", text=text) for at, text in enumerate(pins, 1)),
+        pins=tuple(PinRecord(pin_id=f"p{at}", text=text) for at, text in enumerate(pins, 1)),
         last_seq=len(messages),
     )
 

@@ -16,7 +16,7 @@ from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.compaction.ledger import fit_ledger, render_ledger
 from memory_service.compaction.prune_steps import GuardRules, guarded_view
 from memory_service.compaction.prune_steps import pruned_message as reduced
-from memory_service.compaction.record import Head, LoggedCompaction, Pin
+from memory_service.compaction.record import Head, LoggedCompaction, PinRecord
 from memory_service.compaction.summary import without_tools
 from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
@@ -44,7 +44,7 @@ class Conversation:
     messages: tuple[Numbered, ...] = ()
     head: Head = field(default_factory=Head)
     compactions: tuple[LoggedCompaction, ...] = ()
-    pins: tuple[Pin, ...] = ()
+    pins: tuple[PinRecord, ...] = ()
     pending: frozenset[str] = frozenset()
     last_seq: int = 0
 

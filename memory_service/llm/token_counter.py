@@ -24,10 +24,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from indexer.lru import LRU
 from memory_service.messages.sizes import Usage
+
+if TYPE_CHECKING:
+    from memory_service.schemas.sessions import ReadingSource
 
 # tiktoken names a file by the SHA-1 of its address, and holds it against a SHA-256 of its own: a file that fails that
 # would be fetched again, so it is looked at before.
@@ -125,8 +128,6 @@ class _Remembered:
         self._counts[key] = count
         return count
 
-
-ReadingSource = Literal["usage", "tokenizer", "estimate"]
 
 # Source: measured with the tokenizers of GPT-4 and GPT-4o against our estimate: English 0.9 to 1.0, code 1.0, Chinese
 # 0.8 to 1.1, Russian 1.2 to 1.9, short JSON 2.1, digests 2.6. Only GPT-4 itself goes beyond, to 3.8 in Hindi and Thai.

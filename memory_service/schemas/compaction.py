@@ -44,7 +44,7 @@ Tools = Annotated[
     list[dict[str, Any]],
     Field(max_length=1_000, description="Schemas of the agent's tools. They are counted, and not sent back."),
 ]
-Preset = Annotated[
+PresetChoice = Annotated[
     str | None,
     Field(
         max_length=80,
@@ -59,7 +59,7 @@ Overrides = Annotated[
         examples=[{"keep_turns": 3}],
     ),
 ]
-Instructions = Annotated[
+SummaryInstructions = Annotated[
     str | None,
     Field(
         max_length=MAX_INSTRUCTION_CHARS,
@@ -163,10 +163,10 @@ class CompactRequest(Request):
         description="`plan` says what would go, without a model; `preview` writes the summary too and changes "
         "nothing; `apply` does it.",
     )
-    preset: Preset = None
+    preset: PresetChoice = None
     overrides: Overrides = None
     trigger: Trigger = "manual"
-    instructions: Instructions = None
+    instructions: SummaryInstructions = None
     identifier_policy: Identifiers = None
     target_tokens: TargetTokens = None
     force: bool = Field(default=False, description="Compact although there is room, or although it gains little.")
@@ -359,12 +359,12 @@ class StatelessRequest(Request):
         default=None, ge=1, le=MAX_TOKENS, description="What the model takes, in tokens; else what is known of `model`."
     )
     model: ModelName = None
-    preset: Preset = None
+    preset: PresetChoice = None
     overrides: Overrides = None
     trigger: Trigger = "threshold"
     target_tokens: TargetTokens = None
     force: bool = Field(default=False, description="Compact although there is room.")
-    instructions: Instructions = None
+    instructions: SummaryInstructions = None
     identifier_policy: Identifiers = None
     pins: list[Annotated[str, Field(min_length=1, max_length=MAX_PIN_CHARS)]] = Field(
         default=[], max_length=64, description="Texts that stay word for word."

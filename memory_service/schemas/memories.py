@@ -21,6 +21,7 @@ Origin = Literal["user", "agent", "tool"]
 Order = Literal["score", "memory_first"]
 OperationState = Literal["queued", "running", "done", "failed", "cancelled"]
 
+DEFAULT_WORKSPACE = "default"
 # In the document alone: what does not match is answered with what to do.
 SESSION_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 MAX_QUERY_CHARS = 10_000

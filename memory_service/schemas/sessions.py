@@ -30,7 +30,7 @@ MAX_SEARCH_LIMIT = 100
 # Lines of a log that a trim leaves. Source: seed 000, 1.2.
 TRIM_KEEP_LAST = 100
 
-Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+TokenCount = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 WireMessages = Annotated[list[dict[str, Any]], Field(description="In the shape that was asked for.")]
 ModelName = Annotated[
     str | None,
@@ -148,7 +148,7 @@ class CachedTokens(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    cached_tokens: Tokens | None = None
+    cached_tokens: TokenCount | None = None
 
 
 class UsageReport(BaseModel):
@@ -168,16 +168,16 @@ class UsageReport(BaseModel):
         },
     )
 
-    prompt_tokens: Tokens | None = None
-    completion_tokens: Tokens | None = None
+    prompt_tokens: TokenCount | None = None
+    completion_tokens: TokenCount | None = None
     prompt_tokens_details: CachedTokens | None = None
-    input_tokens: Tokens | None = None
-    output_tokens: Tokens | None = None
+    input_tokens: TokenCount | None = None
+    output_tokens: TokenCount | None = None
     input_tokens_details: CachedTokens | None = None
-    cache_read_input_tokens: Tokens | None = None
-    cache_creation_input_tokens: Tokens | None = None
-    cache_read_tokens: Tokens | None = None
-    cache_write_tokens: Tokens | None = None
+    cache_read_input_tokens: TokenCount | None = None
+    cache_creation_input_tokens: TokenCount | None = None
+    cache_read_tokens: TokenCount | None = None
+    cache_write_tokens: TokenCount | None = None
 
 
 class NewMessages(Request):

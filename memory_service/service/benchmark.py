@@ -31,7 +31,7 @@ _BARE_TEXTS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class StageTimes:
     """Milliseconds that a stage of a search took: in the middle, and all but the slowest of a hundred."""
 
     name: str
@@ -61,7 +61,7 @@ class Benchmark:
     mode: Mode
     searches: int
     searches_per_second: float
-    stages: tuple[Stage, ...]
+    stages: tuple[StageTimes, ...]
     recall: float | None
     indexed: int
     indexing_per_second: float | None
@@ -73,7 +73,7 @@ class Benchmark:
 class _Searches:
     count: int
     per_second: float
-    stages: tuple[Stage, ...]
+    stages: tuple[StageTimes, ...]
     mode: Mode
     degraded: tuple[str, ...]
 
@@ -189,10 +189,10 @@ def _searched(index: Index, texts: Sequence[str], seconds: float) -> _Searches:
     )
 
 
-def _stage(name: str, laps_ms: Sequence[float]) -> Stage:
+def _stage(name: str, laps_ms: Sequence[float]) -> StageTimes:
     ordered = sorted(laps_ms)
     slowest = ordered[-1 - len(ordered) // 100]
-    return Stage(name=name, p50_ms=round(statistics.median(ordered), 3), p99_ms=round(slowest, 3))
+    return StageTimes(name=name, p50_ms=round(statistics.median(ordered), 3), p99_ms=round(slowest, 3))
 
 
 def _indexed(another: Callable[[Path], Index], embedder: Embedder | None, seconds: float) -> _Indexing:

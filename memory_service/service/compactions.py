@@ -76,7 +76,7 @@ class _Strikes:
     tokens: int = 0
 
 
-class Compactions:
+class SessionCompactions:
     """Compacts the sessions of one workspace.
 
     Args:

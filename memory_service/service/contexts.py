@@ -46,7 +46,7 @@ from memory_service.schemas.compaction import (
 )
 from memory_service.schemas.memories import Context, Order, Receipt
 from memory_service.schemas.sessions import FoundMessages
-from memory_service.service.compactions import CompactionCall, Compactions
+from memory_service.service.compactions import CompactionCall, SessionCompactions
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
 from memory_service.sessions.folder import unreadable
@@ -287,7 +287,7 @@ class Contexts:
     def __init__(
         self,
         services: SessionServices,
-        compactions: Compactions,
+        compactions: SessionCompactions,
         flushes: Flushes,
         recalls: SessionRecall,
         adapter: EngineAdapter,

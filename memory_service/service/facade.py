@@ -73,7 +73,7 @@ from memory_service.service.events import EventHub
 from memory_service.service.handles import Original, original_of_file, original_of_messages, read_handle
 from memory_service.service.host_events import HookCall, HostAnswer
 from memory_service.service.options import options_of
-from memory_service.service.session_services import Models, Shared
+from memory_service.service.session_services import Models, SharedServices
 from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.sessions import check_messages
 from memory_service.service.short_term import ShortTermMemory
@@ -108,7 +108,7 @@ class MemoryService(SessionUseCases):
         check_engine(settings.context_engine)
         self._embedder = embedder or make_embedder(settings)
         self._reranker = make_reranker(settings)
-        shared = Shared(
+        shared = SharedServices(
             settings=settings,
             session_locks=SessionLocks(settings.compaction.max_concurrent),
             events=self.events,

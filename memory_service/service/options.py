@@ -25,7 +25,6 @@ from memory_service.config import CompactionTable, FlushTable, PruningTable, Set
 from memory_service.errors import InvalidRequest
 from memory_service.llm.token_counter import (
     Reading,
-    ReadingSource,
     anchor_of,
     learned_scale,
     measure_view,
@@ -34,7 +33,7 @@ from memory_service.llm.token_counter import (
 )
 from memory_service.llm.windows import model_limits
 from memory_service.messages.shapes import Json
-from memory_service.schemas.sessions import Pressure
+from memory_service.schemas.sessions import Pressure, ReadingSource
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.state import SessionState
 

@@ -39,7 +39,7 @@ from memory_service.schemas.compaction import (
     SessionContextRequest,
 )
 from memory_service.service.answers import usage_of
-from memory_service.service.compactions import CompactionCall, Compactions
+from memory_service.service.compactions import CompactionCall, SessionCompactions
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.sessions.records import Learned
 from memory_service.sessions.state import SessionState
@@ -213,7 +213,7 @@ class Overflows:
     """Recovers the sessions of one workspace."""
 
     def __init__(
-        self, services: SessionServices, compactions: Compactions, contexts: Contexts, adapter: EngineAdapter
+        self, services: SessionServices, compactions: SessionCompactions, contexts: Contexts, adapter: EngineAdapter
     ) -> None:
         self._services = services
         self._compactions = compactions

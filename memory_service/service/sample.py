@@ -17,7 +17,7 @@ from pathlib import Path
 from memory_service.errors import Conflict, NotFound, StorageFailed
 from memory_service.messages import message_tokens, read_messages
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.records import Message
+from memory_service.sessions.records import MessageRecord
 
 SAMPLE_SESSION_ID = "desk-2026-47"
 _INSTALLED = Path(__file__).parents[1] / "_sample"
@@ -57,7 +57,7 @@ class Recording:
         self.messages = [
             RecordedMessage(at=dt.datetime.fromisoformat(record.ts), text=record.body.text)
             for record in JsonlLog(path).read()
-            if isinstance(record.body, Message)
+            if isinstance(record.body, MessageRecord)
         ]
         if not self.messages:
             raise NotFound(f"The recorded session at {path} holds no message. Reinstall memory-service.")
@@ -73,7 +73,7 @@ class Recording:
     def say(self, message: RecordedMessage) -> None:
         """Append a message to the log of the copy, at its recorded time."""
         self._now = message.at
-        self._log.append([Message(text=message.text)])
+        self._log.append([MessageRecord(text=message.text)])
 
 
 def _recorded_session() -> Path:

@@ -21,14 +21,14 @@ from memory_service.engines import GuardedEngine
 from memory_service.errors import Conflict, NotFound
 from memory_service.hooks import Hooks
 from memory_service.llm.base import ChatModel
-from memory_service.llm.token_counter import Reading, ReadingSource
+from memory_service.llm.token_counter import Reading
 from memory_service.locks import SessionLocks
 from memory_service.messages.shapes import Json
-from memory_service.schemas.sessions import EventField
+from memory_service.schemas.sessions import EventField, ReadingSource
 from memory_service.service.events import EventHub, EventKind
 from memory_service.service.options import SessionOptions, options_of, reading_of, scale_of
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.session import Session
+from memory_service.sessions.session import OpenSession
 from memory_service.sessions.state import SessionState
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Models:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class SharedServices:
     """Services shared by all workspaces."""
 
     settings: Settings
@@ -68,7 +68,7 @@ class SessionSnapshot:
     """A session as it is now, and how it is treated."""
 
     session_id: str
-    session: Session
+    session: OpenSession
     state: SessionState
     options: SessionOptions
     shape: ViewShape
@@ -118,7 +118,7 @@ class SessionServices:
         workspace: str,
         logs: SessionLogs,
         longterm: LongTermMemory,
-        shared: Shared,
+        shared: SharedServices,
         engine: GuardedEngine | None = None,
     ) -> None:
         self.workspace = workspace
@@ -126,10 +126,10 @@ class SessionServices:
         self.longterm = longterm
         self.shared = shared
         self.engine = engine
-        self._sessions: LRU[str, Session] = LRU(_OPEN_SESSIONS)
+        self._sessions: LRU[str, OpenSession] = LRU(_OPEN_SESSIONS)
         self._opening = threading.Lock()
 
-    def session(self, session_id: str) -> Session:
+    def session(self, session_id: str) -> OpenSession:
         """A session that is there.
 
         Raises:
@@ -140,10 +140,10 @@ class SessionServices:
         with self._opening:
             session = self._sessions.get(session_id)
             if session is None or session.log is not log:
-                session = self._sessions[session_id] = Session(log)
+                session = self._sessions[session_id] = OpenSession(log)
             return session
 
-    def ensured(self, session_id: str, *, model: str | None = None) -> Session:
+    def ensured(self, session_id: str, *, model: str | None = None) -> OpenSession:
         """A session; begun if it is not there."""
         try:
             return self.session(session_id)
@@ -155,7 +155,7 @@ class SessionServices:
 
     def created(
         self, session_id: str, *, model: str | None, context_window: int | None, settings: Mapping[str, Json]
-    ) -> Session:
+    ) -> OpenSession:
         """A new session.
 
         Raises:
@@ -175,7 +175,7 @@ class SessionServices:
         *,
         preset: str | None = None,
         overrides: Mapping[str, Json] | None = None,
-        session: Session | None = None,
+        session: OpenSession | None = None,
     ) -> SessionSnapshot:
         """A session as it is now; with another preset or other numbers than its settings have, if they are given."""
         session = session or self.session(session_id)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from memory_service import schemas
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.presets import numbers_of
-from memory_service.compaction.record import Pin
+from memory_service.compaction.record import PinRecord
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.memories.block import is_block
 from memory_service.memories.receipts import Receipts
@@ -30,9 +30,17 @@ from memory_service.messages.sizes import Usage
 from memory_service.schemas.sessions import MAX_BATCH, MAX_PIN_CHARS, TRIM_KEEP_LAST, SessionChanges, Wire
 from memory_service.service.options import check_new, check_settings, pressure_of
 from memory_service.sessions.folder import foreign_messages, unreadable
-from memory_service.sessions.records import Appended, Body, Keyed, Pending, SessionHeader, Unpin, compact_json
-from memory_service.sessions.records import Message as LoggedMessage
-from memory_service.sessions.session import Session
+from memory_service.sessions.records import (
+    Appended,
+    Body,
+    Keyed,
+    MessageRecord,
+    Pending,
+    SessionHeader,
+    Unpin,
+    compact_json,
+)
+from memory_service.sessions.session import OpenSession
 from memory_service.sessions.state import SessionState
 
 if TYPE_CHECKING:
@@ -220,7 +228,7 @@ class SessionStore:
         logged = (
             (record.seq, record.body.text)
             for record in log.read(since_seq, media=media)
-            if isinstance(record.body, LoggedMessage)
+            if isinstance(record.body, MessageRecord)
         )
         return islice(logged, limit), ()
 
@@ -260,7 +268,7 @@ class SessionStore:
         if len(state.pins) >= MAX_PINS:
             raise InvalidRequest(f"The session has {MAX_PINS} pins, which is the most. Remove one first.")
         same = next((pin for pin in state.pins if (pin.text, pin.target) == (text, seq)), None)
-        pin = same or Pin(pin_id=f"p{uuid.uuid4().hex[:12]}", text=text, target=seq)
+        pin = same or PinRecord(pin_id=f"p{uuid.uuid4().hex[:12]}", text=text, target=seq)
         if same is None:
             session.note([pin], state)
         return schemas.Pin(pin_id=pin.pin_id, text=words, seq=seq)
@@ -358,14 +366,14 @@ def _text_at(state: SessionState, seq: int) -> str:
 
 
 def _appended(
-    session: Session, texts: Sequence[str], usage: Usage | None, key: str | None
+    session: OpenSession, texts: Sequence[str], usage: Usage | None, key: str | None
 ) -> tuple[Appended | None, bool]:
     """Writes messages and what belongs to them as one batch, unless they stand there by the same key.
 
     Returns:
         The numbers of the messages, and whether they stood there.
     """
-    bodies: list[Body] = [LoggedMessage(text=text) for text in texts]
+    bodies: list[Body] = [MessageRecord(text=text) for text in texts]
     if key and texts:
         bodies.append(Keyed(key=_hash(key), messages=len(texts), content=_hash(*texts)))
     if usage is not None:

@@ -25,7 +25,7 @@ from memory_service._version import __version__
 from memory_service.compaction.checkpoint import shortened
 from memory_service.compaction.compactor import Compactor
 from memory_service.compaction.plan import CompactionTrigger
-from memory_service.compaction.record import Pin
+from memory_service.compaction.record import PinRecord
 from memory_service.engines import DEFAULT, AssembleCall, Assembled, CompactCall, Compacted, EngineInfo, GuardedEngine
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound
 from memory_service.llm.base import not_cancelled
@@ -35,13 +35,13 @@ from memory_service.messages import Message, text_of
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import CompactRequest, FlushPrompt
 from memory_service.schemas.sessions import Wire
-from memory_service.service.compactions import CompactionCall, Compactions
+from memory_service.service.compactions import CompactionCall, SessionCompactions
 from memory_service.service.contexts import BuiltContext, Contexts, SessionRecall
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.events import Subscription
 from memory_service.service.flushes import Flushes
 from memory_service.service.overflows import Overflows, RecoveryStep
-from memory_service.service.session_services import SessionServices, SessionSnapshot, Shared
+from memory_service.service.session_services import SessionServices, SessionSnapshot, SharedServices
 from memory_service.service.sessions import SessionStore, on_wire
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Unpin
@@ -105,7 +105,7 @@ class Subagents:
         )
         until = f":{int(time.time() + ttl_seconds)}" if ttl_seconds is not None else ""
         session = self._services.session(begun.session_id)
-        link = Pin(pin_id=f"{_PARENT}:{parent}{until}", text=f"This session works for the session {parent}.")
+        link = PinRecord(pin_id=f"{_PARENT}:{parent}{until}", text=f"This session works for the session {parent}.")
         session.note([link], session.state())
         for pin in self._store.pins(parent):
             if not pin.pin_id.startswith(f"{_PARENT}:"):
@@ -196,7 +196,7 @@ class ShortTermMemory:
         logs: SessionLogs,
         longterm: LongTermMemory,
         receipts: Receipts,
-        shared: Shared,
+        shared: SharedServices,
         compactor: Compactor,
         engine: GuardedEngine | None = None,
     ) -> None:
@@ -204,7 +204,7 @@ class ShortTermMemory:
         self._services = SessionServices(workspace, logs, longterm, shared, engine)
         self._adapter = EngineAdapter(self._services)
         self.store = SessionStore(self._services, receipts)
-        self.compactions = Compactions(self._services, compactor, self._adapter)
+        self.compactions = SessionCompactions(self._services, compactor, self._adapter)
         self.flushes = Flushes(self._services)
         self.recalls = SessionRecall(self._services, receipts)
         self.contexts = Contexts(self._services, self.compactions, self.flushes, self.recalls, self._adapter)

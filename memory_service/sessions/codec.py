@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import NamedTuple, cast
 
-from memory_service.compaction.record import Compaction, Pin
+from memory_service.compaction.record import Compaction, PinRecord
 from memory_service.errors import InvalidRequest
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
@@ -33,7 +33,7 @@ from memory_service.sessions.records import (
     FlushRecord,
     Keyed,
     Learned,
-    Message,
+    MessageRecord,
     Pending,
     Record,
     SessionHeader,
@@ -88,7 +88,7 @@ def draft_record(body: Body) -> RecordDraft:
     Raises:
         InvalidRequest: A message is no JSON object or nested too deep, or a value is no JSON.
     """
-    if isinstance(body, Message):
+    if isinstance(body, MessageRecord):
         return _draft_of_message(body)
     if isinstance(body, Unknown):
         raise InvalidRequest(f"A record of the unknown kind {body.kind!r} cannot be written. Use one that is known.")
@@ -180,7 +180,7 @@ _PARSER = json.JSONDecoder(parse_constant=_refuse)
 _PARSER_OF_LONG_NUMBERS = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse)
 
 
-def _draft_of_message(message: Message) -> RecordDraft:
+def _draft_of_message(message: MessageRecord) -> RecordDraft:
     try:
         parsed = _parse(message.text)
     except ValueError as error:
@@ -231,7 +231,7 @@ def _body(kind: str, parsed: Json, line: bytes, begins: int) -> tuple[Body, tupl
     return form.read(fields), ()
 
 
-def _message(fields: Fields, line: bytes, begins: int) -> tuple[Message, tuple[DetachedPart, ...]]:
+def _message(fields: Fields, line: bytes, begins: int) -> tuple[MessageRecord, tuple[DetachedPart, ...]]:
     usage = _usage(Fields(dict(fields.mapping("usage")))) if fields.has("usage") else None
     parts = tuple(_part(Fields(item)) for item in fields.items("media")) if fields.has("media") else ()
     if fields.has("text"):
@@ -241,7 +241,7 @@ def _message(fields: Fields, line: bytes, begins: int) -> tuple[Message, tuple[D
         if at < 0:
             raise ValueError("no message")
         text = line[at + len(_MESSAGE) : -2].decode()
-    return Message(text=text, usage=usage), parts
+    return MessageRecord(text=text, usage=usage), parts
 
 
 def _part(fields: Fields) -> DetachedPart:
@@ -360,8 +360,10 @@ _FORMS: dict[str, _Form] = {
     "compaction": _Form(Compaction, _compaction),
     "undo": _Form(Undo, lambda it: Undo(compaction=it.integer("compaction"), reason=it.text("reason"))),
     "pin": _Form(
-        Pin,
-        lambda it: Pin(pin_id=it.text("pin_id"), text=it.text_or_none("text"), target=it.integer_or_none("target")),
+        PinRecord,
+        lambda it: PinRecord(
+            pin_id=it.text("pin_id"), text=it.text_or_none("text"), target=it.integer_or_none("target")
+        ),
     ),
     "unpin": _Form(Unpin, lambda it: Unpin(pin_id=it.text("pin_id"))),
     "flush": _Form(FlushRecord, _flush),

@@ -32,7 +32,7 @@ from memory_service.sessions.records import (
     Appended,
     Body,
     Followed,
-    Message,
+    MessageRecord,
     Record,
     Repair,
     SessionHeader,
@@ -491,18 +491,18 @@ class JsonlLog:
                 self._mending.drop(seq)
             return line
 
-    def _message(self, seq: int) -> tuple[Message, tuple[DetachedPart, ...]]:
+    def _message(self, seq: int) -> tuple[MessageRecord, tuple[DetachedPart, ...]]:
         with self._reading() as descriptor:
             line = None
             if descriptor is not None and self._offsets.start_of(seq) is not None:
                 line = self._offsets.line(descriptor, seq) or self._second_look(seq, self._offsets.edition)
-        if line is None or not isinstance(line.record.body, Message):
+        if line is None or not isinstance(line.record.body, MessageRecord):
             raise NotFound(f"The log of {self._session_id} has no message {seq}. Read the log to see what it has.")
         return line.record.body, line.parts
 
     def _with_media(self, line: LogLine, media: bool) -> Record:
         body = line.record.body
-        if not line.parts or not isinstance(body, Message):
+        if not line.parts or not isinstance(body, MessageRecord):
             return line.record
         seq = line.record.seq
         told = media_of(line.parts, seq)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from memory_service.compaction.record import Compaction, Pin
+from memory_service.compaction.record import Compaction, PinRecord
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
 
@@ -65,7 +65,7 @@ class Media:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class MessageRecord:
     """One message.
 
     Attributes:
@@ -162,11 +162,11 @@ class Unknown:
 
 Body = (
     SessionHeader
-    | Message
+    | MessageRecord
     | Usage
     | Compaction
     | Undo
-    | Pin
+    | PinRecord
     | Unpin
     | FlushRecord
     | Pending

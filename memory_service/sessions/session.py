@@ -24,7 +24,7 @@ from memory_service.sessions.state import SessionState, extend_state
 _COMMIT_ATTEMPTS = 200
 
 
-class Session:
+class OpenSession:
     """One session.
 
     Args:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.ledger import ledger_of, merge_ledger
-from memory_service.compaction.record import Compaction, Head, LoggedCompaction, Pin, built_on
+from memory_service.compaction.record import Compaction, Head, LoggedCompaction, PinRecord, built_on
 from memory_service.compaction.view import Conversation
 from memory_service.errors import InvalidRequest, TooLarge
 from memory_service.messages import Numbered, compact_command, is_system, numbered, read_messages, was_cut
@@ -23,7 +23,7 @@ from memory_service.sessions.records import (
     Keyed,
     Learned,
     Media,
-    Message,
+    MessageRecord,
     Pending,
     Record,
     SessionHeader,
@@ -137,7 +137,7 @@ class _Fold:
 
     def add(self, record: Record) -> None:
         match record.body:
-            case Message() as message:
+            case MessageRecord() as message:
                 self._say(record, message)
             case SessionHeader() as header:
                 self._state = replace(self._state, header=header)
@@ -147,7 +147,7 @@ class _Fold:
                 self._compact(record, compaction)
             case Undo() as undo:
                 self._undo(record.seq, undo)
-            case Pin() as pin:
+            case PinRecord() as pin:
                 self._state = replace(
                     self._state, pins=(*(each for each in self._state.pins if each.pin_id != pin.pin_id), pin)
                 )
@@ -169,7 +169,7 @@ class _Fold:
                 pass
         self._last = record
 
-    def _say(self, record: Record, message: Message) -> None:
+    def _say(self, record: Record, message: MessageRecord) -> None:
         try:
             given = json.loads(message.text)
             read = read_messages([given])

@@ -27,7 +27,7 @@ from indexer import Index
 from indexer.documents.transcripts import split_transcript
 from indexer.testing import HashEmbedder
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.records import Message
+from memory_service.sessions.records import MessageRecord
 from tests.benchmarks.index import WORDS
 
 _PATH = "sessions/talk.jsonl"
@@ -35,13 +35,13 @@ _STEP = 10
 _ROUNDS = 9
 
 
-def spoken(count: int, chance: random.Random) -> list[Message]:
+def spoken(count: int, chance: random.Random) -> list[MessageRecord]:
     """Messages of two, as a service appends them."""
     made = []
     for number in range(count):
         role, name = (("user", "Anna"), ("assistant", "Ben"))[number % 2]
         words = " ".join(chance.choices(WORDS, k=chance.randint(8, 60)))
-        made.append(Message(text=json.dumps({"role": role, "content": f"{name}: {words}."})))
+        made.append(MessageRecord(text=json.dumps({"role": role, "content": f"{name}: {words}."})))
     return made
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from memory_service.sessions.codec import draft_record, encode
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.records import Body, Message, SessionHeader
+from memory_service.sessions.records import Body, MessageRecord, SessionHeader
 
 NOON = dt.datetime(2026, 11, 20, 12, 0, tzinfo=dt.UTC)
 
 
-def message(content: object, role: str = "user", **fields: object) -> Message:
-    return Message(text=json.dumps({"role": role, "content": content, **fields}, ensure_ascii=False))
+def message(content: object, role: str = "user", **fields: object) -> MessageRecord:
+    return MessageRecord(text=json.dumps({"role": role, "content": content, **fields}, ensure_ascii=False))
 
 
-def turns(*contents: object) -> list[Message]:
+def turns(*contents: object) -> list[MessageRecord]:
     """Messages of user and assistant in turn."""
     return [message(content, ("user", "assistant")[at % 2]) for at, content in enumerate(contents)]
 

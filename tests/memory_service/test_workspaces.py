@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.errors import InvalidName, NotFound, StorageFailed
-from memory_service.workspaces import Workspaces, memory_path, resolve
+from memory_service.workspaces import WorkspaceFolders, memory_path, resolve
 
 ALLOWED = [
     "MEMORY.md",
@@ -96,7 +96,7 @@ def test_no_accepted_path_leaves_its_folder(text: str, prefix: str) -> None:
 
 @pytest.mark.parametrize("name", ["default", "a", "0", "a..b", "team-1_x.y", "a" * 64])
 def test_a_name_becomes_a_folder_of_the_home(tmp_path: Path, name: str) -> None:
-    workspaces = Workspaces(tmp_path / "home")
+    workspaces = WorkspaceFolders(tmp_path / "home")
     assert workspaces.folder(name) == tmp_path / "home" / name
     assert not (tmp_path / "home").exists()
 
@@ -124,7 +124,7 @@ def test_a_name_becomes_a_folder_of_the_home(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
-    workspaces = Workspaces(tmp_path)
+    workspaces = WorkspaceFolders(tmp_path)
     for look in (workspaces.folder, workspaces.existing, workspaces.ensure):
         with pytest.raises(InvalidName, match="no name of a workspace"):
             look(name)
@@ -132,7 +132,7 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_only_the_first_write_creates_a_folder(tmp_path: Path) -> None:
-    workspaces = Workspaces(tmp_path / "home")
+    workspaces = WorkspaceFolders(tmp_path / "home")
     assert workspaces.names() == []
     with pytest.raises(NotFound, match="Write a first memory"):
         workspaces.existing("default")
@@ -143,7 +143,7 @@ def test_only_the_first_write_creates_a_folder(tmp_path: Path) -> None:
 
 
 def test_names_are_those_of_folders_alone(tmp_path: Path) -> None:
-    workspaces = Workspaces(tmp_path)
+    workspaces = WorkspaceFolders(tmp_path)
     for name in ("zoe", "default", ".git", "Upper"):
         (tmp_path / name).mkdir()
     (tmp_path / "file").write_text("")
@@ -156,7 +156,7 @@ def test_a_link_is_no_workspace(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "home" / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "home" / "file").write_text("")
-    workspaces = Workspaces(tmp_path / "home")
+    workspaces = WorkspaceFolders(tmp_path / "home")
     for name in ("link", "file"):
         with pytest.raises(NotFound):
             workspaces.existing(name)

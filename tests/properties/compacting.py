@@ -14,7 +14,7 @@ from memory_service.compaction.model_summary import summarize
 from memory_service.compaction.plan import plan_compaction
 from memory_service.compaction.presets import PRESETS, SummaryRules
 from memory_service.compaction.pruning import _cache_ttl
-from memory_service.compaction.record import Head, Pin
+from memory_service.compaction.record import Head, PinRecord
 from memory_service.compaction.summary import SummaryRequest, with_note
 from memory_service.compaction.view import ViewShape, project, with_head
 from memory_service.llm.base import ChatMessage
@@ -143,7 +143,7 @@ def check_a_pin_at_the_border_stands_once() -> None:
     """A pinned message stands in the view once, wherever the tail begins."""
     said = [user(f"The {at}. fact.") for at in range(1, 7)]
     for pinned in range(1, 7):
-        state = session(*map(dict, said), then=(Pin(pin_id="p", target=pinned),))
+        state = session(*map(dict, said), then=(PinRecord(pin_id="p", target=pinned),))
         for start in range(2, 7):
             head = Head(seq=9, tail_start=start, summary="S", rounds=1, upto=6)
             view = project(with_head(state, head), ViewShape(window_tokens=8_000))

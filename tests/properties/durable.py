@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from indexer.testing import HashEmbedder
-from memory_service.compaction.record import Pin
+from memory_service.compaction.record import PinRecord
 from memory_service.disk import WriteLock
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.schemas.compaction import CompactRequest
@@ -22,7 +22,7 @@ from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.media import Blobs
-from memory_service.sessions.records import Message
+from memory_service.sessions.records import MessageRecord
 from tests.disk import Call, NotDurable, check_durable, recorded
 from tests.serving import settings
 
@@ -360,8 +360,8 @@ def check_a_content_that_is_there_is_synced(home: Path) -> None:
 def check_an_unconfirmed_trim_keeps_the_log(home: Path) -> None:
     """A trim of which the disk does not confirm the new name loses nothing: what is gone from the log is beside it."""
     log = JsonlLog(home / "sessions" / "t.jsonl")
-    log.append([Message(text=f'{{"role":"user","content":"m{n}"}}') for n in range(9)])
-    log.append([Pin(pin_id="p1", text="pinned")])
+    log.append([MessageRecord(text=f'{{"role":"user","content":"m{n}"}}') for n in range(9)])
+    log.append([PinRecord(pin_id="p1", text="pinned")])
     renamed = False
 
     def fails(call: Call) -> None:

@@ -29,8 +29,8 @@ from memory_service.service.compactions import CompactionCall
 from memory_service.service.session_services import Models, SessionSnapshot
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.records import Message, SessionHeader
-from memory_service.sessions.session import Session
+from memory_service.sessions.records import MessageRecord, SessionHeader
+from memory_service.sessions.session import OpenSession
 from memory_service.testing import ScriptedModel
 from tests.disk import Call, recorded
 from tests.properties.durable import Disturbed
@@ -431,9 +431,9 @@ def _holds(log: JsonlLog, picture: str) -> bool:
         return False
 
 
-def _image(payload: str) -> Message:
+def _image(payload: str) -> MessageRecord:
     url = {"url": f"data:image/png;base64,{payload}"}
-    return Message(text=json.dumps({"role": "user", "content": [{"type": "image_url", "image_url": url}]}))
+    return MessageRecord(text=json.dumps({"role": "user", "content": [{"type": "image_url", "image_url": url}]}))
 
 
 def check_a_torn_end_is_one_finding(home: Path) -> None:
@@ -441,7 +441,7 @@ def check_a_torn_end_is_one_finding(home: Path) -> None:
     log = SessionLogs(home / "sessions").create("t")
     path = home / "sessions" / "t.jsonl"
     sound = path.read_bytes()
-    log.append([SessionHeader(session_id="t", model="gpt-4o"), Message(text='{"role":"user","content":"x"}')])
+    log.append([SessionHeader(session_id="t", model="gpt-4o"), MessageRecord(text='{"role":"user","content":"x"}')])
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(sound + lines[1] + lines[2][:20])
     again = JsonlLog(path)
@@ -452,8 +452,8 @@ def check_a_torn_end_is_one_finding(home: Path) -> None:
 def check_a_log_that_was_replaced_is_read_afresh(home: Path) -> None:
     """Another file with the same beginning, the same end and the same size is not the one that was read."""
     log, path = SessionLogs(home / "sessions").create("t"), home / "sessions" / "t.jsonl"
-    log.append([Message(text=json.dumps({"role": "user", "content": text})) for text in ("one", "two", "three")])
-    session = Session(log)
+    log.append([MessageRecord(text=json.dumps({"role": "user", "content": text})) for text in ("one", "two", "three")])
+    session = OpenSession(log)
     assert len(session.state().messages) == 3
     other = path.with_name("other")
     other.write_bytes(path.read_bytes().replace(b'"two"', b'"TWO"'))
@@ -467,7 +467,7 @@ def check_a_log_in_the_same_file_is_read_afresh(home: Path) -> None:
     logs.create("u").append(_texts("one", "two", "three", "four"))
     log = logs.create("t")
     log.append(_texts("alt"))
-    session = Session(log)
+    session = OpenSession(log)
     assert len(session.state().messages) == 1
     with path.open("r+b") as stream:
         stream.write((home / "sessions" / "u.jsonl").read_bytes())
@@ -475,8 +475,8 @@ def check_a_log_in_the_same_file_is_read_afresh(home: Path) -> None:
     assert told == ["one", "two", "three", "four"], told
 
 
-def _texts(*texts: str) -> list[Message]:
-    return [Message(text=json.dumps({"role": "user", "content": text})) for text in texts]
+def _texts(*texts: str) -> list[MessageRecord]:
+    return [MessageRecord(text=json.dumps({"role": "user", "content": text})) for text in texts]
 
 
 def _pages(home: Path) -> None:

@@ -32,7 +32,7 @@ from memory_service.service import compactions, options
 from memory_service.sessions import session, state
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Record
-from memory_service.sessions.session import Session
+from memory_service.sessions.session import OpenSession
 from memory_service.sessions.state import SessionState
 from tests.properties import test_invariants as tests
 from tests.properties.homes import Homes
@@ -154,13 +154,13 @@ def _window_at_the_record(patch: Patch) -> None:
 
 
 def _meanwhile_dropped(patch: Patch) -> None:
-    made = Session.commit
+    made = OpenSession.commit
 
-    def over_all(self: Session, compaction: Compaction, on: SessionState) -> int:
+    def over_all(self: OpenSession, compaction: Compaction, on: SessionState) -> int:
         last = self.state().last_seq
         return made(self, replace(compaction, tail_start=last + 1, upto=last), on)
 
-    patch.setattr(Session, "commit", over_all)
+    patch.setattr(OpenSession, "commit", over_all)
 
 
 def _error_as_summary(patch: Patch) -> None:
@@ -200,14 +200,14 @@ def _last_tokens_alone(patch: Patch) -> None:
 
 
 def _log_rewritten(patch: Patch) -> None:
-    made = Session.commit
+    made = OpenSession.commit
 
-    def replaced(self: Session, compaction: Compaction, on: SessionState) -> int:
+    def replaced(self: OpenSession, compaction: Compaction, on: SessionState) -> int:
         seq = made(self, compaction, on)
         self.log.trim(1)
         return seq
 
-    patch.setattr(Session, "commit", replaced)
+    patch.setattr(OpenSession, "commit", replaced)
 
 
 def _ledger_lost(patch: Patch) -> None:
@@ -392,7 +392,7 @@ MUTANTS: Mapping[str, Mutant] = MappingProxyType(
         "the view is no function of the log": _mutant(_impure, "I9", "1.9, adk #3487", "rounds"),
         "summaries nest": _mutant(_summary_grows, "I6", "section 3, opencrabs #1649", also=(_rounds,)),
         "whoever commits last wins": _mutant(
-            _set(Session, "commit", lambda self, made, on: self.log.append([made]).last_seq),
+            _set(OpenSession, "commit", lambda self, made, on: self.log.append([made]).last_seq),
             "I10",
             "4.4, pi #7253",
             "rivals",

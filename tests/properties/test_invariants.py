@@ -18,7 +18,7 @@ from memory_service.schemas.compaction import CompactRequest
 from memory_service.service.compactions import CompactionCall
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Undo as UndoRecord
-from memory_service.sessions.session import Session
+from memory_service.sessions.session import OpenSession
 from tests.properties.homes import Homes
 from tests.properties.invariants import CHECKS, hold_bounded, play
 from tests.properties.scenarios import MORE, SCENARIOS, SYSTEM, TALK, WINDOW, calls, say
@@ -224,7 +224,7 @@ def i10_two_commits(homes: Homes) -> None:
         now=world.services.now(),
     )
     assert draft.made is not None
-    other = Session(JsonlLog(world.home / "sessions" / f"{SESSION}.jsonl"))
+    other = OpenSession(JsonlLog(world.home / "sessions" / f"{SESSION}.jsonl"))
     other.commit(draft.made, other.state())
     before = world.log_bytes
     try:

@@ -17,7 +17,7 @@ from typing import Any
 from memory_service.compaction.audit import Audit
 from memory_service.compaction.compactor import Compactor, _Terms
 from memory_service.compaction.presets import PRESETS
-from memory_service.compaction.record import Pin as PinRecord
+from memory_service.compaction.record import PinRecord
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.compaction.view import View
 from memory_service.config import CompactionTable, Settings
@@ -27,12 +27,12 @@ from memory_service.locks import SessionLocks
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import CompactRequest
-from memory_service.service.compactions import CompactionCall, Compactions
+from memory_service.service.compactions import CompactionCall, SessionCompactions
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.events import EventHub
-from memory_service.service.session_services import SessionServices, SessionSnapshot, Shared
+from memory_service.service.session_services import SessionServices, SessionSnapshot, SharedServices
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.records import Body, Message, Pending, Unpin
+from memory_service.sessions.records import Body, MessageRecord, Pending, Unpin
 from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait
 from tests.properties.summarisers import model_of
@@ -138,7 +138,7 @@ class World:
         if not batch.raw:
             return ()
         texts = [json.dumps(raw, ensure_ascii=False) for raw in batch.raw]
-        first = self._append(*(Message(text=text) for text in texts))
+        first = self._append(*(MessageRecord(text=text) for text in texts))
         self.raw |= {first + at: text for at, text in enumerate(texts)}
         added = tuple(replace(each, seq=first + at) for at, each in batch.said)
         self.said = with_loose([*self.said, *added], self._running)
@@ -192,11 +192,11 @@ class World:
         """Begins anew on the same files, as another process would."""
         hooks = Hooks()
         hooks.before_compaction(self._between)
-        shared = Shared(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=hooks)
+        shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=hooks)
         logs = SessionLogs(self.home / "sessions", now=self._now)
         self.services = SessionServices("w", logs, self._memory, shared)
         self.compactor = Recording()
-        self.compactions = Compactions(self.services, self.compactor, EngineAdapter(self.services))
+        self.compactions = SessionCompactions(self.services, self.compactor, EngineAdapter(self.services))
 
     def _between(self, intent: Intent) -> None:
         self._hook()
@@ -208,9 +208,9 @@ class World:
         return self.services.session(SESSION).append(list(bodies)).first_seq
 
     def _rival(self, wanted: Compact) -> None:
-        shared = Shared(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=Hooks())
+        shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=Hooks())
         services = SessionServices("w", SessionLogs(self.home / "sessions", now=self._now), self._memory, shared)
-        other = Compactions(services, Compactor(), EngineAdapter(services))
+        other = SessionCompactions(services, Compactor(), EngineAdapter(services))
         state = services.snapshot(SESSION).state
         try:
             if wanted.rival == "compact":

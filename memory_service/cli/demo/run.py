@@ -202,7 +202,7 @@ class DemoRun:
 WORKSPACE = "default"
 WINDOW_TOKENS = 8_192
 PROMPT = "You are the assistant at the owner's desk of a small plant shop. The answer comes first, in five lines."
-PIN = "Never ship plants when it is below 5 °C at the destination."
+DEMO_PIN = "Never ship plants when it is below 5 °C at the destination."
 _MEMORY_TOKENS = 400
 _ENTRIES = 4
 # What a reader of the story wants to see of a checkpoint: so many lines of its sections, the newest of the last two.
@@ -243,8 +243,11 @@ class _Player:
             if message.role == "assistant":
                 self._prompt(at)
             self._recording.say(message)
-            if PIN.rstrip(".").lower() in message.text.lower() and not service.pins(WORKSPACE, SAMPLE_SESSION_ID).pins:
-                service.pin(WORKSPACE, SAMPLE_SESSION_ID, PIN)
+            if (
+                DEMO_PIN.rstrip(".").lower() in message.text.lower()
+                and not service.pins(WORKSPACE, SAMPLE_SESSION_ID).pins
+            ):
+                service.pin(WORKSPACE, SAMPLE_SESSION_ID, DEMO_PIN)
         return self._told(time.perf_counter() - begun)
 
     def _prompt(self, said: int) -> None:
@@ -417,12 +420,12 @@ def run_demo(home: Path, teller: DemoOutput, *, kept: bool) -> DemoRun:
         recalls = []
         for question, answer in QUESTIONS:
             recalls.append(_recall(service, question, answer))
-            teller.recall(recalls[-1], PIN)
+            teller.recall(recalls[-1], DEMO_PIN)
     return DemoRun(
         notes=notes,
         replay=replay,
         reindexed=reindexed,
-        pin=PIN,
+        pin=DEMO_PIN,
         recalls=tuple(recalls),
         seconds=round(time.perf_counter() - begun, 2),
         home=str(home) if kept else "",
@@ -477,5 +480,5 @@ def _recall(service: MemoryService, question: str, answer: str) -> AnsweredQuest
             for item in (receipt.included if receipt else ())
         ),
         omitted=receipt.omitted_count if receipt else 0,
-        has_pin=any(PIN in text for text in others),
+        has_pin=any(DEMO_PIN in text for text in others),
     )

@@ -24,13 +24,13 @@ from indexer.types import Cue, Passage
 from memory_service.messages.sizes import Usage
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.offsets import Offsets
-from memory_service.sessions.records import FlushRecord, Message
+from memory_service.sessions.records import FlushRecord, MessageRecord
 from tests.indexer.talks import NOON, batches, log_of, message, turns
 
 DAY = NOON.date()
 
 
-def said(*bodies: Message) -> list[str]:
+def said(*bodies: MessageRecord) -> list[str]:
     return [passage.text for passage in split_transcript(log_of(*bodies))]
 
 
@@ -53,7 +53,7 @@ def test_nothing_gives_nothing() -> None:
 
 @pytest.mark.parametrize("role", ["system", "developer", "function", "", None, 7])
 def test_only_what_was_said_in_the_talk_counts(role: object) -> None:
-    odd = Message(text=json.dumps({"role": role, "content": "You are a helpful assistant."}))
+    odd = MessageRecord(text=json.dumps({"role": role, "content": "You are a helpful assistant."}))
     assert said(odd, message("Hello")) == ["Hello"]
 
 
@@ -89,8 +89,8 @@ def test_calls_are_found_by_name_and_arguments() -> None:
 
 
 def test_a_message_with_line_ends_and_odd_characters() -> None:
-    assert said(Message(text='{\n"role": "user",\n"content": "one\\r\\ntwo\\rthree"}')) == ["one\ntwo\nthree"]
-    assert said(Message(text='{"role":"user","content":"half \\ud83d of\\u0000 it \\u001b[1m"}')) == [
+    assert said(MessageRecord(text='{\n"role": "user",\n"content": "one\\r\\ntwo\\rthree"}')) == ["one\ntwo\nthree"]
+    assert said(MessageRecord(text='{"role":"user","content":"half \\ud83d of\\u0000 it \\u001b[1m"}')) == [
         "half \ufffd of it [1m"
     ]
     assert said(message("\U0001f389 好")) == ["\U0001f389 好"]
@@ -357,7 +357,7 @@ def read_by_the_service(raw: bytes) -> list[int]:
     with TemporaryDirectory() as folder:
         path = Path(folder, "talk.jsonl")
         path.write_bytes(raw)
-        return [record.seq for record in JsonlLog(path).read() if isinstance(record.body, Message)]
+        return [record.seq for record in JsonlLog(path).read() if isinstance(record.body, MessageRecord)]
 
 
 @settings(max_examples=200, deadline=None)

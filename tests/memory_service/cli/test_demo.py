@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memory_service.cli.demo.run import PIN
+from memory_service.cli.demo.run import DEMO_PIN
 from memory_service.messages.sizes import count_tokens
 from memory_service.service import MemoryService
 from memory_service.service.sample import SAMPLE_SESSION_ID
@@ -36,7 +36,7 @@ def check_story(told: str) -> None:
     assert len(questions) == 2
     for question, answer in zip(questions, ("40 g off", "祝妈妈身体健康"), strict=True):
         _check_question(question, answer)
-    assert f"in view: {PIN}" in questions[1]
+    assert f"in view: {DEMO_PIN}" in questions[1]
     assert "\x1b" not in told
 
 

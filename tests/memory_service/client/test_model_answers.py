@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from memory_service import InvalidRequest, Reply, UpstreamFailed
-from memory_service.client._messages import _message_of, messages_of, prompt_tokens, read_answer, text_of, usage_report
+from memory_service.client._messages import (
+    _message_of,
+    _text_of,
+    prompt_tokens,
+    read_answer,
+    usage_report,
+    wire_messages,
+)
 
 
 class Function(BaseModel):
@@ -101,7 +108,7 @@ def test_usage_of_no_shape_counts_nothing(usage: object) -> None:
 )
 def test_what_an_empty_answer_is(message: dict[str, Any], empty: bool) -> None:
     assert read_answer({"choices": [{"message": message}]}).empty is empty
-    assert Reply(message=message).text == text_of(message)
+    assert Reply(message=message).text == _text_of(message)
 
 
 @pytest.mark.parametrize("value", [None, 7, b"x", [], {}, object(), iter("x"), {"message": "x"}, (x for x in "ab")])
@@ -126,7 +133,9 @@ def test_a_report_of_an_error_is_no_answer(value: object, told: str) -> None:
 
 def test_messages_come_one_by_one_or_in_a_list() -> None:
     one = Message(role="user", content="甲")
-    assert messages_of(one) == messages_of([one]) == messages_of(iter([one])) == [{"role": "user", "content": "甲"}]
+    assert (
+        wire_messages(one) == wire_messages([one]) == wire_messages(iter([one])) == [{"role": "user", "content": "甲"}]
+    )
     assert _message_of({"role": "tool", "content": None, "name": None}) == {"role": "tool", "content": None}
     deep: object = "x"
     for _ in range(100_000):

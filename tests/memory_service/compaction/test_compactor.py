@@ -11,13 +11,13 @@ import pytest
 from indexer.testing import HashEmbedder
 from memory_service.compaction.compactor import CompactionDraft, CompactionOptions, Compactor
 from memory_service.compaction.options import budget_of, shape_of
-from memory_service.compaction.record import Pin, _apply_delta
+from memory_service.compaction.record import PinRecord, _apply_delta
 from memory_service.compaction.view import project
 from memory_service.errors import CallCancelled, Incompressible, UpstreamFailed
 from memory_service.llm.base import ChatModel
 from memory_service.messages import text_of
 from memory_service.service.options import options_of
-from memory_service.sessions.records import Message, Record, SessionHeader
+from memory_service.sessions.records import MessageRecord, Record, SessionHeader
 from memory_service.sessions.state import SessionState, extend_state
 from memory_service.testing import Reply, ScriptedModel
 from tests.memory_service.service.rooms import calls, result, says, summary, user, words
@@ -29,7 +29,7 @@ FAILURE = UpstreamFailed("the error quotes 机密", kind="timeout")
 
 
 def state_of(said: list[dict[str, Any]], *more: Any, before: SessionState | None = None) -> SessionState:
-    bodies = [*(Message(text=json.dumps(each, ensure_ascii=False)) for each in said), *more]
+    bodies = [*(MessageRecord(text=json.dumps(each, ensure_ascii=False)) for each in said), *more]
     begun = before or extend_state(
         SessionState(), [Record(seq=1, ts="", kind="", body=SessionHeader(session_id="s", context_window=8_000))]
     )
@@ -61,7 +61,7 @@ def committed(state: SessionState, made: CompactionDraft) -> SessionState:
 
 
 def test_a_draft_is_what_the_record_comes_to() -> None:
-    state = state_of(talk(30), Pin(pin_id="p", text="周五绝不部署"))
+    state = state_of(talk(30), PinRecord(pin_id="p", text="周五绝不部署"))
     made = draft(state)
     assert made.made is not None and made.summary is not None and made.summary.method == "extractive"
     after = committed(state, made)
@@ -138,7 +138,7 @@ def test_who_cancels_gets_nothing_else() -> None:
 
 
 def test_what_does_not_fit_behind_it_is_an_error() -> None:
-    pins = [Pin(pin_id=str(at), text=f"{at} " + words(1_900)) for at in range(4)]
+    pins = [PinRecord(pin_id=str(at), text=f"{at} " + words(1_900)) for at in range(4)]
     state = state_of([*talk(6), user(words(700))], *pins)
     with pytest.raises(Incompressible, match="pins"):
         draft(state)

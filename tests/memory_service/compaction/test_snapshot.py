@@ -5,7 +5,7 @@ from typing import Any
 
 from memory_service.compaction.compactor import snapshot_of
 from memory_service.compaction.cut import Snapshot
-from memory_service.compaction.record import Pin
+from memory_service.compaction.record import PinRecord
 from memory_service.compaction.view import project
 from memory_service.messages.sizes import count_tokens
 from memory_service.sessions.records import Pending
@@ -24,7 +24,7 @@ def taken(*said: dict[str, Any], then: Any = ()) -> Snapshot:
 
 
 def test_system_messages_and_pins_are_fixed() -> None:
-    made = taken(system("规矩"), user("a"), says("b"), then=(Pin(pin_id="p", text="周五绝不部署"),))
+    made = taken(system("规矩"), user("a"), says("b"), then=(PinRecord(pin_id="p", text="周五绝不部署"),))
     assert [each.seq for each in made.tail] == [2, 3]
     assert made.fixed_tokens >= count_tokens("规矩") + count_tokens("周五绝不部署")
     assert (made.settled, made.request_tokens, made.now) == (False, 0, NOW)
@@ -45,7 +45,7 @@ def test_news_and_pruning_settle_nothing() -> None:
 def test_what_waits_and_what_is_pinned_is_told() -> None:
     state = (
         Pending(call_ids=("a",)),
-        Pin(pin_id="p", target=3),
+        PinRecord(pin_id="p", target=3),
         compacted(0, stage="prune", cleared={5: "x"}, stripped=(1,)),
     )
     made = taken(user("x"), calls("a"), result("a", "1"), calls("b"), result("b", "2"), says("y"), then=state)

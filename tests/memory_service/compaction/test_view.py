@@ -8,11 +8,10 @@ from typing import Any, cast
 import pytest
 
 from memory_service.compaction.prune_steps import GuardRules
-from memory_service.compaction.record import Compaction, Head, Pin
+from memory_service.compaction.record import Compaction, Head, PinRecord
 from memory_service.compaction.view import ViewShape, checkpoint_of, extend_view, pin_texts, project, tail_of, with_head
 from memory_service.messages import Message, message_tokens, text_of, to_openai
-from memory_service.sessions.records import Body, Record
-from memory_service.sessions.records import Message as Logged
+from memory_service.sessions.records import Body, MessageRecord, Record
 from memory_service.sessions.state import SessionState, extend_state
 from tests.memory_service.service.rooms import calls, image, result, says, system, user, words
 from tests.wire import problems
@@ -21,7 +20,7 @@ SHAPE = ViewShape(window_tokens=8_000)
 
 
 def session(*said: dict[str, Any], then: tuple[Body, ...] = ()) -> SessionState:
-    bodies: list[Body] = [Logged(text=json.dumps(each, ensure_ascii=False)) for each in said]
+    bodies: list[Body] = [MessageRecord(text=json.dumps(each, ensure_ascii=False)) for each in said]
     return extend_state(
         SessionState(), [Record(seq=seq, ts="", kind="", body=body) for seq, body in enumerate((*bodies, *then), 1)]
     )
@@ -83,9 +82,9 @@ def test_pictures_alone_are_no_request() -> None:
 
 def test_pins_stand_word_for_word_and_once() -> None:
     pins: tuple[Body, ...] = (
-        Pin(pin_id="a", text="绝不在周五部署"),
-        Pin(pin_id="b", target=1),
-        Pin(pin_id="c", target=77),
+        PinRecord(pin_id="a", text="绝不在周五部署"),
+        PinRecord(pin_id="b", target=1),
+        PinRecord(pin_id="c", target=77),
     )
     plain = session(user("Rule: ask first."), says("ok"), user("go"), then=pins)
     assert pin_texts(plain) == [("绝不在周五部署", None), ("Rule: ask first.", 1)]
@@ -98,7 +97,7 @@ def test_pins_stand_word_for_word_and_once() -> None:
 def test_stubs_and_labels_stand_where_steps_put_them_but_not_for_pins() -> None:
     said = [user("x"), calls("a"), result("a", "long " * 90), calls("b"), result("b", "kept"), image("看"), says("y")]
     made = compacted(0, stage="prune", cleared={3: "[stub log:3]", 5: "[stub log:5]"}, stripped=(6,))
-    state = session(*said, then=(made, Pin(pin_id="p", target=5)))
+    state = session(*said, then=(made, PinRecord(pin_id="p", target=5)))
     texts = shown(state)
     assert texts[2] == "[stub log:3]" and texts[4] == "kept"
     assert "image/png" in texts[5] and "aGVsbG8" not in json.dumps(to_openai(project(state, SHAPE).messages))
@@ -143,7 +142,7 @@ def test_what_comes_out_is_valid_even_if_the_log_is_not(summary: str) -> None:
 
 
 def test_the_same_state_gives_the_same_bytes() -> None:
-    state = session(user("a"), says("b"), user("c"), then=(compacted(3), Pin(pin_id="p", text="钉")))
+    state = session(user("a"), says("b"), user("c"), then=(compacted(3), PinRecord(pin_id="p", text="钉")))
     assert json.dumps(project(state, SHAPE).messages) == json.dumps(project(state, SHAPE).messages)
 
 

@@ -12,7 +12,7 @@ import openai
 
 from indexer.testing import HashEmbedder
 from memory_service.service import MemoryService
-from memory_service.testing import ScriptedServer, Step
+from memory_service.testing import ScriptedServer, ScriptedStep
 from tests.serving import RunningServer, W, serving, settings
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Gateway:
 
 
 @contextmanager
-def gateway(home: Path, *script: Step, protocol: str = "openai", **values: Any) -> Iterator[Gateway]:
+def gateway(home: Path, *script: ScriptedStep, protocol: str = "openai", **values: Any) -> Iterator[Gateway]:
     """A gateway whose one upstream is a scripted provider."""
     with ScriptedServer(*script) as upstream:
         base = upstream.url if protocol != "anthropic" else upstream.url.removesuffix("/v1")

@@ -14,7 +14,7 @@ from memory_service.errors import CallCancelled, ModelUnavailable, UpstreamFaile
 from memory_service.llm.base import ChatMessage
 from memory_service.llm.calls import ModelCalls
 from memory_service.llm.litellm import LiteLLMModel
-from memory_service.testing import Cut, Failure, Hang, ScriptedModel, ScriptedServer, Step
+from memory_service.testing import Cut, Failure, Hang, ScriptedModel, ScriptedServer, ScriptedStep
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:(litellm|pydantic|aiohttp|httpx)")
 needs_litellm = pytest.mark.skipif(
@@ -59,7 +59,7 @@ Play = Callable[..., Played]
 def play() -> Iterator[Play]:
     running: list[ScriptedServer] = []
 
-    def start(*script: Step, others: tuple[str, ...] = (), **options: object) -> Played:
+    def start(*script: ScriptedStep, others: tuple[str, ...] = (), **options: object) -> Played:
         running.append(ScriptedServer(*script).__enter__())
         return Played(running[-1], *others, **options)
 
@@ -74,7 +74,7 @@ def play() -> Iterator[Play]:
     [Failure(), BUSY, Failure(status=502, body="<html>Bad Gateway</html>"), Failure.named("rate_limit"), Cut(),
      Failure(status=408), Failure(status=409)],
 )  # fmt: skip
-def test_what_may_pass_is_tried_again(play: Play, step: Step) -> None:
+def test_what_may_pass_is_tried_again(play: Play, step: ScriptedStep) -> None:
     played = play(step, step, "At last.")
     assert played.calls.ask(MESSAGES).text == "At last."
     assert played.counts == (3, 2)

@@ -17,7 +17,7 @@ import pytest
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import CallUsage, ChatMessage, ChatModel
 from memory_service.llm.litellm import LiteLLMModel
-from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedServer, Step
+from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedServer, ScriptedStep
 
 INSTALLED = importlib.util.find_spec("litellm") is not None
 needs_litellm = pytest.mark.skipif(not INSTALLED, reason='litellm is not there: pip install "memory-service[llm]"')
@@ -49,7 +49,7 @@ Play = Callable[..., Played]
 def play() -> Iterator[Play]:
     running: list[ScriptedServer] = []
 
-    def start(*script: Step, **options: object) -> Played:
+    def start(*script: ScriptedStep, **options: object) -> Played:
         running.append(ScriptedServer(*script).__enter__())
         return Played(running[-1], **options)
 
@@ -127,7 +127,7 @@ def test_what_the_caller_has_to_judge_is_reported(play: Play) -> None:
 
 @needs_litellm
 @pytest.mark.parametrize("step", ["Yes.", BUSY])
-def test_calls_leave_no_connection(play: Play, step: Step) -> None:
+def test_calls_leave_no_connection(play: Play, step: ScriptedStep) -> None:
     played = play(*[step] * 5)
     before = connections_at_servers()
     for number in range(5):
@@ -207,7 +207,7 @@ def test_other_refusals_are_not_tried_again(play: Play, failure: Failure, kind: 
     [Failure(), BUSY, Failure(status=502, body="<html>Bad Gateway</html>"), Failure.named("rate_limit"), Cut(),
      Failure(status=408), Failure(status=409)],
 )  # fmt: skip
-def test_what_may_pass_is_said_to_and_left_to_the_caller(play: Play, step: Step) -> None:
+def test_what_may_pass_is_said_to_and_left_to_the_caller(play: Play, step: ScriptedStep) -> None:
     played = play(step, "Never.")
     assert failure_of(played.model).transient and played.tries == 1
 

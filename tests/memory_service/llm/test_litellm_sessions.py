@@ -13,7 +13,7 @@ import pytest
 from indexer.testing import HashEmbedder
 from memory_service import AsyncMemoryClient, MemoryClient, Session
 from memory_service.service import MemoryService
-from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedServer, Step
+from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedServer, ScriptedStep
 from tests.memory_service.api.talking import talk
 from tests.serving import RunningServer, serving, settings
 
@@ -68,7 +68,7 @@ def called(litellm: Any, url: str, **options: Any) -> Callable[[list[dict[str, A
         ],
     ],
 )
-def test_a_failed_call_is_recovered_from(litellm: Any, session: Session, step: Step, remedy: str) -> None:
+def test_a_failed_call_is_recovered_from(litellm: Any, session: Session, step: ScriptedStep, remedy: str) -> None:
     with ScriptedServer(step, "周二。") as model:
         reply = session.complete(called(litellm, model.url), user="When do we deploy?", max_wait_seconds=0.1)
         assert (reply.text, reply.attempts, reply.degraded) == ("周二。", 2, ())

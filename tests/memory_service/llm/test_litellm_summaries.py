@@ -14,7 +14,7 @@ import pytest
 from indexer.testing import HashEmbedder
 from memory_service.compaction.presets import PRESETS
 from memory_service.service import MemoryService
-from memory_service.testing import Failure, Hang, Reply, ScriptedServer, Step
+from memory_service.testing import Failure, Hang, Reply, ScriptedServer, ScriptedStep
 from tests.memory_service.service.rooms import summary, turn
 from tests.serving import RunningServer, W, serving, settings
 
@@ -95,7 +95,7 @@ def test_an_outage_where_nothing_may_stand_in(serve: Serve) -> None:
         ("ponybunny", (ROBIN, DOWN, ROBIN)),
     ],
 )
-def test_tries_that_end_well(serve: Serve, preset: str, script: tuple[Step, ...]) -> None:
+def test_tries_that_end_well(serve: Serve, preset: str, script: tuple[ScriptedStep, ...]) -> None:
     with ScriptedServer(*script, *[script[-1]] * 20) as model:
         receipt = compacted(serve(model, preset))
         assert receipt["method"] == "model"
@@ -109,7 +109,7 @@ def test_tries_that_end_well(serve: Serve, preset: str, script: tuple[Step, ...]
         ("default", "no headings", 2, "extractive"),
     ],
 )
-def test_tries_that_do_not(serve: Serve, preset: str, step: Step, requests: int, method: str) -> None:
+def test_tries_that_do_not(serve: Serve, preset: str, step: ScriptedStep, requests: int, method: str) -> None:
     with ScriptedServer(*[step] * 20) as model:
         receipt = compacted(serve(model, preset))
         assert receipt["method"] == method
@@ -142,7 +142,7 @@ def test_a_chain_of_models(serve: Serve) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_without_a_session(serve: Serve, preset: str) -> None:
-    steps: list[Step] = [BUSY, summary(ROBIN, PRESETS[preset].summary.headings) or ROBIN]
+    steps: list[ScriptedStep] = [BUSY, summary(ROBIN, PRESETS[preset].summary.headings) or ROBIN]
     with ScriptedServer(*steps * 20) as model:
         body = {"preset": preset, "context_window": 32_000, "force": True, "messages": talk(30)}
         answer = serve(model, preset).http.post("/v1/compact", json=body)
@@ -159,7 +159,7 @@ def test_without_a_session(serve: Serve, preset: str) -> None:
         ((Hang(seconds=30),), 1, "extractive"),
     ],
 )
-def test_a_flush(serve: Serve, script: tuple[Step, ...], requests: int, method: str) -> None:
+def test_a_flush(serve: Serve, script: tuple[ScriptedStep, ...], requests: int, method: str) -> None:
     with ScriptedServer(*script) as model:
         server = serve(model, flush={"mode": "auto"}, llm_timeout_seconds=6)
         name = f"{W}/sessions/s1"

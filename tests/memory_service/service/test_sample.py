@@ -16,7 +16,7 @@ from memory_service.messages import message_tokens, read_messages, to_anthropic,
 from memory_service.service import MemoryService
 from memory_service.service.sample import SAMPLE_SESSION_ID, copy_sample
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.records import Message, SessionHeader
+from memory_service.sessions.records import MessageRecord, SessionHeader
 from tests.serving import settings
 from tests.wire import Provider, problems
 
@@ -31,7 +31,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def recorded() -> list[dict[str, Any]]:
     """The messages of the recorded session."""
     bodies = [record.body for record in JsonlLog(BUNDLED / SESSION).read()]
-    return [json.loads(body.text) for body in bodies if isinstance(body, Message)]
+    return [json.loads(body.text) for body in bodies if isinstance(body, MessageRecord)]
 
 
 def test_the_sample_is_copied_file_by_file(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_the_session_is_a_sound_log(tmp_path: Path) -> None:
     records = list(log.read())
     assert [record.seq for record in records] == list(range(1, len(records) + 1))
     assert log.repairs == () and log.header == SessionHeader(session_id=SAMPLE_SESSION_ID)
-    assert all(isinstance(record.body, Message) for record in records[1:])
+    assert all(isinstance(record.body, MessageRecord) for record in records[1:])
     moments = [dt.datetime.fromisoformat(record.ts) for record in records]
     assert all(earlier <= later for earlier, later in pairwise(moments))
     assert len({moment.date() for moment in moments}) == 4

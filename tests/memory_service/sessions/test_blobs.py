@@ -18,7 +18,7 @@ from memory_service.messages.shapes import Json
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.media import Blobs, attach, describe, detach, media_of
-from memory_service.sessions.records import Message
+from memory_service.sessions.records import MessageRecord
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 WRITTEN = base64.b64encode(PNG).decode()
@@ -30,8 +30,8 @@ def logs(tmp_path: Path) -> SessionLogs:
     return SessionLogs(tmp_path / "sessions")
 
 
-def message(content: Json) -> Message:
-    return Message(text=json.dumps({"role": "user", "content": content}))
+def message(content: Json) -> MessageRecord:
+    return MessageRecord(text=json.dumps({"role": "user", "content": content}))
 
 
 def stored(folder: Path) -> list[Path]:
@@ -74,11 +74,11 @@ def test_media_go_beside_the_log_and_come_back(logs: SessionLogs, tmp_path: Path
         assert f"[{mime}, {len(same.content(2, 1))} bytes, ref=log:2#1]" in short
         assert len(short) < 400
         *_, record = same.read()
-        assert isinstance(record.body, Message)
+        assert isinstance(record.body, MessageRecord)
         assert record.body.text == given_message.text
         assert [(medium.mime, medium.handle) for medium in record.body.media] == [(mime, "log:2#1")]
         *_, record = same.read(media=False)
-        assert isinstance(record.body, Message)
+        assert isinstance(record.body, MessageRecord)
         assert record.body.text == short
 
 
@@ -107,7 +107,7 @@ def test_escaped_slashes_come_back_escaped(logs: SessionLogs, tmp_path: Path) ->
     source = base64.b64encode(raw + b"x").decode()
     text = json.dumps({"content": [url, {"type": "base64", "data": source}]}).replace("/", "\\/")
     log = logs.create("a")
-    log.append([Message(text=text)])
+    log.append([MessageRecord(text=text)])
     assert len(stored(tmp_path)) == 2
     assert log.message(2) == text
 
@@ -127,7 +127,7 @@ def test_a_message_cannot_pretend_to_hold_what_others_keep(logs: SessionLogs, tm
     sha256 = stored(tmp_path)[0].name
     text = json.dumps({"media": [{"at": 0, "sha256": sha256}], "content": f"ref=log:2#1 {sha256}"})
     log = logs.create("b")
-    log.append([Message(text=text)])
+    log.append([MessageRecord(text=text)])
     assert log.message(2) == log.message(2, media=False) == text
     for number in (0, 1, 2, -1):
         with pytest.raises(NotFound):
@@ -199,7 +199,9 @@ def test_deleting_and_appending_the_same_content_at_once(logs: SessionLogs, tmp_
         assert log.message(last) == message(URL).text
     thread.join()
     again = SessionLogs(tmp_path / "sessions").get("stays")
-    assert all(body.text == message(URL).text for r in again.read(since_seq=1) if isinstance(body := r.body, Message))
+    assert all(
+        body.text == message(URL).text for r in again.read(since_seq=1) if isinstance(body := r.body, MessageRecord)
+    )
     assert again.repairs == ()
 
 

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.compaction.record import Compaction, Pin
+from memory_service.compaction.record import Compaction, PinRecord
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound, StorageFailed
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
@@ -34,7 +34,7 @@ from memory_service.sessions.records import (
     Body,
     FlushRecord,
     Learned,
-    Message,
+    MessageRecord,
     Pending,
     SessionHeader,
     TrimRecord,
@@ -57,8 +57,8 @@ def say(text): os.write(1, (text + "\\n").encode())
 """
 BODIES: list[Body] = [
     SessionHeader(session_id="support-42", model="gpt-4o", context_window=128_000, settings={"preset": "a", "n": [1]}),
-    Message(text='{"role":"user","content":"Hello"}'),
-    Message(text='{"role":"assistant","content":"Hi"}', usage=Usage(input_tokens=9, output_tokens=2, model="m")),
+    MessageRecord(text='{"role":"user","content":"Hello"}'),
+    MessageRecord(text='{"role":"assistant","content":"Hi"}', usage=Usage(input_tokens=9, output_tokens=2, model="m")),
     Usage(input_tokens=10, output_tokens=3, cache_read_tokens=4, cache_write_tokens=5),
     Compaction(
         base=None,
@@ -75,8 +75,8 @@ BODIES: list[Body] = [
         reason="threshold",
     ),
     Undo(compaction=5, reason="asked for"),
-    Pin(pin_id="p1", text="Never deploy on Fridays.\n"),
-    Pin(pin_id="p2", target=2),
+    PinRecord(pin_id="p1", text="Never deploy on Fridays.\n"),
+    PinRecord(pin_id="p2", target=2),
     Unpin(pin_id="p1"),
     FlushRecord(from_seq=1, to_seq=3, written=2, reason="before compaction"),
     Pending(call_ids=("call_1",)),
@@ -94,12 +94,12 @@ def log(path: Path) -> JsonlLog:
     return JsonlLog(path)
 
 
-def said(text: str) -> Message:
-    return Message(text=compact_json({"role": "user", "content": text}))
+def said(text: str) -> MessageRecord:
+    return MessageRecord(text=compact_json({"role": "user", "content": text}))
 
 
 def texts(log: JsonlLog) -> list[str]:
-    return [json.loads(body.text)["content"] for body in bodies(log) if isinstance(body, Message)]
+    return [json.loads(body.text)["content"] for body in bodies(log) if isinstance(body, MessageRecord)]
 
 
 def bodies(log: JsonlLog) -> list[Body]:
@@ -156,7 +156,13 @@ def test_what_stands_beside_a_message_is_short(path: Path) -> None:
     log = JsonlLog(path, now=lambda: moment)
     log.append([said("你好")])
     log.append([said("b")])
-    log.append([Pin(pin_id="p", text="x"), said("c\n"), Message(text='{\n"content":"d"}', usage=Usage(input_tokens=1))])
+    log.append(
+        [
+            PinRecord(pin_id="p", text="x"),
+            said("c\n"),
+            MessageRecord(text='{\n"content":"d"}', usage=Usage(input_tokens=1)),
+        ]
+    )
     lines = path.read_text("utf-8").split("\n")
     ts = '"ts":"2026-11-20T14:32:00.123Z"'
     assert lines[0].startswith(f'{{"seq":1,"batch":2,{ts},"kind":"session","session_id":"support-42"')
@@ -198,16 +204,16 @@ def test_only_messages_are_messages(log: JsonlLog, seq: int) -> None:
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", '"text"', '{"a":NaN}', '{"a":1}x', "{" * 9999, "\ufeff{}"])
 def test_what_is_no_json_object_is_refused(log: JsonlLog, path: Path, text: str) -> None:
     with pytest.raises(InvalidRequest):
-        log.append([Message(text=text)])
+        log.append([MessageRecord(text=text)])
     assert not path.exists()
 
 
 def test_depth_has_a_limit(log: JsonlLog) -> None:
     deep = '{"a":' * (MAX_NESTING - 1) + "{}" + "}" * (MAX_NESTING - 1)
-    log.append([Message(text=deep)])
+    log.append([MessageRecord(text=deep)])
     assert log.message(2) == deep
     with pytest.raises(InvalidRequest, match="nested"):
-        log.append([Message(text=f'{{"a":{deep}}}')])
+        log.append([MessageRecord(text=f'{{"a":{deep}}}')])
 
 
 @pytest.mark.parametrize(
@@ -222,7 +228,7 @@ def test_depth_has_a_limit(log: JsonlLog) -> None:
     ],
 )
 def test_odd_json_comes_back_to_the_byte(log: JsonlLog, path: Path, text: str) -> None:
-    log.append([Message(text=text, usage=Usage(input_tokens=1, model=',"message":'))])
+    log.append([MessageRecord(text=text, usage=Usage(input_tokens=1, model=',"message":'))])
     assert log.message(2) == JsonlLog(path).message(2) == JsonlLog(path).message(2, media=False) == text
     assert path.read_bytes().count(b"\n") == 2
 
@@ -245,10 +251,10 @@ def test_any_message_comes_back_to_the_byte(values: list[dict[str, Json]], ascii
     with tempfile.TemporaryDirectory() as folder:
         given_texts = [json.dumps(value, ensure_ascii=ascii_only, indent=len(value) % 2 or None) for value in values]
         log = JsonlLog(Path(folder, "a.jsonl"))
-        log.append([Message(text=text) for text in given_texts])
+        log.append([MessageRecord(text=text) for text in given_texts])
         again = JsonlLog(Path(folder, "a.jsonl"))
         assert [again.message(seq) for seq in range(2, len(values) + 2)] == given_texts
-        assert [body.text for body in bodies(again) if isinstance(body, Message)] == given_texts
+        assert [body.text for body in bodies(again) if isinstance(body, MessageRecord)] == given_texts
         assert again.repairs == ()
 
 
@@ -322,7 +328,8 @@ def test_processes_lose_nothing_and_compare_and_swap(path: Path) -> None:
         while done < 25:
             seen = log.last_seq
             try:
-                log.append([Message(text=json.dumps({"content": f"{sys.argv[2]}.{done}"}))] * 2, expected_last_seq=seen)
+                text = json.dumps({"content": f"{sys.argv[2]}.{done}"})
+                log.append([MessageRecord(text=text)] * 2, expected_last_seq=seen)
                 done += 1
             except Conflict:
                 pass
@@ -341,7 +348,7 @@ def test_a_reader_during_writes_sees_whole_batches_in_order(log: JsonlLog, path:
     process = child(
         """
         for number in range(150):
-            log.append([Message(text='{"content":"%s"}' % ("x" * 3000))] * 4)
+            log.append([MessageRecord(text='{"content":"%s"}' % ("x" * 3000))] * 4)
         """,
         path,
     )
@@ -387,7 +394,7 @@ def read_only() -> Iterator[Path]:
 def test_a_torn_batch_of_any_length_is_cut_and_kept(log: JsonlLog, path: Path) -> None:
     log.append([said("a")])
     whole = path.read_bytes()
-    log.append([said("b"), Pin(pin_id="p", text="ü"), said("c")])
+    log.append([said("b"), PinRecord(pin_id="p", text="ü"), said("c")])
     full = path.read_bytes()
     for size in range(len(whole), len(full) + 1):
         path.write_bytes(full[:size])
@@ -471,7 +478,7 @@ def test_damage_before_a_torn_batch_is_told_too(log: JsonlLog, path: Path) -> No
 
 def test_a_record_whose_kind_is_damaged_is_no_message(log: JsonlLog, path: Path) -> None:
     log.append([said("a")])
-    log.append([Pin(pin_id="p", text='{"role":"user","content":"no message"}')])
+    log.append([PinRecord(pin_id="p", text='{"role":"user","content":"no message"}')])
     log.append([said("b")])
     path.write_bytes(path.read_bytes().replace(b'"kind":"pin"', b'"kimd":"pin"'))
     again = JsonlLog(path)
@@ -495,8 +502,8 @@ def test_batches_of_one_moment_stay_apart(path: Path) -> None:
 
 
 def test_a_batch_that_was_trimmed_is_no_torn_one(log: JsonlLog, path: Path) -> None:
-    log.append([Pin(pin_id="p", text="keep"), said("a"), said("b")])
-    log.append([said("c"), Pin(pin_id="q", text="keep"), said("d")])
+    log.append([PinRecord(pin_id="p", text="keep"), said("a"), said("b")])
+    log.append([said("c"), PinRecord(pin_id="q", text="keep"), said("d")])
     log.trim(0)
     again = JsonlLog(path)
     assert seqs(again) == [1, 2, 6, 8]
@@ -605,7 +612,7 @@ def test_kill_at_random_moments(tmp_path: Path) -> None:
     chance = random.Random(11)
     code = """
         for number in range(10**6):
-            batch = [Message(text='{"content":"%s"}' % ("y" * 5000)), Pin(pin_id=str(number), text="x")]
+            batch = [MessageRecord(text='{"content":"%s"}' % ("y" * 5000)), PinRecord(pin_id=str(number), text="x")]
             say(str(log.append(batch).last_seq))
         """
     acknowledged = 0
@@ -630,18 +637,18 @@ def test_a_full_disk_leaves_the_log_as_it_was(path: Path) -> None:
         child(
             """
             import resource
-            log.append([Message(text='{"content":"first"}')])
+            log.append([MessageRecord(text='{"content":"first"}')])
             before = path.read_bytes()
             resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
             try:
-                log.append([Message(text='{"content":"%s"}' % ("z" * 1000))] * 5)
+                log.append([MessageRecord(text='{"content":"%s"}' % ("z" * 1000))] * 5)
             except StorageFailed as error:
                 say(str(error))
             assert path.read_bytes() == before
             assert log.last_seq == 2
-            log.append([Message(text='{"content":"small"}')], expected_last_seq=2)
+            log.append([MessageRecord(text='{"content":"small"}')], expected_last_seq=2)
             try:
-                log.append([Message(text='{"content":"data:image/png;base64,%s"}' % ("A" * 9000))])
+                log.append([MessageRecord(text='{"content":"data:image/png;base64,%s"}' % ("A" * 9000))])
             except StorageFailed as error:
                 say(str(error))
             assert not [file for file in path.parent.rglob("blobs/*/*")]
@@ -660,7 +667,7 @@ def test_a_new_log_that_does_not_fit_leaves_no_file(path: Path) -> None:
             import resource
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
             try:
-                log.append([Message(text='{"content":"%s"}' % ("z" * 1000))])
+                log.append([MessageRecord(text='{"content":"%s"}' % ("z" * 1000))])
             except StorageFailed:
                 assert not path.exists()
             else:
@@ -679,7 +686,7 @@ def test_a_read_only_folder_can_be_read(read_only: Path) -> None:
                 os.seteuid(65534)  # root may write everywhere
             say(str([record.seq for record in log.read()]) + log.repairs[0].kind)
             try:
-                log.append([Pin(pin_id="p", text="x")])
+                log.append([PinRecord(pin_id="p", text="x")])
             except StorageFailed as error:
                 say(str(error))
             """,
@@ -754,7 +761,7 @@ def test_a_linked_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_trim_keeps_the_last_lines_and_what_the_view_needs(log: JsonlLog, path: Path) -> None:
-    log.append([said("a"), Pin(pin_id="p", text="keep"), said("b"), Usage(input_tokens=1), said("c"), said("d")])
+    log.append([said("a"), PinRecord(pin_id="p", text="keep"), said("b"), Usage(input_tokens=1), said("c"), said("d")])
     before = path.read_bytes()
     backup = path.with_name(log.trim(2))
     assert backup.read_bytes() == before
@@ -834,7 +841,7 @@ def test_a_trim_by_hand_can_be_read(log: JsonlLog, path: Path) -> None:
 
 def test_a_trim_of_a_large_log_takes_little_memory(log: JsonlLog, path: Path) -> None:
     for number in range(40):
-        log.append([Message(text=json.dumps({"role": "user", "content": f"{number} " + "word " * 40_000}))])
+        log.append([MessageRecord(text=json.dumps({"role": "user", "content": f"{number} " + "word " * 40_000}))])
     before = path.read_bytes()
     assert len(before) > 8_000_000
     tracemalloc.start()

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from memory_service.compaction.record import Compaction, Pin
+from memory_service.compaction.record import Compaction, PinRecord
 from memory_service.compaction.view import ViewShape
 from memory_service.errors import Conflict
 from memory_service.messages import message_tokens
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.records import Body, FlushRecord, Message, Undo
-from memory_service.sessions.session import Session
+from memory_service.sessions.records import Body, FlushRecord, MessageRecord, Undo
+from memory_service.sessions.session import OpenSession
 from memory_service.sessions.state import SessionState
 from tests.memory_service.service.rooms import image, says, user
 
@@ -23,7 +23,7 @@ PICTURE = "iVBORw0KGgo" * 2_000
 
 
 def said(*messages: dict[str, Any]) -> list[Body]:
-    return [Message(text=json.dumps(message, ensure_ascii=False)) for message in messages]
+    return [MessageRecord(text=json.dumps(message, ensure_ascii=False)) for message in messages]
 
 
 def compaction(base: int | None, upto: int, tail_start: int) -> Compaction:
@@ -39,15 +39,15 @@ def logs(tmp_path: Path) -> SessionLogs:
     return made
 
 
-def opened(logs: SessionLogs) -> Session:
-    session = Session(logs.get("s"))
+def opened(logs: SessionLogs) -> OpenSession:
+    session = OpenSession(logs.get("s"))
     session.append(said(user("一"), says("two"), user("three")))
     return session
 
 
 def test_the_state_is_as_new_as_the_log_whoever_wrote(logs: SessionLogs) -> None:
     session = opened(logs)
-    other = Session(SessionLogs(logs.get("s")._path.parent).get("s"))
+    other = OpenSession(SessionLogs(logs.get("s")._path.parent).get("s"))
     before = session.state()
     assert session.state() is before, "nothing is folded twice"
     other.append(said(says("four")))
@@ -68,14 +68,14 @@ def test_a_view_is_made_once_for_a_log(logs: SessionLogs) -> None:
 def test_the_gauge_goes_with_the_view_whatever_comes(logs: SessionLogs) -> None:
     session = opened(logs)
     steps: list[list[Body]] = [
-        said(says("四")), said(user("x"), says("y")), [Pin(pin_id="p", text="钉住")], said(user("z")),
+        said(says("四")), said(user("x"), says("y")), [PinRecord(pin_id="p", text="钉住")], said(user("z")),
         [compaction(None, 9, 4)], said(says("more")), [Undo(compaction=10)], said({"role": "system", "content": "sys"}),
     ]  # fmt: skip
     for step in steps:
         session.append(step)
         state = session.state()
         view_sizes = session.view_sizes(SHAPE, state)
-        fresh = Session(session.log).view(SHAPE)
+        fresh = OpenSession(session.log).view(SHAPE)
         assert view_sizes == fresh.view_sizes
         assert fresh.repairs or view_sizes.tokens == sum(map(message_tokens, fresh.messages))
 
@@ -168,7 +168,7 @@ def test_a_log_without_an_identity_is_told_from_another_by_its_file(logs: Sessio
     assert words(session) == ["一", "TWO", "three"]
 
 
-def words(session: Session) -> list[object]:
+def words(session: OpenSession) -> list[object]:
     return [each.message["content"] for each in session.state().messages]
 
 
@@ -180,5 +180,5 @@ def test_media_come_back_for_the_view_and_are_labels_once_they_are_gone(logs: Se
     blobs = [file for file in (tmp_path / "sessions").rglob("*") if file.is_file() and file.stat().st_size > 10_000]
     for blob in blobs:
         blob.unlink()
-    again = json.dumps(Session(logs.get("s")).view(SHAPE).messages, ensure_ascii=False)
+    again = json.dumps(OpenSession(logs.get("s")).view(SHAPE).messages, ensure_ascii=False)
     assert blobs and PICTURE not in again and "看这张图" in again and "log:5" in again

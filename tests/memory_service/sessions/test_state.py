@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory_service.compaction.record import Compaction, Head, Pin
+from memory_service.compaction.record import Compaction, Head, PinRecord
 from memory_service.messages.sizes import Usage
 from memory_service.sessions.records import (
     Body,
@@ -16,7 +16,7 @@ from memory_service.sessions.records import (
     Keyed,
     Learned,
     Media,
-    Message,
+    MessageRecord,
     Pending,
     Record,
     SessionHeader,
@@ -35,8 +35,8 @@ def state_of(*bodies: Body) -> SessionState:
     return extend_state(SessionState(), records(*bodies))
 
 
-def say(role: str, text: object, **more: object) -> Message:
-    return Message(text=json.dumps({"role": role, "content": text, **more}, ensure_ascii=False))
+def say(role: str, text: object, **more: object) -> MessageRecord:
+    return MessageRecord(text=json.dumps({"role": role, "content": text, **more}, ensure_ascii=False))
 
 
 def compaction(
@@ -85,7 +85,7 @@ def test_one_message_of_anthropic_may_be_several_that_share_a_number() -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"role": "nobody"}', '{"content": "x"}', "[" * 100_000])
 def test_what_cannot_be_read_is_counted_and_left_out(text: str) -> None:
-    state = state_of(say("user", "x"), Message(text=text), say("assistant", "y"))
+    state = state_of(say("user", "x"), MessageRecord(text=text), say("assistant", "y"))
     assert state.unreadable == 1 and [each.seq for each in state.messages] == [1, 3] and state.last_seq == 3
 
 
@@ -97,7 +97,7 @@ def test_records_of_a_newer_version_change_nothing_else() -> None:
 
 def test_media_belong_to_their_message() -> None:
     medium = Media(mime="image/png", size_bytes=3, handle="log:1#1")
-    assert state_of(Message(text='{"role": "user", "content": "x"}', media=(medium,))).media == {1: (medium,)}
+    assert state_of(MessageRecord(text='{"role": "user", "content": "x"}', media=(medium,))).media == {1: (medium,)}
 
 
 def test_a_compaction_becomes_the_head_and_gathers_a_ledger() -> None:
@@ -147,10 +147,13 @@ def test_what_does_not_count_is_not_undone_again(which: int) -> None:
 
 def test_pins_come_and_go() -> None:
     state = state_of(
-        Pin(pin_id="a", text="甲"), Pin(pin_id="b", target=2), Pin(pin_id="a", text="乙"), Unpin(pin_id="x")
+        PinRecord(pin_id="a", text="甲"),
+        PinRecord(pin_id="b", target=2),
+        PinRecord(pin_id="a", text="乙"),
+        Unpin(pin_id="x"),
     )
     assert [(pin.pin_id, pin.text, pin.target) for pin in state.pins] == [("b", None, 2), ("a", "乙", None)]
-    assert extend_state(state, records(Unpin(pin_id="b"), first=5)).pins == (Pin(pin_id="a", text="乙"),)
+    assert extend_state(state, records(Unpin(pin_id="b"), first=5)).pins == (PinRecord(pin_id="a", text="乙"),)
 
 
 def test_flushes_count_by_rounds_and_none_is_never() -> None:
@@ -165,7 +168,7 @@ def test_flushes_count_by_rounds_and_none_is_never() -> None:
 def test_the_last_sixteen_counts_are_kept_wherever_they_stand() -> None:
     state = state_of(*[Usage(input_tokens=number) for number in range(20)])
     assert [counted.usage.input_tokens for counted in state.usages] == list(range(4, 20))
-    with_usage = state_of(Message(text='{"role": "assistant", "content": "x"}', usage=Usage(input_tokens=7)))
+    with_usage = state_of(MessageRecord(text='{"role": "assistant", "content": "x"}', usage=Usage(input_tokens=7)))
     assert [counted.usage.input_tokens for counted in with_usage.usages] == [7]
 
 
@@ -184,5 +187,5 @@ def test_the_rest_is_kept_as_told() -> None:
 def test_a_state_never_changes() -> None:
     before = state_of(*TALK, compaction(None, 3))
     kept: Mapping[str, object] = {name: getattr(before, name) for name in SessionState.__slots__}
-    extend_state(before, records(say("user", "z"), Undo(compaction=5), Pin(pin_id="p", text="t"), first=6))
+    extend_state(before, records(say("user", "z"), Undo(compaction=5), PinRecord(pin_id="p", text="t"), first=6))
     assert {name: getattr(before, name) for name in SessionState.__slots__} == kept and len(before.messages) == 3
