@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from memory_service import schemas
 from memory_service.client import AsyncMemoryClient, MemoryClient
-from memory_service.client._messages import messages_of, usage_report
+from memory_service.client._messages import WireMessage, usage_report, wire_messages
 from memory_service.client._session_wire import Wanted
 from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from memory_service.service import MemoryService
 
 T = TypeVar("T")
-WireMessage: TypeAlias = dict[str, Any]
 
 LOGGER = logging.getLogger("memory_service.integrations")
 DEFAULT_BUDGET_TOKENS = 2_000
@@ -62,12 +61,12 @@ class LocalSession:
         """Append what was said; see the client."""
         self._begin()
         return self._service.append(
-            self._workspace, self.session_id, messages_of(messages), usage=usage_report(usage), key=idempotency_key
+            self._workspace, self.session_id, wire_messages(messages), usage=usage_report(usage), key=idempotency_key
         )
 
     def conversation(self, messages: object, **options: Any) -> schemas.ConversationContext:
         """The prompt of a conversation that the caller keeps; see the client."""
-        request = schemas.checked(schemas.ConversationRequest, messages=messages_of(messages), **options)
+        request = schemas.checked(schemas.ConversationRequest, messages=wire_messages(messages), **options)
         self._begin()
         return self._service.conversation(self._workspace, self.session_id, request)
 

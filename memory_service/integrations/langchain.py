@@ -19,11 +19,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from memory_service.client._messages import WireMessage
 from memory_service.integrations.base import (
     DEFAULT_BUDGET_TOKENS,
     HostConversations,
     MemorySource,
-    WireMessage,
     memory_of,
     missing,
 )

@@ -16,7 +16,7 @@ from memory_service.config import Settings
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.sessions import UsageReport
 
-Item = TypeVar("Item", bound=schemas.ReceiptItem)
+_Item = TypeVar("_Item", bound=schemas.ReceiptItem)
 
 
 def _shown_score(raw: float, fusion: str) -> float:
@@ -94,7 +94,7 @@ def receipt(made: schemas.Receipt, *, fusion: str) -> schemas.Receipt:
     return made.model_copy(update=shown)
 
 
-def _shown(items: Iterable[Item], fusion: str) -> list[Item]:
+def _shown(items: Iterable[_Item], fusion: str) -> list[_Item]:
     return [item.model_copy(update={"score": _shown_score(item.score, fusion)}) for item in items]
 
 

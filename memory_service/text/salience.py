@@ -323,11 +323,11 @@ def limit_marks(*found: Mapping[Mark, int]) -> dict[Mark, int]:
     return {mark: min(count, _LIMITS.get(mark, 2)) for mark, count in total.items()}
 
 
-BIAS = -3.2
-LENGTH = 0.9  # for the logarithm of the number of content words
-ANSWER = 2.2  # it answers a question
-ANSWER_LENGTH = -0.4  # of which long answers need less
-PICTURE = 0.6
+_BIAS = -3.2
+_LENGTH = 0.9  # for the logarithm of the number of content words
+_ANSWER = 2.2  # it answers a question
+_ANSWER_LENGTH = -0.4  # of which long answers need less
+_PICTURE = 0.6
 WEIGHTS: dict[Mark, float] = {
     "time": 1.3,
     "number": 0.4,
@@ -359,10 +359,10 @@ def worth_of(marks: Mapping[Mark, int], content: int, *, answers: bool = False, 
         picture: Whether they come with a picture.
     """
     length = math.log1p(content)
-    worth = BIAS + LENGTH * length + sum(WEIGHTS[mark] * count for mark, count in marks.items())
+    worth = _BIAS + _LENGTH * length + sum(WEIGHTS[mark] * count for mark, count in marks.items())
     if answers:
-        worth += ANSWER + ANSWER_LENGTH * length
-    return worth + PICTURE * picture
+        worth += _ANSWER + _ANSWER_LENGTH * length
+    return worth + _PICTURE * picture
 
 
 def chance(worth: float) -> float:

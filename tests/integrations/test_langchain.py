@@ -22,7 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import SecretStr
 
 from memory_service.integrations.langchain import MemoryMiddleware
-from memory_service.testing import Reply, ScriptedServer, Step
+from memory_service.testing import Reply, ScriptedServer, ScriptedStep
 
 PROMPT = "You are the shop's assistant."
 
@@ -38,7 +38,7 @@ def agent_of(server: ScriptedServer, middleware: MemoryMiddleware) -> Any:
     return create_agent(model, [order], system_prompt=PROMPT, middleware=[middleware], checkpointer=InMemorySaver())
 
 
-def turns(count: int) -> Iterator[Step]:
+def turns(count: int) -> Iterator[ScriptedStep]:
     for at in range(count):
         yield Reply(tool_call="order", arguments=json.dumps({"number": f"ORD-{at}"}))
         yield f"ORD-{at} is shipped. " * 60
