@@ -127,6 +127,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "torch": ("indexer.embeddings.sentence_transformers",),
     "huggingface_hub": ("indexer.embeddings.sentence_transformers",),
     "tiktoken": ("memory_service.llm.token_counter",),
+    "agents": ("memory_service.integrations.openai_agents",),
     "langchain": ("memory_service.integrations.langchain",),
     "langchain_core": ("memory_service.integrations.langchain",),
     "langgraph": ("memory_service.integrations.langgraph",),

@@ -19,15 +19,18 @@ from memory_service import schemas
 from memory_service.client import AsyncMemoryClient, MemoryClient
 from memory_service.client._messages import WireMessage, usage_report, wire_messages
 from memory_service.client._session_wire import Wanted
-from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError
+from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound
+from memory_service.text.recall import decide_recall
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 LOGGER = logging.getLogger("memory_service.integrations")
 DEFAULT_BUDGET_TOKENS = 2_000
+# A branch of a session begins with the whole name of it.
+_MOST_NAME_CHARS = 100
 
 
 def missing(extra: str, error: ImportError) -> ImportError:
@@ -79,6 +82,10 @@ class LocalSession:
         return self._service.compact(
             self._workspace, self.session_id, schemas.checked(schemas.CompactRequest, **options)
         )
+
+    def compactions(self) -> list[schemas.CompactionReceipt]:
+        """All compactions, newest first; see the client."""
+        return self._service.compactions(self._workspace, self.session_id).compactions
 
     def flush(self) -> schemas.Flush:
         """Write down the memories of what was said; see the client."""
@@ -149,6 +156,10 @@ class LocalMemory:
         wanted = Wanted({"model": model, "context_window": context_window})
         return LocalSession(self._service, self.workspace, session_id, wanted)
 
+    def sessions(self) -> list[schemas.ListedSession]:
+        """All sessions; see the client."""
+        return self._service.list_sessions(self.workspace).sessions
+
     def delete_session(self, session_id: str) -> schemas.ErasedSession:
         """Erase a session; see the client."""
         return self._service.delete_session(self.workspace, session_id)
@@ -206,15 +217,31 @@ def whole_file(memory: Memory, path: str) -> tuple[str, str]:
     return "".join(parts), etag
 
 
-def _session_name(name: str) -> str:
+def session_name(name: str) -> str:
     """The id of the session for a thread, run or user of a framework, whatever stands in its name."""
-    if re.fullmatch(schemas.SESSION_ID, name):
+    if re.fullmatch(schemas.SESSION_ID, name) and len(name) <= _MOST_NAME_CHARS:
         return name
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-_")[:80]
     return f"{plain or 'session'}-{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
 
 
-def _log_failure(part: str, error: MemoryServiceError) -> None:
+def recalled_block(memory: Memory, words: str, budget_tokens: int = DEFAULT_BUDGET_TOKENS) -> str:
+    """A block of the memories that some words ask for; empty if they ask for none, or if the memory fails."""
+    decision = decide_recall(words)
+    if not decision.search:
+        return ""
+    try:
+        made = memory.context(decision.query, budget_tokens=budget_tokens)
+    except NotFound:
+        return ""  # The workspace is made by the first memory.
+    except MemoryServiceError as error:
+        log_failure("recall", error)
+        return ""
+    log_degraded(made.degraded)
+    return made.block
+
+
+def log_failure(part: str, error: MemoryServiceError) -> None:
     """Say that the agent goes on without a part."""
     LOGGER.warning("%s: the agent goes on without it: %s", part, error)
 
@@ -226,7 +253,7 @@ def log_degraded(degraded: Collection[str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)  # slots do not go together with a generic class
-class HostConversations(Generic[T]):
+class HostConversations(Generic[_T]):
     """The conversations of a framework that keeps its messages itself, each a session.
 
     Attributes:
@@ -239,8 +266,8 @@ class HostConversations(Generic[T]):
     """
 
     memory: Memory
-    to_wire: Callable[[T], WireMessage]
-    from_wire: Callable[[WireMessage], T]
+    to_wire: Callable[[_T], WireMessage]
+    from_wire: Callable[[WireMessage], _T]
     context_window: int | None = None
     budget_tokens: int = DEFAULT_BUDGET_TOKENS
     recall: schemas.RecallMode = "auto"
@@ -248,13 +275,13 @@ class HostConversations(Generic[T]):
     def prompt(
         self,
         name: str,
-        messages: Sequence[T],
+        messages: Sequence[_T],
         *,
         system_prompt: str = "",
         tools: Collection[object] = (),
         model: str | None = None,
         context_window: int | None = None,
-    ) -> tuple[list[T], str]:
+    ) -> tuple[list[_T], str]:
         """The messages to send instead of these, and the session that they stand in; empty if the memory failed.
 
         Args:
@@ -266,7 +293,7 @@ class HostConversations(Generic[T]):
             context_window: What it takes by its own account, where nothing else was set.
         """
         wired = [self.to_wire(each) for each in messages]
-        session_id = _session_name(name or _beginning(wired))
+        session_id = session_name(name or _beginning(wired))
         window = self.context_window or context_window
         try:
             made = self.memory.session(session_id, context_window=window).conversation(
@@ -278,25 +305,25 @@ class HostConversations(Generic[T]):
                 recall=self.recall,
             )
         except MemoryServiceError as error:
-            _log_failure("session", error)
+            log_failure("session", error)
             return list(messages), ""
         log_degraded(made.degraded)
         view = made.messages[1:] if system_prompt and made.messages[0]["role"] == "system" else made.messages
         return self._own(view, wired, messages), made.session_id
 
-    def answered(self, session_id: str, answers: Sequence[T], usage: object = None) -> None:
+    def answered(self, session_id: str, answers: Sequence[_T], usage: object = None) -> None:
         """Append what the model answered to the session that `prompt` gave."""
         if not session_id or not answers:
             return
         try:
             self.memory.session(session_id).append([self.to_wire(each) for each in answers], usage)
         except MemoryServiceError as error:
-            _log_failure("session", error)  # The next prompt has the answer among its messages.
+            log_failure("session", error)  # The next prompt has the answer among its messages.
 
-    def _own(self, view: Sequence[WireMessage], wired: Sequence[WireMessage], messages: Sequence[T]) -> list[T]:
+    def _own(self, view: Sequence[WireMessage], wired: Sequence[WireMessage], messages: Sequence[_T]) -> list[_T]:
         """The view with the framework's own messages in it, wherever it shows them unchanged."""
         known = [_said(each) for each in wired]
-        found: list[T] = []
+        found: list[_T] = []
         left = len(known)
         for shown in reversed(view):
             wanted = _said(shown)

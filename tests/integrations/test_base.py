@@ -15,9 +15,10 @@ from memory_service.integrations.base import (
     HostConversations,
     LocalMemory,
     Memory,
-    _session_name,
     memory_of,
     missing,
+    recalled_block,
+    session_name,
     whole_file,
 )
 from memory_service.sessions.folder import check_session_id
@@ -97,15 +98,15 @@ def test_an_extra_that_is_missing_is_named() -> None:
 
 @given(st.text())
 def test_every_name_has_a_session_of_its_own(name: str) -> None:
-    check_session_id(_session_name(name))
-    assert _session_name(name) != _session_name(f"{name}?")
+    check_session_id(session_name(name))
+    assert session_name(name) != session_name(f"{name}?")
 
 
 def test_a_session_is_named_as_the_conversation_where_it_can_be() -> None:
-    assert _session_name("support-42") == "support-42"
-    assert _session_name("Anna's thread").startswith("Anna-s-thread-")
-    assert _session_name("客服").startswith("session-")
-    assert _session_name("客服") != _session_name("客户")
+    assert session_name("support-42") == "support-42"
+    assert session_name("Anna's thread").startswith("Anna-s-thread-")
+    assert session_name("客服").startswith("session-")
+    assert session_name("客服") != session_name("客户")
 
 
 def test_what_the_view_shows_unchanged_is_the_framework_s_own(place: Place) -> None:
@@ -148,3 +149,10 @@ def test_the_agent_goes_on_without_its_memory(caplog: pytest.LogCaptureFixture) 
         kept.answered("", said)
     assert [record.name for record in caplog.records] == ["memory_service.integrations"]
     assert "session: the agent goes on without it" in caplog.text and "was not reached" in caplog.text
+
+
+def test_a_new_workspace_recalls_nothing_and_small_talk_asks_for_nothing(memory: Memory, place: Place) -> None:
+    assert recalled_block(memory, "When do we deploy?") == ""
+    place.remember(DEPLOYS)
+    assert recalled_block(memory, "Thanks!") == ""
+    assert DEPLOYS in recalled_block(memory, "When do we deploy?", 300)

@@ -1,0 +1,211 @@
+"""A session of the OpenAI Agents SDK in a session log, compacted by us and not by the provider.
+
+```python
+session = MemoryServiceSession("support-42", "http://127.0.0.1:8765", context_window=128_000)
+config = RunConfig(call_model_input_filter=session.recall)
+await Runner.run(agent, "When do we deploy?", session=session, run_config=config)
+```
+
+Items are kept as they are, each as the message that it is for search and summaries. After a compaction a summary stands
+for the oldest of them, whatever the provider; the log has them still.
+
+Invariants: what was added comes back as it was until it is compacted or popped; a call of a tool and its result stay
+together; an item that is popped stays in the log that the session had, and the session goes on in a branch of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Any, TypeVar, cast
+
+from memory_service.errors import MemoryServiceError, NotFound
+from memory_service.integrations.base import (
+    DEFAULT_BUDGET_TOKENS,
+    MemorySource,
+    WireMessage,
+    log_degraded,
+    log_failure,
+    memory_of,
+    missing,
+    recalled_block,
+    session_name,
+)
+from memory_service.service.items import items_of_messages, messages_of_items
+
+try:
+    from agents import TResponseInputItem
+    from agents.memory import OpenAIResponsesCompactionArgs, SessionABC, SessionSettings
+    from agents.run import CallModelData, ModelInputData
+except ImportError as error:
+    raise missing("openai-agents", error) from error
+
+_T = TypeVar("_T")
+
+
+class MemoryServiceSession(SessionABC):
+    """A `Session` that compacts itself.
+
+    Args:
+        session_id: The conversation.
+        memory: A `MemoryService` in this process, a client, or the URL of a server.
+        workspace: Name of the workspace, unless a client is given, which has its own.
+        api_key: A key of the server, if a URL is given.
+        model: The model of the agent; it decides the context window where nothing else does.
+        context_window: What the model takes, in tokens.
+        budget_tokens: Most tokens of memories that `recall` adds to a prompt.
+        session_settings: The SDK's own settings, such as the limit of items.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        memory: MemorySource,
+        workspace: str | None = None,
+        *,
+        api_key: str | None = None,
+        model: str | None = None,
+        context_window: int | None = None,
+        budget_tokens: int = DEFAULT_BUDGET_TOKENS,
+        session_settings: SessionSettings | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings = session_settings or SessionSettings()
+        self._memory = memory_of(memory, workspace, api_key)
+        self._model, self._window, self._budget_tokens = model, context_window, budget_tokens
+        self._root = session_name(session_id)
+        self._current = ""
+        self._working = threading.Lock()
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Items of the conversation, oldest first, compacted if they do not fit; with a limit, the last ones."""
+        wanted = self.session_settings.limit if limit is None and self.session_settings else limit
+        await self.run_compaction()  # The SDK asks for it behind OpenAI's Responses alone.
+        items = await self._do(self._items)
+        return items if wanted is None else items[-wanted:] if wanted > 0 else []
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Append items; they are on the disk when this returns."""
+        if items:
+            await self._do(lambda: self._session().append(messages_of_items(items)))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the last item away."""
+        return await self._do(self._pop)
+
+    async def clear_session(self) -> None:
+        """Erase the conversation, its branches and its log; memories that were flushed stay."""
+        await self._do(self._clear)
+
+    async def run_compaction(self, args: OpenAIResponsesCompactionArgs | None = None) -> None:
+        """Flush memories and compact, if the window asks for it or `force` does; the SDK calls this after each turn."""
+        try:
+            await self._do(lambda: self._compact(force=bool(args and args.get("force"))))
+        except MemoryServiceError as error:
+            log_failure("compaction", error)
+
+    async def recall(self, data: CallModelData[Any]) -> ModelInputData:
+        """Memories before the user's last words: a `call_model_input_filter`. Sessions do not keep what it adds."""
+        made = data.model_data
+        at = next((at for at in range(len(made.input) - 1, -1, -1) if _is_said_by_user(made.input[at])), -1)
+        words = _words(made.input[at]) if at >= 0 else ""
+        block = await asyncio.to_thread(recalled_block, self._memory, words, self._budget_tokens) if words else ""
+        if not block:
+            return made
+        added = cast("TResponseInputItem", {"role": "user", "content": block})
+        return ModelInputData(input=[*made.input[:at], added, *made.input[at:]], instructions=made.instructions)
+
+    async def _do(self, work: Callable[[], _T]) -> _T:
+        def alone() -> _T:
+            with self._working:
+                return work()
+
+        return await asyncio.to_thread(alone)
+
+    def _session(self) -> Any:
+        """The log of the conversation, or the branch that it goes on in."""
+        if not self._current:
+            self._current = self._newest()
+        return self._memory.session(self._current, model=self._model, context_window=self._window)
+
+    def _newest(self) -> str:
+        listed = [each for each in self._all() if each.last_seq]
+        return max(listed, key=lambda each: each.last_activity).session_id if listed else self._root
+
+    def _all(self) -> list[Any]:
+        try:
+            sessions = self._memory.sessions()
+        except NotFound:
+            return []
+        return [each for each in sessions if each.session_id.partition(".branch-")[0] == self._root]
+
+    def _items(self) -> list[TResponseInputItem]:
+        session = self._session()
+        try:
+            log = session.messages("log")
+        except NotFound:
+            return []
+        log_degraded(log.degraded)
+        newest = next((each for each in session.compactions() if each.active), None)
+        if newest is None:
+            return _items_of(log.messages)
+        view = session.messages().messages
+        kept = [message for message, seq in zip(log.messages, log.seqs, strict=True) if seq >= newest.first_kept]
+        head = view if not kept else takewhile(lambda shown: not _same(shown, kept[0]), view)
+        # A result that was cleared is a stub.
+        stubs = {shown["tool_call_id"]: {"content": shown["content"]} for shown in view if shown["role"] == "tool"}
+        return _items_of([*head, *({**message, **stubs.get(message.get("tool_call_id"), {})} for message in kept)])
+
+    def _pop(self) -> TResponseInputItem | None:
+        try:
+            said = self._session().messages("log").messages
+        except NotFound:
+            return None
+        if not said:
+            return None
+        *items, popped = _items_of(said[-1:])
+        left = [*said[:-1], *messages_of_items(items)]
+        if left:
+            branch = self._session().conversation(left, auto=False, recall="never")
+            self._current = branch.session_id
+        else:
+            self._clear()
+        return popped
+
+    def _clear(self) -> None:
+        for each in self._all():
+            self._memory.delete_session(each.session_id)
+        self._current = self._root
+
+    def _compact(self, *, force: bool) -> None:
+        session = self._session()
+        try:
+            pressure = session.status().pressure
+        except NotFound:
+            return
+        if pressure != "ok":
+            log_degraded(session.flush().degraded)
+        if force or pressure == "hard":
+            log_degraded(session.compact(trigger="manual" if force else "threshold", force=force).degraded)
+
+
+def _items_of(messages: Sequence[WireMessage]) -> list[TResponseInputItem]:
+    return cast("list[TResponseInputItem]", items_of_messages(messages))
+
+
+def _same(shown: WireMessage, logged: WireMessage) -> bool:
+    if shown["role"] != logged["role"] or shown.get("tool_call_id") != logged.get("tool_call_id"):
+        return False
+    calls = [[call["id"] for call in each.get("tool_calls") or ()] for each in (shown, logged)]
+    return calls[0] == calls[1] and (shown.get("content") or "") == (logged.get("content") or "")
+
+
+def _is_said_by_user(item: TResponseInputItem) -> bool:
+    return bool(item.get("role") == "user")
+
+
+def _words(item: Any) -> str:
+    content = item["content"]
+    return content if isinstance(content, str) else " ".join(str(part.get("text") or "") for part in content)
