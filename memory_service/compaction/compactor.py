@@ -49,7 +49,7 @@ from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted, without_secrets
 
 if TYPE_CHECKING:
-    from memory_service.compaction.options import CompactionSettings
+    from memory_service.compaction.presets import CompactionSettings
 
 if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder

@@ -11,7 +11,7 @@ from memory_service.engines import Compacted
 from memory_service.schemas.compaction import CompactionMode, CompactionReceipt
 
 if TYPE_CHECKING:
-    from memory_service.compaction.options import CompactionSettings
+    from memory_service.compaction.presets import CompactionSettings
 
 # What a receipt says of a compaction that did nothing of the kind.
 _NOTHING: dict[str, Any] = {

@@ -20,18 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 from memory_service.compaction.budget import resolve_window
 from memory_service.compaction.compactor import CompactionDraft, CompactionOptions, Compactor
-from memory_service.compaction.options import (
+from memory_service.compaction.presets import (
     CompactionSettings,
+    Fallback,
     budget_of,
     counted_scale,
     preset_named,
     preset_with,
-    shape_of,
 )
-from memory_service.compaction.presets import Fallback
 from memory_service.compaction.receipt import receipt_of_made, receipt_of_plan
 from memory_service.compaction.record import LoggedCompaction, PinRecord
-from memory_service.compaction.view import Conversation, project
+from memory_service.compaction.view import Conversation, project, shape_of
 from memory_service.errors import InvalidRequest
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatModel, not_cancelled
 from memory_service.llm.windows import model_limits

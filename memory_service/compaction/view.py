@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, is_request, pinned_texts, shortened
 from memory_service.compaction.ledger import fit_ledger, render_ledger
@@ -23,6 +23,9 @@ from memory_service.messages import without_thinking as stripped_of_thinking
 from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted
+
+if TYPE_CHECKING:
+    from memory_service.compaction.presets import CompactionSettings
 
 # What messages of the log were read as, with their media, by number.
 Originals: TypeAlias = Mapping[int, Sequence[Message]]
@@ -78,6 +81,19 @@ class ViewShape:
     request_chars: int = 16_000
     guard: GuardRules = field(default_factory=GuardRules)
     rules: Rules = PORTABLE
+
+
+def shape_of(options: CompactionSettings) -> ViewShape:
+    """Limits on the parts of a view."""
+    preset, window = options.preset, options.window.tokens
+    usable = int(window * 0.75)
+    summary = min(preset.most_summary_tokens, max(preset.least_summary_tokens, int(usable * 0.1)))
+    return ViewShape(
+        window_tokens=window,
+        ledger_tokens=preset.ledger_tokens(summary),
+        request_chars=4 * preset.request_tokens(usable),
+        guard=preset.guard,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,14 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from memory_service.compaction.budget import Thresholds, resolve_window
-from memory_service.compaction.options import CompactionSettings, budget_of, counted_scale, preset_named, preset_with
-from memory_service.compaction.presets import Preset
+from memory_service.compaction.presets import (
+    CompactionSettings,
+    Preset,
+    budget_of,
+    counted_scale,
+    preset_named,
+    preset_with,
+)
 from memory_service.compaction.prune_steps import PruningMode
 from memory_service.compaction.view import View, ViewSizes
 from memory_service.config import CompactionTable, FlushTable, PruningTable, Settings

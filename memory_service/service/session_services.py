@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from indexer.lru import LRU
 from memory_service.compaction.budget import ContextBudget
-from memory_service.compaction.options import budget_of, shape_of
-from memory_service.compaction.view import View, ViewShape
+from memory_service.compaction.presets import budget_of
+from memory_service.compaction.view import View, ViewShape, shape_of
 from memory_service.config import Settings
 from memory_service.engines import GuardedEngine
 from memory_service.errors import Conflict, NotFound

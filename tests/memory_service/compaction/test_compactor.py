@@ -10,9 +10,9 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.compaction.compactor import CompactionDraft, CompactionOptions, Compactor
-from memory_service.compaction.options import budget_of, shape_of
+from memory_service.compaction.presets import budget_of
 from memory_service.compaction.record import PinRecord, _apply_delta
-from memory_service.compaction.view import project
+from memory_service.compaction.view import project, shape_of
 from memory_service.errors import CallCancelled, Incompressible, UpstreamFailed
 from memory_service.llm.base import ChatModel
 from memory_service.messages import text_of

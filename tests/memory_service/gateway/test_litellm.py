@@ -16,7 +16,7 @@ import httpx
 import openai
 import pytest
 
-from memory_service.testing import Cut, Failure, Hang, Reply, Step
+from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedStep
 from tests.memory_service.gateway.talking import Gateway, gateway, said, user
 
 pytestmark = [
@@ -38,7 +38,7 @@ MODEL = "cerebras/small"
 
 @contextmanager
 def through_litellm(
-    home: Path, monkeypatch: pytest.MonkeyPatch, *script: Step, **values: Any
+    home: Path, monkeypatch: pytest.MonkeyPatch, *script: ScriptedStep, **values: Any
 ) -> Iterator[tuple[Gateway, Gateway]]:
     """A server without upstreams, whose `llm_model` is served by a scripted one; and what stands behind it."""
     monkeypatch.setenv("CEREBRAS_API_KEY", "sk-own")

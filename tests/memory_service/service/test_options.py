@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from memory_service.compaction.options import budget_of, preset_named, shape_of
+from memory_service.compaction.presets import budget_of, preset_named
+from memory_service.compaction.view import shape_of
 from memory_service.errors import Incompressible, InvalidRequest
 from memory_service.service.options import options_of
 from memory_service.sessions.records import Learned, Record, SessionHeader
