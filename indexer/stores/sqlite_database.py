@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import threading
 import time
 from collections import deque
@@ -24,7 +25,6 @@ import numpy as np
 
 from indexer.corpus import Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
-from indexer.stores.sqlite_generations import real_path
 from indexer.types import short_path
 
 Row = tuple[Any, ...]
@@ -355,3 +355,27 @@ def _meaning(error: apsw.Error, path: Path, read_only: bool) -> StoreError:
     return StoreError(
         f"The index {short_path(path)} failed ({type(error).__name__}: {error}). Run `memory-service doctor`."
     )
+
+
+def real_path(path: Path) -> str:
+    """The file of an index: the path itself, or the generation beside it that it links to.
+
+    Raises:
+        StoreError: It is a link to something else.
+    """
+    try:
+        target = os.readlink(path)
+    except OSError:
+        return str(path)
+    found = name_of(path).fullmatch(target)
+    if found is None or found[2]:
+        raise StoreError(
+            f"The index {short_path(path)} is a link to a file that was not made for it. "
+            "Remove the link and run `memory-service reindex`."
+        )
+    return os.path.join(path.parent, target)
+
+
+def name_of(path: Path) -> re.Pattern[str]:
+    """Pattern of the names of an index's generations: the number, and the rest after it."""
+    return re.compile(rf"{re.escape(path.stem)}-([1-9][0-9]{{0,17}}){re.escape(path.suffix)}(.*)")

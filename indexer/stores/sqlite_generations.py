@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from indexer.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from indexer.stores.base import BesideState, IndexStore, Room, Unfinished
+from indexer.stores.sqlite_database import Database, name_of, real_path
 from indexer.types import Fingerprint, short_path
-
-if TYPE_CHECKING:
-    from indexer.stores.sqlite_database import Database
 
 _LOCK_NAME = ".rebuild.lock"
 # Whoever asks whether a rebuild runs holds the lock for a moment.
@@ -42,7 +38,7 @@ class Generations:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._name = _name_of(path)
+        self._name = name_of(path)
 
     def current(self) -> int:
         """Number of the generation in use; 0 without one."""
@@ -276,30 +272,6 @@ class SqliteBeside:
         time.sleep(_LAST_READS_SECONDS)
         self._database.drop_stale()
         self._generations.let_go()
-
-
-def real_path(path: Path) -> str:
-    """The file of an index: the path itself, or the generation beside it that it links to.
-
-    Raises:
-        StoreError: It is a link to something else.
-    """
-    try:
-        target = os.readlink(path)
-    except OSError:
-        return str(path)
-    found = _name_of(path).fullmatch(target)
-    if found is None or found[2]:
-        raise StoreError(
-            f"The index {short_path(path)} is a link to a file that was not made for it. "
-            "Remove the link and run `memory-service reindex`."
-        )
-    return os.path.join(path.parent, target)
-
-
-def _name_of(path: Path) -> re.Pattern[str]:
-    """Pattern of generations' names: the number, and the rest after it."""
-    return re.compile(rf"{re.escape(path.stem)}-([1-9][0-9]{{0,17}}){re.escape(path.suffix)}(.*)")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from indexer import StoreBusy, StoreError, StoreReadOnly
-from indexer.stores.sqlite_generations import Generations, real_path
+from indexer.stores.sqlite_database import real_path
+from indexer.stores.sqlite_generations import Generations
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.workspace import run_unprivileged
 
