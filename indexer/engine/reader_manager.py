@@ -16,11 +16,10 @@ from pathlib import Path
 
 from indexer.corpus import Corpus, Mask
 from indexer.engine.matrix import MATRIX_PASSAGES, Matrix, load_matrix
-from indexer.engine.reader import IndexReader, Packed
+from indexer.engine.reader import IndexReader, Packed, TermCache
 from indexer.engine.segments.builder import open_segment, pack_store, scrub_pack
 from indexer.engine.segments.file import is_sound, open_pack
 from indexer.engine.segments.segment import Recent, Segment, load_recent
-from indexer.engine.term_cache import TermCache
 from indexer.errors import StoreCorrupt, StoreError
 from indexer.stores.base import Head, IndexStore
 from indexer.throttle import THROTTLE

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 import pytest
 
-from indexer.engine import term_cache
+from indexer.engine import reader
 from indexer.engine.reader_manager import IndexReaderManager
 from indexer.stores.base import TermPosting
 from indexer.stores.sqlite import SqliteStore
@@ -61,7 +61,7 @@ def test_whatever_is_written_the_known_is_what_the_store_says(workspace: Workspa
 def test_a_bounded_number_of_terms_is_known_and_many_new_passages_are_not_read(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(term_cache, "_TERMS", 3)
+    monkeypatch.setattr(reader, "_REMEMBERED_TERMS", 3)
     workspace.write_items("memory/a.md", ["red fish lamp door"])
     index = workspace.synced(HashEmbedder())
     store = Asked(workspace.root / "index.sqlite")
@@ -73,11 +73,11 @@ def test_a_bounded_number_of_terms_is_known_and_many_new_passages_are_not_read(
         assert store.asked == 4
         assert len(view.terms.postings(store, ["red", "fish", "lamp", "door"])) == 4
         assert store.asked == 5, "the oldest had gone"
-    workspace.write_items("memory/b.md", [f"fish x{n}" for n in range(term_cache._NEW_PASSAGES + 1)])
+    workspace.write_items("memory/b.md", [f"fish x{n}" for n in range(reader._NEW_PASSAGES + 1)])
     index.sync()
     with store.reading():
         (fish,) = views.view(None).terms.postings(store, ["fish"])
-    assert len(fish.keys) == term_cache._NEW_PASSAGES + 2 and store.asked == 6
+    assert len(fish.keys) == reader._NEW_PASSAGES + 2 and store.asked == 6
     assert (np.diff(fish.keys) > 0).all()
     store.close()
     index.close()
