@@ -48,8 +48,7 @@ from indexer.types import (
 
 if TYPE_CHECKING:
     from indexer.compatibility import IndexStatus
-    from indexer.embeddings.base import Embedder
-    from indexer.embeddings.cache import CachedEmbedder
+    from indexer.embeddings.base import CachedEmbedder, Embedder
     from indexer.embeddings.litellm import LiteLLMEmbedder, LiteLLMReranker
     from indexer.embeddings.minilm import MiniLM
     from indexer.embeddings.reranking import Reranker
@@ -103,7 +102,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "CachedEmbedder": "embeddings.cache",
+    "CachedEmbedder": "embeddings.base",
     "CrossEncoderReranker": "embeddings.sentence_transformers",
     "Embedder": "embeddings.base",
     "Index": "index",

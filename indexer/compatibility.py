@@ -1,21 +1,25 @@
 """Compatibility of an index with the configured embedder and rules, and the status of an index.
 
-Invariants: vectors of two models are never mixed; an index that has to do without something says so.
+Invariants: vectors of two models are never mixed; an index that has to do without something says so. To tell the model
+that an index would be built with embeds nothing and uses no network, so a status never waits for a provider; a model
+that is not there now is taken for the one that built the index, so that nothing is rebuilt for its absence.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from indexer.documents import formats, markdown, transcripts
 from indexer.embeddings.base import Embedder
-from indexer.embeddings.cache import Identity, identify, learn
-from indexer.errors import EmbeddingError, StoreOutdated
+from indexer.errors import EmbedderUnavailable, EmbeddingError, StoreOutdated
 from indexer.rebuild import RebuildState
 from indexer.stores.base import IndexStore, StoreCounts
 from indexer.text import terms
 from indexer.types import FileFailure, Fingerprint, Mode, Vectors
+
+_FIRST_TEXT = "The first text tells how long the vectors are."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,66 @@ def _difference(stored: Fingerprint, current: Fingerprint) -> str:
     else:
         what = "made by another version"
     return f"The index was {what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A model as an index knows it.
+
+    Attributes:
+        model: Its fingerprint; empty for none.
+        dimensions: Length of its vectors; 0 for none, and where only a text would tell.
+        problem: Why it cannot be used; empty if nothing is known against it.
+    """
+
+    model: str = ""
+    dimensions: int = 0
+    problem: str = ""
+
+
+def _identify(embedder: Embedder | None, stored: Callable[[], Fingerprint | None]) -> Identity:
+    """The model that an index would be built with now.
+
+    Args:
+        embedder: The configured one.
+        stored: Gives the fingerprint of the index; called only where the model itself does not tell.
+    """
+    if embedder is None:
+        return Identity()
+    try:
+        model = embedder.fingerprint
+    except EmbedderUnavailable as error:
+        made = stored()
+        if made is None:
+            return Identity(problem=str(error))
+        return Identity(model=made.model, dimensions=made.dimensions, problem=str(error))
+    dimensions = embedder.dimensions
+    if not dimensions:
+        made = stored()
+        dimensions = made.dimensions if made and made.model == model else 0
+    return Identity(model=model, dimensions=dimensions)
+
+
+def _learn(embedder: Embedder | None, *, briefly: bool = False) -> None:
+    """Have a model say what has to be known before an index is built with it; it may embed a text for that.
+
+    Args:
+        embedder: The configured one.
+        briefly: Embed it as a question: that fetches no model, and gives a provider only seconds to answer.
+
+    Raises:
+        EmbeddingError: The model does not answer.
+    """
+    if embedder is None:
+        return
+    try:
+        known = bool(embedder.fingerprint and embedder.dimensions)
+    except EmbedderUnavailable:
+        known = False
+    if not known and briefly:
+        embedder.embed_query(_FIRST_TEXT)
+    elif not known:
+        embedder.embed_documents([_FIRST_TEXT])
 
 
 class IndexCompatibility:
@@ -161,7 +225,7 @@ class IndexCompatibility:
         Raises:
             EmbeddingError: The model does not answer.
         """
-        learn(self._embedder)
+        _learn(self._embedder)
 
     def begin(self, *, full: bool, briefly: bool = False) -> tuple[Fingerprint, list[str]]:
         """Create the index if it is missing or to be built again; let one of words alone take vectors.
@@ -200,7 +264,7 @@ class IndexCompatibility:
     def _with_vectors(self, stored: Fingerprint, *, briefly: bool) -> tuple[Fingerprint, str]:
         """The fingerprint of an index of words that takes vectors now, and why it does not."""
         try:
-            learn(self._embedder, briefly=briefly)
+            _learn(self._embedder, briefly=briefly)
         except EmbeddingError as error:
             return stored, str(error)
         model = self._identity()
@@ -229,4 +293,4 @@ class IndexCompatibility:
         return ""
 
     def _identity(self) -> Identity:
-        return identify(self._embedder, lambda: self._store.head().fingerprint)
+        return _identify(self._embedder, lambda: self._store.head().fingerprint)

@@ -1,17 +1,21 @@
-"""The `Embedder` seam: texts in, unit vectors out; its implementations are beside this file.
+"""The `Embedder` seam: texts in, unit vectors out, and a cache in front of any; its providers are beside this file.
 
 Invariants: `unit_rows` gives as many vectors as texts, all of one length, each of norm 1; a row that is no vector (not
-finite, or of norm 0) becomes zeros and is never taken for one.
+finite, or of norm 0) becomes zeros and is never taken for one. A cached vector belongs to a model's fingerprint and a
+text's hash; the cache is bounded, drops the entry used longest ago, and holds no text. It lasts as long as the process:
+across processes the index itself is the cache, as a sync takes the vector of any text that it already holds.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from indexer.errors import EmbeddingError
+from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.lru import LRU
 from indexer.types import Vectors
 
 
@@ -142,3 +146,102 @@ def empty_rows(vectors: Vectors) -> list[int]:
     """Indices of the rows that are no vectors."""
     places: list[int] = np.flatnonzero(~vectors.any(axis=1)).tolist()
     return places
+
+
+_Key = tuple[str, bytes, bool]
+
+
+class CachedEmbedder:
+    """An embedder that remembers the vectors of another one.
+
+    Args:
+        embedder: Makes the vectors that are not cached.
+        capacity: Number of cached vectors; 4,096 of 384 dimensions take 6 MB.
+    """
+
+    def __init__(self, embedder: Embedder, *, capacity: int = 4096) -> None:
+        self._embedder = embedder
+        self._cached: LRU[_Key, Vectors] = LRU(capacity)
+
+    @property
+    def name(self) -> str:
+        """See `Embedder`."""
+        return self._embedder.name
+
+    @property
+    def dimensions(self) -> int:
+        """See `Embedder`."""
+        return self._embedder.dimensions
+
+    @property
+    def fingerprint(self) -> str:
+        """See `Embedder`."""
+        return self._embedder.fingerprint
+
+    def reads(self, text: str) -> bool:
+        """See `Embedder`."""
+        return self._embedder.reads(text)
+
+    def embed_query(self, text: str) -> Vectors:
+        """See `Embedder`."""
+        model = self._model()
+        if not model:
+            return self._embedder.embed_query(text)
+        key = _key(model, text, query=True)
+        vector = self._cached.get(key)
+        if vector is None:
+            vector = self._embedder.embed_query(text)
+            self._put(key, vector)
+        return vector
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`."""
+        model = self._model()
+        if not model:
+            return self._embedder.embed_documents(texts)
+        keys = [_key(model, text, query=False) for text in texts]
+        found = {key: vector for key in keys if (vector := self._cached.get(key)) is not None}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        if missing:
+            try:
+                self._keep(found, list(missing), self._embedder.embed_documents(list(missing.values())))
+            except EmbeddingError as error:
+                if error.vectors is not None:
+                    self._keep(found, list(missing), error.vectors)
+                error.vectors = _stacked(keys, found) if found else None
+                raise
+        return _stacked(keys, found) if keys else np.empty((0, self.dimensions), np.float32)
+
+    def _model(self) -> str:
+        """Cache key of the model; empty until the model is loaded."""
+        try:
+            return self._embedder.fingerprint
+        except EmbedderUnavailable:
+            return ""
+
+    def _keep(self, found: dict[_Key, Vectors], keys: Sequence[_Key], made: Vectors) -> None:
+        if len(made) != len(keys):
+            raise EmbeddingError(
+                f"The model {self.name} gave {len(made):,} vectors for {len(keys):,} texts. "
+                "Choose another embedding_model if it stays."
+            )
+        for key, vector in zip(keys, made, strict=True):
+            found[key] = vector
+            self._put(key, vector)
+
+    def _put(self, key: _Key, vector: Vectors) -> None:
+        # What is no vector is not remembered: asked again, the model may give one.
+        if np.isfinite(vector).all() and vector.any():
+            self._cached[key] = vector
+
+
+def _key(model: str, text: str, *, query: bool) -> _Key:
+    # A question and a stored text may get different prefixes, so the same words are two entries.
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return model, digest, query
+
+
+def _stacked(keys: Sequence[_Key], found: dict[_Key, Vectors]) -> Vectors:
+    """Rows in the order of the keys, zeros for missing ones."""
+    none = np.zeros_like(next(iter(found.values())))
+    return np.stack([found.get(key, none) for key in keys])

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from indexer import Embedder, EmbedderUnavailable, EmbeddingError, Hit, Index, Mode, SearchFilter
-from indexer.embeddings.cache import CachedEmbedder
+from indexer.embeddings.base import CachedEmbedder
 from indexer.engine.segments.builder import open_segment, pack_store
 from indexer.engine.segments.segment import Segment
 from indexer.sources import scan

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from indexer import rebuild, search
-from indexer.embeddings import cache
+from indexer.embeddings import base
 from indexer.engine.segments import builder, scoring, segment
 from indexer.engine.segments import segment as recent
 from indexer.sources import scan
@@ -101,7 +101,7 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
             indexed.check_a_rebuild_that_lost_vectors_is_not_put_in_use,
         ),
         "vectors of another model are used again": _mutant(
-            cache,
+            base,
             "    return model, digest, query\n",
             '    return "", digest, query\n',
             indexed.check_no_vector_of_another_model_is_used_again,

@@ -4,8 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from indexer.embeddings.base import Embedder
-from indexer.embeddings.cache import CachedEmbedder
+from indexer.embeddings.base import CachedEmbedder, Embedder
 from indexer.testing import HashEmbedder
 from tests.indexer.workspace import CountingEmbedder
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexer.embeddings.cache import CachedEmbedder, Identity, identify, learn
+from indexer.compatibility import Identity, _identify, _learn
+from indexer.embeddings.base import CachedEmbedder
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.index import Index
 from indexer.testing import HashEmbedder
@@ -68,33 +69,33 @@ def test_a_model_that_is_known_needs_no_index() -> None:
     def nobody() -> Fingerprint | None:
         raise AssertionError
 
-    assert identify(HashEmbedder(8), nobody) == Identity(model="hash-8-0", dimensions=8)
-    assert identify(None, nobody) == Identity()
+    assert _identify(HashEmbedder(8), nobody) == Identity(model="hash-8-0", dimensions=8)
+    assert _identify(None, nobody) == Identity()
 
 
 def test_the_index_knows_the_size_of_its_own_model_alone() -> None:
-    assert identify(Remote(), lambda: STORED) == Identity(model="remote-1", dimensions=16)
-    assert identify(Remote(fingerprint="remote-2"), lambda: STORED) == Identity(model="remote-2", dimensions=0)
-    assert identify(Remote(), lambda: None) == Identity(model="remote-1", dimensions=0)
+    assert _identify(Remote(), lambda: STORED) == Identity(model="remote-1", dimensions=16)
+    assert _identify(Remote(fingerprint="remote-2"), lambda: STORED) == Identity(model="remote-2", dimensions=0)
+    assert _identify(Remote(), lambda: None) == Identity(model="remote-1", dimensions=0)
 
 
 def test_a_model_that_is_not_there_is_taken_for_the_one_of_the_index() -> None:
     gone = Remote(away=True, fingerprint="only if here")
-    assert identify(gone, lambda: STORED) == Identity(
+    assert _identify(gone, lambda: STORED) == Identity(
         model="remote-1", dimensions=16, problem="The folder x is not there. Put it back."
     )
-    assert identify(gone, lambda: None).model == ""
+    assert _identify(gone, lambda: None).model == ""
 
 
 def test_learning_asks_once_and_only_where_it_must() -> None:
     remote = Remote()
-    learn(None)
-    learn(HashEmbedder())
-    learn(remote)
-    learn(remote)
+    _learn(None)
+    _learn(HashEmbedder())
+    _learn(remote)
+    _learn(remote)
     assert (remote.asked, remote.dimensions) == (1, 16)
     with pytest.raises(EmbedderUnavailable):
-        learn(Remote(away=True))
+        _learn(Remote(away=True))
 
 
 def test_a_status_asks_nobody(root: Path) -> None:

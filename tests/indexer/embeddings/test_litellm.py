@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from indexer.embeddings.base import Embedder
-from indexer.embeddings.cache import CachedEmbedder
+from indexer.embeddings.base import CachedEmbedder, Embedder
 from indexer.embeddings.litellm import LiteLLMEmbedder
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.testing import HashEmbedder, Request

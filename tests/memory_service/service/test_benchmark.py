@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from indexer import Embedder, EmbeddingError, Index, SourceMissing, StoreOutdated
-from indexer.embeddings.cache import CachedEmbedder
+from indexer.embeddings.base import CachedEmbedder
 from indexer.stores import open_store
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
