@@ -130,6 +130,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "agents": ("memory_service.integrations.openai_agents",),
     "langchain": ("memory_service.integrations.langchain",),
     "langchain_core": ("memory_service.integrations.langchain",),
+    "pydantic_ai": ("memory_service.integrations.pydantic_ai",),
     "langgraph": ("memory_service.integrations.langgraph",),
     "click": ("memory_service.cli.*",),
     "rich": ("memory_service.cli.*",),

@@ -21,11 +21,11 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any, TypeVar, cast
 
+from memory_service.client._messages import WireMessage
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.integrations.base import (
     DEFAULT_BUDGET_TOKENS,
     MemorySource,
-    WireMessage,
     log_degraded,
     log_failure,
     memory_of,

@@ -21,7 +21,7 @@ from openai import AsyncOpenAI
 
 from memory_service import ConnectionFailed
 from memory_service.integrations.openai_agents import MemoryServiceSession
-from memory_service.testing import Reply, ScriptedServer, Step
+from memory_service.testing import Reply, ScriptedServer, ScriptedStep
 
 QUIET = RunConfig(tracing_disabled=True)
 CALLS: list[Any] = [
@@ -58,7 +58,7 @@ def order(number: str) -> str:
     return f"{number}: " + "shipped with the parcel service, 已发货, " * 60
 
 
-def turns(count: int) -> Iterator[Step]:
+def turns(count: int) -> Iterator[ScriptedStep]:
     for at in range(count):
         yield Reply(tool_call="order", arguments=json.dumps({"number": f"ORD-{at}"}))
         yield f"ORD-{at} is shipped. " * 60
