@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from indexer.stores import DEFAULT_STORE, STORES
 from memory_service.errors import InvalidRequest
+from memory_service.home import DEFAULT_HOME, PREFIX, home_of
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 
 _NAME = re.compile(r"[^\W_][^/\\@:;,=\"'<>|*?!\[\]{}\x00-\x1f\x7f]{0,63}")
@@ -134,17 +135,7 @@ def _globs(globs: str, entry: str) -> tuple[str, ...]:
     return found
 
 
-PREFIX = "MEMORY_SERVICE_"
 FILE_NAME = "memory-service.toml"
-DEFAULT_HOME = Path("data")
-
-
-# Names that people expect to lead a command to a server. To go on without it would be to work on another memory.
-_OF_CLIENTS = {
-    f"{PREFIX}URL": "commands work on the folder of --home, beside a server if one runs on it; a program gives the "
-    "address to MemoryClient, an MCP host to `mcp`.",
-    f"{PREFIX}API_KEY": f"a server takes its keys from {PREFIX}API_KEYS, a program gives its key to MemoryClient.",
-}
 
 
 def _json_table(value: object, example: str) -> object:
@@ -432,6 +423,10 @@ def load_settings(**arguments: Any) -> Settings:
     """
     given = {name: value for name, value in arguments.items() if value is not None}
     environment = _environment()
+    if os.environ.get(f"{PREFIX}URL") and not given.get("home"):
+        raise InvalidRequest(
+            f"{PREFIX}URL names a server, and this works on the files of a home. Unset it, or name the home (--home)."
+        )
     home = home_of(given.get("home"))
     values = _merged(_merged(_file(home / FILE_NAME), environment), given)
     try:
@@ -440,17 +435,9 @@ def load_settings(**arguments: Any) -> Settings:
         raise InvalidRequest(_explained(error)) from None
 
 
-def home_of(given: Path | str | None) -> Path:
-    """The home folder: the given one, else that of the environment, else the default."""
-    return Path(given or os.environ.get(f"{PREFIX}HOME") or DEFAULT_HOME).expanduser()
-
-
 def _environment() -> dict[str, Any]:
     """Values from the environment: MEMORY_SERVICE_RANKING__FUSION is ranking.fusion."""
     values: dict[str, Any] = {}
-    for name, remedy in _OF_CLIENTS.items():
-        if os.environ.get(name):
-            raise InvalidRequest(f"{name} is set, and nothing reads it. Unset it: {remedy}")
     for name, value in os.environ.items():
         if name.startswith(PREFIX):
             *tables, key = name.removeprefix(PREFIX).lower().split("__")
@@ -460,7 +447,7 @@ def _environment() -> dict[str, Any]:
                 if not isinstance(place, dict):
                     raise InvalidRequest(f"{PREFIX}{table.upper()} is a table. Set {name} alone.")
             place[key] = value
-    # The workspace is read by the command line alone; the others are empty, or this is not reached.
+    # These are read by the command line alone.
     return {name: value for name, value in values.items() if name not in ("workspace", "url", "api_key")}
 
 

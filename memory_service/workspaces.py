@@ -19,8 +19,8 @@ from indexer.types import EXTRA_MARK
 from memory_service.config import read_extra_paths
 from memory_service.disk import make_folder, storage_errors
 from memory_service.errors import InvalidName, NotFound
+from memory_service.home import WORKSPACE_NAME, check_workspace, shown_name
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _DRIVE = re.compile(r"[A-Za-z]:")
 # "%25" too: what is decoded twice on its way would become one of the others.
 _ENCODED = re.compile(r"%(?:2e|2f|5c|00|25)", re.IGNORECASE)
@@ -46,11 +46,7 @@ class WorkspaceFolders:
         Raises:
             InvalidName: The name is not one of a workspace.
         """
-        if _NAME.fullmatch(name) is None:
-            raise InvalidName(
-                f"{_shown(name)} is no name of a workspace. "
-                "Use 1 to 64 of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit."
-            )
+        check_workspace(name)
         return self._home / name
 
     def existing(self, name: str) -> Path:
@@ -94,7 +90,9 @@ class WorkspaceFolders:
         if not self._home.exists():
             return []
         with storage_errors("the home folder"), os.scandir(self._home) as entries:
-            return sorted(e.name for e in entries if _NAME.fullmatch(e.name) and e.is_dir(follow_symlinks=False))
+            return sorted(
+                e.name for e in entries if WORKSPACE_NAME.fullmatch(e.name) and e.is_dir(follow_symlinks=False)
+            )
 
 
 def extra_folders(folder: Path, extra_paths: Mapping[str, tuple[str, ...]]) -> Folders:
@@ -119,10 +117,12 @@ def memory_path(path: str) -> str:
         InvalidName: It is malformed, would leave the workspace, or is not that of a memory file.
     """
     if path.startswith(EXTRA_MARK):
-        raise InvalidName(f"The path {_shown(path)} is in an extra folder, which is only read. Edit it where it lies.")
+        raise InvalidName(
+            f"The path {shown_name(path)} is in an extra folder, which is only read. Edit it where it lies."
+        )
     fault = _path_fault(path)
     if fault:
-        raise InvalidName(f"The path {_shown(path)} {fault}. {_ALLOWED}.")
+        raise InvalidName(f"The path {shown_name(path)} {fault}. {_ALLOWED}.")
     return path
 
 
@@ -181,9 +181,3 @@ def _segment_fault(segment: str) -> str:
     if len(segment.encode()) > _MAX_SEGMENT_BYTES:
         return f"has a part of more than {_MAX_SEGMENT_BYTES} bytes"
     return ""
-
-
-def _shown(given: str) -> str:
-    """A value from outside, short and on one line."""
-    text = ascii(given) if not given.isprintable() else repr(given)
-    return text if len(text) <= 100 else f"{text[:97]}...'"

@@ -48,6 +48,7 @@ BEHIND_DOORS = (
     "memory_service.errors",
     "memory_service._version",
     "memory_service.config",  # host, port, keys and the largest body are settings of the doors themselves
+    "memory_service.home",  # where it is, and the server that runs on it: what a command asks before it loads anything
     "memory_service.hosts",  # settings and hooks of agents, which `cli` and `api` both serve
     "memory_service.events",  # what the use case `session_events` gives: a stream that waits without a thread
 )

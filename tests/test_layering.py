@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service._version",
         "memory_service.errors",
     ),
-    ("indexer.text.*",),
+    ("indexer.text.*", "memory_service.home"),
     (
         "indexer.corpus",
         "indexer.providers.*",

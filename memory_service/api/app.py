@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_service._version import __version__
 from memory_service.api import errors
-from memory_service.api.auth import LocalOnly, RequireKey, grant_of, is_loopback
+from memory_service.api.auth import LocalOnly, OneInstance, RequireKey, grant_of, is_loopback
 from memory_service.api.errors import defect_answer
 from memory_service.api.limits import BodyLimitMiddleware
 from memory_service.api.metrics import Metrics
@@ -170,12 +170,13 @@ _TAGS = [
 ]
 
 
-def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
+def create_app(service: MemoryService, *, watch: bool = False, instance: str = "") -> FastAPI:
     """The app for a service, which it closes at the end.
 
     Args:
         service: The service.
         watch: Index changes of the files as they happen, without waiting for a search.
+        instance: Name of this run of the server, if commands find it by its home.
     """
     shared = AppState(
         service=service,
@@ -195,7 +196,7 @@ def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
-        middleware=_layers(service.settings, shared.metrics),
+        middleware=_layers(service.settings, shared.metrics, instance),
     )
     app.state.shared = shared
     gateway = GatewayRuntime(
@@ -220,12 +221,13 @@ def create_app(service: MemoryService, *, watch: bool = False) -> FastAPI:
     return app
 
 
-def _layers(settings: Settings, metrics: Metrics) -> list[Middleware]:
+def _layers(settings: Settings, metrics: Metrics, instance: str) -> list[Middleware]:
     """The middleware, outermost first."""
     local = [Middleware(LocalOnly)] if not settings.api_keys and is_loopback(settings.host) else []
     return [
         Middleware(ObservationMiddleware, metrics=metrics),
         *local,
+        Middleware(OneInstance, instance=instance),
         Middleware(RequireKey, keys=settings.api_keys),
         Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),
     ]

@@ -19,7 +19,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_service.api.errors import error_answer
-from memory_service.errors import Forbidden, Unauthorized
+from memory_service.errors import Forbidden, PreconditionFailed, Unauthorized
+from memory_service.home import INSTANCE_HEADER
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 
 EVERY_WORKSPACE = "*"
@@ -77,6 +78,27 @@ class RequireKey:
             return
         scope.setdefault("state", {})["grant"] = grant
         await self._app(scope, receive, send)
+
+
+class OneInstance:
+    """Middleware that refuses requests for another run of a server, whose address this one has now.
+
+    Args:
+        app: What is behind it.
+        instance: Name of this run.
+    """
+
+    def __init__(self, app: ASGIApp, instance: str) -> None:
+        self._app = app
+        self._instance = instance
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] == "http" and Headers(scope=scope).get(INSTANCE_HEADER, self._instance) != self._instance:
+            message = f"The server that {INSTANCE_HEADER} names has ended. Read its address from the home again."
+            await error_answer(PreconditionFailed(message))(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 class LocalOnly:

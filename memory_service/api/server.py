@@ -32,6 +32,7 @@ from memory_service.api.limits import TimedProtocol
 from memory_service.api.requests import AppState
 from memory_service.config import Settings
 from memory_service.errors import InvalidRequest
+from memory_service.home import announced, new_instance
 from memory_service.service import MemoryService
 
 
@@ -105,7 +106,8 @@ def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True)
     _shorten_turns()
     with listening(settings.host, settings.port) as listener:
         service = MemoryService(settings)
-        app = create_app(service, watch=watch)
+        instance = new_instance()
+        app = create_app(service, watch=watch, instance=instance)
         shared: AppState = app.state.shared
         server = StreamingServer(_config(app, log_requests), end_streams=shared.end)
         host, port = listener.getsockname()[:2]
@@ -118,8 +120,9 @@ def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True)
             # When all is done uvicorn raises the signal that ended it once more, to be killed by it: as an interrupt
             # it comes here instead, and the process ends with 0.
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with suppress(KeyboardInterrupt):
-            server.run(sockets=[listener])
+        with announced(settings.home, f"http://{_in_url(_own_address(host))}:{port}", instance):
+            with suppress(KeyboardInterrupt):
+                server.run(sockets=[listener])
 
 
 def _check_exposure(settings: Settings) -> None:
@@ -187,6 +190,13 @@ def _bound(family: int, address: tuple[Any, ...]) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def _own_address(host: str) -> str:
+    """The address at which this machine reaches a listener; that of all addresses is none."""
+    if not ipaddress.ip_address(host).is_unspecified:
+        return host
+    return "::1" if ":" in host else "127.0.0.1"
 
 
 def _in_url(host: str) -> str:

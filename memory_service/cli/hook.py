@@ -1,4 +1,4 @@
-"""Command `hook`: one hook call of a coding agent.
+"""Command `hook`: one hook call of a coding agent, through a running server or on the files.
 
 Invariants: the agent is never kept from its work: whatever goes wrong, the command ends with 0 and says nothing to the
 agent, within the time that hosts give; the fault is a line of `hooks.log` in the home.
@@ -12,11 +12,16 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from memory_service.cli.options import home_is_named
+from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.hosts import HOSTS
+
+if TYPE_CHECKING:
+    from memory_service.cli.warm import Server
 
 # Hosts give a hook 30 seconds or more.
 _LIMIT_SECONDS = 20.0
@@ -44,32 +49,92 @@ def hook(host: str, home: Path | None, workspace: str | None, as_json: bool) -> 
         click.echo(f"error: there is no host {host[:80]!a}. Use {', '.join(HOSTS)}.", err=True)
         # Not 2: hosts take that for a veto of what the agent was about to do.
         sys.exit(1)
-    _within(_LIMIT_SECONDS, lambda: _answer(host, home, workspace), lambda fault: _note(home, host, fault))
+    call = _HookCommand(host, home, workspace, on_files=home_is_named())
+    _within(_LIMIT_SECONDS, call.run, call.note)
 
 
-def _answer(host: Any, home: Path | None, workspace: str | None) -> None:
-    from memory_service.service import MemoryService
+class _HookCommand:
+    """One run of the command."""
 
-    call = json.loads(sys.stdin.buffer.read())
+    def __init__(self, host: str, home: Path | None, workspace: str | None, *, on_files: bool) -> None:
+        self._host: Any = host
+        self._home = home
+        self._workspace = workspace
+        self._on_files = on_files
+
+    def run(self) -> None:
+        """Answer the call on standard input."""
+        from memory_service.cli.warm import Unusable, server_for
+
+        raw = sys.stdin.buffer.read()
+        try:
+            server = server_for(self._home, on_files=self._on_files)
+            if server:
+                self._through(server, raw)
+                return
+        except Unusable as reason:
+            if str(reason):
+                self.note(f"the files were used, as {reason}")
+        self._on_the_files(raw)
+
+    def _through(self, server: Server, raw: bytes) -> None:
+        workspace = self._workspace or (None if server.is_here else _project_workspace(raw))
+        named = {"X-Memory-Workspace": workspace} if workspace else {}
+        answer = server.ask("POST", f"/v1/hooks/{self._host}", raw, named, seconds=_LIMIT_SECONDS)
+        _print(answer.strip())
+
+    def _on_the_files(self, raw: bytes) -> None:
+        from memory_service.service import MemoryService
+
+        call = _call_of(raw)
+        with MemoryService.open(self._home) as service:
+            answered = service.host_event(self._host, call, workspace=self._workspace)
+            _print(json.dumps(answered.answer).encode())
+            answered.afterwards()
+
+    def note(self, fault: str) -> None:
+        """Append a fault to the log of the home."""
+        from memory_service.home import home_of
+        from memory_service.hosts.progress import note_faults
+
+        note_faults(home_of(self._home), self._host, "", (fault,))
+
+
+def _print(answer: bytes) -> None:
+    if answer != b"{}":
+        sys.stdout.buffer.write(answer + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _call_of(raw: bytes) -> dict[str, object]:
+    try:
+        call = json.loads(raw)
+    except (ValueError, RecursionError):
+        call = None
     if not isinstance(call, dict):
-        raise ValueError("no object")
-    with MemoryService.open(home) as service:
-        answered = service.host_event(host, call, workspace=workspace)
-        if answered.answer:
-            sys.stdout.write(json.dumps(answered.answer) + "\n")
-        sys.stdout.flush()
-        answered.afterwards()
+        raise InvalidRequest("What came on standard input is no JSON object. Let the host start this command.")
+    return call
+
+
+def _project_workspace(raw: bytes) -> str | None:
+    """The workspace of a call's project, for a server that does not have its folder."""
+    from memory_service.hosts.dialects import read_event
+    from memory_service.hosts.projects import project_of
+
+    return project_of(read_event("claude-code", _call_of(raw)).folder).workspace
 
 
 def _within(seconds: float, work: Callable[[], None], failed: Callable[[str], None]) -> None:
-    """Do work for at most so long, and end the process with 0."""
+    """Do work for at most so long; a failure is noted, and the process ends with 0."""
     done = threading.Event()
 
     def run() -> None:
         try:
             work()
+        except MemoryServiceError as error:
+            failed(str(error))
         except BaseException as error:  # the agent goes on whatever happens here
-            failed(_explained(error))
+            failed(f"defect: {type(error).__name__}")
         finally:
             done.set()
 
@@ -78,20 +143,3 @@ def _within(seconds: float, work: Callable[[], None], failed: Callable[[str], No
         failed(f"the hook took more than {seconds:g} seconds and was given up")
         sys.stdout.flush()
         os._exit(0)
-
-
-def _explained(error: BaseException) -> str:
-    from memory_service.errors import MemoryServiceError
-
-    if isinstance(error, MemoryServiceError):
-        return str(error)
-    if isinstance(error, ValueError):
-        return "what came on standard input is no JSON object; a host sends one"
-    return f"defect: {type(error).__name__}"
-
-
-def _note(home: Path | None, host: str, fault: str) -> None:
-    from memory_service.config import home_of
-    from memory_service.hosts.progress import note_faults
-
-    note_faults(home_of(home), host, "", (fault,))

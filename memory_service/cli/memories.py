@@ -31,11 +31,11 @@ def remember(
 
     It is on disk and searchable when the command ends. The same text on the same day is stored once.
     """
-    from memory_service.service.answers import citation
+    from memory_service.home import citation
 
     words = _standard_input() if text == "-" else text
     day = date.date() if date else None
-    with place.service() as service:
+    with place.memory() as service:
         stored = service.remember(place.workspace, words, tags=tags, date=day, origin=origin, session_id=session_id)
     if place.as_json:
         emit_json(stored)
@@ -80,7 +80,7 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     PATH is relative to the workspace, such as MEMORY.md or memory/2026-11-20.md, or as a hit names a file of an extra
     folder, such as @docs/guide.rst.
     """
-    with place.service() as service:
+    with place.memory() as service:
         found = service.get(place.workspace, path, start_line, lines)
     if place.as_json:
         emit_json(found)
@@ -108,7 +108,7 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
 @with_filters
 def search(place: Place, query: str, **options: Any) -> None:
     """Find the passages that answer QUERY, with file and lines."""
-    with place.service() as service:
+    with place.memory() as service:
         answer = service.search(place.workspace, query, **options)
     if place.as_json:
         emit_json(answer)
@@ -141,7 +141,7 @@ def context(place: Place, query: str, budget_tokens: int, **options: Any) -> Non
 
     What went in, at which cost, is told on stderr.
     """
-    with place.service() as service:
+    with place.memory() as service:
         answer = service.context(place.workspace, query, budget_tokens=budget_tokens, **options)
     if place.as_json:
         emit_json(answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,8 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
+
+from memory_service.home import PREFIX
 
 if TYPE_CHECKING:
+    from memory_service.cli.warm import WarmMemory
     from memory_service.service import MemoryService
 
 
@@ -25,14 +30,43 @@ class Place:
     home: Path | None
     workspace: str
     as_json: bool
+    home_named: bool = False
 
     @contextmanager
     def service(self) -> Iterator[MemoryService]:
         """The service on this home, closed afterwards."""
         from memory_service.service import MemoryService
 
-        with MemoryService.open(self.home) as service:
+        # The home of the environment says nothing beside a server of the environment.
+        named = self.home_named or not os.environ.get(f"{PREFIX}URL")
+        with MemoryService.open(self.home if named else None) as service:
             yield service
+
+    @contextmanager
+    def memory(self) -> Iterator[MemoryService | WarmMemory]:
+        """The memories of this home, or of the server that was named: through a server if one runs, else as above."""
+        from memory_service.cli.warm import Unusable, WarmMemory, server_for
+
+        try:
+            server = server_for(self.home, on_files=self.home_named)
+        except Unusable as reason:
+            server = None
+            _tell_cold(str(reason))
+        if server:
+            yield WarmMemory(server, self.service, _tell_cold)
+            return
+        with self.service() as service:
+            yield service
+
+
+def _tell_cold(reason: str) -> None:
+    if reason:
+        click.secho(f"note: the files were used, as {reason}", dim=True, err=True)
+
+
+def home_is_named() -> bool:
+    """True if --home stands on the command line itself."""
+    return click.get_current_context().get_parameter_source("home") is ParameterSource.COMMANDLINE
 
 
 def examples(*lines: str) -> str:
@@ -60,7 +94,8 @@ def with_place(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
     @functools.wraps(command)
     def wrapper(home: Path | None, workspace: str, as_json: bool, **arguments: Any) -> Any:
-        return command(Place(home=home, workspace=workspace, as_json=as_json), **arguments)
+        place = Place(home=home, workspace=workspace, as_json=as_json, home_named=home_is_named())
+        return command(place, **arguments)
 
     return wrapper
 

@@ -110,8 +110,16 @@ def serve(home: Path | None, host: str | None, port: int | None, watch: bool) ->
     """
     from memory_service.api.server import serve as run
     from memory_service.config import load_settings
+    from memory_service.errors import InvalidRequest
+    from memory_service.home import PREFIX, home_of
 
-    run(load_settings(home=home, host=host, port=port), watch=watch)
+    settings = load_settings(home=home_of(home), host=host, port=port)
+    if os.environ.get(f"{PREFIX}API_KEY") and not settings.api_keys:
+        raise InvalidRequest(
+            f"{PREFIX}API_KEY is the key of a client, and the server would serve without any. "
+            f"Set {PREFIX}API_KEYS=key:workspace, or unset it."
+        )
+    run(settings, watch=watch)
 
 
 @click.command()

@@ -213,7 +213,7 @@ def compaction_table(receipts: Sequence[CompactionReceipt], settings: Settings) 
 
 def citation_of(memory: FlushedMemory) -> str:
     """Path and lines of a flushed memory."""
-    from memory_service.service.answers import citation
+    from memory_service.home import citation
 
     return citation(memory.path, memory.start_line, memory.end_line)
 

@@ -157,6 +157,7 @@ class AsyncMemoryClient:
         budget_tokens: int = 2000,
         order: schemas.Order = "score",
         sources: Collection[schemas.Source] = (),
+        path_prefix: str = "",
         since: Day | None = None,
         until: Day | None = None,
     ) -> schemas.Context:
@@ -168,6 +169,7 @@ class AsyncMemoryClient:
             budget_tokens: Most tokens of the block with its wrapper.
             order: `memory_first` gives memories and files the budget before what was said in sessions.
             sources: Kinds of source; empty means all.
+            path_prefix: Only files whose path begins so.
             since: Only memories of that day or later.
             until: Only memories of that day or earlier.
         """
@@ -178,6 +180,7 @@ class AsyncMemoryClient:
                 budget_tokens=budget_tokens,
                 order=order,
                 sources=list(sources),
+                path_prefix=path_prefix,
                 since=since,
                 until=until,
             )

@@ -158,6 +158,7 @@ class MemoryClient:
         budget_tokens: int = 2000,
         order: schemas.Order = "score",
         sources: Collection[schemas.Source] = (),
+        path_prefix: str = "",
         since: Day | None = None,
         until: Day | None = None,
     ) -> schemas.Context:
@@ -169,6 +170,7 @@ class MemoryClient:
             budget_tokens: Most tokens of the block with its wrapper.
             order: `memory_first` gives memories and files the budget before what was said in sessions.
             sources: Kinds of source; empty means all.
+            path_prefix: Only files whose path begins so.
             since: Only memories of that day or later.
             until: Only memories of that day or earlier.
         """
@@ -179,6 +181,7 @@ class MemoryClient:
                 budget_tokens=budget_tokens,
                 order=order,
                 sources=list(sources),
+                path_prefix=path_prefix,
                 since=since,
                 until=until,
             )

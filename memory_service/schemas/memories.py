@@ -51,6 +51,9 @@ def _written_day(given: object) -> object:
 Day = Annotated[dt.date, BeforeValidator(_written_day), Field(strict=False)]
 Since = Annotated[Day | None, Field(description="Only memories dated this day or later.", examples=["2026-11-01"])]
 Until = Annotated[Day | None, Field(description="Only memories dated this day or earlier.", examples=["2026-11-30"])]
+PathPrefix = Annotated[
+    str, Field(max_length=512, description="Only files whose path begins so.", examples=["memory/2026-11"])
+]
 Sources = Annotated[list[Source], Field(description="Kinds of source to search; empty means all.")]
 ResultOrder = Annotated[
     Order,
@@ -203,9 +206,7 @@ class SearchRequest(Request):
     limit: int = Field(default=6, ge=1, le=MAX_LIMIT)
     mode: SearchMode = "hybrid"
     sources: Sources = []
-    path_prefix: str = Field(
-        default="", max_length=512, description="Only files whose path begins so.", examples=["memory/2026-11"]
-    )
+    path_prefix: PathPrefix = ""
     since: Since = None
     until: Until = None
     min_score: float | None = Field(default=None, description="Only results with at least this score.")
@@ -251,6 +252,7 @@ class ContextRequest(Request):
     )
     order: ResultOrder = "score"
     sources: Sources = []
+    path_prefix: PathPrefix = ""
     since: Since = None
     until: Until = None
 

@@ -13,6 +13,7 @@ from indexer import SearchResults as Found
 from indexer.sources.watch import WatchState
 from memory_service import schemas
 from memory_service.config import Settings
+from memory_service.home import citation
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.sessions import UsageReport
 
@@ -50,11 +51,6 @@ def usage_of(report: UsageReport | None, model: str | None = None, finish_reason
         model=model,
         finish_reason=finish_reason,
     )
-
-
-def citation(path: str, start_line: int, end_line: int) -> str:
-    """Path and lines in one word, as code hosts write them."""
-    return f"{path}#L{start_line}" if start_line == end_line else f"{path}#L{start_line}-L{end_line}"
 
 
 def search_results(

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from memory_service.errors import InvalidRequest
+from memory_service.home import citation
 from memory_service.memories.format import Entry
 from memory_service.schemas.memories import FileText
-from memory_service.service.answers import citation
 from memory_service.service.sessions import SessionStore
 
 # A quarter of what hosts let a tool answer.

@@ -10,9 +10,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from memory_service.config import (
-    DEFAULT_HOME,
     FILE_NAME,
-    PREFIX,
     CompactionTable,
     FlushTable,
     GatewayTable,
@@ -22,6 +20,7 @@ from memory_service.config import (
     load_settings,
 )
 from memory_service.errors import InvalidRequest
+from memory_service.home import DEFAULT_HOME, PREFIX
 from memory_service.service import MemoryService
 from tests.pages import code, table
 

@@ -38,22 +38,20 @@ def test_an_empty_folder_stays_empty_until_something_is_written(tmp_path: Path) 
     assert "The first memory." in run("search", "memory").stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "remedy"), [("URL", "commands work on the folder of --home"), ("API_KEY", "MEMORY_SERVICE_API_KEYS")]
-)
-@pytest.mark.parametrize(
-    "command", [["remember", "红色"], ["search", "q"], ["serve", "--port", "0"], ["sessions", "list"]]
-)
-def test_an_address_of_a_server_is_refused_and_not_passed_over(
-    tmp_path: Path, command: list[str], name: str, remedy: str
-) -> None:
-    variable = f"MEMORY_SERVICE_{name}"
-    cli = CommandLine(home=tmp_path / "home", environment={**WORDS_ALONE, variable: "http://127.0.0.1:1"})
-    done = cli.run(*command)
-    done.failed_with(f"{variable} is set, and nothing reads it", "Unset it", remedy)
+@pytest.mark.parametrize("command", [["status"], ["forget", "m1"], ["sessions", "list"], ["reindex"]])
+def test_a_command_on_files_refuses_the_address_of_a_server(tmp_path: Path, command: list[str]) -> None:
+    cli = CommandLine(home=tmp_path / "home", environment={**WORDS_ALONE, "MEMORY_SERVICE_URL": "http://127.0.0.1:1"})
+    cli.run(*command).failed_with("MEMORY_SERVICE_URL names a server", "Unset it", "--home")
     assert not (tmp_path / "home").exists(), "nothing was written where the user did not mean it"
-    empty = CommandLine(home=tmp_path / "home", environment={**WORDS_ALONE, variable: ""})
+    empty = CommandLine(home=tmp_path / "home", environment={**WORDS_ALONE, "MEMORY_SERVICE_URL": ""})
     empty.ok("remember", "周二部署")
+    cli.ok("status", "--home", str(tmp_path / "home"))
+
+
+def test_a_server_is_not_begun_with_the_key_of_a_client(tmp_path: Path) -> None:
+    key = {**WORDS_ALONE, "MEMORY_SERVICE_API_KEY": "k"}
+    cli = CommandLine(home=tmp_path / "home", environment=key)
+    cli.run("serve", "--port", "0").failed_with("MEMORY_SERVICE_API_KEY is the key of a client", "API_KEYS")
 
 
 def test_an_unknown_workspace_is_not_made_by_a_look(cli: CommandLine) -> None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from indexer import FileFailure, SyncReport
 from indexer.testing import HashEmbedder
 from memory_service import schemas
+from memory_service.home import citation
 from memory_service.memories.block import build_context
 from memory_service.service import MemoryService, answers
 from tests.memory_service.memories.test_context import hit_lists
@@ -46,7 +47,7 @@ def test_near_scores_are_told_apart() -> None:
     ("first", "last", "cited"), [(3, 3, "memory/2026-11-20.md#L3"), (3, 9, "memory/2026-11-20.md#L3-L9")]
 )
 def test_citation(first: int, last: int, cited: str) -> None:
-    assert answers.citation("memory/2026-11-20.md", first, last) == cited
+    assert citation("memory/2026-11-20.md", first, last) == cited
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)

@@ -1,0 +1,274 @@
+"""Commands through a running server: found by its address, spoken to over a bare socket, its answers as printed here.
+
+A server is the one of `MEMORY_SERVICE_URL`, else the one that says that it runs on the same home. Invariants: what is
+printed is the same byte for byte with and without it; a server of the home that cannot be used (another version, a
+wrong key, gone) costs its speed alone; one that was named is used, or the command fails. httpx and pydantic take longer
+to import than a search takes here, so neither is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
+
+from memory_service._version import __version__
+from memory_service.errors import (
+    ConnectionFailed,
+    Forbidden,
+    InvalidRequest,
+    MemoryServiceError,
+    PreconditionFailed,
+    ServerFailed,
+    Unauthorized,
+    from_wire,
+)
+from memory_service.home import INSTANCE_HEADER, PREFIX, check_workspace, home_of, server_of
+
+if TYPE_CHECKING:
+    from memory_service.service import MemoryService
+
+_SECONDS = 60.0
+_CONNECT_SECONDS = 5.0
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
+Cold = Callable[[], AbstractContextManager["MemoryService"]]
+
+
+class Unusable(Exception):
+    """The server of a home cannot be used; its message says why, and is empty where nothing is wrong."""
+
+
+class Server(NamedTuple):
+    """A server to go through.
+
+    Attributes:
+        instance: Its name for this run; empty where it was named by its URL.
+    """
+
+    url: str
+    instance: str = ""
+
+    @property
+    def is_named(self) -> bool:
+        """True if it is the one that was asked for, so that nothing else will do."""
+        return not self.instance
+
+    @property
+    def is_here(self) -> bool:
+        """True if it runs on this machine, by its address."""
+        return urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1")
+
+    def ask(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None, *, seconds: float
+    ) -> bytes:
+        """One request and the body of its answer.
+
+        Raises:
+            Unusable: Only for a server that was found, which nothing reached: the work can be done without it.
+            MemoryServiceError: The failure that it answered, or that there was no answer.
+        """
+        try:
+            status, answer = _exchanged(self.url, method, path, body, self._headers(headers), seconds)
+        except ConnectionRefusedError as error:
+            if not self.is_named:
+                # Killed, and its address stayed.
+                raise Unusable("") from None
+            raise self._unreached(error) from None
+        except OSError as error:
+            raise self._unreached(error) from None
+        if status < 400:
+            return answer
+        failure = self._failure(status, answer)
+        if isinstance(failure, Unauthorized | Forbidden) and not self.is_named:
+            raise Unusable(f"it wants another key: {failure} {PREFIX}API_KEY is sent") from None
+        if isinstance(failure, PreconditionFailed) and not self.is_named:
+            raise Unusable("") from None
+        raise failure
+
+    def _headers(self, headers: Mapping[str, str] | None) -> dict[str, str]:
+        key = os.environ.get(f"{PREFIX}API_KEY", "")
+        if key and not _VISIBLE.fullmatch(key):
+            raise InvalidRequest(f"{PREFIX}API_KEY has a character that no key has. Set the key alone.")
+        return {
+            "User-Agent": f"memory-service/{__version__}",
+            "Content-Type": "application/json",
+            **({"Authorization": f"Bearer {key}"} if key else {}),
+            **({INSTANCE_HEADER: self.instance} if self.instance else {}),
+            **(headers or {}),
+        }
+
+    def _unreached(self, error: OSError) -> MemoryServiceError:
+        if isinstance(error, TimeoutError):
+            return ConnectionFailed(f"The server at {self.url} did not answer in time. Try again, or restart it.")
+        remedy = f"Start it, or unset {PREFIX}URL." if self.is_named else "Try again, or restart it."
+        return ConnectionFailed(f"The server at {self.url} was not reached ({error.strerror or error}). {remedy}")
+
+    def _failure(self, status: int, answer: bytes) -> MemoryServiceError:
+        try:
+            told = json.loads(answer)["error"]
+            return from_wire(status, told["code"], told["message"])
+        except (ValueError, KeyError, TypeError):
+            return ServerFailed(
+                f"The server at {self.url} answered {status}, and not as memory-service {__version__} does. "
+                "Check the address and its version (GET /version)."
+            )
+
+
+def server_for(home: Path | None, *, on_files: bool = False) -> Server | None:
+    """The server that a command goes through; None for none.
+
+    Args:
+        home: The home of the command.
+        on_files: Whether the home was named on the command line: then no other server than its own will do.
+
+    Raises:
+        InvalidRequest: The address is none.
+        Unusable: There is one, of another version.
+    """
+    url = os.environ.get(f"{PREFIX}URL", "")
+    if url and not on_files:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidRequest(
+                f"{PREFIX}URL is {url[:100]!a}, no address of a server. Set one such as http://127.0.0.1:8765."
+            )
+        return Server(url.rstrip("/"))
+    found = server_of(home_of(home))
+    if found and found.version != __version__:
+        raise Unusable(f"the server at {found.url} is version {found.version}, and this is {__version__}")
+    return Server(found.url, found.instance) if found else None
+
+
+def _exchanged(
+    url: str, method: str, path: str, body: bytes, headers: Mapping[str, str], seconds: float
+) -> tuple[int, bytes]:
+    """One exchange of HTTP/1.0, whose answer ends with the connection."""
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    lines = [f"{method} {parts.path}{path} HTTP/1.0", f"Host: {parts.netloc.rpartition('@')[2]}"]
+    lines += [f"{name}: {value}" for name, value in {**headers, "Content-Length": str(len(body))}.items()]
+    request = "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+    with socket.create_connection((parts.hostname, parts.port or (443 if secure else 80)), _CONNECT_SECONDS) as plain:
+        plain.settimeout(seconds)
+        if secure:
+            import ssl
+
+            with ssl.create_default_context().wrap_socket(plain, server_hostname=parts.hostname) as sealed:
+                return _answered(sealed, request)
+        return _answered(plain, request)
+
+
+def _answered(connection: socket.socket, request: bytes) -> tuple[int, bytes]:
+    connection.sendall(request)
+    pieces = []
+    while piece := connection.recv(1 << 16):
+        pieces.append(piece)
+    head, _, body = b"".join(pieces).partition(b"\r\n\r\n")
+    words = head.split(None, 2)
+    if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
+        raise OSError("it does not speak HTTP")
+    return int(words[1]), body
+
+
+class Answer(dict[str, Any]):
+    """An answer of a server, read like the value of `schemas` that it is."""
+
+    raw = b""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def model_dump_json(self, *, indent: int) -> str:
+        """The answer as it came, in lines; numbers and texts keep their bytes."""
+        return _indented(self.raw, indent)
+
+
+def _answer_of(raw: bytes) -> Answer:
+    try:
+        answer = json.loads(raw, object_hook=Answer)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, Answer):
+        raise ServerFailed("The server gave an answer that is none of memory-service's. Check its address and version.")
+    answer.raw = raw
+    return answer
+
+
+def _indented(raw: bytes, by: int) -> str:
+    """Compact JSON in lines, as pydantic writes it."""
+    made, depth, tokens = list[bytes](), 0, _TOKEN.findall(raw)
+    for at, token in enumerate(tokens):
+        empty = token in b"[{" and tokens[at + 1] in (b"]", b"}")
+        if token in (b"[", b"{") and not empty:
+            depth += 1
+            made += [token, b"\n", b" " * by * depth]
+        elif token in (b"]", b"}") and tokens[at - 1] not in (b"[", b"{"):
+            depth -= 1
+            made += [b"\n", b" " * by * depth, token]
+        elif token == b",":
+            made += [token, b"\n", b" " * by * depth]
+        else:
+            made.append(b": " if token == b":" else token)
+    return b"".join(made).decode()
+
+
+class WarmMemory:
+    """A memory behind a server, with the methods of `MemoryService` that commands use.
+
+    Args:
+        server: The server.
+        cold: Opens the memory without it, for one that cannot be used.
+        told: Says why.
+    """
+
+    def __init__(self, server: Server, cold: Cold, told: Callable[[str], None]) -> None:
+        self._server = server
+        self._cold = cold
+        self._told = told
+
+    def remember(self, workspace: str, text: str, **options: Any) -> Any:
+        """See `MemoryService.remember`."""
+        body = {"text": text, **options}
+        return self._asked(workspace, "/memories", body, lambda service: service.remember(workspace, text, **options))
+
+    def search(self, workspace: str, query: str, **options: Any) -> Any:
+        """See `MemoryService.search`."""
+        body = {"query": query, **options}
+        return self._asked(workspace, "/search", body, lambda service: service.search(workspace, query, **options))
+
+    def context(self, workspace: str, query: str, **options: Any) -> Any:
+        """See `MemoryService.context`."""
+        body = {"query": query, **options}
+        return self._asked(workspace, "/context", body, lambda service: service.context(workspace, query, **options))
+
+    def get(self, workspace: str, path: str, start_line: int, lines: int | None) -> Any:
+        """See `MemoryService.get`."""
+        asked = urlencode({"start_line": start_line, **({"lines": lines} if lines is not None else {})})
+        place = f"/memories/{quote(path, safe='/')}?{asked}"
+        return self._asked(workspace, place, None, lambda service: service.get(workspace, path, start_line, lines))
+
+    def _asked(
+        self, workspace: str, place: str, body: dict[str, Any] | None, cold: Callable[[MemoryService], Any]
+    ) -> Any:
+        check_workspace(workspace)
+        given = {name: value for name, value in (body or {}).items() if value is not None}
+        content = json.dumps(given, default=date.isoformat).encode() if body is not None else b""
+        path = f"/v1/workspaces/{workspace}{place}"
+        try:
+            answer = self._server.ask("GET" if body is None else "POST", path, content, seconds=_SECONDS)
+        except Unusable as reason:
+            self._told(str(reason))
+            with self._cold() as service:
+                return cold(service)
+        return _answer_of(answer)

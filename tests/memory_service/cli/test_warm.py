@@ -1,0 +1,226 @@
+"""Commands through a running server: found by the home or named, the same output, and what happens when it fails."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from memory_service.home import ServerAddress, announced, server_of
+from tests.memory_service.cli.commands import CommandLine, Run
+from tests.serving import own_process
+
+NOTES = (
+    "## Deploys\n- Deploys go out on Tuesdays after the stand-up.\n- 部署安排在每周二上午十点。\n"
+    '- A line with "quotes", a \\ backslash, \u2028 and \U0001f600.\n'
+)
+_TIMES = re.compile(r'"took_ms": [0-9.e+-]+|r\d{8}-[0-9a-f]+|"created_at": "[^"]+"')
+COMMANDS = [
+    ["search", "when do we deploy?"],
+    ["search", "什么时候部署", "--limit", "2", "--json"],
+    ["search", "deploys", "--explain", "--json", "--since", "2020-01-01"],
+    ["search", "zebra crossing", "--mode", "text"],
+    ["search", "zebra crossing", "--mode", "text", "--json"],
+    ["context", "when do we deploy?", "--system-prompt", "You help."],
+    ["context", "部署", "--budget-tokens", "300", "--json", "--path", "memory/"],
+    ["get", "memory/2026-11-20.md"],
+    ["get", "memory/2026-11-20.md", "--start-line", "2", "--lines", "1", "--json"],
+    ["get", "memory/nothing.md"],
+    ["get", "../outside.md", "--json"],
+    ["search", "q", "--workspace", "nowhere"],
+    ["search", "q", "--workspace", "No/Where", "--json"],
+    ["remember", "Deploys go out on Tuesdays.", "--date", "2026-11-21", "--tag", "ops"],
+    ["remember", "Deploys go out on Tuesdays.", "--date", "2026-11-21", "--tag", "ops", "--json"],
+]
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> CommandLine:
+    line = CommandLine(home=tmp_path / "home with 空格")
+    line.write("memory/2026-11-20.md", NOTES.split("\n"))
+    line.ok("reindex")
+    return line
+
+
+@contextmanager
+def server(cli: CommandLine, **environment: str) -> Iterator[str]:
+    with own_process(cli.home, {**cli.environment, "MEMORY_SERVICE_TIMEZONE": "UTC", **environment}) as (url, _):
+        yield url
+
+
+def with_variables(cli: CommandLine, **environment: str) -> CommandLine:
+    return CommandLine(home=cli.home, environment={**cli.environment, **environment})
+
+
+def without_times(run: Run) -> tuple[int, str, str]:
+    return run.code, _TIMES.sub("…", run.out), _TIMES.sub("…", run.err)
+
+
+def broken(cli: CommandLine, name: str = "model that does not load") -> CommandLine:
+    """The same command line, which cannot work on the files any more: what it prints comes from a server."""
+    return with_variables(cli, MEMORY_SERVICE_EMBEDDING_MODEL=name)
+
+
+def test_a_command_prints_the_same_with_a_server_and_without_one(cli: CommandLine) -> None:
+    cli.ok("remember", "Deploys go out on Tuesdays.", "--date", "2026-11-21", "--tag", "ops")
+    cold = [cli.run(*command) for command in COMMANDS]
+    with server(cli):
+        for command, run in zip(COMMANDS, cold, strict=True):
+            assert without_times(broken(cli).run(*command)) == without_times(run), command
+
+
+def test_a_memory_that_went_through_the_server_is_in_the_file(cli: CommandLine) -> None:
+    with server(cli):
+        told = broken(cli).ok("remember", "-", stdin="备份放在 /srv/backup。")
+        assert told.startswith("remembered  m")
+        assert "备份放在" in broken(cli).ok("search", "备份放在哪里", "--json")
+    assert any("备份放在 /srv/backup。" in file.read_text("utf-8") for file in cli.workspace.rglob("*.md"))
+
+
+def test_a_command_through_a_server_imports_next_to_nothing(cli: CommandLine) -> None:
+    program = (
+        "import json, sys\nfrom memory_service.cli import main\nsys.argv[1:] = ['search', 'deploys']\n"
+        "try:\n    main()\nexcept SystemExit:\n    print(json.dumps([*sys.modules]), file=sys.stderr)"
+    )
+    with server(cli):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=broken(cli).variables, capture_output=True, text=True, check=True
+        )
+    loaded = set(json.loads(done.stderr))
+    assert "Tuesdays" in done.stdout
+    assert not loaded & {"pydantic", "httpx", "http.client", "numpy", "rich", "apsw", "fastapi", "indexer"}
+
+
+def test_the_address_is_its_owners_alone_and_goes_with_the_server(cli: CommandLine) -> None:
+    file = cli.home / ".server.json"
+    with server(cli) as url:
+        found = server_of(cli.home)
+        assert found is not None and found.url == url
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        os.kill(found.pid, 0)
+        file.chmod(0o644)
+        assert server_of(cli.home) is None, "others may have written there"
+        file.chmod(0o600)
+    assert not file.exists()
+
+
+def test_of_two_servers_the_first_does_not_take_the_address_of_the_second_away(tmp_path: Path) -> None:
+    with announced(tmp_path, "http://127.0.0.1:1", "first"):
+        second = announced(tmp_path, "http://127.0.0.1:2", "second")
+        second.__enter__()
+    assert (found := server_of(tmp_path)) and found.instance == "second"
+    second.__exit__(None, None, None)
+    assert server_of(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"url": 1}', '{"url": "http://x\\r\\nX: y", "instance": "a"}'])
+def test_a_broken_address_file_is_none(cli: CommandLine, text: str) -> None:
+    (cli.home / ".server.json").write_text(text)
+    (cli.home / ".server.json").chmod(0o600)
+    assert "Tuesdays" in cli.ok("search", "deploys")
+
+
+def announce(home: Path, url: str, version: str) -> None:
+    file = home / ".server.json"
+    file.write_text(json.dumps(ServerAddress(url, "gone", 1, 0.0, version)._asdict()))
+    file.chmod(0o600)
+
+
+def test_the_address_of_a_server_that_was_killed_does_no_harm(cli: CommandLine) -> None:
+    from memory_service._version import __version__
+
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        announce(cli.home, f"http://127.0.0.1:{taken.getsockname()[1]}", __version__)
+        assert "Tuesdays" in cli.ok("search", "deploys")
+
+
+def test_another_server_at_the_address_of_a_dead_one_gets_nothing(cli: CommandLine, tmp_path: Path) -> None:
+    from memory_service._version import __version__
+
+    other = CommandLine(home=tmp_path / "other")
+    with server(other) as url:
+        announce(cli.home, url, __version__)
+        cli.ok("remember", "For this home alone.")
+        assert "this home alone" in cli.ok("search", "home alone")
+    assert not (other.home / "default").exists()
+
+
+def test_a_server_of_another_version_is_named_and_not_used(cli: CommandLine) -> None:
+    announce(cli.home, "http://127.0.0.1:9", "9.9.9")
+    run = cli.run("search", "deploys")
+    assert run.code == 0 and "Tuesdays" in run.out
+    assert "http://127.0.0.1:9 is version 9.9.9" in run.err and run.err.count("\n") == 1
+
+
+def test_a_key_is_needed_as_over_http(cli: CommandLine) -> None:
+    with server(cli, MEMORY_SERVICE_API_KEYS="right:default") as url:
+        assert "Tuesdays" in with_variables(broken(cli), MEMORY_SERVICE_API_KEY="right").ok("search", "deploys")
+        for key in ("", "wrong"):
+            run = with_variables(cli, MEMORY_SERVICE_API_KEY=key).run("search", "deploys")
+            assert run.code == 0 and "Tuesdays" in run.out
+            assert "MEMORY_SERVICE_API_KEY" in run.err and run.err.count("\n") == 1
+        named = with_variables(cli, MEMORY_SERVICE_URL=url, MEMORY_SERVICE_API_KEY="wrong")
+        named.run("search", "deploys").failed_with("no known key")
+
+
+def test_the_server_that_is_named_is_used_wherever_the_home_is(cli: CommandLine, tmp_path: Path) -> None:
+    away = CommandLine(home=tmp_path / "away")
+    with server(cli) as url:
+        named = with_variables(away, MEMORY_SERVICE_URL=f"{url}/")
+        assert "Tuesdays" in named.ok("search", "deploys")
+        assert not away.home.exists()
+        # --home on the command line is nearer than the environment.
+        named.run("search", "deploys", "--home", str(away.home)).failed_with("no workspace default")
+        named.run("status").failed_with("MEMORY_SERVICE_URL names a server", "--home")
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "127.0.0.1:8765", "http://"])
+def test_an_address_that_is_none_is_refused(cli: CommandLine, url: str) -> None:
+    with_variables(cli, MEMORY_SERVICE_URL=url).run("search", "q").failed_with("no address of a server", "Set one")
+
+
+def test_a_named_server_that_is_not_there_is_an_error(cli: CommandLine) -> None:
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        named = with_variables(cli, MEMORY_SERVICE_URL=f"http://127.0.0.1:{taken.getsockname()[1]}")
+        named.run("search", "q").failed_with("was not reached", "unset MEMORY_SERVICE_URL")
+
+
+class _Stranger(http.server.BaseHTTPRequestHandler):
+    answers: tuple[int, bytes] = (200, b"<html>")
+
+    def do_POST(self) -> None:
+        self.send_response(self.answers[0])
+        self.end_headers()
+        self.wfile.write(self.answers[1])
+
+    def log_message(self, format: str, *args: object) -> None:
+        """No word on stderr."""
+
+
+@pytest.mark.parametrize("answer", [(200, b"<html>"), (200, b"[]"), (404, b"not here"), (404, b'{"detail": "x"}')])
+def test_a_program_that_is_no_memory_service_is_told(cli: CommandLine, answer: tuple[int, bytes]) -> None:
+    handler = type("Handler", (_Stranger,), {"answers": answer})
+    with http.server.HTTPServer(("127.0.0.1", 0), handler) as stranger:
+        threading.Thread(target=stranger.serve_forever, daemon=True).start()
+        named = with_variables(cli, MEMORY_SERVICE_URL=f"http://127.0.0.1:{stranger.server_port}")
+        named.run("search", "q").failed_with("version")
+        stranger.shutdown()
+
+
+def test_a_command_of_its_own_process_finds_the_server(cli: CommandLine) -> None:
+    with server(cli):
+        done = broken(cli).spawn("search", "deploys")
+    assert (done.code, done.err) == (0, "") and "Tuesdays" in done.out
