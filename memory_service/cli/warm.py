@@ -178,7 +178,7 @@ def _answered(connection: socket.socket, request: bytes) -> tuple[int, bytes]:
     return int(words[1]), body
 
 
-class Answer(dict[str, Any]):
+class WarmAnswer(dict[str, Any]):
     """An answer of a server, read like the value of `schemas` that it is."""
 
     raw = b""
@@ -194,12 +194,12 @@ class Answer(dict[str, Any]):
         return _indented(self.raw, indent)
 
 
-def _answer_of(raw: bytes) -> Answer:
+def _answer_of(raw: bytes) -> WarmAnswer:
     try:
-        answer = json.loads(raw, object_hook=Answer)
+        answer = json.loads(raw, object_hook=WarmAnswer)
     except ValueError:
         answer = None
-    if not isinstance(answer, Answer):
+    if not isinstance(answer, WarmAnswer):
         raise ServerFailed("The server gave an answer that is none of memory-service's. Check its address and version.")
     answer.raw = raw
     return answer
