@@ -35,9 +35,8 @@ from memory_service.errors import InvalidRequest
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatModel, not_cancelled
 from memory_service.llm.windows import model_limits
 from memory_service.messages import Message, compact_command, numbered, read_messages, read_sent
-from memory_service.messages.parts import ANTHROPIC_ALONE
 from memory_service.messages.repair import to_wire
-from memory_service.messages.shapes import Json
+from memory_service.messages.shapes import ANTHROPIC_ALONE, Json
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens, tools_tokens
 from memory_service.schemas.compaction import (
     CompactedMessages,

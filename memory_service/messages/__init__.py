@@ -7,11 +7,12 @@ Invariants: pure; no message is changed in place; what was said is kept as it ca
 is made valid only when it goes out.
 """
 
-from memory_service.messages.parts import Part, Role, text_part
 from memory_service.messages.reading import read_messages, read_sent
 from memory_service.messages.shapes import (
     Function,
     Message,
+    Part,
+    Role,
     ToolCall,
     arguments_object,
     arguments_of,
@@ -22,6 +23,7 @@ from memory_service.messages.shapes import (
     media_parts_of,
     parts_of,
     text_of,
+    text_part,
     tool_calls_of,
     tool_result,
     user_message,

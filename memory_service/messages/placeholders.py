@@ -13,7 +13,7 @@ from typing import cast
 
 from indexer.text.outcomes import ends_in_error, exit_code_of
 from memory_service.messages import Message, Part, arguments_object, media_parts_of, parts_of, text_of, with_text
-from memory_service.messages.parts import MEDIA, text_part
+from memory_service.messages.shapes import MEDIA, text_part
 from memory_service.messages.sizes import quarters
 
 # The texts of other systems, as rules may ask for them.

@@ -11,8 +11,17 @@ from itertools import chain
 from typing import cast, get_args
 
 from memory_service.errors import InvalidRequest, TooLarge
-from memory_service.messages.parts import THINKING, Part, Role, is_known
-from memory_service.messages.shapes import Message, ToolCall, json_text, text_of, tool_calls_of
+from memory_service.messages.shapes import (
+    THINKING,
+    Message,
+    Part,
+    Role,
+    ToolCall,
+    is_known,
+    json_text,
+    text_of,
+    tool_calls_of,
+)
 
 MAX_MESSAGES = 10_000
 # A million tokens: more than a model takes, and seconds of work. Source: 15.9 million took 14 s (our measurement).

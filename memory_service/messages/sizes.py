@@ -15,8 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from memory_service.messages.parts import MEDIA
-from memory_service.messages.shapes import Message, parts_of, text_of, tool_calls_of
+from memory_service.messages.shapes import MEDIA, Message, parts_of, text_of, tool_calls_of
 
 # Han, kana, Hangul, their punctuation and full-width forms: tokenizers spend about one token on each.
 _CJK = re.compile(

@@ -11,18 +11,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from memory_service.messages.parts import Part, anthropic_block, is_blank, openai_part, text_of_part, text_part
 from memory_service.messages.shapes import (
     REASONING,
     Message,
+    Part,
     ToolCall,
+    anthropic_block,
     anthropic_id,
     arguments_of,
+    is_blank,
     is_system,
     mistral_id,
     openai_id,
+    openai_part,
     parts_of,
     text_of,
+    text_of_part,
+    text_part,
     tool_calls_of,
     wire_arguments,
     wire_name,
