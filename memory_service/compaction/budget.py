@@ -3,11 +3,8 @@
 Invariants: `0 <= emergency target <= target < soft <= hard <= usable <= window`, for every window, overhead and
 thresholds that leave something; else `Incompressible`. All five numbers count the messages of a view alone: what
 system prompt and tool schemas take, the overhead, has been taken off, and must not be in what is compared with them.
-A flush begins at `soft`, a compaction at `hard`, and both are of one value, so the flush always comes first.
-
-Kinds of numbers in a preset: a field of one of these types can be overridden by users, within its bounds.
-
-A field of any other type belongs to how the preset works, and stays as it is.
+A flush begins at `soft`, a compaction at `hard`, and both are of one value, so the flush always comes first. A field of
+a preset that has one of the types of numbers here, such as `Share`, can be overridden by users, within its bounds.
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 
 Invariants: linear in the reply; a fact is one line of at most `MAX_FACT_CHARS` characters without the opening of a
 comment, and at most `MAX_FACTS` are taken; never taken are code, comments, what the service itself put into the
-conversation, secrets, and what reports an error; each fact names messages of the stretch alone.
-
-Invariants of the prompts: pure; whatever a text of the user says, the agent is told that it shall write no file and
-how to say that there is nothing; what was said in the conversation stands between tags and is called material. A
-change of the texts for the model is a change of `FLUSH_PROMPT_VERSION`.
+conversation, secrets, and what reports an error; each fact names messages of the stretch alone. Whatever a text of the
+user says, a prompt tells the agent that it shall write no file and how to say that there is nothing; what was said in
+the conversation stands between tags and is called material. A change of the texts for the model is a change of
+`FLUSH_PROMPT_VERSION`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
 """Memory extraction by rules: messages to notes, notes to the candidates worth keeping. Pure.
 
-Invariants: linear in the number of messages; a note is one line of less than 400 characters that holds no secret and
-opens no comment; a day stands in it where its words would come to mean another one later.
-
 ```
 speech, statements, wording, secrets, outcomes  ->  worth  ->  notes (every fact)  ->  candidates (the best of them)
 ```
-Invariants of candidates: the same messages give the same candidates; a candidate is one line of less than 400
-characters without the opening of a comment; no two say the same thing; together they stay within a share of what was
-said, except in a short stretch, and always within `MAX_ENTRIES` and `_MAX_NOTES_TOKENS`.
-
-Invariants of tool results (an error's message, the id or address of what a call made): never bulk; one line of at
-most a few hundred characters for a result; a result without either gives none.
+Invariants: linear in the number of messages; a note is one line of less than 400 characters that holds no secret and
+opens no comment; a day stands in it where its words would come to mean another one later. A tool's result gives one
+note at most: an error's message, or the id or address of what the call made. The same messages give the same
+candidates; no two say the same thing; together they stay within a share of what was said, except in a short stretch,
+and always within `MAX_ENTRIES` and `_MAX_NOTES_TOKENS`.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
 Invariants: pure; linear. Never in it: thinking, the bytes of media, secrets, and whatever a tool's result holds
 beside its content. No message can pretend to be another one: a line in it that looks like the head of a message is
-marked. Every message has its handle, such as `log:12`, by which the log gives the original back.
-
-Invariants of chunks: pure; linear; every message is in one piece, in order; a call and its results are never parted;
-no piece is empty.
+marked. Every message has its handle, such as `log:12`, by which the log gives the original back. Of the chunks, every
+message is in one, in order; a call and its results are never parted; none is empty.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from memory_service.llm.calls import Spent
 from memory_service.messages import to_openai
 from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
 from memory_service.sessions.records import Undo
-from memory_service.sessions.state import SessionState, chain_of
+from memory_service.sessions.session import SessionState, chain_of
 
 if TYPE_CHECKING:
     from memory_service.service.engine_adapter import EngineAdapter

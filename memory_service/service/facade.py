@@ -82,7 +82,7 @@ from memory_service.service.watching import Operations, SyncedChange, follow
 from memory_service.service.workspace import OpenWorkspaces, make_embedder, make_models, make_reranker
 from memory_service.sessions.folder import check_session_id
 from memory_service.sessions.records import SessionHeader
-from memory_service.sessions.state import SessionState
+from memory_service.sessions.session import SessionState
 from memory_service.text.recall import decide_recall
 from memory_service.workspaces import memory_path
 

@@ -24,7 +24,7 @@ from memory_service.memories.format import entry_draft
 from memory_service.messages import Numbered, is_system
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.sessions.records import FlushRecord
-from memory_service.sessions.state import SessionState
+from memory_service.sessions.session import SessionState
 
 if TYPE_CHECKING:
     from memory_service.service.session_services import SessionServices, SessionSnapshot

@@ -41,7 +41,7 @@ from memory_service.llm.windows import model_limits
 from memory_service.messages.shapes import Json
 from memory_service.schemas.sessions import Pressure, ReadingSource
 from memory_service.sessions.records import SessionHeader
-from memory_service.sessions.state import SessionState
+from memory_service.sessions.session import SessionState
 
 Table = TypeVar("Table", bound=BaseModel)
 

@@ -42,7 +42,7 @@ from memory_service.service.answers import usage_of
 from memory_service.service.compactions import CompactionCall, SessionCompactions
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.sessions.records import Learned
-from memory_service.sessions.state import SessionState
+from memory_service.sessions.session import SessionState
 
 if TYPE_CHECKING:
     from memory_service.service.contexts import BuiltContext, Contexts

@@ -28,8 +28,7 @@ from memory_service.schemas.sessions import EventField, ReadingSource
 from memory_service.service.events import EventHub, EventKind
 from memory_service.service.options import SessionOptions, options_of, reading_of, scale_of
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.session import OpenSession
-from memory_service.sessions.state import SessionState
+from memory_service.sessions.session import OpenSession, SessionState
 
 if TYPE_CHECKING:
     from memory_service.memories.long_term import LongTermMemory

@@ -40,8 +40,7 @@ from memory_service.sessions.records import (
     Unpin,
     compact_json,
 )
-from memory_service.sessions.session import OpenSession
-from memory_service.sessions.state import SessionState
+from memory_service.sessions.session import OpenSession, SessionState
 
 if TYPE_CHECKING:
     from memory_service.service.session_services import SessionServices

@@ -45,7 +45,7 @@ from memory_service.service.session_services import SessionServices, SessionSnap
 from memory_service.service.sessions import SessionStore, on_wire
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Unpin
-from memory_service.sessions.state import SessionState
+from memory_service.sessions.session import SessionState
 
 # A pin of the child that names its parent; ids of sessions have no colon.
 _PARENT = "parent"

@@ -1,9 +1,8 @@
 """Session logs of one workspace: names, listing, deletion; and logs that another program wrote.
 
 Invariants: a name that a caller gives is refused, never repaired; nothing leaves the folder; a list reads the
-beginning and the end of each log and not what is between; a content that another log names stays.
-
-Invariants of foreign logs: such a log is read, never written to.
+beginning and the end of each log and not what is between; a content that another log names stays; a foreign log is
+read, never written to.
 """
 
 from __future__ import annotations

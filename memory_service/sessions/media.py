@@ -1,10 +1,9 @@
 """Media of messages: base64 detached from the log's text, and the content store beside the logs.
 
 Invariants: a part is named by its place in the text, never by a mark inside it, so no message can pretend to
-hold one; what is put back is the original, character for character.
-
-Invariants of the content store, by hash: a content is on the disk before anything names it; what is read is what was
-written, or an error; nothing outside the folder is touched, and no symbolic link is followed.
+hold one; what is put back is the original, character for character. A content is stored by its hash, and on the disk
+before anything names it; what is read is what was written, or an error; nothing outside the folder is touched, and no
+symbolic link is followed.
 """
 
 from __future__ import annotations

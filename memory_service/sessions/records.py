@@ -1,13 +1,10 @@
 """Records of a session log as values, their typed fields, and text deltas. Knows nothing of files.
 
 Invariants: a record never changes; a message is kept as the JSON text it came as; a compaction names the
-messages it stands for by number and never holds them.
-
-Invariants of fields: a field of another type is a `ValueError`.
-
-Invariants of deltas (line numbers of the base text, and new text): pure; `apply_delta(base, text_delta(base, text)) ==
-text`, always. Summaries of one session share most of their lines: kept whole, twenty of them would take as much as a
-fifth of the messages that they stand for.
+messages it stands for by number and never holds them; a field of another type is a `ValueError`. A summary is kept as a
+delta (line numbers of the base text, and new text), and `apply_delta(base, text_delta(base, text)) == text`, always:
+summaries of one session share most of their lines, and kept whole, twenty of them would take as much as a fifth of the
+messages that they stand for.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Log recovery: repair of damaged logs, trimming, and restoring a trim.
 
 Invariants: nothing is thrown away: what is cut off stays beside the log; a file that has lines, and none of them
-ours, is left alone; each finding is told once.
-
-Invariants of trims, which are lines in, lines out: a line that stays is the same, byte for byte, and keeps its
-number; taking a trim back loses nothing that was appended since.
+ours, is left alone; each finding is told once. A trim is lines in, lines out: a line that stays is the same, byte for
+byte, and keeps its number; taking a trim back loses nothing that was appended since.
 """
 
 from __future__ import annotations

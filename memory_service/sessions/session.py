@@ -1,24 +1,285 @@
-"""One session as a process works with it: its log, the state that comes to, and the view of that.
+"""One session: the state that its log tells, and the session as a process works with it: log, state and view.
 
-Invariants: what is read is as new as the log, whoever wrote to it; a compaction is committed only on the head that it
-was planned on, and takes nothing away that was said meanwhile; nothing is computed twice for the same log.
+Invariants: a state is a fold: the same records give the same state, read at once or one by one; no record is needed
+again; a state never changes, and leaves out and counts what cannot be read. What is read of an open session is as new
+as the log, whoever wrote to it; a compaction is committed only on the head that it was planned on, and takes nothing
+away that was said meanwhile; nothing is computed twice for the same log.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field, replace
 
-from memory_service.compaction.record import Compaction
-from memory_service.compaction.view import View, ViewShape, ViewSizes, extend_view, project
-from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
-from memory_service.messages import Message, is_system, read_messages
+from memory_service.compaction.checkpoint import Labels
+from memory_service.compaction.ledger import ledger_of, merge_ledger
+from memory_service.compaction.record import Compaction, Head, LoggedCompaction, PinRecord, built_on
+from memory_service.compaction.view import Conversation, View, ViewShape, ViewSizes, extend_view, project
+from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
+from memory_service.messages import Message, Numbered, compact_command, is_system, numbered, read_messages, was_cut
 from memory_service.messages.placeholders import without_media
+from memory_service.messages.sizes import Usage
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.records import Appended, Body
-from memory_service.sessions.state import SessionState, extend_state
+from memory_service.sessions.records import (
+    Appended,
+    Body,
+    FlushRecord,
+    Keyed,
+    Learned,
+    Media,
+    MessageRecord,
+    Pending,
+    Record,
+    SessionHeader,
+    TrimRecord,
+    Undo,
+    Unpin,
+)
+
+# Of the calls of a session that a provider counted, the last ones tell how far the estimate is off.
+_USAGES = 16
+# A client tries again within minutes; a thousand batches are hours.
+_KEYS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """A provider's token count, and the last record before it."""
+
+    seq: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactCommand:
+    """The user said `/compact`: the number of the message, and the words behind it."""
+
+    seq: int
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState(Conversation):
+    """A session as its log tells it.
+
+    Attributes:
+        media: What is kept beside the log, by message.
+        heads: Every compaction ever made, with its chain, by its number.
+        changed_seq: The last record that made the view another one: a compaction, or the undo of one.
+        usages: The last counts of providers.
+        flushed_to: The last message that was searched for memories; 0 if none ever was.
+        flushed_round: `rounds` of the head at the last flush; None, not 0, means never.
+        learned: The last context window that a provider told.
+        unreadable: Messages that no model could be sent.
+        command: The last `/compact` of the user.
+        cut_seq: Where it stands that the last answer was cut at its end; 0 if it was not.
+        keys: Of the last idempotency keys, by their hash: first and last message, and the hash of what they say.
+        last_at: When the last record was appended; empty if there is none.
+        edition: That of the log which tells this, see `JsonlLog.append`; 0 if there is none.
+    """
+
+    header: SessionHeader | None = None
+    media: Mapping[int, tuple[Media, ...]] = field(default_factory=dict)
+    heads: Mapping[int, Head] = field(default_factory=dict)
+    changed_seq: int = 0
+    usages: tuple[Counted, ...] = ()
+    flushes: tuple[FlushRecord, ...] = ()
+    flushed_to: int = 0
+    flushed_round: int | None = None
+    learned: Learned | None = None
+    unreadable: int = 0
+    command: CompactCommand | None = None
+    cut_seq: int = 0
+    keys: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
+    last_at: str = ""
+    edition: int = 0
+
+    @property
+    def is_commanded(self) -> bool:
+        """True if the last thing said is a command to the service, so that no model need answer."""
+        return self.command is not None and (not self.messages or self.messages[-1].seq < self.command.seq)
+
+    @property
+    def open_command(self) -> CompactCommand | None:
+        """The command that nobody has carried out or passed over yet."""
+        command = self.command
+        if command is None or command.seq < self.changed_seq:
+            return None
+        answered = any(each.message["role"] != "user" for each in self.since(command.seq))
+        return None if answered else command
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the last answer was cut at its end, and nothing was compacted since."""
+        return self.cut_seq > self.changed_seq
+
+
+def _extend_state(state: SessionState, records: Iterable[Record]) -> SessionState:
+    """The state after more records."""
+    fold = _Fold(state)
+    for record in records:
+        fold.add(record)
+    return fold.state()
+
+
+class _Fold:
+    """A state while records are added: lists are copied once for all of them."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+        self._last: Record | None = None
+        self._messages = list[Numbered]()
+        self._media = dict[int, tuple[Media, ...]]()
+
+    def state(self) -> SessionState:
+        state = self._state
+        if self._last is not None:
+            state = replace(state, last_seq=self._last.seq, last_at=self._last.ts)
+        if self._messages:
+            state = replace(state, messages=(*state.messages, *self._messages))
+        return replace(state, media={**state.media, **self._media}) if self._media else state
+
+    def add(self, record: Record) -> None:
+        match record.body:
+            case MessageRecord() as message:
+                self._say(record, message)
+            case SessionHeader() as header:
+                self._state = replace(self._state, header=header)
+            case Usage() as usage:
+                self._count(record.seq, usage)
+            case Compaction() as compaction:
+                self._compact(record, compaction)
+            case Undo() as undo:
+                self._undo(record.seq, undo)
+            case PinRecord() as pin:
+                self._state = replace(
+                    self._state, pins=(*(each for each in self._state.pins if each.pin_id != pin.pin_id), pin)
+                )
+            case Unpin() as unpin:
+                self._state = replace(
+                    self._state, pins=tuple(pin for pin in self._state.pins if pin.pin_id != unpin.pin_id)
+                )
+            case Pending() as pending:
+                self._state = replace(self._state, pending=self._state.pending | set(pending.call_ids))
+            case FlushRecord() as flush:
+                self._flush(flush)
+            case Keyed() as keyed:
+                self._key(record.seq, keyed)
+            case Learned() as learned:
+                self._state = replace(self._state, learned=learned)
+            case TrimRecord() as trimmed:
+                self._trim(trimmed)
+            case _:
+                pass
+        self._last = record
+
+    def _say(self, record: Record, message: MessageRecord) -> None:
+        try:
+            given = json.loads(message.text)
+            read = read_messages([given])
+        except (InvalidRequest, TooLarge, ValueError, RecursionError):
+            self._state = replace(self._state, unreadable=self._state.unreadable + 1)
+            return
+        if len(read) == 1 and (instructions := compact_command(read[0])) is not None:
+            command = CompactCommand(seq=record.seq, instructions=instructions)
+            self._state = replace(self._state, command=command)
+            return
+        if read and read[-1]["role"] == "assistant":
+            reason = given.get("finish_reason") or given.get("stop_reason")
+            self._ended(record.seq if was_cut(reason) else 0)
+        # One message of Anthropic's may be several of ours: they share its number.
+        self._messages += [numbered(each, record.seq, record.ts) for each in read]
+        if message.media:
+            self._media[record.seq] = message.media
+        if message.usage is not None:
+            self._count(record.seq, message.usage)
+
+    def _ended(self, cut_seq: int) -> None:
+        if cut_seq != self._state.cut_seq:
+            self._state = replace(self._state, cut_seq=cut_seq)
+
+    def _count(self, seq: int, usage: Usage) -> None:
+        if was_cut(usage.finish_reason):
+            self._ended(seq)
+        self._state = replace(self._state, usages=(*self._state.usages, Counted(seq=seq, usage=usage))[-_USAGES:])
+
+    def _compact(self, record: Record, made: Compaction) -> None:
+        self._state, self._messages = self.state(), []
+        below = self._state.heads.get(made.base, Head()) if made.base is not None else Head()
+        head = built_on(below, made, record.seq, _ledger_after(self._state, below, made))
+        past = LoggedCompaction(seq=record.seq, at=record.ts, compaction=made, head=head)
+        self._state = replace(
+            self._state,
+            heads={**self._state.heads, record.seq: head},
+            head=head,
+            compactions=(*self._state.compactions, past),
+            changed_seq=record.seq,
+        )
+
+    def _undo(self, seq: int, undo: Undo) -> None:
+        heads = self._state.heads
+        undone = heads.get(undo.compaction)
+        # Two may undo the same one at once: what does not count any more is not undone again.
+        if undone is None or undo.compaction not in chain_of(heads, self._state.head):
+            return
+        head = heads.get(undone.base, Head()) if undone.base is not None else Head()
+        chain = set(chain_of(heads, head))
+        past = tuple(replace(each, active=each.seq in chain) for each in self._state.compactions)
+        self._state = replace(self._state, head=head, compactions=past, changed_seq=seq)
+
+    def _trim(self, trimmed: TrimRecord) -> None:
+        """Messages are gone that a ledger was gathered from: it is as it was then."""
+        state = self._state
+        if trimmed.head is None or trimmed.head not in state.heads:
+            return
+        head = replace(state.heads[trimmed.head], ledger=trimmed.ledger)
+        self._state = replace(
+            state,
+            heads={**state.heads, trimmed.head: head},
+            head=head if state.head.seq == trimmed.head else state.head,
+            compactions=tuple(
+                replace(past, head=head) if past.seq == trimmed.head else past for past in state.compactions
+            ),
+        )
+
+    def _key(self, seq: int, keyed: Keyed) -> None:
+        known = dict(self._state.keys)
+        known[keyed.key] = (seq - keyed.messages, seq - 1, keyed.content)
+        while len(known) > _KEYS:
+            del known[next(iter(known))]
+        self._state = replace(self._state, keys=known)
+
+    def _flush(self, flush: FlushRecord) -> None:
+        state = self._state
+        self._state = replace(
+            self._state,
+            flushes=(*state.flushes, flush),
+            flushed_to=max(state.flushed_to, flush.to_seq),
+            flushed_round=state.head.rounds,
+        )
+
+
+def _ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[LedgerEntry, ...]:
+    """The ledger once a compaction counts: what the newly covered messages hold goes into the one before."""
+    if made.stage == "prune":
+        return below.ledger
+    covered = state.between(below.tail_start, made.tail_start - 1)
+    ledger = merge_ledger(below.ledger, ledger_of([each for each in covered if not is_system(each.message)]))
+    return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
+
+
+def chain_of(heads: Mapping[int, Head], head: Head) -> list[int]:
+    """The compactions that a head is built on and itself, newest first."""
+    chain = list[int]()
+    while head.seq is not None:
+        chain.append(head.seq)
+        head = heads.get(head.base, Head()) if head.base is not None else Head()
+    return chain
+
 
 # Others may write between a look at the log and the commit; each time it is looked at anew.
 _COMMIT_ATTEMPTS = 200
@@ -55,7 +316,7 @@ class OpenSession:
                 self._view = self._view_sizes = None
                 self._originals = {}
             if read.records:
-                self._state = extend_state(self._state, read.records)
+                self._state = _extend_state(self._state, read.records)
             return self._state
 
     def view(self, shape: ViewShape, state: SessionState | None = None) -> View:

@@ -1,10 +1,9 @@
 """Authorship: typed, quoted and pasted text of a message; speakers and days of a stretch. Pure.
 
-Invariants: pure; linear; of a very long message both ends are read; a line is speech unless its form says otherwise.
-
-Invariants of speakers and days: nothing of a system message, of a memory block or of a checkpoint that the service
-put in; a name in front of a text is a speaker only where the stretch shows that it is one, and never lends an
-assistant a user's voice; a day in brackets holds until the next.
+Invariants: linear; of a very long message both ends are read; a line is speech unless its form says otherwise; nothing
+counts of a system message, of a memory block or of a checkpoint that the service put in; a name in front of a text is a
+speaker only where the stretch shows that it is one, and never lends an assistant a user's voice; a day in brackets
+holds until the next.
 """
 
 from __future__ import annotations

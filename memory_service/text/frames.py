@@ -1,10 +1,9 @@
 """Prompt frames: tags around texts, escaping of what is inside, and removal of reasoning tags.
 
 Invariants: pure; linear; a text that went through `escaped` opens and closes no frame, however its signs are spelled,
-and holds no character that a model reads and nobody sees; escaping twice changes nothing more; all other signs stay.
-
-Invariants of reasoning tags such as `<think>`: pure; linear; a tag that is only spoken of, in the middle of a line,
-is no thought; what was never closed is a thought only when nothing was said before it.
+and holds no character that a model reads and nobody sees; escaping twice changes nothing more; all other signs stay. A
+reasoning tag such as `<think>` that is only spoken of, in the middle of a line, is no thought; what was never closed is
+a thought only when nothing was said before it.
 """
 
 from __future__ import annotations

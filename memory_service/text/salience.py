@@ -1,13 +1,10 @@
 """Salience: how much of a sentence is specific, and how much a statement is worth keeping.
 
-Invariants: pure; linear; the same for a sentence and for the line of an earlier summary that quotes it.
-
-Invariants of the marks (decision, preference, event, id, applause): linear in the length of the text; English and
-Chinese are read for the same marks; the word lists are common words of the two languages and name no person, product
-or topic.
-
-Invariants of the worth, a number from these marks: higher is better; the same words get the same worth whoever says
-them, but for the role: what an assistant says without a name is kept only if it brings a fact.
+Invariants: pure; linear; the same for a sentence and for the line of an earlier summary that quotes it. English and
+Chinese are read for the same marks (decision, preference, event, id, applause); the word lists are common words of the
+two languages and name no person, product or topic. The worth is a number from these marks, higher is better; the same
+words get the same worth whoever says them, but for the role: what an assistant says without a name is kept only if it
+brings a fact.
 
 Source: a logistic regression on whether a turn of a long talk between two people is asked for later, each talk judged
 by what was learned from the others (area under the curve .82 to .89); rounded by hand. Marks of work (decision, rule,

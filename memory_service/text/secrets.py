@@ -1,10 +1,8 @@
 """Secrets in texts and messages: finding and redacting them before a file or a model gets them.
 
 Invariants: pure; linear in the length of the text; what is no secret stays byte for byte; doing it twice changes
-nothing more. The table of kinds is in `secret_kinds`; there is no other.
-
-Invariants of messages: pure; the log and the view of recent messages keep what was said; a text is judged as a whole,
-before it is cut into lines; redacting twice changes nothing more.
+nothing more; a text is judged as a whole, before it is cut into lines; the log and the view of recent messages keep
+what was said. The table of kinds is in `secret_kinds`; there is no other.
 """
 
 from __future__ import annotations

@@ -23,8 +23,7 @@ from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Record
 from memory_service.sessions.records import Undo as UndoRecord
-from memory_service.sessions.session import OpenSession
-from memory_service.sessions.state import SessionState, extend_state
+from memory_service.sessions.session import OpenSession, SessionState, _extend_state
 from tests.properties.said import Said
 from tests.properties.sessions import FAILING, Compact, Operation, Restart, Say, Undo
 from tests.properties.shots import Change, Shot, as_bytes, hold, on_wire, shot_of, words_of
@@ -319,15 +318,15 @@ def i9_replay_and_undo(change: Change) -> None:
     log = world.services.session(SESSION).log
     records = list(log.read(media=False))
     shape = after.snapshot.shape
-    once = extend_state(SessionState(), records)
+    once = _extend_state(SessionState(), records)
     state = SessionState()
     for record in records:
-        state = extend_state(state, [record])
+        state = _extend_state(state, [record])
     hold(as_bytes(project(state, shape)) == as_bytes(project(once, shape)), "I9", "one by one is not all at once")
     hold(state.head == once.head == after.head, "I9", "the heads differ")
     other = OpenSession(JsonlLog(world.home / "sessions" / f"{SESSION}.jsonl"))
     hold(as_bytes(other.view(shape)) == after.bytes, "I9", "another process sees another view")
-    never = extend_state(SessionState(), without_undone(records))
+    never = _extend_state(SessionState(), without_undone(records))
     hold(
         as_bytes(project(never, shape)) == as_bytes(project(once, shape)),
         "I9",

@@ -29,11 +29,10 @@ from memory_service.llm.validation import AnswerValidation, validate_answer
 from memory_service.messages import Message, Numbered, repair, tool_calls_of
 from memory_service.messages.sizes import Usage
 from memory_service.service import compactions, options
-from memory_service.sessions import session, state
+from memory_service.sessions import session
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Record
-from memory_service.sessions.session import OpenSession
-from memory_service.sessions.state import SessionState
+from memory_service.sessions.session import OpenSession, SessionState
 from tests.properties import test_invariants as tests
 from tests.properties.homes import Homes
 
@@ -150,7 +149,7 @@ def _window_at_the_record(patch: Patch) -> None:
         head = made(below, compaction, seq, *rest)
         return replace(head, tail_start=max(seq, head.tail_start)) if compaction.base is not None else head
 
-    patch.setattr(state, "built_on", from_record)
+    patch.setattr(session, "built_on", from_record)
 
 
 def _meanwhile_dropped(patch: Patch) -> None:
@@ -217,7 +216,7 @@ def _ledger_lost(patch: Patch) -> None:
         head = made(*arguments)
         return replace(head, ledger=()) if head.rounds > 1 else head
 
-    patch.setattr(state, "built_on", forgets)
+    patch.setattr(session, "built_on", forgets)
     patch.setattr(compactor, "built_on", forgets)
 
 
@@ -282,7 +281,7 @@ def _undo_to_nothing(patch: Patch) -> None:
     def undone(self: Any, seq: int, undo: Any) -> None:
         self._state = replace(self._state, head=Head(), changed_seq=seq)
 
-    patch.setattr(state._Fold, "_undo", undone)
+    patch.setattr(session._Fold, "_undo", undone)
 
 
 def _impure(patch: Patch) -> None:

@@ -12,7 +12,7 @@ from memory_service import disk
 from memory_service.memories import long_term, receipts, store
 from memory_service.service import compactions, contexts, flushes
 from memory_service.service import contexts as recalls
-from memory_service.sessions import folder, log, offsets, recovery, session, state
+from memory_service.sessions import folder, log, offsets, recovery, session
 from tests.properties import erased
 from tests.properties.planted import Planted, _mutant
 
@@ -103,7 +103,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_trim_keeps_what_the_view_is_built_on,
         ),
         "a trim takes the ledger": _mutant(
-            state,
+            session,
             "        head = replace(state.heads[trimmed.head], ledger=trimmed.ledger)\n",
             "        head = state.heads[trimmed.head]\n",
             erased.check_a_trim_keeps_what_the_view_is_built_on,

@@ -18,7 +18,7 @@ from memory_service.llm.base import ChatModel
 from memory_service.messages import text_of
 from memory_service.service.options import options_of
 from memory_service.sessions.records import MessageRecord, Record, SessionHeader
-from memory_service.sessions.state import SessionState, extend_state
+from memory_service.sessions.session import SessionState, _extend_state
 from memory_service.testing import Reply, ScriptedModel
 from tests.memory_service.service.rooms import calls, result, says, summary, user, words
 from tests.serving import settings
@@ -30,11 +30,11 @@ FAILURE = UpstreamFailed("the error quotes 机密", kind="timeout")
 
 def state_of(said: list[dict[str, Any]], *more: Any, before: SessionState | None = None) -> SessionState:
     bodies = [*(MessageRecord(text=json.dumps(each, ensure_ascii=False)) for each in said), *more]
-    begun = before or extend_state(
+    begun = before or _extend_state(
         SessionState(), [Record(seq=1, ts="", kind="", body=SessionHeader(session_id="s", context_window=8_000))]
     )
     first = begun.last_seq + 1
-    return extend_state(begun, [Record(seq=seq, ts="", kind="", body=body) for seq, body in enumerate(bodies, first)])
+    return _extend_state(begun, [Record(seq=seq, ts="", kind="", body=body) for seq, body in enumerate(bodies, first)])
 
 
 def talk(count: int, first: int = 0) -> list[dict[str, Any]]:

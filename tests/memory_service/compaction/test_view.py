@@ -12,7 +12,7 @@ from memory_service.compaction.record import Compaction, Head, PinRecord
 from memory_service.compaction.view import ViewShape, checkpoint_of, extend_view, pin_texts, project, tail_of, with_head
 from memory_service.messages import Message, message_tokens, text_of, to_openai
 from memory_service.sessions.records import Body, MessageRecord, Record
-from memory_service.sessions.state import SessionState, extend_state
+from memory_service.sessions.session import SessionState, _extend_state
 from tests.memory_service.service.rooms import calls, image, result, says, system, user, words
 from tests.wire import problems
 
@@ -21,7 +21,7 @@ SHAPE = ViewShape(window_tokens=8_000)
 
 def session(*said: dict[str, Any], then: tuple[Body, ...] = ()) -> SessionState:
     bodies: list[Body] = [MessageRecord(text=json.dumps(each, ensure_ascii=False)) for each in said]
-    return extend_state(
+    return _extend_state(
         SessionState(), [Record(seq=seq, ts="", kind="", body=body) for seq, body in enumerate((*bodies, *then), 1)]
     )
 

@@ -10,14 +10,14 @@ from memory_service.compaction.view import shape_of
 from memory_service.errors import Incompressible, InvalidRequest
 from memory_service.service.options import options_of
 from memory_service.sessions.records import Learned, Record, SessionHeader
-from memory_service.sessions.state import SessionState, extend_state
+from memory_service.sessions.session import SessionState, _extend_state
 from tests.serving import settings
 
 HOME = Path("/nowhere")
 
 
 def state(*bodies: Any) -> SessionState:
-    return extend_state(
+    return _extend_state(
         SessionState(), [Record(seq=seq, ts="", kind="", body=body) for seq, body in enumerate(bodies, 1)]
     )
 

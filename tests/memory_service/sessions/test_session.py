@@ -14,8 +14,7 @@ from memory_service.errors import Conflict
 from memory_service.messages import message_tokens
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Body, FlushRecord, MessageRecord, Undo
-from memory_service.sessions.session import OpenSession
-from memory_service.sessions.state import SessionState
+from memory_service.sessions.session import OpenSession, SessionState
 from tests.memory_service.service.rooms import image, says, user
 
 SHAPE = ViewShape(window_tokens=8_000)

@@ -24,7 +24,7 @@ from memory_service.sessions.records import (
     Unknown,
     Unpin,
 )
-from memory_service.sessions.state import SessionState, chain_of, extend_state
+from memory_service.sessions.session import SessionState, _extend_state, chain_of
 
 
 def records(*bodies: Body, first: int = 1) -> list[Record]:
@@ -32,7 +32,7 @@ def records(*bodies: Body, first: int = 1) -> list[Record]:
 
 
 def state_of(*bodies: Body) -> SessionState:
-    return extend_state(SessionState(), records(*bodies))
+    return _extend_state(SessionState(), records(*bodies))
 
 
 def say(role: str, text: object, **more: object) -> MessageRecord:
@@ -58,7 +58,7 @@ TALK = (
 
 
 def test_nothing_comes_to_nothing() -> None:
-    assert extend_state(SessionState(), []) == SessionState()
+    assert _extend_state(SessionState(), []) == SessionState()
     assert SessionState().message(1) is None and SessionState().since(0) == ()
 
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_read_is_counted_and_left_out(text: str) -> None:
 
 def test_records_of_a_newer_version_change_nothing_else() -> None:
     before = state_of(*TALK)
-    after = extend_state(before, records(Unknown(kind="later", text="{}"), first=5))
+    after = _extend_state(before, records(Unknown(kind="later", text="{}"), first=5))
     assert replace(after, last_seq=4, last_at="t4") == before and after.last_seq == 5
 
 
@@ -134,14 +134,14 @@ def test_an_undo_goes_back_and_takes_all_that_was_built_on_it() -> None:
     state = state_of(*TALK, compaction(None, 3), compaction(5, 4, ("later",)), Undo(compaction=5))
     assert state.head == Head() and state.changed_seq == 7
     assert [past.active for past in state.compactions] == [False, False]
-    again = extend_state(state, records(compaction(None, 4, ("anew",)), first=8))
+    again = _extend_state(state, records(compaction(None, 4, ("anew",)), first=8))
     assert again.head.summary == "anew" and [past.active for past in again.compactions] == [False, False, True]
 
 
 @pytest.mark.parametrize("which", [5, 99])
 def test_what_does_not_count_is_not_undone_again(which: int) -> None:
     before = state_of(*TALK, compaction(None, 3), Undo(compaction=5), compaction(None, 4))
-    after = extend_state(before, records(Undo(compaction=which), first=8))
+    after = _extend_state(before, records(Undo(compaction=which), first=8))
     assert after.head is before.head and after.changed_seq == before.changed_seq
 
 
@@ -153,15 +153,15 @@ def test_pins_come_and_go() -> None:
         Unpin(pin_id="x"),
     )
     assert [(pin.pin_id, pin.text, pin.target) for pin in state.pins] == [("b", None, 2), ("a", "乙", None)]
-    assert extend_state(state, records(Unpin(pin_id="b"), first=5)).pins == (PinRecord(pin_id="a", text="乙"),)
+    assert _extend_state(state, records(Unpin(pin_id="b"), first=5)).pins == (PinRecord(pin_id="a", text="乙"),)
 
 
 def test_flushes_count_by_rounds_and_none_is_never() -> None:
     state = state_of(*TALK)
     assert (state.flushed_to, state.flushed_round) == (0, None)
-    state = extend_state(state, records(FlushRecord(from_seq=2, to_seq=4), FlushRecord(from_seq=2, to_seq=3), first=5))
+    state = _extend_state(state, records(FlushRecord(from_seq=2, to_seq=4), FlushRecord(from_seq=2, to_seq=3), first=5))
     assert (state.flushed_to, state.flushed_round) == (4, 0)
-    state = extend_state(state, records(compaction(None, 4), FlushRecord(from_seq=5, to_seq=7), first=7))
+    state = _extend_state(state, records(compaction(None, 4), FlushRecord(from_seq=5, to_seq=7), first=7))
     assert (state.flushed_to, state.flushed_round) == (7, 1)
 
 
@@ -175,7 +175,7 @@ def test_the_last_sixteen_counts_are_kept_wherever_they_stand() -> None:
 def test_keys_name_the_messages_before_them_and_the_oldest_go() -> None:
     state = state_of(say("user", "x"), say("user", "y"), Keyed(key="k", messages=2, content="c"))
     assert state.keys == {"k": (1, 2, "c")}
-    many = extend_state(state, records(*[Keyed(key=str(at), messages=0, content="") for at in range(1_000)], first=4))
+    many = _extend_state(state, records(*[Keyed(key=str(at), messages=0, content="") for at in range(1_000)], first=4))
     assert len(many.keys) == 1_000 and "k" not in many.keys
 
 
@@ -187,5 +187,5 @@ def test_the_rest_is_kept_as_told() -> None:
 def test_a_state_never_changes() -> None:
     before = state_of(*TALK, compaction(None, 3))
     kept: Mapping[str, object] = {name: getattr(before, name) for name in SessionState.__slots__}
-    extend_state(before, records(say("user", "z"), Undo(compaction=5), PinRecord(pin_id="p", text="t"), first=6))
+    _extend_state(before, records(say("user", "z"), Undo(compaction=5), PinRecord(pin_id="p", text="t"), first=6))
     assert {name: getattr(before, name) for name in SessionState.__slots__} == kept and len(before.messages) == 3
