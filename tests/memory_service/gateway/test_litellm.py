@@ -75,7 +75,7 @@ def test_a_talk_goes_on_with_tools_and_images(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_stream_comes_as_it_is_made_and_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reply = Reply(text="one two three four five", pause_seconds=0.15)
+    reply = Reply(text="one two three four five", pause_seconds=0.4)
     called = Reply(tool_call="look", arguments='{"at": "it"}')
     with through_litellm(tmp_path, monkeypatch, reply, called) as (gate, _):
         came, usage = list[tuple[float, str]](), None
