@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_service._version import __version__
 from memory_service.api import errors
-from memory_service.api.auth import LocalOnly, OneInstance, RequireKey, grant_of, is_loopback
+from memory_service.api.auth import LocalOnly, OneInstance, RequireKey, grant_of, is_loopback, workspace_of
 from memory_service.api.errors import defect_answer
 from memory_service.api.limits import BodyLimitMiddleware
 from memory_service.api.metrics import Metrics
@@ -204,6 +204,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         relay=Relay(service.upstreams),
         run=shared.pools.contexts.run,
         cancelled=shared.pools.cancelled,
+        workspace_of=workspace_of,
     )
     app.state.relay = gateway.relay
     for router in ROUTERS:

@@ -17,9 +17,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
+from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -37,6 +39,8 @@ Mode = Literal["on", "read-only", "off"]
 _log = logging.getLogger("memory_service.gateway")
 # A header's line is read whole; proxies refuse long ones.
 _HEADER_CHARS = 1_000
+# All that is visible in ASCII but the sign of the encoding itself.
+_PLAIN = "".join(chr(code) for code in range(32, 127) if chr(code) != "%")
 _CLIENT_GONE = "the client went away"
 _UPSTREAM_GONE = "the upstream broke off"
 
@@ -48,12 +52,14 @@ class GatewayRuntime:
     Attributes:
         run: Runs what may wait for a model, in a thread of its own.
         cancelled: Whether the server ends.
+        workspace_of: The workspace of a request, by its headers and what its key allows.
     """
 
     service: MemoryService
     relay: Relay
     run: Callable[[Callable[[], object]], Awaitable[object]]
     cancelled: Callable[[], bool]
+    workspace_of: Callable[[Headers, str], str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -318,5 +324,10 @@ def _object(content: bytes) -> JsonObject | None:
 
 
 def _line(text: str) -> str:
-    """A text as the value of a header."""
-    return " ".join(text.encode("ascii", "replace").decode().split())[:_HEADER_CHARS]
+    """A text as the value of a header: UTF-8, percent-encoded where it is not ASCII.
+
+    Source: RFC 8187, 3.2.1; `urllib.parse.unquote` gives the text back.
+    """
+    told = " ".join(text.split())
+    shown = told if len(told) <= _HEADER_CHARS else f"{told[:_HEADER_CHARS]} …"
+    return quote(shown, safe=_PLAIN)

@@ -10,7 +10,7 @@ import anyio
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse, Response
 
-from memory_service.errors import Forbidden, InvalidRequest, MemoryServiceError, UpstreamFailed
+from memory_service.errors import InvalidRequest, MemoryServiceError, UpstreamFailed
 from memory_service.gateway.base import Dialect, JsonObject
 from memory_service.gateway.chat import ChatCompletions
 from memory_service.gateway.exchange import Exchange, GatewayRuntime, Mode
@@ -19,8 +19,6 @@ from memory_service.gateway.responses import OpenAIResponses
 
 _LISTING_SECONDS = 10.0
 _NO_DATE = "1970-01-01T00:00:00Z"
-_DEFAULT_WORKSPACE = "default"
-_ANY = "*"
 _MODES = ("on", "read-only", "off")
 
 NamedWorkspace = Annotated[
@@ -110,7 +108,7 @@ async def _answered(
             dialect=dialect,
             request=request,
             body=body,
-            workspace=_workspace(request, workspace),
+            workspace=runtime.workspace_of(request.headers, request.state.grant),
             session_id=session or None,
             mode=_mode(mode),
             target=runtime.service.upstreams.target(dialect.protocol, _model(body), path),
@@ -123,20 +121,6 @@ async def _answered(
 def _refused(dialect: Dialect, error: MemoryServiceError) -> Response:
     wait = {"retry-after": "5"} if error.status == 429 else {}
     return JSONResponse(dialect.error(error.status, error.code, str(error)), error.status, wait)
-
-
-def _workspace(request: Request, named: str | None) -> str:
-    """The workspace of a call: what the header names and the key allows.
-
-    Raises:
-        Forbidden: The key is for another one.
-    """
-    grant = cast(str, request.state.grant)
-    if grant == _ANY:
-        return named or _DEFAULT_WORKSPACE
-    if named not in (None, "", grant):
-        raise Forbidden("The key is not for this workspace. Leave X-Memory-Workspace out, or use a key of it.")
-    return grant
 
 
 def _mode(given: str | None) -> Mode:

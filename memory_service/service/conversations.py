@@ -16,8 +16,8 @@ leaves out, and only the rest is appended.
 - Nothing is shared with the beginning, but the list overlaps the end of the log (a client that cuts its history), or
   has nothing in it but the user's words, and the session was named: it is what is new.
 
-Invariants: what was logged stays; nothing is appended twice, by one process; a list of a shape that cannot be read is
-sent as it came, and the answer says so.
+Invariants: what was logged stays; nothing is appended twice, whoever appends at the same time; a list of a shape that
+cannot be read is sent as it came, and the answer says so.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from indexer.lru import LRU
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
@@ -36,14 +37,9 @@ from memory_service.llm.errors import FailureKind, classify
 from memory_service.messages import (
     Message,
     Numbered,
-    arguments_of,
-    compact_command,
     is_empty,
-    is_tool_result,
-    media_parts_of,
     read_sent,
     text_of,
-    tool_calls_of,
     user_message,
 )
 from memory_service.schemas import UsageReport
@@ -51,19 +47,32 @@ from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest
 from memory_service.schemas.sessions import Wire
 from memory_service.service.answers import usage_of
 from memory_service.service.items import standalone
+from memory_service.service.matching import (
+    CUT,
+    ComparedMessage,
+    SentMessage,
+    compared,
+    compared_message,
+    digest_of,
+    overlap_of,
+    rest_after,
+    shared_beginning,
+)
 from memory_service.sessions.folder import check_session_id
+from memory_service.sessions.records import LogEnd
 
 if TYPE_CHECKING:
+    from memory_service.messages.sizes import Usage
     from memory_service.service.contexts import BuiltContext
     from memory_service.service.short_term import ShortTermMemory
 
-SentMessage = Mapping[str, object]
+_Appending = TypeVar("_Appending")
 CallWire = Literal[Wire, "responses"]
-# Of an answer that was broken off: why. Keys that begin so never reach a model.
-CUT = "_cut"
 # The provider's id of an answer.
 ANSWER = "_answer"
 _STRIPES = 64
+# How often a log is looked at again where other processes append to it at the same time.
+_ATTEMPTS = 16
 _KNOWN_SESSIONS = 256
 _KNOWN_ANSWERS = 4_096
 _MOST_BRANCHES = 1_000
@@ -133,14 +142,7 @@ class _Place:
     seq: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """A message as it is compared: its digest, whether it was broken off, and its number in the log or its place."""
-
-    digest: bytes
-    role: str
-    cut: bool
-    at: int
+_NOWHERE = LogEnd(0, 0)
 
 
 class Conversations:
@@ -153,7 +155,7 @@ class Conversations:
     def __init__(self, sessions: ShortTermMemory) -> None:
         self.sessions = sessions
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
-        self._known: LRU[str, tuple[int, int, tuple[_Said, ...]]] = LRU(_KNOWN_SESSIONS)
+        self._known: LRU[str, tuple[LogEnd, int, tuple[ComparedMessage, ...]]] = LRU(_KNOWN_SESSIONS)
         self._answers: LRU[str, _Place] = LRU(_KNOWN_ANSWERS)
 
     def join(self, call: ConversationCall) -> tuple[str, int, str]:
@@ -165,16 +167,19 @@ class Conversations:
         Raises:
             InvalidRequest: A message is in no shape that is known.
         """
-        new = list(_said(call.messages))
-        named = call.session_id is not None
+        new = list(compared(call.messages))
         place = self._beginning(call)
         with self._lock(place.session_id):
-            said = [*self._before(call, place, new), *new]
-            session_id, parted_from, rest = self._placed(place.session_id, said, call, named)
-            if rest:
-                self.sessions.append(session_id, rest, model=call.model, verbatim=True)
+            session_id, parted_from = self._looked_again(lambda: self._appended(call, place, new))
             log = self._log(session_id)
         return session_id, log[-1].at if log else 0, parted_from
+
+    def _appended(self, call: ConversationCall, place: _Place, new: Sequence[ComparedMessage]) -> tuple[str, str]:
+        said = [*self._before(call, place, new), *new]
+        session_id, parted_from, rest = self._placed(place.session_id, said, call, call.session_id is not None)
+        if rest:
+            self.sessions.append(session_id, rest, model=call.model, verbatim=True, at=self._end(session_id))
+        return session_id, parted_from
 
     def prompt(self, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled) -> ConversationPrompt:
         """Append what is new, and make the prompt of the session.
@@ -190,9 +195,16 @@ class Conversations:
             session_id, last_seq, branch_of = self.join(call)
         except (InvalidRequest, TooLarge, StorageFailed) as error:
             return ConversationPrompt(messages=tuple(call.messages), degraded=(f"session: {error}",))
+        self._follow_model(session_id, call.model)
         made = self.sessions.context(session_id, _context_call(call), cancelled=cancelled)
         prompt = self._sent(call, session_id, made)
         return replace(prompt, last_seq=last_seq, branch_of=branch_of)
+
+    def _follow_model(self, session_id: str, model: str | None) -> None:
+        """Set the model of a session to the one that is asked now: its window is the one that counts."""
+        header = self.sessions.snapshot(session_id).state.header
+        if model and header is not None and header.model != model:
+            self.sessions.store.update(session_id, {"model": model})
 
     def recovered(
         self,
@@ -247,20 +259,30 @@ class Conversations:
         message = {**answer, CUT: cut} if cut else answer
         if not prompt.session_id or all(map(is_empty, read_sent([answer]))):
             return
+        counted = usage_of(usage, model, finish_reason)
         with self._lock(prompt.session_id):
-            session_id = prompt.session_id
-            log = self._log(session_id)
-            later = [each for each in log if each.at > prompt.last_seq]
-            if later and later[0].digest == _digest(read_sent([message])):
-                self._note_answer(answer, session_id, later[0].at)
+            self._looked_again(lambda: self._answer_appended(prompt, message, counted))
+
+    def _answer_appended(self, prompt: ConversationPrompt, message: SentMessage, counted: Usage | None) -> None:
+        session_id = prompt.session_id
+        log = self._log(session_id)
+        later = [each for each in log if each.at > prompt.last_seq]
+        if later and later[0].digest == digest_of(read_sent([message])):
+            self._note_answer(message, session_id, later[0].at)
+            return
+        if later:
+            session_id = self._branch(session_id, log, len(log) - len(later))
+            if self._log(session_id)[len(log) - len(later) :]:
                 return
-            if later:
-                session_id = self._branch(session_id, log, len(log) - len(later))
-                if self._log(session_id)[len(log) - len(later) :]:
-                    return
-            counted = usage_of(usage, model, finish_reason)
-            appended = self.sessions.append(session_id, [message], usage=counted, verbatim=True)
-            self._note_answer(answer, session_id, appended.last_seq)
+        appended = self.sessions.append(session_id, [message], usage=counted, verbatim=True, at=self._end(session_id))
+        self._note_answer(message, session_id, appended.last_seq)
+
+    def _looked_again(self, act: Callable[[], _Appending]) -> _Appending:
+        """Do what appends to a log as it was read; again, if another process has written to it meanwhile."""
+        for _ in range(_ATTEMPTS):
+            with suppress(Conflict):
+                return act()
+        return act()
 
     # Joining
 
@@ -278,11 +300,11 @@ class Conversations:
             raise InvalidRequest(f"The answer {call.follows[:80]!a} is in no session of this workspace.")
         return place or _Place(named, None)
 
-    def _before(self, call: ConversationCall, place: _Place, new: Sequence[_Said]) -> list[_Said]:
+    def _before(self, call: ConversationCall, place: _Place, new: Sequence[ComparedMessage]) -> list[ComparedMessage]:
         """The messages of the log that a list follows, as if the list had them."""
         log = self._log(place.session_id) if place.seq != 0 else ()
         before = [replace(each, at=-1) for each in log if place.seq is None or each.at <= place.seq]
-        is_retry = place.seq is None and new and _overlap(log, new) == len(new) <= len(log)
+        is_retry = place.seq is None and new and overlap_of(log, new) == len(new) <= len(log)
         return before[: -len(new)] if is_retry else before
 
     def _place_of(self, answer_id: str) -> _Place | None:
@@ -307,28 +329,30 @@ class Conversations:
             return ()
 
     def _placed(
-        self, root: str, said: Sequence[_Said], call: ConversationCall, named: bool
+        self, root: str, said: Sequence[ComparedMessage], call: ConversationCall, named: bool
     ) -> tuple[str, str, Sequence[SentMessage]]:
         """The session that a list goes on in, the one that it is parted from, and what is new."""
         session_id, seen = root, set[str]()
         while session_id not in seen:
             seen.add(session_id)
             log = self._log(session_id)
-            shared, read = _shared(log, said)
+            shared, read = shared_beginning(log, said)
             if shared == len(log):
-                return session_id, "", _rest(call.messages, said, read)
-            if not shared and (overlap := _overlap(log, said)):
-                return session_id, "", _rest(call.messages, said, overlap)
+                return session_id, "", rest_after(call.messages, said, read)
+            if not shared and (overlap := overlap_of(log, said)):
+                return session_id, "", rest_after(call.messages, said, overlap)
             if not shared and named and all(each.role == "user" for each in said):
                 return session_id, "", call.messages
             following = self._following(session_id, log, said, shared)
             if following is None:
                 branch = self._branch(session_id, log, shared)
-                return branch, session_id, _rest(call.messages, said, read)
+                return branch, session_id, rest_after(call.messages, said, read)
             session_id = following
         raise Conflict(f"The branches of {root} contradict each other. Begin a new conversation.")
 
-    def _following(self, session_id: str, log: Sequence[_Said], said: Sequence[_Said], shared: int) -> str | None:
+    def _following(
+        self, session_id: str, log: Sequence[ComparedMessage], said: Sequence[ComparedMessage], shared: int
+    ) -> str | None:
         """The branch from here that a list goes on in, or part of the way; None if there is none yet."""
         for branch in _branch_ids(session_id, log[:shared]):
             if branch == session_id:
@@ -336,11 +360,11 @@ class Conversations:
             other = self._log(branch)
             if not other:
                 return None
-            if len(other) == shared or _shared(other, said)[0] > shared:
+            if len(other) == shared or shared_beginning(other, said)[0] > shared:
                 return branch
         return None
 
-    def _branch(self, session_id: str, log: Sequence[_Said], shared: int) -> str:
+    def _branch(self, session_id: str, log: Sequence[ComparedMessage], shared: int) -> str:
         """A new session that begins as another one does, up to a message."""
         for branch in _branch_ids(session_id, log[:shared]):
             try:
@@ -349,24 +373,31 @@ class Conversations:
                 if len(self._log(branch)) == shared:
                     return branch
                 continue
+            self._log(branch)
             return branch
         raise Conflict(f"The session {session_id} has {_MOST_BRANCHES} branches from here. Begin a new conversation.")
 
-    def _log(self, session_id: str) -> tuple[_Said, ...]:
+    def _log(self, session_id: str) -> tuple[ComparedMessage, ...]:
         """The messages of a session as they are compared; none if it is not there."""
         try:
             state = self.sessions.snapshot(session_id).state
         except NotFound:
+            self._known.pop(session_id)
             return ()
-        edition, done, known = self._known.get(session_id) or (0, 0, ())
-        if edition != state.edition or done > len(state.messages):
+        end, done, known = self._known.get(session_id) or (_NOWHERE, 0, ())
+        if end.edition != state.edition or done > len(state.messages):
             done, known = 0, ()
         groups = dict[int, list[Message]]()
         for each in state.messages[done:]:
             groups.setdefault(each.seq, []).append(each.message)
-        entries = (*known, *(_entry(messages, seq) for seq, messages in groups.items()))
-        self._known[session_id] = state.edition, len(state.messages), entries
+        entries = (*known, *(compared_message(messages, seq) for seq, messages in groups.items()))
+        self._known[session_id] = LogEnd(state.edition, state.last_seq), len(state.messages), entries
         return entries
+
+    def _end(self, session_id: str) -> LogEnd:
+        """The end of a log as it was read last."""
+        known = self._known.get(session_id)
+        return known[0] if known else _NOWHERE
 
     def _lock(self, session_id: str) -> threading.Lock:
         return self._locks[hash(_root_of(session_id)) % _STRIPES]
@@ -435,69 +466,6 @@ def _context_call(call: ConversationCall) -> SessionContextRequest:
     return SessionContextRequest.model_construct(system_prompt=call.system_prompt, tools=list(call.tools))
 
 
-# Comparing
-
-
-def _said(messages: Sequence[SentMessage]) -> Iterator[_Said]:
-    """The messages of a list that a log has as messages: all but commands to the service."""
-    for at, message in enumerate(messages):
-        read = read_sent([message])
-        if read and not (len(read) == 1 and compact_command(read[0]) is not None):
-            yield _entry(read, at)
-
-
-def _entry(messages: Sequence[Message], at: int) -> _Said:
-    return _Said(_digest(messages), messages[-1]["role"], CUT in messages[-1], at)
-
-
-def _digest(messages: Sequence[Message]) -> bytes:
-    """Digest of what a message says and does. Blanks, thinking, marks of caches and the bytes of media are no part."""
-    digest = hashlib.blake2b(digest_size=12)
-    for message in messages:
-        calls = [[call["id"], call["function"]["name"], arguments_of(call)] for call in tool_calls_of(message)]
-        role = "system" if message["role"] == "developer" else message["role"]
-        said = [role, "".join(text_of(message).split()), calls, len(media_parts_of(message))]
-        if is_tool_result(message):
-            said.append(message.get("tool_call_id"))
-        digest.update(json.dumps(said, sort_keys=True).encode())
-    return digest.digest()
-
-
-def _shared(log: Sequence[_Said], said: Sequence[_Said]) -> tuple[int, int]:
-    """How many messages of a log a list begins with, and how many of the list they are.
-
-    An answer that was broken off is passed over where the list does not have it: its client may not have kept it.
-    """
-    at = read = 0
-    while at < len(log) and read < len(said):
-        if log[at].digest == said[read].digest:
-            read += 1
-        elif not log[at].cut:
-            break
-        elif said[read].role == "assistant":
-            read += 1
-        at += 1
-    return at, read
-
-
-def _overlap(log: Sequence[_Said], said: Sequence[_Said]) -> int:
-    """How much of a list the log has at its end; the list may begin later than the log, or earlier."""
-    for end in range(len(said), 0, -1):
-        size = min(end, len(log))
-        if all(a.digest == b.digest for a, b in zip(said[end - size : end], log[len(log) - size :], strict=True)):
-            return end
-    return 0
-
-
-def _rest(messages: Sequence[SentMessage], said: Sequence[_Said], read: int) -> Sequence[SentMessage]:
-    """Messages after the first ones that were read; commands among what was read are passed over."""
-    begin = said[read - 1].at + 1 if read else 0
-    if read < len(said):
-        return messages[begin:]
-    # Only a command may follow: it counts if it is the last thing said.
-    return messages[-1:] if begin < len(messages) else ()
-
-
 def _as_the_client_has_it(written: Sequence[SentMessage], given: Sequence[SentMessage]) -> list[SentMessage]:
     """A view with the client's own messages in it, as far back as it still shows them.
 
@@ -515,7 +483,7 @@ def _as_the_client_has_it(written: Sequence[SentMessage], given: Sequence[SentMe
 
 
 def _wire_digest(message: SentMessage) -> bytes:
-    return _digest(read_sent([message]))
+    return digest_of(read_sent([message]))
 
 
 def _without_marks(message: SentMessage) -> SentMessage:
@@ -554,7 +522,7 @@ def _derived_id(call: ConversationCall) -> str:
     """The id of a conversation that nobody named; see the rule above."""
     beginning = hashlib.blake2b(digest_size=8)
     beginning.update(json.dumps([call.wire, call.hint]).encode())
-    for each in _said(call.messages):
+    for each in compared(call.messages):
         beginning.update(each.digest)
         if each.role == "user":
             break
@@ -570,7 +538,7 @@ def _conversation_id(name: str) -> str:
     return name
 
 
-def _branch_ids(session_id: str, shared: Sequence[_Said]) -> Iterator[str]:
+def _branch_ids(session_id: str, shared: Sequence[ComparedMessage]) -> Iterator[str]:
     """Ids of the branches that begin with the same messages, in the order in which they are given."""
     root = _root_of(session_id)
     beginning = hashlib.blake2b(b"".join(each.digest for each in shared), digest_size=5).hexdigest()

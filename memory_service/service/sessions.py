@@ -34,6 +34,7 @@ from memory_service.sessions.records import (
     Appended,
     Body,
     Keyed,
+    LogEnd,
     MessageRecord,
     Pending,
     SessionHeader,
@@ -150,6 +151,7 @@ class SessionStore:
         model: str | None = None,
         key: str | None = None,
         verbatim: bool = False,
+        at: LogEnd | None = None,
     ) -> schemas.AppendedMessages:
         """Append messages, and what the provider counted for the call that they come from; begins the session.
 
@@ -160,18 +162,19 @@ class SessionStore:
             model: The model that the session is with, if it is begun.
             key: Idempotency key: the same key again appends nothing again.
             verbatim: Whether the caller never had a prompt of the service: what looks like a part of one was said.
+            at: The end of the log that the messages follow, if that matters.
 
         Raises:
-            Conflict: The key belongs to other messages.
+            Conflict: The key belongs to other messages; or the log ends elsewhere.
             InvalidRequest: There are none, or one is in neither shape.
             StorageFailed: The disk did not take them; nothing was appended.
         """
         said = check_messages(messages, verbatim=verbatim)
-        session = self._services.ensured(session_id, model=model)
+        session, at = self._opened(session_id, model, at)
         # Settings of the service may have come since that contradict the session's.
         check_settings(self._services.shared.settings, session.state())
         texts = [_json(message) for message in said]
-        appended, replayed = _appended(session, texts, usage, key)
+        appended, replayed = _appended(session, texts, usage, key, at)
         self._services.longterm.note_session(session_id)
         snapshot = self._services.snapshot(session_id, session=session)
         reading = snapshot.reading(anchored=True)
@@ -187,6 +190,16 @@ class SessionStore:
             if skipped
             else [],
         )
+
+    def _opened(self, session_id: str, model: str | None, at: LogEnd | None) -> tuple[OpenSession, LogEnd | None]:
+        """A session to append to, begun if it is not there, and the end of its log if that matters."""
+        if at is None or at.edition:
+            return self._services.ensured(session_id, model=model), at
+        session = self._services.created(session_id, model=model, context_window=None, settings={})
+        state = session.state()
+        if state.messages:
+            raise Conflict("The session was begun meanwhile. Look at it again.")
+        return session, LogEnd(state.edition, state.last_seq)
 
     def fork(self, session_id: str, branch: str, *, before_seq: int) -> None:
         """Begin a session with all that the log of another one has before a record.
@@ -365,7 +378,7 @@ def _text_at(state: SessionState, seq: int) -> str:
 
 
 def _appended(
-    session: OpenSession, texts: Sequence[str], usage: Usage | None, key: str | None
+    session: OpenSession, texts: Sequence[str], usage: Usage | None, key: str | None, at: LogEnd | None
 ) -> tuple[Appended | None, bool]:
     """Writes messages and what belongs to them as one batch, unless they stand there by the same key.
 
@@ -379,6 +392,9 @@ def _appended(
         bodies.append(usage)
     if not bodies:
         return None, False
+    if at is not None:
+        batch = session.log.append(bodies, expected_last_seq=at.seq, edition=at.edition)
+        return _numbers(batch, len(texts)), False
     for _ in range(_KEYED_ATTEMPTS if key else 0):
         state = session.state()
         if known := _replayed(state, key or "", texts):

@@ -44,7 +44,7 @@ from memory_service.service.overflows import Overflows, RecoveryStep
 from memory_service.service.session_services import SessionServices, SessionSnapshot, SharedServices
 from memory_service.service.sessions import SessionStore, on_wire
 from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.records import Unpin
+from memory_service.sessions.records import LogEnd, Unpin
 from memory_service.sessions.session import SessionState
 
 # A pin of the child that names its parent; ids of sessions have no colon.
@@ -221,11 +221,12 @@ class ShortTermMemory:
         model: str | None = None,
         key: str | None = None,
         verbatim: bool = False,
+        at: LogEnd | None = None,
     ) -> schemas.AppendedMessages:
         """Append messages; see `SessionStore.append`. A provider's count is noted beside the estimate of its prompt."""
         if usage is not None and usage.estimated_tokens is None:
             usage = replace(usage, estimated_tokens=self._estimates.pop(session_id))
-        made = self.store.append(session_id, messages, usage=usage, model=model, key=key, verbatim=verbatim)
+        made = self.store.append(session_id, messages, usage=usage, model=model, key=key, verbatim=verbatim, at=at)
         self._services.settle(session_id)
         self._adapter.appended(session_id)
         failures = self._adapter.failures(session_id)

@@ -190,6 +190,14 @@ class Record:
     body: Body
 
 
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The last record of a log, and which edition of the log that is; 0 for one that is not there."""
+
+    edition: int
+    seq: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
     """The numbers that the records of one batch were given."""

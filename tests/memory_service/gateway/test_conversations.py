@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import openai
 import pytest
@@ -160,7 +161,7 @@ def test_keys_decide_whose_memory_it_is(tmp_path: Path) -> None:
 
         call("key-a")
         call("key-all", **{"X-Memory-Workspace": "bob"})
-        with pytest.raises(openai.PermissionDeniedError, match="not for this workspace"):
+        with pytest.raises(openai.PermissionDeniedError, match="not for the workspace"):
             call("key-a", **{"X-Memory-Workspace": "bob"})
         with pytest.raises(openai.AuthenticationError):
             call("wrong")
@@ -236,3 +237,28 @@ def test_an_answer_that_was_cut_is_compacted_after_as_the_preset_says(tmp_path: 
         given = client.create(model="m", messages=[*long, user("Tell all."), said("So it"), user("Go on.")])
         assert given.headers["x-memory-compaction"]
         assert len(json.dumps(gate.sent())) < len(json.dumps(gate.sent(0)))
+
+
+def test_the_window_is_that_of_the_model_that_is_asked(tmp_path: Path) -> None:
+    windows = {"small": 8_000, "large": 200_000}
+    with gateway(tmp_path, "a", "b", "c", context_windows=windows) as gate:
+        client, talk = gate.openai().chat.completions.with_raw_response, [user("1")]
+        told = []
+        for model in ("large", "small", "large"):
+            given = client.create(model=model, messages=talk)
+            told.append(given.headers["x-memory-tokens"].rpartition("window=")[2])
+            talk += [said(given.parse().choices[0].message.content or ""), user("Go on.")]
+        assert told == ["200000", "8000", "200000"]
+        assert len(gate.sessions()) == 1
+
+
+def test_what_was_missing_is_told_in_any_script(tmp_path: Path) -> None:
+    with gateway(tmp_path, "On Tuesdays.", max_file_bytes=1024) as gate:
+        gate.remember("Deploys go out on Tuesdays after the stand-up.")
+        (tmp_path / "default" / "memory" / "记忆 100%.md").write_text("x" * 2_000)
+        assert gate.server.http.post("/v1/workspaces/default/reindex", json={}).is_success
+        given = gate.openai().chat.completions.with_raw_response.create(
+            model="m", messages=[user("When do the deploys go out?")]
+        )
+        told = given.headers["x-memory-degraded"]
+        assert told.isascii() and "100%25" in told and "memory/记忆 100%.md" in unquote(told)

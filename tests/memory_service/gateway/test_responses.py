@@ -311,7 +311,7 @@ def test_a_key_for_another_workspace_is_refused_and_nothing_is_kept(tmp_path: Pa
             return client.responses.with_raw_response.create(model="m", input="Hi", **parameters)
 
         first = call("key-a").parse()
-        with pytest.raises(openai.PermissionDeniedError, match="not for this workspace"):
+        with pytest.raises(openai.PermissionDeniedError, match="not for the workspace"):
             call("key-a", workspace="bob")
         # The answer of one workspace is no answer of another.
         other = call("key-all", workspace="bob", previous_response_id=first.id)
