@@ -22,9 +22,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from indexer.testing import Exchange, LoopbackServer
+from indexer.testing import Exchange, LoopbackServer, Request
 from memory_service.errors import CallCancelled, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, CallUsage, ChatMessage, Completion, not_cancelled
 
@@ -39,6 +39,7 @@ class Reply:
     Attributes:
         tool_call: Name of a tool that the model calls after what it says, without being offered any.
         arguments: Of that call, as JSON.
+        more_calls: Name and arguments of calls beside that one, in parallel.
         thinking: What it thinks before; with a signature where the protocol has one.
         pause_seconds: Between two pieces of a stream.
         breaks_after: After so many pieces of a stream the connection breaks.
@@ -51,6 +52,7 @@ class Reply:
     cached_tokens: int = 0
     tool_call: str | None = None
     arguments: str = "{}"
+    more_calls: tuple[tuple[str, str], ...] = ()
     thinking: str = ""
     pause_seconds: float = 0.0
     breaks_after: int | None = None
@@ -181,8 +183,16 @@ class ScriptedServer(LoopbackServer):
         self.left = 0
         self._script = _Script(script)
 
+    def step(self, request: Request) -> ScriptedStep:
+        """The step that answers a request: the next one of the script.
+
+        Raises:
+            AssertionError: The script is over.
+        """
+        return self._script.next()
+
     def answer(self, exchange: Exchange) -> None:
-        """Take the next step of the script."""
+        """Play a step."""
         body, path = exchange.request.body, exchange.request.path.partition("?")[0]
         if path.endswith("/models"):
             exchange.send(200, json.dumps({"object": "list", "data": [_MODEL]}))
@@ -192,7 +202,7 @@ class ScriptedServer(LoopbackServer):
             return
         made, events = _PROTOCOLS.get(path.rpartition("/")[2], (_answer, _events))
         try:
-            step = self._script.next()
+            step = self.step(exchange.request)
         except AssertionError as error:
             step = Failure(body=_body(str(error), "script_over"))
         match step:
@@ -257,13 +267,31 @@ def _message(reply: Reply) -> dict[str, Any]:
     thought = {"reasoning_content": reply.thinking} if reply.thinking else {}
     if reply.tool_call is None:
         return {"role": "assistant", "content": reply.text, **thought}
-    function = {"name": reply.tool_call, "arguments": reply.arguments}
-    calls = [{"index": 0, "id": _call_id(reply), "type": "function", "function": function}]
+    calls = [
+        {
+            "index": index,
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for index, call in enumerate(_calls(reply))
+    ]
     return {"role": "assistant", "content": reply.text or None, "tool_calls": calls, **thought}
 
 
-def _call_id(reply: Reply) -> str:
-    return f"call_{hashlib.blake2b(f'{reply.tool_call}{reply.arguments}'.encode(), digest_size=6).hexdigest()}"
+class _Call(NamedTuple):
+    id: str
+    name: str
+    arguments: str
+
+
+def _calls(reply: Reply) -> list[_Call]:
+    named = [(reply.tool_call, reply.arguments)] if reply.tool_call else []
+    return [_Call(_call_id(name, written), name, written) for name, written in (*named, *reply.more_calls)]
+
+
+def _call_id(name: str, arguments: str) -> str:
+    return f"call_{hashlib.blake2b(f'{name}{arguments}'.encode(), digest_size=6).hexdigest()}"
 
 
 def _finish_reason(reply: Reply) -> str:
@@ -279,10 +307,13 @@ def _events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
     pieces: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     pieces += [{"reasoning_content": word} for word in _words(reply.thinking)]
     pieces += [{"content": word} for word in _words(reply.text)]
-    if reply.tool_call:
-        call = _message(reply)["tool_calls"][0]
-        pieces.append({"tool_calls": [{**call, "function": {"name": reply.tool_call, "arguments": ""}}]})
-        pieces += [{"tool_calls": [{"index": 0, "function": {"arguments": word}}]} for word in _words(reply.arguments)]
+    for call in _message(reply).get("tool_calls", ()):
+        index, function = call["index"], call["function"]
+        pieces.append({"tool_calls": [{**call, "function": {"name": function["name"], "arguments": ""}}]})
+        pieces += [
+            {"tool_calls": [{"index": index, "function": {"arguments": word}}]}
+            for word in _words(function["arguments"])
+        ]
     head = _head(body, "chat.completion.chunk")
     for piece in pieces:
         yield _event({**head, "choices": [{"index": 0, "delta": piece, "finish_reason": None}]})
@@ -322,14 +353,19 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
 def _blocks(reply: Reply) -> list[dict[str, Any]]:
     thought = {"type": "thinking", "thinking": reply.thinking, "signature": "c2lnbmVk"}
-    called = {
-        "type": "tool_use", "id": _call_id(reply).replace("call", "toolu"), "name": reply.tool_call,
-        "input": json.loads(reply.arguments),
-    }  # fmt: skip
+    called = [
+        {
+            "type": "tool_use",
+            "id": call.id.replace("call", "toolu"),
+            "name": call.name,
+            "input": json.loads(call.arguments),
+        }
+        for call in _calls(reply)
+    ]
     return [
         *([thought] if reply.thinking else []),
         *([{"type": "text", "text": reply.text}] if reply.text else []),
-        *([called] if reply.tool_call else []),
+        *called,
     ]
 
 
@@ -401,14 +437,17 @@ def _items(reply: Reply) -> list[dict[str, Any]]:
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbGVk"}
     text = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
     said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
-    called = {
-        "type": "function_call", "id": "fc_1", "call_id": _call_id(reply), "name": reply.tool_call,
-        "arguments": reply.arguments, "status": "completed",
-    }  # fmt: skip
+    called = [
+        {
+            "type": "function_call", "id": f"fc_{number}", "call_id": call.id, "name": call.name,
+            "arguments": call.arguments, "status": "completed",
+        }
+        for number, call in enumerate(_calls(reply), start=1)
+    ]  # fmt: skip
     return [
         *([thought] if reply.thinking else []),
         *([said] if reply.text else []),
-        *([called] if reply.tool_call else []),
+        *called,
     ]
 
 

@@ -77,6 +77,7 @@ def snapshot_of(
         now=now,
         request_tokens=count_tokens(request),
         most_request_tokens=shape.request_chars // 4,
+        most_ledger_tokens=shape.ledger_tokens,
         settled=_is_settled(state),
         live=state.pending,
         protected=frozenset(pin.target for pin in state.pins if pin.target is not None),

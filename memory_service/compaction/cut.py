@@ -183,6 +183,7 @@ class Snapshot:
         summary_tokens: What the rest of the checkpoint takes now: summary, ledger, request, and its frame.
         request_tokens: Of that, the last request of the user, if it is not in the tail.
         most_request_tokens: The most that a request takes in a checkpoint; a longer one is shortened.
+        most_ledger_tokens: The most that the ledger takes there.
         settled: Whether nothing was said since the last summary.
         live: Ids of tool calls that still run.
         protected: Messages whose results and media stay: those that are pinned.
@@ -198,6 +199,7 @@ class Snapshot:
     now: dt.datetime
     request_tokens: int = 0
     most_request_tokens: int = 4_000
+    most_ledger_tokens: int = 0
     settled: bool = False
     live: frozenset[str] = frozenset()
     protected: frozenset[int] = frozenset()

@@ -213,9 +213,18 @@ class _Planner:
                 best = self._without_tools(pruned, at, best)
             if best.tokens_after <= (self._ceiling() if self._counts and step == 0 else self._target):
                 break
-        if best is not None and best.tokens_after <= self._usable:
-            return best if best.tokens_after <= self._before * (1 - LEAST_PROGRESS) else None
-        return self._hard_plan(pruned, best)
+        if best is None or best.tokens_after > self._usable:
+            return self._hard_plan(pruned, best)
+        if best.tokens_after + self._ledger_excess((*best.covered, *best.prefix)) > self._usable:
+            cut_down = self._hard_plan(pruned, best)
+            if cut_down is not None and len(cut_down.cleared) > len(best.cleared):
+                return cut_down
+        return best if best.tokens_after <= self._before * (1 - LEAST_PROGRESS) else None
+
+    def _ledger_excess(self, covered: Sequence[Numbered]) -> int:
+        """Tokens that the ledger may take beyond what is expected of it: it is as long as what was decided."""
+        said = sum(each.tokens for each in covered) + self._snapshot.summary_tokens
+        return max(0, min(self._snapshot.most_ledger_tokens, said) - self._checkpoint_sizes(covered)[1])
 
     def _ceiling(self) -> int:
         """Most tokens of the view with the turns or messages that the preset counts."""
@@ -279,7 +288,8 @@ class _Planner:
         parts = covered_by(pruned.tail, at)
         fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
         room = self._usable - fixed - sum(self._checkpoint_sizes(parts[0] + parts[1]))
-        cut = truncate_results(pruned.tail[at:], room, protected=tuple(self._snapshot.protected))
+        less = room - self._ledger_excess(parts[0] + parts[1])
+        cut = truncate_results(pruned.tail[at:], less, protected=tuple(self._snapshot.protected))
         left = sum(each.tokens for each in cut.tail)
         if left > room:
             cut_down = self._usable - room + left

@@ -367,12 +367,17 @@ class Contexts:
                 self._compact(work, CompactionCall(cause=trigger), cancelled)
 
     def _compact(self, work: _Work, wish: CompactionCall, cancelled: Callable[[], bool]) -> None:
-        call = replace(wish, overhead_tokens=work.overhead_tokens, most_tokens=work.call.max_tokens)
         for _ in range(_COMPACTION_ATTEMPTS):
+            call = replace(wish, overhead_tokens=work.overhead_tokens, most_tokens=work.call.max_tokens)
             try:
                 receipt = self._compactions.compact(work.session_id, call, cancelled=cancelled)
-            except Incompressible:
-                raise
+            except Incompressible as error:
+                if not work.memory_tokens:
+                    raise
+                # What was said comes first: memories get what it leaves.
+                work.failure = error
+                work.reserve(0)
+                continue
             except MemoryServiceError as error:
                 # The session is as it was: as long as it fits, the agent can go on with it.
                 work.failure = error
@@ -475,9 +480,14 @@ class _Work:
         self.decision = Recall(searched=searched, query=query, reason=reason)
         usable = self.budget.estimated(self.budget.usable_tokens)
         most = max(_LEAST_MEMORY_TOKENS, int(usable * _MOST_MEMORY_SHARE))
-        self.memory_tokens = min(self.memory_budget_tokens, most) if searched else 0
-        system = count_tokens(call.system_prompt) + MESSAGE_TOKENS if call.system_prompt else 0
-        self.overhead_tokens = system + self.tools_tokens + self.memory_tokens
+        self.reserve(min(self.memory_budget_tokens, most) if searched else 0)
+
+    def reserve(self, memory_tokens: int) -> None:
+        """Reserve so much room for memories."""
+        prompt = self.call.system_prompt
+        system = count_tokens(prompt) + MESSAGE_TOKENS if prompt else 0
+        self.memory_tokens = memory_tokens
+        self.overhead_tokens = system + self.tools_tokens + memory_tokens
         self._measure()
 
     def again(self) -> None:

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -47,13 +48,15 @@ class Door:
 
 
 @contextmanager
-def gateway_process(home: Path, upstream: str) -> Iterator[tuple[str, int]]:
+def gateway_process(
+    home: Path, upstream: str, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, int]]:
     """A server of its own before an upstream that speaks all protocols; gives its URL and its process."""
     upstreams = {
         "openai": {"protocol": "openai", "base_url": upstream},
         "anthropic": {"protocol": "anthropic", "base_url": upstream.removesuffix("/v1")},
     }
-    with own_process(home, {"MEMORY_SERVICE_GATEWAY__UPSTREAMS": json.dumps(upstreams)}) as running:
+    with own_process(home, {**environment, "MEMORY_SERVICE_GATEWAY__UPSTREAMS": json.dumps(upstreams)}) as running:
         yield running
 
 

@@ -19,6 +19,7 @@ from tests.memory_service.service.rooms import (
     calls,
     refused_by_providers,
     result,
+    says,
     texts,
     tools,
     user,
@@ -67,6 +68,24 @@ def test_a_full_session_is_flushed_and_compacted_first(room: Room, chinese: bool
     again = room.context(system_prompt="sys", query="x")
     assert (again.flush, again.compaction) == (None, None)
     assert again.prompt.messages[:3] == made.prompt.messages[:3], "the same bytes, for the cache"
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_the_room_reserved_for_memories_goes_before_a_turn_is_refused(room: Room, chinese: bool) -> None:
+    room.talk(20, 100, chinese=chinese)
+    made = room.context(query="day", recall="always", tools=tools(3_700))
+    assert made.compaction is not None and made.compaction.applied and made.prompt.tokens.total <= 6_000 - 3_700
+    assert any(each.startswith("memory: ") for each in made.degraded), made.degraded
+
+
+def test_results_are_cut_down_with_room_for_a_ledger_as_long_as_what_was_decided(room: Room) -> None:
+    for number in range(14):
+        decided = f"第{number}天决定把服务器 host{number} 的部署改到周二，预算 {number}元，请不要动 /srv/app{number}.py"
+        room.say(user(decided), says(f"好的。{decided}"))
+    room.say(user("Read the logs."), calls(*"abcd"), *(result(each, words(1_900)) for each in "abcd"))
+    made = room.context()
+    assert made.compaction is not None and made.compaction.stage == "hard" and made.prompt.tokens.total <= 6_000
+    assert refused_by_providers(made.prompt.messages) == []
 
 
 def test_between_soft_and_hard_only_the_flush_is_made_once(room: Room) -> None:
