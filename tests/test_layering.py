@@ -32,7 +32,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.corpus",
         "indexer.providers.*",
         "memory_service.disk",
-        "memory_service.locks",
         "memory_service.messages.*",
         "memory_service.schemas.*",
     ),
@@ -63,10 +62,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.flush.*",
         "memory_service.sessions.*",
     ),
-    (
-        "indexer.compatibility",
-        "memory_service.workspaces",
-    ),
+    ("indexer.compatibility",),
     ("indexer.index",),
     ("indexer",),
     ("memory_service.hosts.*", "memory_service.memories.*"),
@@ -80,7 +76,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.__main__",
     ),
 )
-MOST_ROOMS = 47
+MOST_ROOMS = 45
 # Modules of the longest chain of imports that run when its first module is imported.
 LONGEST_CHAIN = {"indexer": 12, "memory_service": 14}
 # What a command starts, it imports when it runs.

@@ -23,8 +23,8 @@ from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import MemoryServiceError, NotFound, StorageFailed
 from memory_service.memories.format import Addition, Entry, EntryDraft, Page
+from memory_service.memories.workspaces import resolve
 from memory_service.schemas.memories import StoredMemory
-from memory_service.workspaces import resolve
 
 _KEPT_PAGES = 8
 

@@ -44,8 +44,8 @@ from memory_service.memories.format import (
     is_derived,
     remove_entry,
 )
+from memory_service.memories.workspaces import memory_path, resolve
 from memory_service.schemas.memories import FileText, MemoryFile
-from memory_service.workspaces import memory_path, resolve
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 # Each may be a passage of its own, which is embedded by itself.

@@ -22,10 +22,10 @@ from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEn
 from memory_service.errors import MemoryServiceError
 from memory_service.memories.format import entry_draft
 from memory_service.memories.store import Erasures, MemoryStore
+from memory_service.memories.workspaces import extra_folders
 from memory_service.messages import Message, numbered
 from memory_service.schemas.memories import Check
 from memory_service.sessions.folder import SessionLogs
-from memory_service.workspaces import extra_folders
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
 # Of a long line, enough to find it by; the index refuses a whole page as a question.

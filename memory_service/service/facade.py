@@ -29,11 +29,11 @@ from memory_service.hooks import Hooks
 from memory_service.hosts import HostName
 from memory_service.hosts.dialects import read_event
 from memory_service.llm.base import not_cancelled
-from memory_service.locks import SessionLocks
 from memory_service.memories.block import build_context, candidates_for
 from memory_service.memories.format import entry_draft
 from memory_service.memories.receipts import new_receipt_id
 from memory_service.memories.store import read_range
+from memory_service.memories.workspaces import memory_path
 from memory_service.schemas.compaction import (
     CompactedMessages,
     ConversationContext,
@@ -72,6 +72,7 @@ from memory_service.service.doctor import examine
 from memory_service.service.events import EventHub
 from memory_service.service.handles import Original, original_of_file, original_of_messages, read_handle
 from memory_service.service.host_events import HookCall, HostAnswer
+from memory_service.service.locks import SessionLocks
 from memory_service.service.options import options_of
 from memory_service.service.session_services import Models, SharedServices
 from memory_service.service.session_use_cases import SessionUseCases
@@ -84,7 +85,6 @@ from memory_service.sessions.folder import check_session_id
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.session import SessionState
 from memory_service.text.recall import decide_recall
-from memory_service.workspaces import memory_path
 
 _MOST_CONVERSATIONS = 256
 

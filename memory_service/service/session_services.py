@@ -22,10 +22,10 @@ from memory_service.errors import Conflict, NotFound
 from memory_service.hooks import Hooks
 from memory_service.llm.base import ChatModel
 from memory_service.llm.token_counter import Reading
-from memory_service.locks import SessionLocks
 from memory_service.messages.shapes import Json
 from memory_service.schemas.sessions import EventField, ReadingSource
 from memory_service.service.events import EventHub, EventKind
+from memory_service.service.locks import SessionLocks
 from memory_service.service.options import SessionOptions, options_of, reading_of, scale_of
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.session import OpenSession, SessionState

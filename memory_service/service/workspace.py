@@ -32,11 +32,11 @@ from memory_service.llm.litellm import LiteLLMModel
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
+from memory_service.memories.workspaces import WorkspaceFolders, extra_folders
 from memory_service.service.session_services import Models, SharedServices
 from memory_service.service.short_term import ShortTermMemory
 from memory_service.service.watching import WorkspaceWatcher
 from memory_service.sessions.folder import SessionLogs
-from memory_service.workspaces import WorkspaceFolders, extra_folders
 
 _MOST_OPEN = 256
 

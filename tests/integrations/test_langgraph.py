@@ -24,8 +24,8 @@ from langgraph.store.memory import InMemoryStore
 from memory_service import InvalidRequest
 from memory_service.integrations.items import item_folder, item_path, namespace_part, parsed_item, rendered_item
 from memory_service.integrations.langgraph import MemoryServiceStore
+from memory_service.memories.workspaces import memory_path
 from memory_service.testing import Reply, ScriptedServer
-from memory_service.workspaces import memory_path
 
 NEIGHBOUR = "Lena wants parcels left with the neighbour."
 VALUES: dict[str, Any] = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from memory_service import locks
-from memory_service.service import flushes, watching
+from memory_service.service import flushes, locks, watching
 from tests.properties import working
 from tests.properties.planted import Planted, _mutant
 

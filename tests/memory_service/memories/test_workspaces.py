@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.errors import InvalidName, NotFound, StorageFailed
-from memory_service.workspaces import WorkspaceFolders, memory_path, resolve
+from memory_service.memories.workspaces import WorkspaceFolders, memory_path, resolve
 
 ALLOWED = [
     "MEMORY.md",

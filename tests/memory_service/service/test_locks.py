@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, TooManyRequests
-from memory_service.locks import SessionKey, SessionLocks
+from memory_service.service.locks import SessionKey, SessionLocks
 
 A, B = ("default", "support-42"), ("default", "支持-会话")
 KEYS = [A, B, ("other", "support-42")]
