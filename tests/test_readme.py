@@ -27,10 +27,10 @@ from tests.serving import running_process, settings
 URL = "http://127.0.0.1:8765"
 FACT = "Deploys go out on Tuesdays after the 10:00 stand-up."
 BLOCKS = [(page, number, *block) for page in PAGES for number, block in enumerate(blocks(page))]
-# Blocks that are run, those of the README's opening (by .ci/run), settings, and what is only looked at. What the hosts
-# of MCP are told is tried in tests/memory_service/mcp/test_recipes.py.
+# Blocks that are run, those of the README's opening (by .ci/run), settings, and what is only looked at. What the pages
+# of hosts tell is tried in tests/memory_service/mcp/test_recipes.py and tests/memory_service/hosts/test_recipes.py.
 LANGUAGES = {"bash", "python", "sh", "toml", "markdown", ""}
-HOSTS = "docs/mcp.md"
+HOSTS = ("docs/mcp.md", "docs/hosts.md")
 ADAPTERS = "docs/integrations.md"  # each recipe runs where its framework is, see tests/integrations
 MOST_LINES = 250
 # These two a browser asks for, and MCP has a document of its own: they are no part of the one that describes the API.
@@ -101,7 +101,7 @@ def test_a_block_runs(reader: Reader, language: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [text for page, _, language, text in BLOCKS if (page == HOSTS, language) == (False, "toml")]
+    "text", [text for page, _, language, text in BLOCKS if (page in HOSTS, language) == (False, "toml")]
 )
 def test_a_block_of_settings_is_understood(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE_NAME).write_text(text, "utf-8")
@@ -110,7 +110,7 @@ def test_a_block_of_settings_is_understood(tmp_path: Path, text: str) -> None:
 
 
 def test_every_block_has_a_language_that_is_tested() -> None:
-    assert {language for page, _, language, _ in BLOCKS if page != HOSTS} <= LANGUAGES
+    assert {language for page, _, language, _ in BLOCKS if page not in HOSTS} <= LANGUAGES
     assert [text for _, _, language, text in BLOCKS if not language and re.search("^memory-service ", text, re.M)] == []
 
 

@@ -278,6 +278,8 @@ def _openclaw(target: HostTarget) -> Iterator[HostFile]:
         entries=(
             OwnEntry(keys=("plugins", "slots", "contextEngine"), value=NAME),
             OwnEntry(keys=("plugins", "slots", "memory"), value=NAME),
+            # Its tools have the same names.
+            OwnEntry(keys=("plugins", "entries", "memory-core", "enabled"), value=False),
             # Who lists the plugins that may run has no others.
             OwnEntry(keys=("plugins", "allow"), value=NAME, listed=True, if_there=True),
             OwnEntry(

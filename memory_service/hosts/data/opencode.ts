@@ -16,7 +16,7 @@ type Hooks = Awaited<ReturnType<Plugin>>
 
 const SETTINGS: Settings = {}
 
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 30_000
 // So many messages are sent at once; the rest follows with the next event.
 const MOST_SENT = 200
 

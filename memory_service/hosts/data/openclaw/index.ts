@@ -21,12 +21,19 @@ type Prompt = { messages: Sent[]; tokens: { total: number }; session_id: string 
 type Session = { sessionId: string; sessionKey?: string; agentId?: string }
 
 const NAME = "memory-service"
-const PATIENCE_MS = 20_000
+const PATIENCE_MS = 60_000
 const MOST_CHARS = 12_000
 const UNSAFE = /[^A-Za-z0-9._-]+/g
 
-/** An answer of the server that is no answer. */
-class Unavailable extends Error {}
+/** An answer of the server that is none of use. */
+class Refused extends Error {
+  readonly status: number
+
+  constructor(status: number, text: string) {
+    super(`the server answered ${status}: ${text.slice(0, 300)}`)
+    this.status = status
+  }
+}
 
 class Server {
   private readonly url: string
@@ -56,7 +63,7 @@ class Server {
       body: body ? JSON.stringify(body) : undefined,
       signal: signal ? AbortSignal.any([signal, patience]) : patience,
     })
-    if (!answer.ok) throw new Unavailable(`${this.url} answered ${answer.status}: ${(await answer.text()).slice(0, 300)}`)
+    if (!answer.ok) throw new Refused(answer.status, await answer.text())
     return (await answer.json()) as T
   }
 }
@@ -94,21 +101,32 @@ function signature({ role, content, tool_calls, tool_call_id }: Sent): string {
   return calls || tool_call_id ? `${role} ${calls} ${tool_call_id ?? ""}` : `${role} ${content ?? ""}`
 }
 
-/** The server's messages as OpenClaw has them: those that it knows are its own, the others are of the user. */
+/**
+ * The server's messages as OpenClaw has them: those that it knows are its own, the others are of the user.
+ *
+ * Memories are for the turn that comes: they stand at the end, so that a provider's cache of what is before stays good.
+ */
 function returned(messages: Sent[], known: AgentMessage[]): AgentMessage[] {
   const originals = new Map<string, AgentMessage[]>()
   for (const message of known)
     for (const each of sent(message)) originals.set(signature(each), [...(originals.get(signature(each)) ?? []), message])
+  const recalled = messages.filter(isRecalled).map((each) => said(each.content, known.at(-1)))
   // From the end: of two messages with the same words it is the later one that is still there.
-  return messages
-    .toReversed()
-    .map((message): AgentMessage => {
-      const original = originals.get(signature(message))?.pop()
-      if (!original) return { role: "user", content: textOf(message.content), timestamp: 0 }
-      const cut = original.role === "toolResult" && textOf(original.content) !== message.content
-      return cut ? { ...original, content: [{ type: "text", text: message.content }] } : original
-    })
-    .toReversed()
+  const kept = messages.filter((each) => !isRecalled(each)).toReversed().map((message): AgentMessage => {
+    const original = originals.get(signature(message))?.pop()
+    if (!original) return said(message.content, known.at(0))
+    const cut = original.role === "toolResult" && textOf(original.content) !== message.content
+    return cut ? { ...original, content: [{ type: "text", text: message.content }] } : original
+  })
+  return [...kept.toReversed(), ...recalled]
+}
+
+function isRecalled({ role, content }: Sent): boolean {
+  return role === "user" && content.startsWith("<relevant_context>")
+}
+
+function said(content: string, beside?: AgentMessage): AgentMessage {
+  return { role: "user", content, timestamp: typeof beside?.timestamp === "number" ? beside.timestamp : Date.now() }
 }
 
 function sessionName(sessionId: string): string {
@@ -147,8 +165,14 @@ function engine(server: Server, config: Config, complain: (what: string, error: 
   async function memories(call: Session, prompt: string): Promise<AgentMessage[]> {
     const budget_tokens = config.memoryBudgetTokens ?? 2_000
     const body = { query: prompt.slice(0, 4_000), budget_tokens }
-    const { block } = await server.ask<{ block: string }>(`${server.workspaceOf(call)}/context`, body)
-    return block ? [{ role: "user", content: block, timestamp: 0 }] : []
+    try {
+      const { block } = await server.ask<{ block: string }>(`${server.workspaceOf(call)}/context`, body)
+      return block ? [said(block)] : []
+    } catch (error) {
+      // An agent that never said anything has no memory yet.
+      if (error instanceof Refused && error.status === 404) return []
+      throw error
+    }
   }
 
   return {
