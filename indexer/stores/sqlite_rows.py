@@ -1,16 +1,10 @@
-"""The tables of an index file, and how their rows become values and back.
+"""The tables of an index file: their rows as values and back, the writes of a batch, and the reading of them all.
 
-Invariants: a change of a table, or of what a column means, comes with another `SCHEMA`.
-
-How the changes of files become rows: a statement for each table, run over all rows of a batch.
-
-Invariants: called within a write transaction; a key or a file's number is given once and never again; a
-passage goes into, and out of, every table together.
-
-Reading the whole of an index at once, for what is built from it in memory: terms, vectors, columns.
-
-Invariants: terms and vectors come in chunks of bounded size, each from a query that is over when the chunk
-is handed out; the caller holds one `Database.reading()` around them all, or the chunks may not fit together.
+Invariants: a change of a table, or of what a column means, comes with another `SCHEMA`. Changes of files are written
+within a transaction; a key or a file's number is given once and never again; a passage goes into, and out of, every
+table together. What is built in memory reads terms and vectors in chunks of bounded size, each from a query that is
+over when the chunk is handed out; the caller holds one `Database.reading()` around them all, or the chunks may not fit
+together.
 """
 
 from __future__ import annotations

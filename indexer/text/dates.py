@@ -1,14 +1,14 @@
 """Grammar of days: calendar names, days that a question asks for, a text begins with, states or compares. Pure.
 
-Invariants of questions ("last Tuesday", "10.01.2024", "上周三"): a day raises dated passages and never filters;
+Invariants: the day of a question ("last Tuesday", "10.01.2024", "上周三") raises dated passages and never filters;
 relative days count from the day that the caller gives; weeks begin on Monday; "last Tuesday" is the latest one before
 today, "next Friday" that of next week; with dots the day stands before the month; with slashes or dashes a date that
 can be read both ways raises both days.
 
 Source: +3 for the month and +6 for the day, in standard deviations, chosen on LoCoMo.
 
-Invariants of stamps ("[Monday 8 May 2023, 13:56] Anna: …", "【2026年11月20日】"): no more than the beginning of a text
-is looked at; a sentence that only happens to begin with a date ("8 May 2023 was a fine day") has none.
+Of a stamp ("[Monday 8 May 2023, 13:56] Anna: …", "【2026年11月20日】") no more than the beginning of a text is looked
+at; a sentence that only happens to begin with a date ("8 May 2023 was a fine day") has none.
 
 Four patterns differ for a reason: a question may lack the year and mean a month, a stamp must end as one, a heading is
 read strictly, since it dates all below it, and what is compared is read generously, without blanks that could join

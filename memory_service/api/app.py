@@ -48,7 +48,6 @@ _STYLE = "<style>main{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;pa
 
 
 def _docs_page(document: dict[str, Any], openapi_url: str) -> str:
-    """The page for an OpenAPI document."""
     title = document["info"]["title"]
     page = bytes(get_swagger_ui_html(openapi_url=openapi_url, title=title, swagger_favicon_url="data:,").body).decode()
     return page.replace(_MOUNT, f"{_MOUNT}{_STYLE}<main>{_reference(document, openapi_url)}</main>", 1)

@@ -186,7 +186,6 @@ def _response(content: bytes, status: int, *, replayed: bool) -> Response:
 
 
 def _json_of(answer: Answer) -> bytes:
-    """An answer as JSON bytes."""
     try:
         return answer.model_dump_json().encode()
     except ValueError:

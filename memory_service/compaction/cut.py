@@ -1,9 +1,7 @@
-"""Where a compaction cuts: before the messages that stay word for word. Pure.
+"""The cut of a compaction, before the messages that stay word for word, and the view that it is planned on. Pure.
 
 Invariants: a cut never parts a call from its results, nor what one message of the log was read as; what waits for a
 result is never cut off; at least one unit stays.
-
-The view as a compaction is planned on it. A plain value.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""The interface of a context engine: the protocol, its optional methods, and the values that go in and out.
+"""The interface of a context engine, the values that go in and out, and the engines that there are, by name.
 
 Invariants: values are frozen; messages are copies in OpenAI's shape, so that an engine may change what it gets; the
-calls for one session never overlap, those for several may; an optional method is called where an engine has it.
-
-How a context engine is found by its name: what a program registered, then what packages offer.
-
-Invariants: nothing is loaded before it is asked for by name; an unknown name and an engine that cannot be loaded are
-two errors. Packages offer engines as entry points of the group `memory_service.context_engines`.
+calls for one session never overlap, those for several may; an optional method is called where an engine has it. A
+name is looked up among what a program registered, then among what packages offer as entry points of the group
+`memory_service.context_engines`; nothing is loaded before it is asked for by name; an unknown name and an engine that
+cannot be loaded are two errors.
 """
 
 from __future__ import annotations

@@ -134,7 +134,6 @@ def measure(
 
 
 def _passages(index: Index) -> int:
-    """Number of passages in the index."""
     status = index.status()
     if status.stored and status.counts is None:
         raise StoreOutdated(index.outdated)

@@ -97,7 +97,6 @@ def details_of(snapshot: SessionSnapshot) -> SessionDetails:
 
 
 def _shown_message(message: Message, seq: int | None = None, note: str = "") -> ShownMessage:
-    """A message as it is shown."""
     blocks = message.get("thinking_blocks") or []
     thought = sum(len(str(block.get("thinking") or "")) for block in blocks)
     thought += len(message.get("reasoning_content") or "")

@@ -1,11 +1,9 @@
 """Effective options of a session (settings, own tables, preset), and its size in the model's tokens.
 
-Invariants: pure; a session sets only what the tables `compaction`, `pruning` and `flush` have, and an unknown name is
-an error when it is set, not when it is used.
-
-Invariants of sizes: pure but for what a tokenizer remembers; a count of the provider that was made before the view
-changed, or of another model, is not used; plans work with estimates and one factor, so that all parts agree on what
-fits.
+Invariants: pure but for what a tokenizer remembers; a session sets only what the tables `compaction`, `pruning` and
+`flush` have, and an unknown name is an error when it is set, not when it is used; a count of the provider that was made
+before the view changed, or of another model, is not used; plans work with estimates and one factor, so that all parts
+agree on what fits.
 """
 
 from __future__ import annotations

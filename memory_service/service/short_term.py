@@ -4,12 +4,10 @@ It holds parts and computes nothing: `store` for what is said, `contexts` for pr
 `recalls` and `overflows` for what their names say. Of a prompt it remembers what it was taken for, until the provider
 tells what it was; a restart loses that, and with it one step of precision.
 
-Invariants of the default engine: it computes nothing itself: what it gives is what `ShortTermMemory` gives to
-everybody. Only programs that run the service in process need it, to hold one engine like the other.
-
-Invariants of subagents: what stands in the parent stays there; a child ends once; what a child found is in the memory
+Invariants: what stands in the parent of a subagent stays there; a child ends once; what a child found is in the memory
 of the workspace before its parent is told; who the parent is stands in the child's log, so that a restart loses
-nothing.
+nothing. The default engine gives what `ShortTermMemory` gives to everybody: only programs that run the service in
+process need it, to hold one engine like the other.
 """
 
 from __future__ import annotations

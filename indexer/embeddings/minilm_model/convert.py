@@ -146,7 +146,6 @@ def _add_attention(graph: _Graph, weights: _Weights, layer: int, inputs: str) ->
 
 
 def _add_layer(graph: _Graph, weights: _Weights, layer: int, inputs: str) -> str:
-    """One layer of the encoder."""
     prefix = f"encoder.layer.{layer}."
 
     def norm_of(part: str) -> list[_Array]:
