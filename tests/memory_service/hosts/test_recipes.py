@@ -52,11 +52,11 @@ def test_there_is_a_recipe_for_each_host() -> None:
 def test_files_are_where_the_page_says(row: list[str], person: CommandLine) -> None:
     (host,) = code(row[0])
     assert host in HOSTS
-    done = connect(host, HostTarget(folder=Path.cwd()))  # type: ignore[arg-type]  # it is one of them
+    done = connect(host, HostTarget(folder=Path.cwd()))
     written = " ".join(file.path for file in done.files)
     for name in code(row[1]):
         assert re.sub("^~", str(person.home.parent), name).rstrip("/") in written
     if row[2] and "same names" not in row[2]:
-        project = connect(host, HostTarget(folder=Path.cwd(), scope="project"))  # type: ignore[arg-type]
+        project = connect(host, HostTarget(folder=Path.cwd(), scope="project"))
         written = " ".join(file.path for file in project.files)
         assert [name for name in code(row[2]) if str(Path.cwd() / name) not in written] == []
