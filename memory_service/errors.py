@@ -4,6 +4,7 @@
 MemoryServiceError                 status  code
 ├── InvalidRequest                 422     invalid_request
 │   └── InvalidName                400     invalid_name        a name or path that would leave its folder
+├── InvalidReference               400     invalid_reference   sealed elsewhere, changed, or its session is gone
 ├── Unauthorized                   401     unauthorized
 ├── Forbidden                      403     forbidden
 ├── NotFound                       404     not_found
@@ -48,6 +49,13 @@ class InvalidName(InvalidRequest):
 
     status = 400
     code = "invalid_name"
+
+
+class InvalidReference(MemoryServiceError):
+    """A sealed reference, such as a compaction item, that stands for nothing here."""
+
+    status = 400
+    code = "invalid_reference"
 
 
 class Unauthorized(MemoryServiceError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from memory_service.schemas import UsageReport
 from memory_service.service.upstreams import CallProtocol
 
 if TYPE_CHECKING:
-    from memory_service.service.conversations import ConversationCall
+    from memory_service.service.conversations import ConversationCall, ConversationPrompt
 
 JsonObject = dict[str, Any]
 # Longer answers are sent on, and not kept to their end. Source: the longest message that a session takes.
@@ -30,12 +30,12 @@ class GivenAnswer:
     """Words and calls of a model, in a shape that sessions take.
 
     Attributes:
-        message: The message; None if there is none, or several to choose from.
+        messages: One as a rule; none if there are several to choose from.
         counted: The usage, in the provider's own names.
         finish_reason: Its word for why the answer ended; empty if it did not tell.
     """
 
-    message: JsonObject | None
+    messages: tuple[JsonObject, ...]
     counted: JsonObject | None = None
     finish_reason: str = ""
 
@@ -61,6 +61,11 @@ class ServerEvent:
         except ValueError:
             return {}
         return value if isinstance(value, dict) else {}
+
+    def written(self) -> str:
+        """The event as it goes over the wire."""
+        lines = "".join(f"data: {line}\n" for line in self.text.split("\n"))
+        return f"{f'event: {self.name}' + chr(10) if self.name else ''}{lines}\n"
 
 
 @dataclass(slots=True)
@@ -163,6 +168,22 @@ class Dialect(ABC):
     def error(self, status: int, code: str, message: str) -> JsonObject:
         """An error as the protocol's clients read it."""
 
+    def compacted(self, prompt: ConversationPrompt, body: JsonObject) -> JsonObject:
+        """A whole answer to a call that asks for a compaction alone."""
+        raise NotImplementedError
+
+    def compacted_events(self, prompt: ConversationPrompt, body: JsonObject) -> str:
+        """The same as a stream."""
+        raise NotImplementedError
+
+    def with_compaction(self, content: JsonObject, reference: str) -> JsonObject:
+        """An answer of the provider that tells of a compaction, too."""
+        raise NotImplementedError
+
+    def with_compaction_event(self, reference: str) -> Callable[[ServerEvent], str]:
+        """The same for the events of a stream: what goes on in the place of each."""
+        raise NotImplementedError
+
     def error_event(self, message: str) -> str:
         """The end of a stream that failed."""
         error = self.error(502, "upstream_failed", message)
@@ -212,4 +233,4 @@ def texts_of(content: object) -> str:
 
 def event(value: Mapping[str, object], name: str = "") -> str:
     """A server-sent event with a value."""
-    return f"{f'event: {name}' + chr(10) if name else ''}data: {json.dumps(value)}\n\n"
+    return ServerEvent(name, json.dumps(value)).written()

@@ -59,7 +59,7 @@ class ChatCompletions(Dialect):
         choice = choices[0] if len(choices) == 1 and isinstance(choices[0], dict) else {}
         message = choice.get("message")
         return GivenAnswer(
-            message=message if isinstance(message, dict) else None,
+            messages=(message,) if isinstance(message, dict) else (),
             counted=object_of(content.get("usage")),
             finish_reason=str(choice.get("finish_reason") or ""),
         )
@@ -141,7 +141,7 @@ class _ChatReader(AnswerReader):
         if self._calls and whole:
             message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
         return GivenAnswer(
-            message=message if self._choices == 1 else None, counted=self._usage, finish_reason=self._reason
+            messages=(message,) if self._choices == 1 else (), counted=self._usage, finish_reason=self._reason
         )
 
 

@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from memory_service.errors import CallCancelled, InvalidRequest, MemoryServiceError, UpstreamFailed
+from memory_service.errors import CallCancelled, InvalidReference, InvalidRequest, MemoryServiceError, UpstreamFailed
 from memory_service.gateway.base import Dialect, EventSplitter, GivenAnswer, JsonObject
 from memory_service.gateway.relay import Relay
 from memory_service.service import MemoryService
@@ -91,6 +91,8 @@ class Exchange:
         await self._prepare()
         if self.prompt is not None and self.prompt.commanded:
             return await self._commanded(self.prompt, self.prompt.commanded)
+        if self.call is not None and self.call.compacts and self.prompt is not None:
+            return self._compacted(self.prompt)
         answer = await self._gone_aside(self._asked)
         try:
             if answer.is_stream:
@@ -114,11 +116,35 @@ class Exchange:
             return
         call, service, cancelled = self.call, self.runtime.service, self.runtime.cancelled
         if self.mode == "read-only":
-            self.prompt = await self._run(lambda: service.recalled_prompt(self.workspace, call))
-        elif call.messages or call.follows:
+            await self._read(call)
+        elif call.compacts:
+            await self._compact(call)
+        elif call.messages or call.follows or call.reference:
             self.prompt = await self._run(
-                lambda: service.conversations(self.workspace, make=True).prompt(call, cancelled=cancelled)
+                lambda: service.conversation_prompt(self.workspace, call, cancelled=cancelled)
             )
+
+    async def _read(self, call: ConversationCall) -> None:
+        """Make the prompt without a session."""
+        if call.reference:
+            raise InvalidReference(
+                "A compaction item of this server stands for a session, which X-Memory-Mode: read-only does not go on "
+                "with. Leave the header out, or send the conversation without the item."
+            )
+        if call.compacts:
+            self.degraded.append("compaction: X-Memory-Mode is read-only, so the provider was asked for it.")
+        else:
+            self.prompt = await self._run(lambda: self.runtime.service.recalled_prompt(self.workspace, call))
+
+    async def _compact(self, call: ConversationCall) -> None:
+        """Make the compaction that is all the call asks for; where memory cannot, the provider may."""
+        service, cancelled = self.runtime.service, self.runtime.cancelled
+        try:
+            self.prompt = await self._run(
+                lambda: service.compact_conversation(self.workspace, call, cancelled=cancelled)
+            )
+        except InvalidRequest as error:
+            self.degraded.append(f"session: {error}")
 
     def sent_body(self) -> JsonObject:
         """The body as it goes on."""
@@ -149,9 +175,11 @@ class Exchange:
     ) -> ConversationPrompt | None:
         if not prompt.session_id:
             return None
-        conversations, cancelled = self.runtime.service.conversations(self.workspace), self.runtime.cancelled
+        service, cancelled = self.runtime.service, self.runtime.cancelled
         error = content.decode("utf-8", "replace")
-        return await self._run(lambda: conversations.recovered(prompt, call, error, status, cancelled=cancelled))
+        return await self._run(
+            lambda: service.recovered_prompt(self.workspace, prompt, call, error, status, cancelled=cancelled)
+        )
 
     # After
 
@@ -172,19 +200,21 @@ class Exchange:
             content = json.dumps(parsed).encode()
         if answer.status < 400:
             await self.keep(self.dialect.answer(parsed))
+            if self.prompt is not None and self.prompt.reference:
+                content = json.dumps(self.dialect.with_compaction(parsed, self.prompt.reference)).encode()
         headers = {**answer.headers, **self.headers()}
         return Response(content, answer.status, headers, "application/json")
 
     async def keep(self, said: GivenAnswer, cut: str = "") -> None:
         """Keep what the model said; what keeps it from that is in the log of the server."""
         prompt = self.prompt
-        if prompt is None or not prompt.session_id or said.message is None:
+        if prompt is None or not prompt.session_id or not said.messages:
             return
-        service, message = self.runtime.service, said.message
+        service = self.runtime.service
 
         def append() -> None:
             service.conversations(self.workspace).answered(
-                prompt, message, usage=said.report(), finish_reason=said.finish_reason or None,
+                prompt, said.messages, usage=said.report(), finish_reason=said.finish_reason or None,
                 model=self.target.model or None, cut=cut,
             )  # fmt: skip
 
@@ -195,9 +225,16 @@ class Exchange:
                 self.degraded.append(f"session: {error}")
                 _log.warning("an answer was not kept: %s", error)
 
+    def _compacted(self, prompt: ConversationPrompt) -> Response:
+        """The answer to a call that asked for a compaction alone."""
+        if self.body.get("stream"):
+            events = self.dialect.compacted_events(prompt, self.body)
+            return Response(events, 200, self.headers(), media_type="text/event-stream")
+        return JSONResponse(self.dialect.compacted(prompt, self.body), 200, self.headers())
+
     async def _commanded(self, prompt: ConversationPrompt, text: str) -> Response:
         """The service's own answer to a command of the user's, which no model has to give."""
-        await self.keep(GivenAnswer(message={"role": "assistant", "content": text}))
+        await self.keep(GivenAnswer(messages=({"role": "assistant", "content": text},)))
         if self.body.get("stream"):
             return Response(
                 self.dialect.spoken_events(text, self.body), 200, self.headers(), media_type="text/event-stream"
@@ -260,6 +297,8 @@ class RelayedStream(Response):
         self._reader = exchange.dialect.reader()
         self._events = EventSplitter()
         self._is_kept = False
+        reference = exchange.prompt.reference if exchange.prompt is not None else ""
+        self._rewritten = exchange.dialect.with_compaction_event(reference) if reference else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -280,10 +319,13 @@ class RelayedStream(Response):
         """Send the pieces on; gives why the upstream ended too early, empty if it did not."""
         try:
             async for piece in self._answer.pieces:
-                for event in self._events.feed(piece):
+                events = list(self._events.feed(piece))
+                for event in events:
                     self._reader.read(event)
                 if self._reader.ended:
                     await self._keep("")
+                if self._rewritten is not None:
+                    piece = "".join(map(self._rewritten, events)).encode()
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         except UpstreamFailed as error:
             await self._keep(_UPSTREAM_GONE)

@@ -64,9 +64,9 @@ class AnthropicMessages(Dialect):
     def answer(self, content: JsonObject) -> GivenAnswer:
         """See `Dialect`."""
         blocks = content.get("content")
-        message = {"role": "assistant", "content": blocks} if isinstance(blocks, list) and blocks else None
+        message = {"role": "assistant", "content": blocks}
         return GivenAnswer(
-            message=message,
+            messages=(message,) if isinstance(blocks, list) and blocks else (),
             counted=object_of(content.get("usage")),
             finish_reason=str(content.get("stop_reason") or ""),
         )
@@ -151,8 +151,8 @@ class _MessageReader(AnswerReader):
     def answer(self, *, whole: bool) -> GivenAnswer:
         """See `AnswerReader`."""
         blocks = [self._block(index) for index in sorted(self._blocks) if whole or self._is_said(index)]
-        message: JsonObject | None = {"role": "assistant", "content": blocks} if blocks else None
-        return GivenAnswer(message=message, counted=self._usage or None, finish_reason=self._reason)
+        messages = ({"role": "assistant", "content": blocks},) if blocks else ()
+        return GivenAnswer(messages=messages, counted=self._usage or None, finish_reason=self._reason)
 
     def _is_said(self, index: int) -> bool:
         """True for a text: of an answer that was broken off, a call has no result, and thinking no signature."""

@@ -2,13 +2,17 @@
 
 `instructions` stay as they came, and so do the system messages that the input begins with. `previous_response_id` and
 `conversation` tell the session, whose view goes on in their place: the provider need not have stored anything.
+
+A compaction that a client asks for is made here and answered with one compaction item, whose sealed content refers to
+the session. When it comes back, the session stands for all that was said up to it. Items that other servers sealed
+go on untouched.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 
 from memory_service.errors import InvalidRequest
@@ -25,18 +29,30 @@ from memory_service.gateway.base import (
     openai_error,
     texts_of,
 )
-from memory_service.service.conversations import ANSWER, ConversationCall
-from memory_service.service.items import items_of_messages, messages_of_items
+from memory_service.schemas.compaction import CompactionReceipt
+from memory_service.service.conversations import ANSWER, ConversationCall, ConversationPrompt
+from memory_service.service.items import TRIGGER, items_of_messages, messages_of_items
+from memory_service.service.seals import is_sealed_here
 
 # Of a conversation, where it is told by a call that begins it.
 _METADATA = ("session_id", "conversation_id", "thread_id")
 _REASONS = {"max_output_tokens": "length"}
+# Codex knows the item by its other names too.
+_COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
+_BEFORE_ITEMS = ("response.created", "response.in_progress", "response.queued")
 
 
 class OpenAIResponses(Dialect):
-    """See `Dialect`."""
+    """See `Dialect`.
+
+    Args:
+        compacts: Whether the calls ask for a compaction alone, as those of `/responses/compact` do.
+    """
 
     protocol = "responses"
+
+    def __init__(self, *, compacts: bool = False) -> None:
+        self._compacts = compacts
 
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
         """See `Dialect`."""
@@ -44,13 +60,18 @@ class OpenAIResponses(Dialect):
         opening = len(_opening(items))
         instructions = body.get("instructions")
         told = [texts_of(item.get("content")) for item in items[:opening]]
+        reference, new = _after_reference(items[opening:])
+        triggered = bool(new) and new[-1].get("type") == TRIGGER
         return ConversationCall(
-            messages=messages_of_items(items[opening:]),
+            messages=messages_of_items(new[:-1] if triggered else new),
             wire="responses",
             session_id=session_id,
             hint=_hint(body),
             conversation=_id_of(body.get("conversation")),
             follows=_id_of(body.get("previous_response_id")),
+            reference=reference,
+            compact_threshold=_threshold(body),
+            compacts=self._compacts or triggered,
             system_prompt="\n".join([instructions, *told] if isinstance(instructions, str) else told),
             tools=list_of(body.get("tools")),
             model=model or None,
@@ -62,14 +83,17 @@ class OpenAIResponses(Dialect):
         """See `Dialect`."""
         items = _input(body)
         sent = [*_opening(items), *items_of_messages(messages)]
-        elsewhere = ("previous_response_id", "conversation") if whole else ()
-        kept = {key: value for key, value in body.items() if key not in elsewhere}
-        return {**kept, "input": body["input"] if sent == items else sent}
+        given = body.get("input")
+        own = ("previous_response_id", "conversation", "context_management") if whole else ()
+        kept = {key: value for key, value in body.items() if key not in own}
+        others = [entry for entry in list_of(body.get("context_management")) if not _is_compaction(entry)]
+        managed = {"context_management": others} if whole and others else {}
+        return {**kept, **managed, "input": given if sent == items else sent}
 
     def answer(self, content: JsonObject) -> GivenAnswer:
         """See `Dialect`."""
         return GivenAnswer(
-            message=_message(list_of(content.get("output")), str(content.get("id") or "")),
+            messages=_messages(list_of(content.get("output")), str(content.get("id") or "")),
             counted=object_of(content.get("usage")),
             finish_reason=_finish_reason(content),
         )
@@ -99,6 +123,29 @@ class OpenAIResponses(Dialect):
             {"type": "response.content_part.done", **place, "part": part},
             {"type": "response.output_item.done", "output_index": 0, "item": said},
         ])  # fmt: skip
+
+    def compacted(self, prompt: ConversationPrompt, body: JsonObject) -> JsonObject:
+        """See `Dialect`."""
+        item = _compaction_item(prompt.reference)
+        response = _response([item], body, prompt.compaction)
+        if not self._compacts:
+            return response
+        output = [*map(_as_output, items_of_messages(prompt.messages)), item]
+        kept = {key: response[key] for key in ("id", "created_at", "usage")}
+        return {**kept, "object": "response.compaction", "output": output}
+
+    def compacted_events(self, prompt: ConversationPrompt, body: JsonObject) -> str:
+        """See `Dialect`."""
+        response = _response([item := _compaction_item(prompt.reference)], body, prompt.compaction)
+        return _events(response, _item_events(item))
+
+    def with_compaction(self, content: JsonObject, reference: str) -> JsonObject:
+        """See `Dialect`."""
+        return {**content, "output": [_compaction_item(reference), *list_of(content.get("output"))]}
+
+    def with_compaction_event(self, reference: str) -> Callable[[ServerEvent], str]:
+        """See `Dialect`."""
+        return _CompactionFirst(_compaction_item(reference)).rewritten
 
     def error(self, status: int, code: str, message: str) -> JsonObject:
         """See `Dialect`."""
@@ -142,7 +189,7 @@ class _ResponseReader(AnswerReader):
         if not whole:
             items = self._said()
         return GivenAnswer(
-            message=_message(items, str(self._response.get("id") or "")),
+            messages=_messages(items, str(self._response.get("id") or "")),
             counted=object_of(self._response.get("usage")),
             finish_reason=_finish_reason(self._response),
         )
@@ -151,6 +198,37 @@ class _ResponseReader(AnswerReader):
         """The words of an answer that was broken off: a call has no output then, and reasoning nothing behind it."""
         texts = {index: "".join(pieces) for index, pieces in self._texts.items()}
         return [{"role": "assistant", "content": texts[index]} for index in sorted(texts) if texts[index]]
+
+
+class _CompactionFirst:
+    """Puts a compaction item before the items of a stream."""
+
+    def __init__(self, item: JsonObject) -> None:
+        self._item = item
+        self._events = _item_events(item)
+        self._is_told = False
+
+    def rewritten(self, given: ServerEvent) -> str:
+        """An event as it goes on, behind those of the item if it is the first to need them."""
+        content = given.json()
+        if not content:
+            return given.written()
+        told = ""
+        if not self._is_told and content.get("type") not in _BEFORE_ITEMS:
+            self._is_told = True
+            begin = int(content.get("sequence_number") or 0)
+            told = _numbered(self._events, begin)
+        if self._is_told:
+            content = self._behind(content)
+        return told + event(content, given.name)
+
+    def _behind(self, content: JsonObject) -> JsonObject:
+        moved = {**content, "sequence_number": int(content.get("sequence_number") or 0) + len(self._events)}
+        if isinstance(at := content.get("output_index"), int):
+            moved["output_index"] = at + 1
+        if isinstance(response := content.get("response"), dict):
+            moved["response"] = {**response, "output": [self._item, *list_of(response.get("output"))]}
+        return moved
 
 
 def _input(body: JsonObject) -> list[JsonObject]:
@@ -171,6 +249,27 @@ def _opening(items: Sequence[JsonObject]) -> list[JsonObject]:
     return list(takewhile(lambda item: item.get("role") in ("system", "developer"), items))
 
 
+def _after_reference(items: Sequence[JsonObject]) -> tuple[str, Sequence[JsonObject]]:
+    """The sealed content of the last compaction item that has the form of ours, and the items behind it."""
+    for at in range(len(items) - 1, -1, -1):
+        if items[at].get("type") in _COMPACTIONS and is_sealed_here(sealed := items[at].get("encrypted_content")):
+            return str(sealed), items[at + 1 :]
+    return "", items
+
+
+def _is_compaction(entry: object) -> bool:
+    return isinstance(entry, dict) and entry.get("type") == "compaction"
+
+
+def _threshold(body: JsonObject) -> int | None:
+    """The size at which the caller wants a compaction; 0 if it names none, None if it does not want any."""
+    asked = [entry for entry in list_of(body.get("context_management")) if _is_compaction(entry)]
+    if not asked:
+        return None
+    size = asked[0].get("compact_threshold")
+    return max(size, 0) if isinstance(size, int) else 0
+
+
 def _hint(body: JsonObject) -> str:
     metadata = object_of(body.get("metadata")) or {}
     return hint_of([*(body.get(name) for name in ("prompt_cache_key", "safety_identifier", "user")),
@@ -183,15 +282,14 @@ def _id_of(value: object) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _message(items: Sequence[object], response_id: str) -> JsonObject | None:
-    """The message of an answer; None if there is none, or outputs stand between its parts."""
+def _messages(items: Sequence[object], response_id: str) -> tuple[JsonObject, ...]:
+    """The messages of an answer, the last of them with its id; none where they cannot be read."""
     try:
         messages = messages_of_items(items)
     except InvalidRequest:
-        return None
-    if len(messages) != 1:
-        return None
-    return {**messages[0], ANSWER: response_id} if response_id else messages[0]
+        return ()
+    named = {ANSWER: response_id} if response_id else {}
+    return (*messages[:-1], *({**message, **named} for message in messages[-1:]))
 
 
 def _finish_reason(response: JsonObject) -> str:
@@ -209,7 +307,29 @@ def _new_id(kind: str) -> str:
     return f"{kind}_{uuid.uuid4().hex}"
 
 
-def _response(output: Sequence[JsonObject], body: JsonObject) -> JsonObject:
+def _compaction_item(reference: str) -> JsonObject:
+    return {"type": "compaction", "id": _new_id("cmp"), "encrypted_content": reference}
+
+
+def _as_output(item: JsonObject) -> JsonObject:
+    """A message of the user as an item of an output."""
+    content = item.get("content")
+    parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
+    return {**item, "type": "message", "id": _new_id("msg"), "status": "completed", "content": parts}
+
+
+def _item_events(item: JsonObject) -> list[JsonObject]:
+    place = {"output_index": 0}
+    return [
+        {"type": "response.output_item.added", **place, "item": {**item, "encrypted_content": ""}},
+        {"type": "response.compaction.compacting", **place, "item_id": item["id"]},
+        {"type": "response.output_item.done", **place, "item": item},
+    ]
+
+
+def _response(output: Sequence[JsonObject], body: JsonObject, receipt: CompactionReceipt | None = None) -> JsonObject:
+    input_tokens = receipt.input_tokens if receipt else 0
+    output_tokens = receipt.output_tokens if receipt else 0
     return {
         "id": _new_id("resp"),
         "object": "response",
@@ -225,11 +345,11 @@ def _response(output: Sequence[JsonObject], body: JsonObject) -> JsonObject:
         "tool_choice": "auto",
         "tools": [],
         "usage": {
-            "input_tokens": 0,
-            "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": 0,
+            "input_tokens": input_tokens,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": output_tokens,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 0,
+            "total_tokens": input_tokens + output_tokens,
         },
     }
 
@@ -243,4 +363,8 @@ def _events(response: JsonObject, told: Sequence[JsonObject]) -> str:
         *told,
         {"type": "response.completed", "response": response},
     ]
-    return "".join(event({**each, "sequence_number": at}, each["type"]) for at, each in enumerate(events))
+    return _numbered(events, 0)
+
+
+def _numbered(events: Sequence[JsonObject], begin: int) -> str:
+    return "".join(event({**each, "sequence_number": at}, each["type"]) for at, each in enumerate(events, begin))

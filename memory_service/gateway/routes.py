@@ -68,6 +68,16 @@ def gateway_router(runtime: GatewayRuntime) -> APIRouter:
         """
         return await _answered(runtime, OpenAIResponses(), request, workspace, session, mode)
 
+    @router.post("/responses/compact", summary="Compacted response", response_class=Response, openapi_extra=_BODY)
+    async def compact_response(
+        request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
+    ) -> Response:
+        """A conversation of OpenAI's Responses, compacted here: the user's messages and one compaction item.
+
+        The item refers to the session. In the input of a later call it stands for all that was said before it.
+        """
+        return await _answered(runtime, OpenAIResponses(compacts=True), request, workspace, session, mode, "/compact")
+
     @router.post("/messages", summary="Messages", response_class=Response, openapi_extra=_BODY)
     async def messages(
         request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None

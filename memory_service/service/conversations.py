@@ -81,6 +81,14 @@ _ID_CHARS = 100
 _MENDED: frozenset[FailureKind] = frozenset({"token_overflow", "byte_overflow", "malformed_history"})
 
 
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """A session and the number of a message in it; None for its last one, 0 for none."""
+
+    session_id: str
+    seq: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationCall:
     """A call of a client to its model.
@@ -91,6 +99,11 @@ class ConversationCall:
         session_id: The session that the caller names; None for the one that the list belongs to.
         follows: The provider's id of the answer that the messages follow; empty if they begin at the beginning.
         conversation: The protocol's id of the conversation that holds all that was said before; empty for none.
+        reference: A sealed one, to the place in a session that the messages follow; empty for none.
+        place: That place, once the reference was opened.
+        compact_threshold: The size of a view, in tokens, over which the caller wants it compacted; 0 leaves that to the
+            settings. With a number, compactions are told by a reference; None does not ask for any.
+        compacts: Whether a compaction is all that is asked for.
         hint: The protocol's own id of the user or the conversation; empty for none.
         system_prompt: The text of the system prompt, which stays the client's.
         tools: Schemas of the tools.
@@ -102,6 +115,10 @@ class ConversationCall:
     session_id: str | None = None
     follows: str = ""
     conversation: str = ""
+    reference: str = ""
+    place: LogPlace | None = None
+    compact_threshold: int | None = None
+    compacts: bool = False
     hint: str = ""
     system_prompt: str = ""
     tools: Sequence[object] = ()
@@ -120,6 +137,7 @@ class ConversationPrompt:
         tokens: Of its parts; None if no session stands behind it.
         receipt_id: That of the memories in it; empty for none.
         compaction: The compaction that was made first.
+        reference: Sealed, to the session behind its compaction; empty if the call did not ask for one.
         commanded: What came of the `/compact` that was the last thing said: no model need answer; empty for none.
     """
 
@@ -130,16 +148,9 @@ class ConversationPrompt:
     tokens: PromptTokens | None = None
     receipt_id: str = ""
     compaction: CompactionReceipt | None = None
+    reference: str = ""
     commanded: str = ""
     degraded: tuple[str, ...] = field(default_factory=tuple)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A session and the number of a message in it; None for its last one, 0 for none."""
-
-    session_id: str
-    seq: int | None
 
 
 _NOWHERE = LogEnd(0, 0)
@@ -156,7 +167,7 @@ class Conversations:
         self.sessions = sessions
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
         self._known: LRU[str, tuple[LogEnd, int, tuple[ComparedMessage, ...]]] = LRU(_KNOWN_SESSIONS)
-        self._answers: LRU[str, _Place] = LRU(_KNOWN_ANSWERS)
+        self._answers: LRU[str, LogPlace] = LRU(_KNOWN_ANSWERS)
 
     def join(self, call: ConversationCall) -> tuple[str, int, str]:
         """Append what is new.
@@ -174,7 +185,7 @@ class Conversations:
             log = self._log(session_id)
         return session_id, log[-1].at if log else 0, parted_from
 
-    def _appended(self, call: ConversationCall, place: _Place, new: Sequence[ComparedMessage]) -> tuple[str, str]:
+    def _appended(self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]) -> tuple[str, str]:
         said = [*self._before(call, place, new), *new]
         session_id, parted_from, rest = self._placed(place.session_id, said, call, call.session_id is not None)
         if rest:
@@ -236,7 +247,7 @@ class Conversations:
     def answered(
         self,
         prompt: ConversationPrompt,
-        answer: SentMessage,
+        answer: Sequence[SentMessage],
         *,
         usage: UsageReport | None = None,
         finish_reason: str | None = None,
@@ -247,7 +258,7 @@ class Conversations:
 
         Args:
             prompt: The prompt that it answers.
-            answer: A message in OpenAI's or Anthropic's shape.
+            answer: Messages in OpenAI's or Anthropic's shape; one as a rule.
             usage: What the provider counted.
             finish_reason: Its word for why the answer ended.
             model: The model that gave it.
@@ -256,26 +267,30 @@ class Conversations:
         Raises:
             StorageFailed: The disk did not take it.
         """
-        message = {**answer, CUT: cut} if cut else answer
-        if not prompt.session_id or all(map(is_empty, read_sent([answer]))):
+        messages = [message for message in answer if not all(map(is_empty, read_sent([message])))]
+        if not prompt.session_id or not messages:
             return
+        if cut:
+            messages[-1] = {**messages[-1], CUT: cut}
         counted = usage_of(usage, model, finish_reason)
         with self._lock(prompt.session_id):
-            self._looked_again(lambda: self._answer_appended(prompt, message, counted))
+            self._looked_again(lambda: self._answer_appended(prompt, messages, counted))
 
-    def _answer_appended(self, prompt: ConversationPrompt, message: SentMessage, counted: Usage | None) -> None:
-        session_id = prompt.session_id
+    def _answer_appended(
+        self, prompt: ConversationPrompt, messages: Sequence[SentMessage], counted: Usage | None
+    ) -> None:
+        session_id, count = prompt.session_id, len(messages)
         log = self._log(session_id)
         later = [each for each in log if each.at > prompt.last_seq]
-        if later and later[0].digest == digest_of(read_sent([message])):
-            self._note_answer(message, session_id, later[0].at)
+        if [each.digest for each in later[:count]] == [each.digest for each in compared(messages)]:
+            self._note_answer(messages[-1], session_id, later[count - 1].at)
             return
         if later:
             session_id = self._branch(session_id, log, len(log) - len(later))
             if self._log(session_id)[len(log) - len(later) :]:
                 return
-        appended = self.sessions.append(session_id, [message], usage=counted, verbatim=True, at=self._end(session_id))
-        self._note_answer(message, session_id, appended.last_seq)
+        appended = self.sessions.append(session_id, messages, usage=counted, verbatim=True, at=self._end(session_id))
+        self._note_answer(messages[-1], session_id, appended.last_seq)
 
     def _looked_again(self, act: Callable[[], _Appending]) -> _Appending:
         """Do what appends to a log as it was read; again, if another process has written to it meanwhile."""
@@ -284,43 +299,49 @@ class Conversations:
                 return act()
         return act()
 
+    def digest_at(self, session_id: str, seq: int) -> str:
+        """Digest of a message of a log, in hexadecimal digits; empty if it is not there."""
+        return next((each.digest.hex() for each in reversed(self._log(session_id)) if each.at == seq), "")
+
     # Joining
 
-    def _beginning(self, call: ConversationCall) -> _Place:
+    def _beginning(self, call: ConversationCall) -> LogPlace:
         """The session that a call goes on in, and the message of it that its list follows.
 
         Raises:
             InvalidRequest: It follows an answer that is in no session.
         """
+        if call.place is not None:
+            return call.place
         named = call.session_id or (_conversation_id(call.conversation) if call.conversation else "")
         if not call.follows:
-            return _Place(named or _derived_id(call), None if call.conversation else 0)
+            return LogPlace(named or _derived_id(call), None if call.conversation else 0)
         place = self._place_of(call.follows)
         if place is None and not (named and self._log(named)):
             raise InvalidRequest(f"The answer {call.follows[:80]!a} is in no session of this workspace.")
-        return place or _Place(named, None)
+        return place or LogPlace(named, None)
 
-    def _before(self, call: ConversationCall, place: _Place, new: Sequence[ComparedMessage]) -> list[ComparedMessage]:
+    def _before(self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]) -> list[ComparedMessage]:
         """The messages of the log that a list follows, as if the list had them."""
         log = self._log(place.session_id) if place.seq != 0 else ()
         before = [replace(each, at=-1) for each in log if place.seq is None or each.at <= place.seq]
         is_retry = place.seq is None and new and overlap_of(log, new) == len(new) <= len(log)
         return before[: -len(new)] if is_retry else before
 
-    def _place_of(self, answer_id: str) -> _Place | None:
+    def _place_of(self, answer_id: str) -> LogPlace | None:
         """The message that holds an answer; in a log that nobody asked for yet, it is searched."""
         known = self._answers.get(answer_id)
         mark = f'"{ANSWER}":{json.dumps(answer_id)}'.encode()
         for session_id in [known.session_id] if known else self.sessions.store.holding(mark):
             for each in reversed(self._state_messages(session_id)):
                 if each.message.get(ANSWER) == answer_id or (known and each.seq == known.seq):
-                    found = self._answers[answer_id] = _Place(session_id, each.seq)
+                    found = self._answers[answer_id] = LogPlace(session_id, each.seq)
                     return found
         return None
 
     def _note_answer(self, answer: SentMessage, session_id: str, seq: int) -> None:
         if isinstance(answer_id := answer.get(ANSWER), str):
-            self._answers[answer_id] = _Place(session_id, seq)
+            self._answers[answer_id] = LogPlace(session_id, seq)
 
     def _state_messages(self, session_id: str) -> Sequence[Numbered]:
         try:

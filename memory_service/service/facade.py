@@ -61,6 +61,7 @@ from memory_service.schemas.memories import (
 )
 from memory_service.service import answers
 from memory_service.service.benchmark import Benchmark, measure
+from memory_service.service.compaction_items import CompactionItems
 from memory_service.service.conversations import (
     ConversationCall,
     ConversationPrompt,
@@ -74,6 +75,7 @@ from memory_service.service.handles import Original, original_of_file, original_
 from memory_service.service.host_events import HookCall, HostAnswer
 from memory_service.service.locks import SessionLocks
 from memory_service.service.options import options_of
+from memory_service.service.seals import Seals
 from memory_service.service.session_services import Models, SharedServices
 from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.sessions import check_messages
@@ -116,6 +118,7 @@ class MemoryService(SessionUseCases):
             models=models or make_models(settings),
         )
         self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, shared)
+        self._seals = Seals(settings.home)
         self._conversing = threading.Lock()
         self._conversations: LRU[str, Conversations] = LRU(_MOST_CONVERSATIONS)
 
@@ -323,6 +326,47 @@ class MemoryService(SessionUseCases):
             if known is None or known.sessions is not sessions:
                 known = self._conversations[workspace] = Conversations(sessions)
             return known
+
+    def conversation_prompt(
+        self, workspace: str, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled
+    ) -> ConversationPrompt:
+        """The prompt for a client's call, with all that is new appended to its session.
+
+        Raises:
+            InvalidReference: The compaction item that the call begins with stands for nothing here.
+            Incompressible: The prompt cannot be made to fit.
+        """
+        return self._compaction_items(workspace).prompt(call, cancelled=cancelled)
+
+    def recovered_prompt(
+        self,
+        workspace: str,
+        prompt: ConversationPrompt,
+        call: ConversationCall,
+        error: str,
+        status: int,
+        *,
+        cancelled: Callable[[], bool] = not_cancelled,
+    ) -> ConversationPrompt | None:
+        """The prompt to send after a provider refused one; None where the refusal is the caller's to see."""
+        items = self._compaction_items(workspace)
+        again = self.conversations(workspace).recovered(prompt, call, error, status, cancelled=cancelled)
+        return items.referred(again, call) if again is not None else None
+
+    def compact_conversation(
+        self, workspace: str, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled
+    ) -> ConversationPrompt:
+        """Compact a client's conversation: the user's messages, and a sealed reference to all that was said.
+
+        Raises:
+            InvalidReference: The compaction item that the call begins with stands for nothing here.
+            InvalidRequest: Nothing was said, or not in a shape that is known.
+            UpstreamFailed: The model failed and nothing may stand in for it; nothing was changed.
+        """
+        return self._compaction_items(workspace).compact(call, cancelled=cancelled)
+
+    def _compaction_items(self, workspace: str) -> CompactionItems:
+        return CompactionItems(workspace, self.conversations(workspace, make=True), self._seals)
 
     def conversation(
         self,

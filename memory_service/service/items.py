@@ -1,8 +1,9 @@
 """Items of OpenAI's Responses as messages of a session, and back.
 
-A turn of the model is one message there and several items here: reasoning, words, calls, and what ran at the provider.
-The message says what the items say; what it cannot say (ids, sealed reasoning, items of other kinds) stands beside it
-in `_items`, without the words and arguments that the message has.
+A message of the assistant stands for several items: reasoning, the words behind it, the calls behind these, and what
+ran at the provider. Where the next message begins depends on the items alone, never on how they were sent. A message
+says what its items say; what it cannot say (ids, sealed reasoning, items of other kinds) stands beside it in `_items`,
+without the words and arguments that the message has.
 
 Invariants: pure; items that were read go back as they came, as long as nobody changed the message; where somebody did,
 the message counts; no call parts from its output.
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from memory_service.errors import InvalidRequest
@@ -21,6 +21,8 @@ from memory_service.messages import Message, to_openai
 Item = dict[str, Any]
 # Keys of a message that begin so never reach a provider.
 _ITEMS = "_items"
+# An item that asks for a compaction.
+TRIGGER = "compaction_trigger"
 # The field of a part that holds its text, by type.
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 _MEDIA = {"input_image": "image_url", "computer_screenshot": "image_url", "input_file": "file"}
@@ -33,17 +35,19 @@ _ROLES = ("user", "assistant", "system", "developer")
 
 
 def messages_of_items(items: Sequence[object]) -> list[Item]:
-    """The messages that items are; all that the model gave in one turn is one.
+    """The messages that items are.
 
     Raises:
         InvalidRequest: An item has a shape that is not known, or only the provider knows what it refers to.
     """
-    checked = [_checked(item, at) for at, item in enumerate(items)]
-    messages = list[Item]()
-    for is_turn, group in groupby(checked, key=_is_given_by_model):
-        found = list(group)
-        messages += [_turn(found)] if is_turn else map(_single, found)
-    return messages
+    groups = list[list[Item]]()
+    for at, item in enumerate(items):
+        checked = _checked(item, at)
+        if groups and _belongs_to(groups[-1], checked):
+            groups[-1].append(checked)
+        else:
+            groups.append([checked])
+    return [_turn(group) if _is_given_by_model(group[0]) else _single(group[0]) for group in groups]
 
 
 def items_of_messages(messages: Sequence[Mapping[str, Any]]) -> list[Item]:
@@ -70,6 +74,8 @@ def standalone(message: Message) -> dict[str, object]:
 def _checked(item: object, at: int) -> Item:
     if not isinstance(item, dict) or item.get("type") == "item_reference":
         raise InvalidRequest(f"input[{at}] cannot be used: an item with all that it says is needed there.")
+    if item.get("type") == TRIGGER:
+        raise InvalidRequest(f"input[{at}] cannot be used: a {TRIGGER} has to be the final item, and the only one.")
     if _is_words(item) and item.get("role") not in _ROLES:
         raise InvalidRequest(f"input[{at}].role cannot be used: one of {', '.join(_ROLES)} is needed there.")
     return item
@@ -91,6 +97,14 @@ def _is_given_by_model(item: Item) -> bool:
     if _is_words(item):
         return bool(item["role"] == "assistant")
     return not _is_output(item) and item.get("type") != "mcp_approval_response"
+
+
+def _belongs_to(group: Sequence[Item], item: Item) -> bool:
+    """True if an item goes on with the message of those before it: words begin a new one, and so does reasoning."""
+    if not _is_given_by_model(group[0]) or not _is_given_by_model(item):
+        return False
+    begins = _is_words(item) or item.get("type") == "reasoning"
+    return not (begins and any(_is_words(each) or _is_call(each) for each in group))
 
 
 def _is_sealed(item: Item) -> bool:
@@ -126,7 +140,7 @@ def _single(item: Item) -> Item:
 
 
 def _turn(items: Sequence[Item]) -> Item:
-    """The message of what the model gave in one turn."""
+    """The message of what the model gave."""
     parts = [part for item in items if _is_words(item) for part in _parts(item.get("content"))]
     calls = [_call(item) for item in items if _is_call(item)]
     message: Item = {"role": "assistant", "content": _joined(parts) if parts else None}
