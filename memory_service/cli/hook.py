@@ -90,7 +90,7 @@ class _HookCommand:
         with MemoryService.open(self._home) as service:
             answered = service.host_event(self._host, call, workspace=self._workspace)
             _print(json.dumps(answered.answer).encode())
-            answered.afterwards()
+            answered.afterwards(lambda: False)
 
     def note(self, fault: str) -> None:
         """Append a fault to the log of the home."""

@@ -65,6 +65,7 @@ class HostEvent:
         model: The agent's model.
         turn: Id of the turn that the event belongs to.
         messages: Said in the event itself, by hosts that have no transcript.
+        spoken: The half of a turn that an event itself tells, for a transcript that cannot be read.
     """
 
     host: HostName
@@ -78,6 +79,7 @@ class HostEvent:
     model: str = ""
     turn: str = ""
     messages: tuple[Mapping[str, object], ...] = ()
+    spoken: tuple[Mapping[str, object], ...] = ()
 
     @property
     def most_chars(self) -> int:
@@ -96,13 +98,14 @@ def read_event(host: HostName, call: Mapping[str, object]) -> HostEvent:
         name=name,
         session_id=_session_of(host, call),
         folder=_text(call, "cwd") or next(iter(_texts(call, "workspace_roots")), ""),
-        # Cursor's transcript has no results of tools and comes late: its events say the same.
+        # Cursor's transcript has no results of tools, and often there is none: its events say the same.
         transcript="" if host == "cursor" else _text(call, "transcript_path"),
         prompt=_text(call, "prompt"),
         source=_text(call, "source"),
         model=_text(call, "model"),
         turn=_text(call, "prompt_id", "turn_id", "generation_id"),
-        messages=_messages_of(host, kind, call),
+        messages=tuple(each for each in _list(call, "messages") if isinstance(each, Mapping)),
+        spoken=_spoken(kind, call) if host in ("claude-code", "codex", "cursor") else (),
     )
 
 
@@ -132,14 +135,12 @@ def _session_of(host: HostName, call: Mapping[str, object]) -> str:
     return f"{host}-{name}" if name else ""
 
 
-def _messages_of(host: HostName, kind: HostEventKind, call: Mapping[str, object]) -> tuple[Mapping[str, object], ...]:
-    """Messages that an event itself tells of: those of our plugins, and each half of a turn of Cursor."""
-    if host != "cursor":
-        return tuple(each for each in _list(call, "messages") if isinstance(each, Mapping))
-    role, text = {"prompt": ("user", _text(call, "prompt")), "reply": ("assistant", _text(call, "text"))}.get(
-        kind, ("", "")
-    )
-    return ({"role": role, "content": text},) if text.strip() else ()
+def _spoken(kind: HostEventKind, call: Mapping[str, object]) -> tuple[Mapping[str, object], ...]:
+    """The prompt of a user, or the words that a turn ended with."""
+    role, text = "assistant", _text(call, "text", "last_assistant_message")
+    if kind == "prompt":
+        role, text = "user", _text(call, "prompt")
+    return ({"role": role, "content": text},) if kind in ("prompt", "reply", "stop") and text.strip() else ()
 
 
 def _text(call: Mapping[str, object], *names: str) -> str:

@@ -86,7 +86,7 @@ def _git_folder(folder: Path) -> Path | None:
     dot = folder / ".git"
     if _is_git(dot):
         return dot
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         if dot.is_file():
             pointer = _read(dot, _MOST_POINTER_BYTES)
             target = Path(os.path.realpath(folder / pointer.removeprefix("gitdir:").strip()))
@@ -102,7 +102,7 @@ def _is_git(folder: Path) -> bool:
 
 def _common_folder(git: Path) -> Path:
     """The Git folder that worktrees share."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         return Path(os.path.realpath(git / _read(git / "commondir", _MOST_POINTER_BYTES).strip()))
     return Path(os.path.realpath(git))
 

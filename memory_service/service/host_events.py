@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts
 from memory_service.compaction.view import pin_texts
-from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound, TooLarge
+from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, NotFound, TooLarge
 from memory_service.hosts.dialects import HostEvent, host_chars, rendered_answer
 from memory_service.hosts.progress import Progress, ProgressFile, note_faults
 from memory_service.hosts.projects import project_of
@@ -56,12 +56,13 @@ class HostAnswer:
     Attributes:
         answer: The host's JSON; empty where there is nothing to say.
         faults: Failures; the log of the home has them already.
-        afterwards: Work that does not keep the host waiting: run it once the answer is sent.
+        afterwards: Work that does not keep the host waiting: run it once the answer is sent. It asks the given function
+            if it shall end early; the next hook goes on.
     """
 
     answer: dict[str, object] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
-    afterwards: Callable[[], None] = lambda: None
+    afterwards: Callable[[Callable[[], bool]], None] = lambda _: None
 
 
 class HookCall:
@@ -95,7 +96,7 @@ class HookCall:
         return HostAnswer(
             answer=rendered_answer(event, text),
             faults=self._logged(),
-            afterwards=self._afterwards if event.kind in _READING and event.session_id else lambda: None,
+            afterwards=self._afterwards if event.kind in _READING and event.session_id else lambda _: None,
         )
 
     def _worked(self) -> str:
@@ -116,18 +117,20 @@ class HookCall:
             progress.told = True
             return text
 
-    def _afterwards(self) -> None:
+    def _afterwards(self, cancelled: Callable[[], bool]) -> None:
         """Read the rest of a long transcript, flush, and before a compaction of the host make a summary of our own."""
-        while self._unread_bytes and not self._faults:
+        if not self._workspace:
+            return
+        while self._unread_bytes and not self._faults and not cancelled():
             with self._noting(), self._file.held() as progress:
                 self._store(progress)
         service, workspace, session_id = self._service, self._workspace or "", self._event.session_id
-        with self._noting(), suppress(NotFound):
+        with self._noting(), suppress(NotFound, CallCancelled):
             if service.settings.flush.mode != "off":
-                self._faults += service.flush(workspace, session_id).degraded
+                self._faults += service.flush(workspace, session_id, cancelled=cancelled).degraded
             if self._event.kind == "pre_compact":
                 # What the host forgets is not in view any more: the summary stands for it, and recall finds it.
-                service.compact(workspace, session_id, CompactRequest(force=True))
+                service.compact(workspace, session_id, CompactRequest(force=True), cancelled=cancelled)
         self._logged()
 
     def _is_known(self, progress: Progress) -> bool:
@@ -194,10 +197,10 @@ class HookCall:
         with suppress(NotFound):
             if snapshot is None:
                 made = service.context(workspace, query, budget_tokens=tokens)
-                self._faults += made.degraded
+                self._faults += _lasting(made.degraded)
                 return made.block
             found = service.sessions(workspace).recalls.recall(snapshot, query, tokens, at=service.settings.now())
-            self._faults += found.degraded
+            self._faults += _lasting(found.degraded)
             return found.context.block if found.context else ""
         return ""
 
@@ -262,15 +265,17 @@ class HookCall:
     def _store(self, progress: Progress) -> None:
         """Append what is new in the conversation to its session."""
         with self._noting():
-            if self._event.messages:
-                self._append_sent(progress)
-            elif self._event.kind in _READING and self._event.transcript:
-                self._append_transcript(progress)
+            event = self._event
+            if event.transcript and self._reads_files:
+                if event.kind in _READING:
+                    self._append_transcript(progress)
+            elif sent := event.messages or event.spoken:
+                self._append_sent(progress, sent)
 
-    def _append_sent(self, progress: Progress) -> None:
-        """Append the messages of the event itself, those with an id once."""
+    def _append_sent(self, progress: Progress, sent: Sequence[Mapping[str, object]]) -> None:
+        """Append messages of the event itself, those with an id once."""
         known = set(progress.message_ids)
-        new = [each for each in self._event.messages if str(each.get("id") or "") not in known]
+        new = [each for each in sent if str(each.get("id") or "") not in known]
         if not new:
             return
         digest = hashlib.blake2b(repr(new).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
@@ -279,9 +284,12 @@ class HookCall:
         progress.message_ids = ids[-_KEPT_IDS:]
 
     def _append_transcript(self, progress: Progress) -> None:
-        if not self._reads_files:
-            raise InvalidRequest("The transcript is on another machine. Send what was said as `messages`.")
         file = Path(self._event.transcript)
+        if not file.exists():
+            # A conversation in which nothing was said has no transcript when it ends.
+            if self._event.kind != "session_end":
+                raise NotFound(f"There is no transcript {file.name}. The next hook looks for it again.")
+            return
         if is_of_subagent(file):
             return
         if progress.transcript != self._event.transcript:
@@ -347,6 +355,11 @@ def _record(snapshot: SessionSnapshot, room: int) -> str:
     text = str(made[0]["content"]) if made else ""
     # What is escaped may be longer.
     return text if host_chars(text) <= room else _cut(text, room)
+
+
+def _lasting(degraded: Sequence[str]) -> list[str]:
+    """Missing parts but for that which mends itself: words said a moment ago, whose vectors are not made yet."""
+    return [each for each in degraded if not each.startswith("index: what was said last")]
 
 
 def _cut(text: str, room: int) -> str:

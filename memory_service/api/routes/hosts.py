@@ -59,7 +59,7 @@ async def hook(host: HostPath, request: Request, shared: Shared, grant: Annotate
         )
     )
     shared.metrics.missed(answered.faults)
-    return JSONResponse(answered.answer, background=BackgroundTask(answered.afterwards))
+    return JSONResponse(answered.answer, background=BackgroundTask(answered.afterwards, shared.pools.cancelled))
 
 
 def _call_of(body: bytes) -> dict[str, object]:

@@ -1,0 +1,97 @@
+"""The route of hooks: what a host posts, what it reads, and whose memory it is."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexer.testing import HashEmbedder
+from memory_service.hosts.projects import project_of
+from memory_service.service import MemoryService
+from tests.serving import RunningServer, serving, settings
+
+FRIDAY = "We decided: deploys go out on Tuesdays at 10:00, never on Fridays. 周五不部署。"
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Iterator[RunningServer]:
+    given = settings(tmp_path / "home", api_keys="all:*,one:shop")
+    with serving(MemoryService(given, embedder=HashEmbedder())) as server:
+        yield server
+
+
+def call(project: Path, event: str, **fields: object) -> dict[str, object]:
+    base = {"session_id": "s1", "transcript_path": str(project / "t.jsonl"), "cwd": str(project)}
+    return {**base, "hook_event_name": event, **fields}
+
+
+def said(project: Path, text: str) -> None:
+    with (project / "t.jsonl").open("a", encoding="utf-8") as opened:
+        opened.write(json.dumps({"type": "user", "message": {"role": "user", "content": text}}) + "\n")
+
+
+def posted(server: RunningServer, body: object, key: str = "", **headers: str) -> Any:
+    given = {**headers, **({"Authorization": f"Bearer {key}"} if key else {})}
+    answer = server.http.post("/v1/hooks/claude-code", json=body, headers=given)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def flushed(server: RunningServer, workspace: str) -> None:
+    """Wait for the flush, which comes after the answer."""
+    ends = time.monotonic() + 20
+    while not server.http.get(f"/v1/workspaces/{workspace}/memories").json().get("files"):
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def test_what_was_said_in_one_session_is_given_to_the_next(running_server: RunningServer, tmp_path: Path) -> None:
+    said(tmp_path, FRIDAY)
+    assert posted(running_server, call(tmp_path, "Stop")) == {}
+    workspace = project_of(str(tmp_path)).workspace
+    flushed(running_server, workspace)
+    given = posted(running_server, call(tmp_path, "SessionStart", session_id="s2", source="startup"))
+    context = given["hookSpecificOutput"]
+    assert context["hookEventName"] == "SessionStart" and "周五不部署" in context["additionalContext"]
+    assert running_server.http.get(f"/v1/workspaces/{workspace}/sessions/claude-code-s1").json()["messages"] == 1
+
+
+def test_a_header_names_the_memory(running_server: RunningServer, tmp_path: Path) -> None:
+    said(tmp_path, FRIDAY)
+    posted(running_server, call(tmp_path, "Stop"), **{"X-Memory-Workspace": "mine"})
+    assert running_server.http.get("/v1/workspaces/mine/sessions/claude-code-s1").json()["messages"] == 1
+
+
+def test_a_key_of_one_workspace_reads_no_file_and_no_other_memory(keyed: RunningServer, tmp_path: Path) -> None:
+    said(tmp_path, FRIDAY)
+    posted(keyed, call(tmp_path, "Stop", last_assistant_message="Done."), key="one")
+    url = "/v1/workspaces/shop/sessions/claude-code-s1/messages?view=log"
+    found = keyed.http.get(url, headers={"X-API-Key": "one"}).json()["messages"]
+    assert [message["content"] for message in found] == ["Done."]
+    stolen = keyed.http.post(
+        "/v1/hooks/claude-code", json=call(tmp_path, "Stop"), headers={"X-API-Key": "one", "X-Memory-Workspace": "x"}
+    )
+    assert stolen.status_code == 403
+    assert keyed.http.post("/v1/hooks/claude-code", json={}).status_code == 401
+
+
+@pytest.mark.parametrize("body", [b"", b"garbage", b"{", b"[]", b"7", b"\xff", b"[" * 100_000])
+def test_garbage_is_refused(running_server: RunningServer, body: bytes) -> None:
+    answer = running_server.http.post("/v1/hooks/codex", content=body)
+    assert answer.status_code == 422 and answer.json()["error"]["code"] == "invalid_request"
+
+
+def test_an_unknown_host_is_named(running_server: RunningServer) -> None:
+    answer = running_server.http.post("/v1/hooks/emacs", json={})
+    assert answer.status_code == 404 and "claude-code, codex, cursor" in answer.json()["error"]["message"]
+
+
+def test_a_fault_is_a_line_of_the_log_and_no_error(running_server: RunningServer) -> None:
+    assert posted(running_server, {"hook_event_name": "Stop", "session_id": "s", "cwd": "/no/such"}) == {}
+    [line] = (running_server.home / "hooks.log").read_text().splitlines()
+    assert "claude-code Stop: There is no folder" in line

@@ -1,0 +1,112 @@
+"""The command that hosts call: their JSON on stdin, their answer on stdout, and 0 whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memory_service._version import __version__
+from tests.memory_service.cli.commands import WORDS_ALONE, CommandLine
+from tests.memory_service.cli.test_warm import announce
+from tests.serving import own_process
+
+FRIDAY = "We decided: deploys go out on Tuesdays at 10:00, never on Fridays. 周五不部署。"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "花店 shop"
+    folder.mkdir()
+    line = {"type": "user", "message": {"role": "user", "content": FRIDAY}}
+    (folder / "t.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
+    return folder
+
+
+def call(project: Path, event: str, **fields: object) -> str:
+    base = {"session_id": "s1", "transcript_path": str(project / "t.jsonl"), "cwd": str(project)}
+    return json.dumps({**base, "hook_event_name": event, **fields})
+
+
+def faults(cli: CommandLine) -> list[str]:
+    log = cli.home / "hooks.log"
+    return log.read_text("utf-8").splitlines() if log.exists() else []
+
+
+def told(cli: CommandLine, project: Path) -> str:
+    """What a session that begins after another one is told."""
+    assert cli.ok("hook", "claude-code", stdin=call(project, "Stop")) == ""
+    start, ends = call(project, "SessionStart", session_id="s2", source="startup"), time.monotonic() + 20
+    # A server flushes after its answer.
+    while not (out := cli.ok("hook", "claude-code", stdin=start)) and time.monotonic() < ends:
+        time.sleep(0.1)
+    return str(json.loads(out)["hookSpecificOutput"]["additionalContext"])
+
+
+def test_without_a_server(cli: CommandLine, project: Path) -> None:
+    assert "周五不部署" in told(cli, project)
+    assert cli.ok("hook", "claude-code", stdin=call(project, "UserPromptSubmit", prompt="ok")) == ""
+    assert faults(cli) == []
+
+
+def test_through_a_server(cli: CommandLine, project: Path) -> None:
+    broken = CommandLine(home=cli.home, environment={"MEMORY_SERVICE_EMBEDDING_MODEL": "cannot be used"})
+    with own_process(cli.home, WORDS_ALONE) as (url, _):
+        assert "周五不部署" in told(broken, project)
+        named = CommandLine(home=cli.home.parent / "away", environment={"MEMORY_SERVICE_URL": url})
+        assert "周五不部署" in told(named, project)
+    assert faults(cli) == [] and not named.home.exists()
+
+
+@pytest.mark.parametrize("stdin", ["", "garbage", '{"hook_event_name": "St', "[]", "7", b"\xff\xfe", "[" * 100_000])
+def test_garbage_says_nothing_and_ends_with_0(cli: CommandLine, stdin: str | bytes) -> None:
+    assert cli.ok("hook", "claude-code", stdin=stdin) == ""
+    assert len(faults(cli)) == 1 and "no JSON object" in faults(cli)[0]
+
+
+def test_an_unknown_event_or_option_says_nothing(cli: CommandLine, project: Path) -> None:
+    assert cli.ok("hook", "codex", "--from-tomorrow", stdin=call(project, "Explosion")) == ""
+    assert faults(cli) == []
+
+
+def test_an_unknown_host_is_no_veto(cli: CommandLine) -> None:
+    run = cli.run("hook", "emacs", stdin="{}")
+    assert run.code == 1 and "claude-code, codex, cursor" in run.err
+
+
+@pytest.mark.parametrize("variables", [{"MEMORY_SERVICE_COLOUR": "red"}, {"MEMORY_SERVICE_URL": "http://127.0.0.1:1"}])
+def test_a_wrong_setting_or_address_is_a_line_of_the_log(
+    cli: CommandLine, project: Path, variables: dict[str, str]
+) -> None:
+    wrong = CommandLine(home=cli.home, environment={**WORDS_ALONE, **variables})
+    assert wrong.ok("hook", "claude-code", stdin=call(project, "Stop")) == ""
+    assert len(faults(cli)) == 1
+
+
+def test_a_server_of_another_version_or_with_a_wrong_key_is_named_and_not_used(cli: CommandLine, project: Path) -> None:
+    cli.home.mkdir()
+    announce(cli.home, "http://127.0.0.1:9", "9.9.9")
+    assert "周五不部署" in told(cli, project)
+    assert "version 9.9.9" in faults(cli)[0]
+    with own_process(cli.home, {**WORDS_ALONE, "MEMORY_SERVICE_API_KEYS": "right:*"}):
+        wrong = CommandLine(home=cli.home, environment={**WORDS_ALONE, "MEMORY_SERVICE_API_KEY": "wrong"})
+        assert "周五不部署" in told(wrong, project)
+    assert "wants another key" in faults(cli)[-1]
+
+
+def test_a_server_that_does_not_answer_is_given_up_in_time(
+    cli: CommandLine, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_service.cli.hook._LIMIT_SECONDS", 0.5)
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        cli.home.mkdir()
+        announce(cli.home, f"http://127.0.0.1:{silent.getsockname()[1]}", __version__)
+        ended = list[int]()
+        monkeypatch.setattr(os, "_exit", ended.append)
+        assert cli.run("hook", "claude-code", stdin=call(project, "Stop")).code == 0
+    assert faults(cli)

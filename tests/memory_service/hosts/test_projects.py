@@ -1,0 +1,109 @@
+"""Which memory the work in a folder belongs to, with repositories that Git itself made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from memory_service.errors import InvalidRequest
+from memory_service.home import check_workspace
+from memory_service.hosts.projects import project_of
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
+
+
+def repository(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q")
+    return folder
+
+
+def committed(folder: Path) -> Path:
+    (repository(folder) / "a.txt").write_text("a")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "one")
+    return folder
+
+
+def name(folder: Path) -> str:
+    found = project_of(str(folder)).workspace
+    check_workspace(found)
+    return found
+
+
+def test_worktrees_and_subfolders_share_a_memory(tmp_path: Path) -> None:
+    shop = committed(tmp_path / "shop")
+    (tmp_path / "elsewhere").mkdir()
+    git(shop, "worktree", "add", "-q", "-b", "feature", str(tmp_path / "elsewhere" / "feature x"))
+    (shop / "src" / "deep").mkdir(parents=True)
+    assert len({name(shop), name(shop / "src" / "deep"), name(tmp_path / "elsewhere" / "feature x")}) == 1
+    assert name(shop / ".git") == name(shop)
+    assert name(shop).startswith("shop-")
+    assert project_of(str(tmp_path / "elsewhere" / "feature x")).root.name == "feature x"
+
+
+def test_two_projects_of_one_name_have_two_memories(tmp_path: Path) -> None:
+    assert name(repository(tmp_path / "a" / "shop")) != name(repository(tmp_path / "b" / "shop"))
+    plain = tmp_path / "c" / "shop"
+    plain.mkdir(parents=True)
+    assert name(plain) not in (name(tmp_path / "a" / "shop"), name(tmp_path / "b" / "shop"))
+
+
+def test_a_repository_without_commits_is_a_project(tmp_path: Path) -> None:
+    empty = repository(tmp_path / "empty")
+    (empty / "src").mkdir()
+    assert name(empty / "src") == name(empty)
+
+
+def test_a_bare_repository_and_its_worktree_share_a_memory(tmp_path: Path) -> None:
+    committed(tmp_path / "from")
+    git(tmp_path, "clone", "-q", "--bare", str(tmp_path / "from"), "shop.git")
+    git(tmp_path / "shop.git", "worktree", "add", "-q", str(tmp_path / "tree"))
+    assert name(tmp_path / "shop.git") == name(tmp_path / "tree")
+    assert name(tmp_path / "tree").startswith("shop-")
+
+
+def test_a_submodule_is_a_project_of_its_own(tmp_path: Path) -> None:
+    committed(tmp_path / "library")
+    outer = committed(tmp_path / "outer")
+    git(outer, "submodule", "add", "-q", str(tmp_path / "library"), "lib")
+    assert name(outer / "lib") not in (name(outer), name(tmp_path / "library"))
+
+
+@pytest.mark.parametrize("folder", ["my shop", "花店 项目", "é", "---", "x" * 200])
+def test_spaces_and_chinese_make_a_name(tmp_path: Path, folder: str) -> None:
+    first, second = name(repository(tmp_path / "1" / folder)), name(repository(tmp_path / "2" / folder))
+    assert first != second
+
+
+def test_a_link_to_a_project_leads_to_its_memory(tmp_path: Path) -> None:
+    shop = repository(tmp_path / "shop")
+    (tmp_path / "link").symlink_to(shop)
+    assert name(tmp_path / "link") == name(shop)
+
+
+@pytest.mark.parametrize("pointer", ["", "gitdir: /nowhere", "gitdir: ", "garbage", "gitdir: ../x\0y"])
+def test_a_broken_pointer_counts_as_none(tmp_path: Path, pointer: str) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / ".git").write_text(pointer)
+    assert project_of(str(tmp_path / "p")).identity == Path(os.path.realpath(tmp_path / "p"))
+
+
+@pytest.mark.parametrize("folder", ["", "relative", "/no/such/folder/at/all", "/tmp\0x"])
+def test_a_folder_that_is_none_is_refused(folder: str) -> None:
+    with pytest.raises(InvalidRequest):
+        project_of(folder)
+
+
+def test_rules_that_say_the_same_stand_once(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Never deploy on Fridays.\n")
+    (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
+    (tmp_path / "CLAUDE.local.md").write_text("周五不部署。")
+    rules = project_of(str(tmp_path)).rules()
+    assert rules == {"AGENTS.md": "Never deploy on Fridays.", "CLAUDE.local.md": "周五不部署。"}

@@ -1,0 +1,300 @@
+"""Hook calls of coding agents on a real home: what the agent gets, what is kept, and what happens when it fails."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexer.testing import HashEmbedder
+from memory_service.hosts import HOSTS, HostName
+from memory_service.hosts.dialects import host_chars
+from memory_service.hosts.projects import project_of
+from memory_service.service import MemoryService
+from tests.serving import settings
+
+FRIDAY = "We decided: deploys go out on Tuesdays at 10:00, never on Fridays."
+SESSION = "3f9a1b2c-0000-4000-8000-000000000001"
+
+
+@dataclass
+class Agent:
+    """A coding agent in a project, with its transcript."""
+
+    service: MemoryService
+    project: Path
+    session: str = SESSION
+    host: HostName = "claude-code"
+
+    @property
+    def transcript(self) -> Path:
+        return self.project.parent / f"{self.session}.jsonl"
+
+    @property
+    def workspace(self) -> str:
+        return project_of(str(self.project)).workspace
+
+    def says(self, role: str, text: str, **fields: object) -> None:
+        line = {"type": role, "isSidechain": False, "message": {"role": role, "content": text}, **fields}
+        with self.transcript.open("a", encoding="utf-8") as opened:
+            opened.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def hook(self, event: str, *, workspace: str | None = None, reads_files: bool = True, **fields: object) -> Any:
+        call = {
+            "session_id": self.session,
+            "transcript_path": str(self.transcript),
+            "cwd": str(self.project),
+            "hook_event_name": event,
+            **fields,
+        }
+        answered = self.service.host_event(self.host, call, workspace=workspace, reads_files=reads_files)
+        answered.afterwards(lambda: False)
+        return answered.answer
+
+    def given(self, event: str, **fields: Any) -> str:
+        answer = self.hook(event, **fields)
+        return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+
+    def logged(self) -> list[str]:
+        found = self.service.messages(self.workspace, f"{self.host}-{self.session}", "log")
+        return [str(message["content"]) for message in found.messages]
+
+    def faults(self) -> list[str]:
+        log = self.service.settings.home / "hooks.log"
+        return log.read_text("utf-8").splitlines() if log.exists() else []
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[MemoryService]:
+    with MemoryService(settings(tmp_path / "home", pin_rules=True), embedder=HashEmbedder()) as service:
+        yield service
+
+
+@pytest.fixture
+def agent(service: MemoryService, tmp_path: Path) -> Agent:
+    project = tmp_path / "花店 shop"
+    project.mkdir()
+    return Agent(service, project)
+
+
+def test_a_decision_of_one_conversation_is_given_to_the_next(agent: Agent, service: MemoryService) -> None:
+    assert agent.given("SessionStart", source="startup") == "", "there is nothing to say yet"
+    agent.says("user", FRIDAY)
+    agent.says("assistant", "Noted.")
+    assert agent.hook("Stop") == {}
+    assert [FRIDAY, "Noted."] == agent.logged()
+    [written] = [file.path for file in service.files(agent.workspace)]
+    assert "never on Fridays" in service.get(agent.workspace, written).text
+    other = Agent(service, agent.project, session="other")
+    assert "never on Fridays" in other.given("SessionStart", source="startup")
+    assert "never on Fridays" in other.given("UserPromptSubmit", prompt="When do deploys go out?")
+    assert agent.faults() == []
+
+
+def test_a_prompt_that_asks_for_nothing_gets_nothing(agent: Agent) -> None:
+    agent.says("user", FRIDAY)
+    agent.hook("Stop")
+    for prompt in ("thanks!", "好的", "", "ok, go on"):
+        assert agent.hook("UserPromptSubmit", prompt=prompt) == {}
+
+
+def test_a_transcript_is_stored_once_however_often_it_is_read(agent: Agent) -> None:
+    for number in range(6):
+        agent.says("user", f"第{number}句: fact number {number}")
+        agent.hook("Stop")
+        agent.hook("Stop")
+        agent.hook("PreCompact", trigger="auto")
+    agent.hook("SessionEnd", reason="other")
+    assert agent.logged() == [f"第{number}句: fact number {number}" for number in range(6)]
+    with agent.transcript.open("a") as opened:
+        opened.write('{"type": "user", "message": {"role": "user", "content": "half')
+    agent.hook("Stop")
+    assert len(agent.logged()) == 6 and agent.faults() == []
+
+
+@pytest.mark.parametrize("how", ["truncated", "replaced", "copied"])
+def test_a_transcript_that_was_cut_or_replaced_is_not_stored_twice(agent: Agent, how: str) -> None:
+    for number in range(5):
+        agent.says("user", f"fact {number}")
+    agent.hook("Stop")
+    lines = agent.transcript.read_text().splitlines(keepends=True)
+    if how == "copied":
+        agent.project.with_name("copy.jsonl").write_text("".join(lines))
+        agent.hook("Stop", transcript_path=str(agent.project.with_name("copy.jsonl")))
+    else:
+        agent.transcript.write_text("".join(lines[:3] if how == "truncated" else ["{}\n", *lines]))
+        agent.says("user", "fact 5")
+        agent.hook("Stop")
+        assert how in agent.faults()[0]
+    assert agent.logged()[:5] == [f"fact {number}" for number in range(5)]
+    assert len(agent.logged()) == (5 if how == "copied" else 6)
+
+
+def test_a_crash_between_the_log_and_the_progress_stores_nothing_twice(agent: Agent) -> None:
+    agent.says("user", "fact 0")
+    agent.hook("Stop")
+    [file] = (agent.service.settings.home / ".hosts").glob("*.json")
+    before = json.loads(file.read_text())
+    agent.says("user", "fact 1")
+    agent.hook("Stop")
+    after = json.loads(file.read_text())
+    file.write_text(json.dumps({**before, "until": after["place"]["offset"]}))
+    agent.says("user", "fact 2")
+    agent.hook("Stop")
+    agent.hook("Stop")
+    assert agent.logged() == ["fact 0", "fact 1", "fact 2"]
+
+
+def test_two_agents_of_one_project_at_once(service: MemoryService, agent: Agent) -> None:
+    agents = [Agent(service, agent.project, session=f"s{number}") for number in range(2)]
+    for number in range(20):
+        agents[number % 2].says("user", f"fact {number}")
+
+    def work(one: Agent) -> None:
+        for _ in range(3):
+            one.hook("Stop")
+            one.given("UserPromptSubmit", prompt="which fact was it?")
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in (*agents, *agents)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for at, one in enumerate(agents):
+        assert one.logged() == [f"fact {number}" for number in range(20) if number % 2 == at]
+    assert agent.faults() == []
+
+
+def test_after_a_compaction_the_agent_gets_pins_summary_and_what_it_forgot(agent: Agent) -> None:
+    agent.says("user", f"{FRIDAY} Please build the shop's door step by step.")
+    for number in range(60):
+        agent.says("assistant", f"Step {number}: wrote src/door_{number}.py. " + "The hinge holds. " * 40)
+        agent.says("user", f"Go on with step {number + 1}, and keep the blue paint for room {number}.")
+    agent.hook("Stop")
+    session_id = f"claude-code-{SESSION}"
+    agent.service.pin(agent.workspace, session_id, "Never delete the orders table. 不要删除订单表。")
+    assert agent.hook("PreCompact", trigger="auto", custom_instructions="") == {}
+    given = agent.given("SessionStart", source="compact")
+    assert "Never delete the orders table. 不要删除订单表。" in given
+    assert "<summary>" in given and host_chars(given) <= 10_000
+    assert agent.given("SessionStart", source="resume") == "", "the conversation has it"
+    # What the host itself repeats of it is nothing that anybody said.
+    agent.says("user", given)
+    before = len(agent.logged())
+    agent.hook("Stop")
+    assert len(agent.logged()) == before
+
+
+def test_rules_are_pinned_and_pinned_anew_when_they_change(agent: Agent) -> None:
+    rules = agent.project / "AGENTS.md"
+    rules.write_text("Run the linter before each commit.")
+    assert "Run the linter before each commit." in agent.given("SessionStart", source="startup")
+    assert agent.hook("UserPromptSubmit", prompt="thanks!") == {}
+    rules.write_text("Run the linter and the tests. 提交前先跑测试。")
+    assert "提交前先跑测试" in agent.given("UserPromptSubmit", prompt="thanks!")
+    pins = agent.service.pins(agent.workspace, f"claude-code-{SESSION}").pins
+    assert [pin.text for pin in pins] == ["Rules of AGENTS.md:\nRun the linter and the tests. 提交前先跑测试。"]
+    assert "before each commit" not in agent.given("SessionStart", source="compact")
+    rules.unlink()
+    assert "no more" in agent.given("UserPromptSubmit", prompt="thanks!")
+    assert agent.service.pins(agent.workspace, f"claude-code-{SESSION}").pins == []
+
+
+def test_long_rules_never_make_an_answer_longer_than_the_host_takes(agent: Agent) -> None:
+    (agent.project / "CLAUDE.md").write_text("规则 & <b>rule</b>\U0001f600\n" * 3_000)
+    given = agent.given("SessionStart", source="startup")
+    assert "规则" in given and host_chars(given) <= 10_000
+
+
+def test_rules_are_left_alone_unless_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "AGENTS.md").write_text("Run the linter.")
+    with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
+        assert Agent(service, tmp_path / "shop").given("SessionStart", source="startup") == ""
+    assert not list((tmp_path / "home").glob("shop-*"))
+
+
+def test_a_subagent_is_not_mixed_in(agent: Agent) -> None:
+    agent.says("user", "of the subagent", isSidechain=True)
+    agent.says("user", "of the main thread")
+    assert agent.hook("SubagentStop", agent_id="a1", agent_transcript_path=str(agent.transcript)) == {}
+    assert agent.hook("Stop", agent_id="a1") == {}
+    assert not (agent.service.settings.home / agent.workspace).exists()
+    agent.hook("Stop")
+    assert agent.logged() == ["of the main thread"]
+
+
+def test_cursor_is_kept_by_its_events(agent: Agent) -> None:
+    agent.host = "cursor"
+    base: dict[str, Any] = {
+        "conversation_id": "c1",
+        "session_id": None,
+        "workspace_roots": [str(agent.project)],
+        "cwd": "",
+    }
+    assert agent.hook("beforeSubmitPrompt", prompt=FRIDAY, generation_id="g1", **base) == {}
+    agent.hook("afterAgentResponse", text="Noted.", generation_id="g1", **base)
+    agent.hook("afterAgentResponse", text="Noted.", generation_id="g1", **base)
+    agent.hook("stop", status="completed", **base)
+    agent.session = "c1"
+    assert agent.logged() == [FRIDAY, "Noted."]
+    given = agent.hook("sessionStart", **{**base, "conversation_id": "c2"})
+    assert "never on Fridays" in given["additional_context"]
+
+
+@pytest.mark.parametrize("host", ["opencode", "openclaw"])
+def test_plugins_send_messages_and_each_is_stored_once(agent: Agent, host: HostName) -> None:
+    agent.host = host
+    first = {"id": "m1", "role": "user", "content": FRIDAY}
+    second = {"id": "m2", "role": "assistant", "content": [{"type": "text", "text": "Noted."}]}
+    agent.hook("stop", messages=[first], transcript_path=None)
+    agent.hook("stop", messages=[first, second, {"role": 7}, "x"], transcript_path=None)
+    assert len(agent.logged()) == 2
+    assert "1 are in no known shape" in agent.faults()[0]
+    agent.service.pin(agent.workspace, f"{host}-{SESSION}", "Never delete the orders table.")
+    assert "orders table" in agent.hook("pre_compact", messages=[])["additional_context"]
+
+
+def test_a_host_on_another_machine_is_kept_by_its_events(agent: Agent) -> None:
+    agent.says("user", "in a file that the server must not read")
+    agent.hook("UserPromptSubmit", prompt=FRIDAY, workspace="shop", reads_files=False)
+    agent.hook("Stop", last_assistant_message="Noted.", workspace="shop", reads_files=False)
+    found = agent.service.messages("shop", f"claude-code-{SESSION}", "log").messages
+    assert [message["content"] for message in found] == [FRIDAY, "Noted."]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        {},
+        {"hook_event_name": "Explosion", "session_id": "s"},
+        {"hook_event_name": "Stop"},
+        {"hook_event_name": ["Stop"], "session_id": {}},
+        {"hook_event_name": "Stop", "session_id": "../../etc", "cwd": "/no/such/folder"},
+        {"hook_event_name": "stop", "session_id": "s", "cwd": 7, "transcript_path": "/etc/passwd\0"},
+        {"hook_event_name": "SessionStart", "session_id": "s" * 5_000, "cwd": "relative"},
+        {"hook_event_name": "UserPromptSubmit", "session_id": "\ud800", "cwd": "/", "prompt": "\ud800"},
+    ],
+)
+def test_no_call_breaks_the_agent(agent: Agent, host: HostName, call: dict[str, object]) -> None:
+    answered = agent.service.host_event(host, call)
+    answered.afterwards(lambda: False)
+    assert answered.answer == {}
+    assert all(fault not in "\n".join(agent.faults()) for fault in ("defect", "Traceback"))
+
+
+def test_a_fault_is_a_line_of_the_log_without_what_was_said(agent: Agent) -> None:
+    agent.says("user", "My secret is hunter2.")
+    agent.hook("Stop", transcript_path=str(agent.transcript.with_name("nothing.jsonl")))
+    agent.hook("Stop", cwd="/no/such/folder", session_id="another")
+    assert len(agent.faults()) == 2, agent.faults()
+    first, second = agent.faults()
+    assert "claude-code Stop: There is no transcript nothing.jsonl" in first
+    assert "There is no folder '/no/such/folder'" in second
+    assert "hunter2" not in first + second
