@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from indexer.embeddings.base import CachedEmbedder, Embedder
     from indexer.embeddings.litellm import LiteLLMEmbedder, LiteLLMReranker
     from indexer.embeddings.minilm import MiniLM
+    from indexer.embeddings.onnx_models import OnnxEmbedder, OnnxReranker
     from indexer.embeddings.reranking import Reranker
     from indexer.embeddings.sentence_transformers import CrossEncoderReranker, SentenceTransformerEmbedder
     from indexer.engine.ranking import RankingSettings
@@ -77,6 +78,8 @@ __all__ = [
     "LiteLLMReranker",
     "MiniLM",
     "Mode",
+    "OnnxEmbedder",
+    "OnnxReranker",
     "Passage",
     "QueryInvalid",
     "RankingSettings",
@@ -111,6 +114,8 @@ _MODULES = {
     "LiteLLMEmbedder": "embeddings.litellm",
     "LiteLLMReranker": "embeddings.litellm",
     "MiniLM": "embeddings.minilm",
+    "OnnxEmbedder": "embeddings.onnx_models",
+    "OnnxReranker": "embeddings.onnx_models",
     "RankingSettings": "engine.ranking",
     "RebuildState": "rebuild",
     "Reranker": "embeddings.reranking",

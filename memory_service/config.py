@@ -312,13 +312,16 @@ class Settings(_Table):
     )
     embedding_model: str = Field(
         default="minilm",
-        description='"minilm" (bundled), "sentence-transformers/NAME", "litellm/NAME" or "none" (words alone).',
+        description=(
+            '"minilm" (bundled), "onnx/NAME", "sentence-transformers/NAME", "litellm/NAME" or "none" (words alone).'
+        ),
     )
     embedding_api_base: str = Field(
         default="", description="Address of the embedding and rerank models of litellm, if not the provider's own."
     )
     rerank_model: str = Field(
-        default="", description='Reads the best results again: "sentence-transformers/NAME" or "litellm/NAME".'
+        default="",
+        description='Reads the best results again: "onnx/NAME", "sentence-transformers/NAME" or "litellm/NAME".',
     )
     max_file_bytes: int = Field(
         default=8 * 1024 * 1024, ge=1024, description="Larger memory files are refused, by name."

@@ -89,8 +89,8 @@ EXCEPTIONS = {
 VENDORS: dict[str, tuple[str, ...]] = {
     "apsw": ("indexer.stores.sqlite_database",),
     "sqlite_vec": ("indexer.stores.sqlite_database",),
-    "onnxruntime": ("indexer.embeddings.minilm",),
-    "tokenizers": ("indexer.embeddings.minilm",),
+    "onnxruntime": ("indexer.embeddings.onnx_session",),
+    "tokenizers": ("indexer.embeddings.onnx_session",),
     "onnx": ("indexer.embeddings.minilm_model.convert",),
     "ml_dtypes": ("indexer.embeddings.minilm_model.convert",),
     "safetensors": ("indexer.embeddings.minilm_model.convert",),

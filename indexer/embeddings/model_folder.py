@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from indexer.embeddings.minilm import read_vocabulary
+from indexer.embeddings.onnx_session import read_vocabulary
 from indexer.errors import EmbedderUnavailable
 from indexer.text.scripts import CJK_LETTER
 from indexer.text.terms import is_spaced
@@ -104,7 +104,8 @@ _DECIDING = re.compile(
 )
 _WEIGHTS = (".safetensors", ".bin", ".pt")
 # Copies of the model for other engines, and what git keeps.
-_OTHER_FOLDERS = {"onnx", "openvino", ".git", ".cache"}
+OTHER_ENGINES = {"onnx", "openvino"}
+_OTHER_FOLDERS = {*OTHER_ENGINES, ".git", ".cache"}
 # So much of a file of weights is read: training changes numbers everywhere in it, so it shows in pieces all over.
 _PIECES, _PIECE_BYTES = 256, 4096
 _WHOLE_BYTES = 4 * _PIECES * _PIECE_BYTES
@@ -113,10 +114,11 @@ _QUERY_NAMES = ("query", "s2p_query", "search_query", "retrieval.query", "Retrie
 _DOCUMENT_NAMES = (
     "document", "passage", "corpus", "search_document", "retrieval.passage", "Retrieval-document",
 )  # fmt: skip
-_POOLINGS = (
-    "pooling_mode_cls_token", "pooling_mode_max_tokens", "pooling_mode_mean_tokens",
-    "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens", "pooling_mode_lasttoken",
-)  # fmt: skip
+_POOLINGS = {
+    "pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max", "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}  # fmt: skip
 _SAME_SIZE = {"Normalize", "Dropout", "LayerNorm"}
 
 # An English vocabulary (BERT's) has 2.2 % of them, a Chinese one a third; larger ones than this are made for many
@@ -153,30 +155,31 @@ class ModelFolder:
         return vocabulary.reads if vocabulary else is_spaced
 
 
-def read_model_folder(path: Path, name: str) -> ModelFolder:
+def read_model_folder(path: Path, name: str, *, weights: Sequence[Path] = ()) -> ModelFolder:
     """The model in a folder.
 
     Args:
         path: The folder.
         name: The name that was asked for: of the hub, or the folder's own.
+        weights: Files below the folder that are loaded; none for those that sentence-transformers takes.
 
     Raises:
         EmbedderUnavailable: It cannot be read, or there is no model in it.
     """
     try:
-        if not any((path / file).is_file() for file in ("modules.json", "config.json")):
+        if not weights and not any((path / file).is_file() for file in ("modules.json", "config.json")):
             raise EmbedderUnavailable(
                 f"The folder {path} holds no sentence-transformers model: neither modules.json nor config.json. "
                 "Set embedding_model to the folder that has them."
             )
-        own = str(_table(path / "config.json").get("_name_or_path", ""))
+        own = str(read_table(path / "config.json").get("_name_or_path", ""))
         names = (name, own) if own else (name,)
-        prompts = _prompts(_table(path / "config_sentence_transformers.json"), names)
+        prompts = _prompts(read_table(path / "config_sentence_transformers.json"), names)
         return ModelFolder(
             path=path,
             dimensions=_dimensions(path),
             prompts=prompts,
-            identity=_identity(path, prompts),
+            identity=_identity(path, prompts, weights),
             names=names,
         )
     except OSError as error:
@@ -184,6 +187,28 @@ def read_model_folder(path: Path, name: str) -> ModelFolder:
             f"The model folder {path} cannot be read ({error.strerror or type(error).__name__}). "
             "Check its permissions, or choose another embedding_model."
         ) from error
+
+
+# "all-MiniLM-L6-v2" or "intfloat/multilingual-e5-small". Source: huggingface_hub, validate_repo_id.
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?")
+
+
+def folder_of(name: str) -> Path | None:
+    """The folder of a name in the settings; None if there is no such folder."""
+    try:
+        place = Path(name).expanduser()
+        return place.absolute() if place.is_dir() else None
+    except (OSError, RuntimeError):
+        # Too long for a file, not to be looked into, or in the home of a user who is not known.
+        return None
+
+
+def decides_vectors(name: str) -> bool:
+    """True for a file of a repository that decides vectors: settings, tokenizer, and layers behind the encoder."""
+    folder, _, file = name.rpartition("/")
+    if folder in _OTHER_FOLDERS or "/" in folder:
+        return False
+    return bool(_DECIDING.fullmatch(file)) or (bool(folder) and file.endswith(".safetensors"))
 
 
 def has_weights(path: Path) -> bool:
@@ -194,9 +219,24 @@ def has_weights(path: Path) -> bool:
         return False
 
 
-def _table(path: Path) -> dict[str, Any]:
+def read_table(path: Path) -> dict[str, Any]:
+    """The object in a JSON file of a model; empty without one.
+
+    Raises:
+        EmbedderUnavailable: It is no JSON.
+    """
     found = _json(path)
     return found if isinstance(found, dict) else {}
+
+
+def read_modules(path: Path) -> list[tuple[str, Path]]:
+    """Kinds and folders of the modules that a text goes through in a model's folder; empty for a plain encoder."""
+    modules = _json(path / "modules.json")
+    return [
+        (str(module.get("type", "")).rpartition(".")[2], path / str(module.get("path", "")))
+        for module in (modules if isinstance(modules, list) else ())
+        if isinstance(module, dict)
+    ]
 
 
 def _json(path: Path) -> Any:
@@ -231,27 +271,43 @@ def _first(prompts: dict[str, str], names: tuple[str, ...], default: str) -> str
 
 def _dimensions(path: Path) -> int:
     """Length of the vectors, followed through the modules; 0 if one of them is unknown."""
-    modules = _json(path / "modules.json")
-    hidden = _whole(_table(path / "config.json").get("hidden_size"))
+    hidden = _whole(read_table(path / "config.json").get("hidden_size"))
     size = hidden
-    for module in modules if isinstance(modules, list) else ():
-        size = _size_after(str(module.get("type", "")).rpartition(".")[2], path / str(module.get("path", "")), size)
-    cut = _whole(_table(path / "config_sentence_transformers.json").get("truncate_dim"))
+    for kind, folder in read_modules(path):
+        size = _size_after(kind, folder, size)
+    cut = _whole(read_table(path / "config_sentence_transformers.json").get("truncate_dim"))
     return min(size, cut) if cut else size
 
 
 def _size_after(kind: str, folder: Path, size: int) -> int:
-    config = _table(folder / "config.json")
+    config = read_table(folder / "config.json")
     if kind == "Transformer":
         return _whole(config.get("hidden_size")) or size
     if kind == "Pooling":
-        modes = sum(config.get(mode) is True for mode in _POOLINGS)
-        named = config.get("pooling_mode")
-        modes = len(named) if isinstance(named, list) else max(modes, 1)
-        return modes * (_whole(config.get("embedding_dimension")) or _whole(config.get("word_embedding_dimension")))
+        return len(_pooling(config)) * (
+            _whole(config.get("embedding_dimension")) or _whole(config.get("word_embedding_dimension"))
+        )
     if kind == "Dense":
         return _whole(config.get("out_features"))
     return size if kind in _SAME_SIZE else 0
+
+
+def pooling_modes(path: Path) -> tuple[tuple[str, ...], bool]:
+    """How the vectors of a text's tokens become one, and whether the tokens of a prompt count, by a model's files.
+
+    The modes are "cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean" and "lasttoken"; with several, their
+    vectors stand one behind the other.
+    """
+    folder = next((folder for kind, folder in read_modules(path) if kind == "Pooling"), None)
+    config = read_table(folder / "config.json") if folder else {}
+    return _pooling(config), config.get("include_prompt") is not False
+
+
+def _pooling(config: dict[str, Any]) -> tuple[str, ...]:
+    named = config.get("pooling_mode")
+    modes = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+    found = tuple(map(str, modes)) or tuple(name for key, name in _POOLINGS.items() if config.get(key) is True)
+    return found or ("mean",)
 
 
 def _whole(value: object) -> int:
@@ -271,7 +327,7 @@ def _has_tokens_for_more(path: Path) -> bool:
 
 def _tokens(path: Path) -> Iterator[str]:
     """A vocabulary from tokenizer.json or vocab.txt."""
-    model = _table(path / "tokenizer.json").get("model")
+    model = read_table(path / "tokenizer.json").get("model")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     if vocabulary:
         # A dictionary of tokens, or for unigrams a list of tokens with their scores.
@@ -283,9 +339,13 @@ def _tokens(path: Path) -> Iterator[str]:
 # --- identity --------------------------------------------------------------------------------------------------
 
 
-def _identity(path: Path, prompts: Prompts) -> str:
+def _identity(path: Path, prompts: Prompts, weights: Sequence[Path]) -> str:
     digest = hashlib.blake2b(json.dumps([prompts.query, prompts.document]).encode(), digest_size=12)
-    for file, kind in _deciding_files(path):
+    deciding = _deciding_files(path)
+    if weights:
+        deciding = [(file, kind) for file, kind in deciding if kind == "text" or file.parent != path]
+        deciding += [(file, "weights") for file in weights]
+    for file, kind in deciding:
         size = file.stat().st_size
         digest.update(f"{file.relative_to(path).as_posix()} {size}\n".encode("utf-8", "surrogateescape"))
         with file.open("rb") as content:

@@ -11,7 +11,6 @@ at the first need, and their exceptions end here.
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +20,8 @@ from typing import Any, Literal
 import numpy as np
 
 from indexer.embeddings.base import empty_rows, runs_by_length, unit_rows, without_surrogates
-from indexer.embeddings.minilm import usable_processors
-from indexer.embeddings.model_folder import ModelFolder, has_weights, read_model_folder
+from indexer.embeddings.model_folder import HUB_NAME, ModelFolder, folder_of, has_weights, read_model_folder
+from indexer.embeddings.onnx_session import usable_processors
 from indexer.embeddings.reranking import Scores
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.providers.environment import variables
@@ -30,8 +29,6 @@ from indexer.types import Vectors
 
 _Kind = Literal["embedding", "rerank"]
 _CLASSES: dict[_Kind, str] = {"embedding": "SentenceTransformer", "rerank": "CrossEncoder"}
-# "all-MiniLM-L6-v2" or "intfloat/multilingual-e5-small". Source: huggingface_hub, validate_repo_id.
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?")
 _INSTALL = 'Install it with pip install "memory-service[sentence-transformers]", or choose another {kind}_model.'
 _FIRST_FILES = ("modules.json", "config.json")
 
@@ -42,11 +39,11 @@ def _find_model(name: str, kind: _Kind = "embedding") -> Path | None:
     Raises:
         EmbedderUnavailable: It can be no name of the hub, and there is no such folder.
     """
-    folder = _folder(name)
+    folder = folder_of(name)
     if folder is not None:
         return folder
     try:
-        if not _HUB_NAME.fullmatch(name):
+        if not HUB_NAME.fullmatch(name):
             raise ValueError(name)
         return _fetched(name, kind)
     except ValueError as error:  # the hub has rules of its own, too
@@ -54,15 +51,6 @@ def _find_model(name: str, kind: _Kind = "embedding") -> Path | None:
             f"The model folder {name} is not there. Put it back, or set {kind}_model to where it is now"
             + (", or to another model and run `memory-service reindex --full`." if kind == "embedding" else ".")
         ) from error
-
-
-def _folder(name: str) -> Path | None:
-    try:
-        place = Path(name).expanduser()
-        return place.absolute() if place.is_dir() else None
-    except (OSError, RuntimeError):
-        # Too long for a file, not to be looked into, or in the home of a user who is not known.
-        return None
 
 
 def _fetched(name: str, kind: _Kind) -> Path | None:

@@ -19,6 +19,8 @@ from indexer import (
     LiteLLMEmbedder,
     LiteLLMReranker,
     MiniLM,
+    OnnxEmbedder,
+    OnnxReranker,
     RankingSettings,
     Reranker,
     SentenceTransformerEmbedder,
@@ -198,11 +200,13 @@ def make_embedder(settings: Settings) -> Embedder | None:
             return CachedEmbedder(MiniLM())
         case "sentence-transformers", str(name) if name:
             return CachedEmbedder(SentenceTransformerEmbedder(name))
+        case "onnx", str(name) if name:
+            return CachedEmbedder(OnnxEmbedder(name))
         case "litellm", str(name) if name:
             return CachedEmbedder(LiteLLMEmbedder(name, api_base=settings.embedding_api_base or None))
     raise InvalidRequest(
         f"The embedding model {settings.embedding_model!r} is unknown. "
-        "Set embedding_model to minilm, sentence-transformers/NAME, litellm/NAME or none."
+        "Set embedding_model to minilm, onnx/NAME, sentence-transformers/NAME, litellm/NAME or none."
     )
 
 
@@ -218,11 +222,13 @@ def make_reranker(settings: Settings) -> Reranker | None:
     match engine, model:
         case "sentence-transformers", str(name) if name:
             return CrossEncoderReranker(name)
+        case "onnx", str(name) if name:
+            return OnnxReranker(name)
         case "litellm", str(name) if name:
             return LiteLLMReranker(name, api_base=settings.embedding_api_base or None)
     raise InvalidRequest(
         f"The rerank model {settings.rerank_model!r} is unknown. "
-        "Set rerank_model to sentence-transformers/NAME or litellm/NAME, or leave it unset."
+        "Set rerank_model to onnx/NAME, sentence-transformers/NAME or litellm/NAME, or leave it unset."
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer.embeddings.minilm import usable_processors
+from indexer.embeddings.onnx_session import usable_processors
 
 
 def all_of_them() -> int:

@@ -9,6 +9,7 @@ from memory_service.config import load_settings
 from memory_service.errors import InvalidRequest
 from memory_service.service import MemoryService
 from memory_service.service.workspace import make_embedder, make_reranker
+from tests.indexer.embeddings.onnx_graphs import save_bundled, save_scores
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,8 @@ from memory_service.service.workspace import make_embedder, make_reranker
     [
         ("minilm", "minilm"),
         ("sentence-transformers/intfloat/multilingual-e5-small", None),
+        ("onnx/intfloat/multilingual-e5-small", None),
+        ("onnx//models/mine", None),
         ("sentence-transformers//models/mine", None),
         ("litellm/openai/text-embedding-3-small", None),
     ],
@@ -28,17 +31,17 @@ def test_embedding_models_by_name(tmp_path: Path, setting: str, name: str | None
 
 
 @pytest.mark.parametrize(
-    "name", ["gpt", "", "minilm/x", "none/x", "litellm/", "litellm", "sentence-transformers/", "x/y"]
+    "name", ["gpt", "", "minilm/x", "none/x", "litellm/", "litellm", "sentence-transformers/", "onnx/", "x/y"]
 )
 def test_a_name_that_nobody_knows_says_which_there_are(tmp_path: Path, name: str) -> None:
-    told = "is unknown. Set embedding_model to minilm, sentence-transformers/NAME, litellm/NAME or none"
+    told = "is unknown. Set embedding_model to minilm, onnx/NAME, sentence-transformers/NAME, litellm/NAME or none"
     with pytest.raises(InvalidRequest, match=told):
         make_embedder(load_settings(home=tmp_path, embedding_model=name))
 
 
 def test_rerank_models_by_name(tmp_path: Path) -> None:
     assert make_reranker(load_settings(home=tmp_path)) is None
-    for name in ("sentence-transformers/BAAI/bge-reranker-v2-m3", "litellm/cohere/rerank-v3.5"):
+    for name in ("onnx/mine", "sentence-transformers/BAAI/bge-reranker-v2-m3", "litellm/cohere/rerank-v3.5"):
         made = make_reranker(load_settings(home=tmp_path, rerank_model=name))
         assert made is not None and made.name == name
     for name in ("bge", "minilm", "litellm/"):
@@ -46,8 +49,23 @@ def test_rerank_models_by_name(tmp_path: Path) -> None:
             make_reranker(load_settings(home=tmp_path, rerank_model=name))
 
 
-def test_models_that_are_not_there_are_told_by_the_doctor(tmp_path: Path) -> None:
-    gone = f"sentence-transformers/{tmp_path}/gone"
+def test_models_in_onnx_format_find_and_reorder(tmp_path: Path) -> None:
+    model, judge = save_bundled(tmp_path / "model"), save_scores(tmp_path / "judge")
+    settings = {"embedding_model": f"onnx/{model}", "rerank_model": f"onnx/{judge}"}
+    with MemoryService.open(tmp_path / "home", **settings) as service:
+        service.remember("default", "The ferry to Gotland leaves at nine.")
+        service.remember("default", "Tea is at four.")
+        found = service.search("default", "When does the boat go?", mode="vector", explain=True)
+        assert not found.degraded and service.status("default").degraded == []
+        scores = {hit.text: hit.signals["rerank"] for hit in found.results if hit.signals}
+        assert len(scores) == 2 and [hit.text for hit in found.results] == sorted(scores, key=scores.__getitem__)[::-1]
+        told = {finding.name: finding for finding in service.examine("default")}
+        assert told["model"].ok and "does not tell an answer from another text" in told["rerank"].detail
+
+
+@pytest.mark.parametrize("engine", ["onnx", "sentence-transformers"])
+def test_models_that_are_not_there_are_told_by_the_doctor(tmp_path: Path, engine: str) -> None:
+    gone = f"{engine}/{tmp_path}/gone"
     with MemoryService.open(tmp_path, embedding_model=gone, rerank_model=gone) as service:
         findings = {finding.name: finding for finding in service.examine("default")}
     for name, setting in (("model", "embedding_model"), ("rerank", "rerank_model")):

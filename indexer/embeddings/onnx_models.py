@@ -1,0 +1,485 @@
+"""Embedder and reranker for any encoder in ONNX format, from a folder or from the Hugging Face hub, without torch.
+
+Invariants: making one and asking for its name, size or fingerprint loads nothing and uses no network; only an index run
+fetches an embedding model, a question never does, and a reranker is fetched behind its first question; code that comes
+with a model is never run; texts get the prompts, the pooling and the layers that the model's own files tell, and what
+is not known here is refused, never left out; a text is read alone or in company with the same result, but for graphs
+that are quantised by batch. ONNX Runtime's exceptions end here.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.embeddings.base import empty_rows, unit_rows, without_surrogates
+from indexer.embeddings.model_folder import ModelFolder, pooling_modes, read_model_folder, read_modules, read_table
+from indexer.embeddings.onnx_files import ModelKind, OnnxFiles, fetch_onnx_files, find_onnx_files
+from indexer.embeddings.onnx_session import default_threads, load_tokenizer, padded, run_in_threads, start_session
+from indexer.embeddings.reranking import Scores
+from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.types import Vectors
+
+ONNX_PREFIX = "onnx/"
+
+# Tokens in one run, padding included; as for the bundled model, of which most encoders are larger relatives.
+_RUN_TOKENS = 512
+# Where a model's files do not tell how much it reads, and the most that is read of any.
+_USUAL_TOKENS, _MOST_TOKENS = 512, 8_192
+# Characters that can matter for one token of the longest text: it keeps a megabyte from being tokenised whole.
+_CHARACTERS_PER_TOKEN = 40
+# Models that number their positions from behind the padding's.
+_OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "mpnet"}
+
+_Array = NDArray[Any]
+_Layer = Callable[[_Array], _Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Graph:
+    """A loaded graph with its tokenizer. Thread-safe.
+
+    Attributes:
+        inputs: Names of what it takes, with their types.
+        output: Name of what is read of what it gives.
+        rank: Dimensions of that: 3 for a vector of each token, 2 for one of each text.
+        max_characters: So much of a text is read.
+        padding: The token behind shorter texts.
+        lowers: Whether texts are written small first.
+        tells_texts_apart: Whether the tokens of a second text have the type 1, or 0 as those of the first.
+    """
+
+    session: Any
+    tokenizer: Any
+    inputs: dict[str, Any]
+    output: str
+    rank: int
+    max_characters: int
+    padding: int
+    lowers: bool
+    tells_texts_apart: bool
+
+    def encode(self, text: str, pair: str | None = None) -> Any:
+        """The tokens of a text, or of two that are read together."""
+        cut = without_surrogates(text[: self.max_characters])
+        cut = cut.lower() if self.lowers else cut
+        return self.tokenizer.encode(cut, pair and without_surrogates(pair[: self.max_characters]))
+
+    def run(self, encoded: Sequence[Any]) -> tuple[_Array, _Array]:
+        """What the graph gives for tokens, and which of them count, of shape (texts, longest)."""
+        ids, mask = padded([one.ids for one in encoded], padding=self.padding)
+        made: dict[str, _Array] = {"input_ids": ids, "attention_mask": mask}
+        if "token_type_ids" in self.inputs:
+            made["token_type_ids"] = padded([one.type_ids for one in encoded])[0] if self.tells_texts_apart else 0 * ids
+        if "position_ids" in self.inputs:
+            made["position_ids"] = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
+        feed = {name: made[name].astype(kind) for name, kind in self.inputs.items()}
+        return self.session.run([self.output], feed)[0], mask
+
+
+_TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32, "tensor(bool)": np.bool_}
+_TOKEN_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
+
+
+def _load_graph(files: OnnxFiles, kind: ModelKind, *, outputs: Sequence[str]) -> _Graph:
+    """Load a model.
+
+    Args:
+        files: Its files.
+        kind: What it is for.
+        outputs: Names of outputs by preference; else the first is read.
+
+    Raises:
+        EmbedderUnavailable: It cannot be read, or it does not read text.
+    """
+    try:
+        tokenizer = load_tokenizer(files.tokenizer)
+        most = _max_tokens(files, tokenizer, kind)
+        tokenizer.enable_truncation(most)
+        session = start_session(files.graph)
+        inputs = {one.name: one.type for one in session.get_inputs()}
+        given = {one.name: len(one.shape) for one in session.get_outputs()}
+    except ImportError as error:
+        raise EmbedderUnavailable(
+            f"A model in ONNX format needs the package {error.name or 'onnxruntime'}, which cannot be imported. "
+            f"Install onnxruntime and tokenizers, or choose another {kind}_model."
+        ) from error
+    except EmbedderUnavailable:
+        raise
+    except Exception as error:  # both packages raise plain subclasses of Exception for a file they cannot read
+        raise EmbedderUnavailable(
+            f"The model {files.graph} cannot be loaded ({type(error).__name__}). "
+            f"Fetch it anew, or choose another {kind}_model."
+        ) from error
+    foreign = [name for name in inputs if name not in _TOKEN_INPUTS or inputs[name] not in _TYPES]
+    if foreign or "input_ids" not in inputs:
+        raise EmbedderUnavailable(
+            f"The model {files.graph} is no encoder of texts: it takes {', '.join(foreign or inputs)}. "
+            f"Choose another {kind}_model."
+        )
+    output = next((name for name in outputs if name in given), next(iter(given)))
+    return _Graph(
+        session=session,
+        tokenizer=tokenizer,
+        inputs={name: _TYPES[kind] for name, kind in inputs.items()},
+        output=output,
+        rank=given[output],
+        max_characters=_CHARACTERS_PER_TOKEN * most,
+        padding=_padding(files, tokenizer),
+        lowers=read_table(files.folder / "sentence_bert_config.json").get("do_lower_case") is True,
+        tells_texts_apart=_tells_texts_apart(read_table(files.tokenizer.with_name("tokenizer_config.json"))),
+    )
+
+
+def _max_tokens(files: OnnxFiles, tokenizer: Any, kind: ModelKind) -> int:
+    """Tokens of the longest text that is read whole. Source: sentence_transformers, Transformer.max_seq_length."""
+    config = read_table(files.folder / "config.json")
+    known = [read_table(files.tokenizer.with_name("tokenizer_config.json")).get("model_max_length")]
+    positions = config.get("max_position_embeddings")
+    if isinstance(positions, int):
+        known.append(positions - 2 * (config.get("model_type") in _OFFSET_POSITIONS))
+    own = read_table(files.folder / "sentence_bert_config.json").get("max_seq_length") if kind == "embedding" else None
+    if isinstance(own, int):
+        known.append(own)
+    elif not any(isinstance(most, int) for most in known) and tokenizer.truncation:
+        known.append(tokenizer.truncation["max_length"])
+    told = [most for most in known if isinstance(most, int) and most > 0]
+    return min(_MOST_TOKENS, *told) if told else _USUAL_TOKENS
+
+
+def _padding(files: OnnxFiles, tokenizer: Any) -> int:
+    found = read_table(files.folder / "config.json").get("pad_token_id")
+    return found if isinstance(found, int) and 0 <= found < tokenizer.get_vocab_size() else 0
+
+
+def _tells_texts_apart(config: dict[str, Any]) -> bool:
+    """By the inputs that a tokenizer is said to make. Source: transformers 5, TokenizersBackend.model_input_names."""
+    named = config.get("model_input_names")
+    return (
+        "token_type_ids" in named if isinstance(named, list) else config.get("tokenizer_class") != "TokenizersBackend"
+    )
+
+
+# --- vectors ---------------------------------------------------------------------------------------------------
+
+
+def _pool(mode: str, tokens: _Array, mask: _Array) -> _Array:
+    """One vector of each text from those of its tokens. Source: sentence_transformers, Pooling.forward.
+
+    Args:
+        mode: A name of `pooling_modes`.
+        tokens: Shape (texts, longest, size).
+        mask: Which tokens count, of shape (texts, longest); none of a text for zeros.
+    """
+    rows, weights = np.arange(len(tokens)), mask[:, :, None].astype(tokens.dtype)
+    total = np.maximum(weights.sum(axis=1), 1)
+    if mode == "cls":
+        made = tokens[rows, mask.argmax(axis=1)]
+    elif mode == "lasttoken":
+        made = tokens[rows, mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)]
+    elif mode == "max":
+        made = np.where(weights > 0, tokens, -1e9).max(axis=1)
+    elif mode == "mean_sqrt_len_tokens":
+        made = (tokens * weights).sum(axis=1) / np.sqrt(total)
+    elif mode == "weightedmean":
+        weights = weights * np.arange(1, mask.shape[1] + 1, dtype=tokens.dtype)[None, :, None]
+        made = (tokens * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
+    elif mode == "mean":
+        made = (tokens * weights).sum(axis=1) / total
+    else:
+        raise EmbedderUnavailable(f"The pooling {mode} of a model is not known here. Choose another embedding_model.")
+    return np.asarray(made)
+
+
+def _layers(folder: Path) -> tuple[_Layer, ...]:
+    """What a model does with a vector of a text, by its modules.json.
+
+    Raises:
+        EmbedderUnavailable: A layer is not known here.
+    """
+    made: list[_Layer] = []
+    for kind, place in read_modules(folder):
+        if kind == "Dense":
+            made.append(_dense(place))
+        elif kind not in ("Transformer", "Pooling", "Normalize", "Dropout"):
+            raise EmbedderUnavailable(
+                f"The model in {folder} has a layer {kind}, which is not run here. "
+                "Set embedding_model to sentence-transformers/ with this folder, or choose another."
+            )
+    return tuple(made)
+
+
+_ACTIVATIONS: dict[str, _Layer] = {"Identity": lambda x: x, "Tanh": np.tanh, "ReLU": lambda x: np.maximum(x, 0)}
+
+
+def _dense(folder: Path) -> _Layer:
+    """A layer that multiplies by a matrix, adds a vector and bends the result."""
+    config = read_table(folder / "config.json")
+    bend = _ACTIVATIONS.get(str(config.get("activation_function", "Tanh")).rpartition(".")[2])
+    file = folder / "model.safetensors"
+    if bend is None or not file.is_file():
+        raise EmbedderUnavailable(
+            f"The layer in {folder} is not run here: its weights are not in model.safetensors, or its activation "
+            "is another than Identity, Tanh or ReLU. Set embedding_model to sentence-transformers/ with the model."
+        )
+    tensors = _safetensors(file)
+    weight, bias = tensors["linear.weight"].T, tensors.get("linear.bias", np.float32(0))
+    return lambda vectors: bend(vectors @ weight + bias)
+
+
+def _safetensors(path: Path) -> dict[str, _Array]:
+    """The tensors of a small file. Source: https://huggingface.co/docs/safetensors, "Format"."""
+    kinds = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "BF16": "<u2"}
+    try:
+        content = path.read_bytes()
+        length = int.from_bytes(content[:8], "little")
+        header, body, found = json.loads(content[8 : 8 + length]), content[8 + length :], {}
+        for name, entry in header.items():
+            if name != "__metadata__":
+                values = np.frombuffer(body[slice(*entry["data_offsets"])], kinds[entry["dtype"]])
+                if entry["dtype"] == "BF16":
+                    values = (values.astype("<u4") << 16).view("<f4")
+                found[name] = values.reshape(entry["shape"]).astype(np.float32)
+        return found
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EmbedderUnavailable(
+            f"The model's file {path} cannot be read ({type(error).__name__}). Fetch the model anew."
+        ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Encoder:
+    """A loaded model that makes vectors of texts.
+
+    Attributes:
+        pooling: Modes, whose vectors stand one behind the other; unused where the graph pools itself.
+        cut: Length to which vectors are cut; 0 for none.
+        counts_prompt: Whether the tokens of a prompt count in the pooling.
+    """
+
+    graph: _Graph
+    folder: ModelFolder
+    pooling: tuple[str, ...]
+    layers: tuple[_Layer, ...]
+    cut: int
+    counts_prompt: bool
+
+    def vectors(self, encoded: Sequence[Any], prompt_tokens: int) -> _Array:
+        try:
+            found, mask = self.graph.run(encoded)
+        except Exception as error:  # ONNX Runtime's exceptions have no common base of their own
+            raise EmbeddingError(
+                f"The model {self.folder.names[0]} failed on {len(encoded)} texts ({type(error).__name__}). "
+                "Try again; if it stays, choose another embedding_model."
+            ) from error
+        if found.ndim == 3:
+            found = found.astype(np.float32)
+            mask[:, :prompt_tokens] = 0
+            found = np.concatenate([_pool(mode, found, mask) for mode in self.pooling], axis=1)
+            for layer in self.layers:
+                found = layer(found)
+        return found[:, : self.cut] if self.cut else found
+
+    def prompt_tokens(self, prompt: str) -> int:
+        """Tokens at the beginning that do not count."""
+        if self.counts_prompt or not prompt:
+            return 0
+        encoded = self.graph.encode(prompt)
+        return len(encoded.ids) - (encoded.special_tokens_mask[-1] if encoded.ids else 0)
+
+
+def _load_encoder(files: OnnxFiles, folder: ModelFolder) -> _Encoder:
+    graph = _load_graph(
+        files, "embedding", outputs=("sentence_embedding", "last_hidden_state", "token_embeddings", "hidden_states")
+    )
+    if graph.rank not in (2, 3):
+        raise EmbedderUnavailable(
+            f"The model {files.graph} gives {graph.output} of {graph.rank} dimensions, which are no vectors of texts. "
+            "Choose another embedding_model."
+        )
+    modes, counts_prompt = pooling_modes(files.folder)
+    cut = read_table(files.folder / "config_sentence_transformers.json").get("truncate_dim")
+    return _Encoder(
+        graph=graph,
+        folder=folder,
+        pooling=modes,
+        layers=_layers(files.folder) if graph.rank == 3 else (),
+        cut=cut if isinstance(cut, int) else 0,
+        counts_prompt=counts_prompt,
+    )
+
+
+class OnnxEmbedder:
+    """Any encoder in ONNX format; loaded at the first call.
+
+    Args:
+        model: A folder with tokenizer.json and an .onnx file in it or in its folder `onnx/`; or a name on the hub such
+            as "intfloat/multilingual-e5-small"; either with "/" and the path of one of its graphs behind it, such as
+            "intfloat/multilingual-e5-small/onnx/model_qint8_avx512_vnni.onnx".
+        threads: Runs at a time in one call; by default as many as the process has processors, at most 4.
+    """
+
+    def __init__(self, model: str, *, threads: int | None = None) -> None:
+        self.name = ONNX_PREFIX + model
+        self._model = model
+        self._threads = threads or default_threads()
+        self._folder: ModelFolder | None = None
+        self._encoder: _Encoder | None = None
+        self._learned_dimensions = 0
+        self._reader: Callable[[str], bool] | None = None
+        self._loading = threading.Lock()
+
+    @property
+    def dimensions(self) -> int:
+        """See `Embedder`; from the model's files, 0 if they do not tell before the first text."""
+        try:
+            return self._learned_dimensions or self._described().dimensions
+        except EmbedderUnavailable:
+            return 0
+
+    @property
+    def fingerprint(self) -> str:
+        """See `Embedder`; independent of the model's place and name."""
+        return f"onnx-{self._described().identity}"
+
+    def reads(self, text: str) -> bool:
+        """See `Embedder`; by the name of the model, else by its vocabulary."""
+        try:
+            self._reader = self._reader or self._described().reader()
+        except EmbedderUnavailable:
+            return True
+        return self._reader(text)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`; fetches a model of the hub that is not on this machine."""
+        if not texts:
+            return np.zeros((0, self.dimensions), np.float32)
+        encoder = self._loaded(fetch=True)
+        return self._embedded(encoder, texts, encoder.folder.prompts.document)
+
+    def embed_query(self, text: str) -> Vectors:
+        """See `Embedder`."""
+        encoder = self._loaded(fetch=False)
+        row: Vectors = self._embedded(encoder, [text], encoder.folder.prompts.query)[0]
+        return row
+
+    def _embedded(self, encoder: _Encoder, texts: Sequence[str], prompt: str) -> Vectors:
+        encoded = [encoder.graph.encode(prompt + text) for text in texts]
+        uncounted = encoder.prompt_tokens(prompt)
+        made: list[_Array] = [np.zeros(0)] * len(texts)
+
+        def fill(places: list[int]) -> None:
+            found = encoder.vectors([encoded[place] for place in places], uncounted)
+            for place, row in zip(places, found, strict=True):
+                made[place] = row
+
+        lengths = [max(1, len(one.ids)) for one in encoded]
+        run_in_threads(lengths, fill, threads=self._threads, run_tokens=_RUN_TOKENS, name="onnx")
+        vectors = unit_rows(self.name, made, texts=len(texts), dimensions=self._learned_dimensions)
+        self._learned_dimensions = vectors.shape[1]
+        bad = empty_rows(vectors)
+        if bad:
+            raise EmbeddingError(
+                f"The model {self.name} gave no usable vector (not finite, or of no length) "
+                f"for {len(bad)} of {len(texts)} texts. Choose another embedding_model if it stays.",
+                vectors=vectors,
+            )
+        return vectors
+
+    def _described(self, files: OnnxFiles | None = None) -> ModelFolder:
+        folder = self._folder
+        if folder is None:
+            files = files or _here(self._model)
+            weights = (*files.weights, files.tokenizer)
+            folder = self._folder = read_model_folder(files.folder, self._model, weights=weights)
+        return folder
+
+    def _loaded(self, *, fetch: bool) -> _Encoder:
+        if self._encoder is None:
+            with self._loading:
+                if self._encoder is None:
+                    files = fetch_onnx_files(self._model, "embedding") if fetch else _here(self._model)
+                    self._encoder = _load_encoder(files, self._described(files))
+        return self._encoder
+
+
+def _here(model: str) -> OnnxFiles:
+    files = find_onnx_files(model, "embedding")
+    if files is None:
+        raise EmbedderUnavailable(
+            f"The model {model} is not on this machine yet. Run `memory-service reindex` to fetch it."
+        )
+    return files
+
+
+# --- reranker --------------------------------------------------------------------------------------------------
+
+
+class OnnxReranker:
+    """A cross-encoder in ONNX format.
+
+    Args:
+        model: A folder, a name on the hub, or one of its graphs, as for `OnnxEmbedder`.
+    """
+
+    def __init__(self, model: str) -> None:
+        self.name = ONNX_PREFIX + model
+        self.at_once = 10
+        self._model = model
+        self._graph: _Graph | None = None
+        self._bounded = False
+        self._loading = threading.Lock()
+
+    def score(self, query: str, texts: Sequence[str]) -> Scores:
+        """See `Reranker.score`; between 0 and 1 for a model of one label, as in sentence-transformers."""
+        graph = self._loaded()
+        encoded = [graph.encode(query, text) for text in texts]
+        scores = np.zeros(len(texts))
+
+        def fill(places: list[int]) -> None:
+            found = graph.run([encoded[place] for place in places])[0].astype(np.float64)
+            # Some have a score for each of two labels, the last of them "it answers".
+            scores[places] = found.reshape(len(places), -1)[:, -1]
+
+        if not texts:
+            return scores
+        try:
+            lengths = [max(1, len(one.ids)) for one in encoded]
+            run_in_threads(lengths, fill, threads=default_threads(), run_tokens=_RUN_TOKENS, name="onnx-rerank")
+        except Exception as error:  # ONNX Runtime's exceptions have no common base of their own
+            raise EmbeddingError(
+                f"The model {self.name} failed on {len(texts)} texts ({type(error).__name__}). "
+                "Choose another rerank_model if it stays."
+            ) from error
+        # The logistic function, without an exponent that is too large.
+        return np.exp(-np.logaddexp(0.0, -scores)) if self._bounded else scores
+
+    def _loaded(self) -> _Graph:
+        if self._graph is None:
+            with self._loading:
+                if self._graph is None:
+                    files = fetch_onnx_files(self._model, "rerank")
+                    graph = _load_graph(files, "rerank", outputs=("logits",))
+                    if graph.rank > 2:
+                        raise EmbedderUnavailable(
+                            f"The model {files.graph} gives {graph.output}, which are no scores of texts. "
+                            "Set rerank_model to a cross-encoder."
+                        )
+                    self._bounded = _is_bounded(read_table(files.folder / "config.json"))
+                    self._graph = graph
+        return self._graph
+
+
+def _is_bounded(config: dict[str, Any]) -> bool:
+    """True for a model with one label, unless its settings name another function for its scores."""
+    own = config.get("sentence_transformers")
+    named = str(own.get("activation_fn", "")) if isinstance(own, dict) else ""
+    labels = config.get("id2label")
+    return (named.endswith("Sigmoid") if named else True) and isinstance(labels, dict) and len(labels) == 1
