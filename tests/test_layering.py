@@ -121,7 +121,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "sentence_transformers": ("indexer.embeddings.sentence_transformers",),
     "transformers": ("indexer.embeddings.sentence_transformers",),
     "torch": ("indexer.embeddings.sentence_transformers",),
-    "huggingface_hub": ("indexer.embeddings.sentence_transformers",),
+    "huggingface_hub": ("indexer.embeddings.onnx_files", "indexer.embeddings.sentence_transformers"),
     "tiktoken": ("memory_service.llm.token_counter",),
     "agents": ("memory_service.integrations.openai_agents",),
     "langchain": ("memory_service.integrations.langchain",),
