@@ -73,7 +73,7 @@ class _Graph:
         return self.tokenizer.encode(cut, pair and without_surrogates(pair[: self.max_characters]))
 
     def run(self, encoded: Sequence[Any]) -> tuple[_Array, _Array]:
-        """What the graph gives for tokens, and which of them count, of shape (texts, longest)."""
+        """The output of the graph for tokens, and which of them count, of shape (texts, longest)."""
         ids, mask = padded([one.ids for one in encoded], padding=self.padding)
         made: dict[str, _Array] = {"input_ids": ids, "attention_mask": mask}
         if "token_type_ids" in self.inputs:
@@ -199,7 +199,7 @@ def _pool(mode: str, tokens: _Array, mask: _Array) -> _Array:
 
 
 def _layers(folder: Path) -> tuple[_Layer, ...]:
-    """What a model does with a vector of a text, by its modules.json.
+    """The layers of a model behind its pooling, by its modules.json.
 
     Raises:
         EmbedderUnavailable: A layer is not known here.
