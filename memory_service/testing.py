@@ -433,10 +433,10 @@ def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 # OpenAI's Responses
 
 
-def _items(reply: Reply) -> list[dict[str, Any]]:
-    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbGVk"}
+def _items(reply: Reply, number: int) -> list[dict[str, Any]]:
+    thought = {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "c2VhbGVk"}
     text = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
-    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
+    said = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": [text]}
     called = [
         {
             "type": "function_call", "id": f"fc_{number}", "call_id": call.id, "name": call.name,
@@ -452,16 +452,16 @@ def _items(reply: Reply) -> list[dict[str, Any]]:
 
 
 def _response(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
-    usage, cut = reply.usage(_chars(body)), reply.finish_reason == "length"
+    usage, cut, number = reply.usage(_chars(body)), reply.finish_reason == "length", next(_RESPONSES)
     return {
-        "id": f"resp_{next(_RESPONSES)}",
+        "id": f"resp_{number}",
         "object": "response",
         "created_at": 1,
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
         "error": None,
         "model": body.get("model", "scripted"),
-        "output": _items(reply),
+        "output": _items(reply, number),
         "parallel_tool_calls": True,
         "tool_choice": "auto",
         "tools": [],
