@@ -281,6 +281,7 @@ class HostConversations(Generic[_T]):
         tools: Collection[object] = (),
         model: str | None = None,
         context_window: int | None = None,
+        hint: str = "",
     ) -> tuple[list[_T], str]:
         """The messages to send instead of these, and the session that they stand in; empty if the memory failed.
 
@@ -291,9 +292,10 @@ class HostConversations(Generic[_T]):
             tools: Schemas of the tools, counted likewise.
             model: Name of the model.
             context_window: What it takes by its own account, where nothing else was set.
+            hint: Who talks, for a conversation without a name.
         """
         wired = [self.to_wire(each) for each in messages]
-        session_id = session_name(name or _beginning(wired))
+        session_id = session_name(name or _beginning(wired, hint))
         window = self.context_window or context_window
         try:
             made = self.memory.session(session_id, context_window=window).conversation(
@@ -333,10 +335,10 @@ class HostConversations(Generic[_T]):
         return found[::-1]
 
 
-def _beginning(messages: Sequence[WireMessage]) -> str:
+def _beginning(messages: Sequence[WireMessage], hint: str) -> str:
     """A name for the conversation that begins with these: the same while it goes on."""
     first = next((at for at, each in enumerate(messages) if each["role"] == "user"), len(messages))
-    said = "".join(map(_said, messages[: first + 1]))
+    said = hint + "".join(map(_said, messages[: first + 1]))
     return f"chat-{hashlib.blake2b(said.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
 
 
