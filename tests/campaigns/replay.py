@@ -1,6 +1,6 @@
 """Conversations of agents replayed through the gateway, with the providers' own clients, under a small window.
 
-`python -m tests.campaigns.replay [--compactions 1000] [--locomo locomo10.json] [--window 8000] [--protocols chat]`
+`python -m tests.campaigns.replay [--compactions 1000] [--locomo locomo10.json] [--window 5000] [--protocols chat]`
 
 Each talk goes through each protocol, every third answer as a stream, until so many compactions were made. The upstream
 refuses a call without its result, or a result without its call, as providers do. A talk must be one session with all
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -380,11 +380,11 @@ def _workspace(protocol: str, talk: Talk) -> str:
     return f"{protocol}-{talk.name}"
 
 
-def all_talks(path: Path | None) -> Iterator[Talk]:
+def all_talks(path: Path | None, conversations: int) -> Iterator[Talk]:
     """The sample's, LoCoMo's if there is a file of them, and made-up ones without end."""
     yield talks.recorded()
     if path is not None:
-        yield from talks.locomo(path)
+        yield from islice(talks.locomo(path), conversations)
     yield from (talks.made_up(seed, _ROUNDS) for seed in count())
 
 
@@ -393,11 +393,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compactions", type=int, default=1000)
     parser.add_argument("--locomo", type=Path)
-    parser.add_argument("--window", type=int, default=8000)
+    parser.add_argument("--conversations", type=int, default=10, help="of LoCoMo, only the first so many")
+    parser.add_argument("--window", type=int, default=5000)
     parser.add_argument("--protocols", default=",".join(PLAYERS))
     given = parser.parse_args()
     begun = time.monotonic()
-    found = measure(given.compactions, given.protocols.split(","), all_talks(given.locomo), window=given.window)
+    played = all_talks(given.locomo, given.conversations)
+    found = measure(given.compactions, given.protocols.split(","), played, window=given.window)
     for protocol, each in found.items():
         shown = {"failed": len(each.failed), "degraded": dict(each.degraded.most_common(3)), "undone": each.undone}
         print(

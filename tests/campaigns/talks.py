@@ -82,12 +82,12 @@ def _round(chance: random.Random, seed: int, number: int) -> Iterator[Message]:
         picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_png(chance)}"}}
         request = [{"type": "text", "text": request}, picture]
     yield {"role": "user", "content": request}
-    for loop in range(chance.randint(0, 3)):
+    for loop in range(chance.randint(0, 4)):
         ids = [f"c{seed}x{number}x{loop}x{at}" for at in range(chance.choice((1, 1, 2, 4)))]
         calls = [{"id": each, "type": "function", "function": _function(chance, each)} for each in ids]
         yield {"role": "assistant", "content": chance.choice((None, _words(chance, 1))), "tool_calls": calls}
         for each in ids:
-            yield {"role": "tool", "tool_call_id": each, "content": _words(chance, chance.choice((1, 5, 40, 150)))}
+            yield {"role": "tool", "tool_call_id": each, "content": _words(chance, chance.choice((1, 40, 40, 150)))}
     yield {"role": "assistant", "content": _words(chance, chance.choice((1, 3, 8)))}
 
 
