@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_service.cli.options import home_is_named
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.hosts import HOSTS
 
@@ -49,18 +48,17 @@ def hook(host: str, home: Path | None, workspace: str | None, as_json: bool) -> 
         click.echo(f"error: there is no host {host[:80]!a}. Use {', '.join(HOSTS)}.", err=True)
         # Not 2: hosts take that for a veto of what the agent was about to do.
         sys.exit(1)
-    call = _HookCommand(host, home, workspace, on_files=home_is_named())
+    call = _HookCommand(host, home, workspace)
     _within(_LIMIT_SECONDS, call.run, call.note)
 
 
 class _HookCommand:
     """One run of the command."""
 
-    def __init__(self, host: str, home: Path | None, workspace: str | None, *, on_files: bool) -> None:
+    def __init__(self, host: str, home: Path | None, workspace: str | None) -> None:
         self._host: Any = host
         self._home = home
         self._workspace = workspace
-        self._on_files = on_files
 
     def run(self) -> None:
         """Answer the call on standard input."""
@@ -68,7 +66,8 @@ class _HookCommand:
 
         raw = sys.stdin.buffer.read()
         try:
-            server = server_for(self._home, on_files=self._on_files)
+            # The --home that `connect` wrote says where the log is, and not that a named server is to be passed over.
+            server = server_for(self._home)
             if server:
                 self._through(server, raw)
                 return

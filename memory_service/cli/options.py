@@ -64,7 +64,7 @@ def _tell_cold(reason: str) -> None:
         click.secho(f"note: the files were used, as {reason}", dim=True, err=True)
 
 
-def home_is_named() -> bool:
+def _home_is_named() -> bool:
     """True if --home stands on the command line itself."""
     return click.get_current_context().get_parameter_source("home") is ParameterSource.COMMANDLINE
 
@@ -94,7 +94,7 @@ def with_place(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
     @functools.wraps(command)
     def wrapper(home: Path | None, workspace: str, as_json: bool, **arguments: Any) -> Any:
-        place = Place(home=home, workspace=workspace, as_json=as_json, home_named=home_is_named())
+        place = Place(home=home, workspace=workspace, as_json=as_json, home_named=_home_is_named())
         return command(place, **arguments)
 
     return wrapper

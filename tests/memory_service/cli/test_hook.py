@@ -60,6 +60,8 @@ def test_through_a_server(cli: CommandLine, project: Path) -> None:
         assert "周五不部署" in told(broken, project)
         named = CommandLine(home=cli.home.parent / "away", environment={"MEMORY_SERVICE_URL": url})
         assert "周五不部署" in told(named, project)
+        start = call(project, "SessionStart", session_id="s3", source="startup")
+        assert "周五不部署" in named.ok("hook", "claude-code", "--home", str(named.home), stdin=start)
     assert faults(cli) == [] and not named.home.exists()
 
 
