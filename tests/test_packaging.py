@@ -40,8 +40,10 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which somebody has already worked with the sample."""
     folder = tmp_path_factory.mktemp("checkout")
     for name in SOURCES:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
-        copy(ROOT / name, folder / name)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("node_modules"))
+        else:
+            shutil.copy2(ROOT / name, folder / name)
     for name in MADE:
         (folder / "data" / "default" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "data" / "default" / name).write_bytes(b"made at run time")
@@ -94,6 +96,11 @@ def test_it_holds_the_model_with_its_licence(wheel: Path) -> None:
     model = {path.relative_to(ROOT).as_posix() for path in (ROOT / MODEL).iterdir() if path.is_file()}
     assert {f"{MODEL}/{name}" for name in ("model.onnx", "tokenizer.json", "LICENSE", "NOTICE", "README.md")} <= model
     assert model <= names(wheel)
+
+
+def test_it_holds_what_is_written_into_hosts(wheel: Path) -> None:
+    found = {name.partition("/hosts/data/")[2] for name in names(wheel) if "/hosts/data/" in name}
+    assert {"SKILL.md", "opencode.ts", "openclaw/index.ts", "openclaw/openclaw.plugin.json"} <= found
 
 
 def test_it_names_both_licences(wheel: Path) -> None:
