@@ -28,7 +28,7 @@ _NOT_SENT_BEGINNINGS = ("x-memory-", "x-forwarded-", "sec-")
 _KEYS = frozenset({"authorization", "x-api-key", "api-key"})
 # Of an answer: what tells the caller something.
 _GIVEN_BACK = frozenset({"retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id", "warning"})
-_GIVEN_BACK_BEGINNINGS = ("x-ratelimit-", "ratelimit", "anthropic-", "openai-", "x-envoy-", "llm_provider-")
+_GIVEN_BACK_BEGINNINGS = ("x-ratelimit-", "ratelimit", "anthropic-", "openai-", "x-codex-", "x-envoy-", "llm_provider-")
 
 
 class Relay:

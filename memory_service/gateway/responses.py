@@ -56,6 +56,8 @@ class OpenAIResponses(Dialect):
 
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
         """See `Dialect`."""
+        if body.get("background"):
+            raise InvalidRequest("The answer of a call with background comes by a route that is not served here.")
         items = _input(body)
         opening = len(_opening(items))
         instructions = body.get("instructions")

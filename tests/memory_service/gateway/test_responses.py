@@ -291,6 +291,13 @@ def test_items_of_an_unknown_shape_go_through(tmp_path: Path, item: dict[str, An
         assert gate.server.http.get("/v1/workspaces").json()["workspaces"] == []
 
 
+def test_a_call_in_the_background_goes_through_and_says_that_nothing_is_kept(tmp_path: Path) -> None:
+    with gateway(tmp_path, "Seen.") as gate:
+        given = ask(gate, "Hi", background=True)
+        assert gate.sent()["background"] is True and "background" in given.headers["x-memory-degraded"]
+        assert gate.server.http.get("/v1/workspaces").json()["workspaces"] == []
+
+
 def test_headers_switch_memory_off_or_let_it_only_read(tmp_path: Path) -> None:
     with gateway(tmp_path, "One.", "Two.") as gate:
         gate.remember("Deploys go out on Tuesdays after the stand-up.")
