@@ -32,8 +32,7 @@ _ROOT = "/memories"
 _EVERGREEN = ("MEMORY.md", "USER.md")
 _SERVICE_FILES = re.compile(rf"MEMORY\.md|USER\.md|memory/\d{{4}}-\d{{2}}-\d{{2}}[^/]*\.md|{FOLDER}/.*")
 _EDITED = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
-_MOST_LEVELS = 2
-_AROUND = 2  # lines that an edit is shown with
+_MOST_LEVELS = _AROUND = 2  # of folders, and lines that an edit is shown with
 
 
 class MemoryServiceTool(BetaAbstractMemoryTool):
@@ -181,8 +180,9 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
         if not sizes and below != _ROOT:
             raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
         lines = [f"{_size(sizes[name])}\t{name}" for name in sorted(sizes)]
+        total = _size(sum(file.bytes for file in self._files()))
         head = f"Here're the files and directories up to {_MOST_LEVELS} levels deep in {path}, excluding hidden items:"
-        return "\n".join([head, f"{_size(sum(file.bytes for file in self._files()))}\t{path}", *lines])
+        return "\n".join([head, f"{total}\t{path}", *lines])
 
 
 async def _asked(self: AsyncMemoryServiceTool, command: Any) -> str:
