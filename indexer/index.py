@@ -32,6 +32,7 @@ from indexer.embeddings.reranking import RERANKED_HITS, Reranker, Reranking
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
 from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
+from indexer.engine.relevance import Calibration, bundled_calibration
 from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced, SyncCancelled
 from indexer.rebuild import Rebuild, partial_state, scrub_others
 from indexer.search import nearest
@@ -145,6 +146,7 @@ class Index:
         pack_passages: Larger indexes are packed: searched by compact codes first.
         today: The day that recency and "yesterday" count from.
         reranker: Has a second look at the best hits; None leaves them as the ranking has them.
+        calibration: Tells how relevant hits are; None is the bundled one.
 
     Safe to use from several threads, and beside other processes on the same folder.
     """
@@ -163,6 +165,7 @@ class Index:
         pack_passages: int = PACK_PASSAGES,
         today: Callable[[], dt.date] = dt.date.today,
         reranker: Reranker | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         self.root = root
         self._embedder = embedder
@@ -174,6 +177,7 @@ class Index:
         self._max_file_bytes = max_file_bytes
         self._max_log_bytes = max_log_bytes
         self._today = today
+        self._calibration = calibration or bundled_calibration()
         self._reranking = Reranking(reranker) if reranker else None
         self._splitter = Splitter()
         self._logs = Logs()
@@ -355,7 +359,12 @@ class Index:
             reads_all = searching.reads_all(embedder if vector is not None else None)
             ranked = searching.rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_all)
             watch.lap("rank")
-            hits = searching.to_hits(view, asked, ranked, self._ranking)
+            regime = searching.regime_of(asked, vector, trust)
+            problem = self._calibration.problem(regime, made_with.model if made_with else "", self._ranking)
+            terms = searching.question_terms(view, asked, words)
+            relevance = searching.Relevance(calibration=self._calibration, regime=regime, asked=terms)
+            hits = searching.to_hits(view, asked, ranked, self._ranking, None if problem else relevance)
+            degraded += [f"relevance: {problem}. Results have none, and min_relevance leaves none out."][: bool(problem and hits)]
         watch.lap("fetch")
         if self._reranking:
             hits, problem = self._reranking.reranked(hits, text)

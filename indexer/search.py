@@ -15,11 +15,12 @@ import numpy as np
 
 from indexer.corpus import Corpus, Floats, Ints, Mask
 from indexer.embeddings.base import Embedder
-from indexer.engine.bm25 import NO_STATISTICS, text_evidence
+from indexer.engine.bm25 import NO_STATISTICS, RangeStatistics, text_evidence
 from indexer.engine.ranking import (
     CANDIDATES,
     Candidates,
     Fusion,
+    Ranked,
     RankingSettings,
     age_share,
     blend,
@@ -34,7 +35,8 @@ from indexer.engine.ranking import (
     vector_candidates,
     vector_evidence,
 )
-from indexer.engine.reader import IndexReader, Packed, QueryTerms
+from indexer.engine.reader import MAX_TERMS, IndexReader, Packed, QueryTerms
+from indexer.engine.relevance import Calibration, QuestionTerms, Regime, signals
 from indexer.engine.segments.scoring import SegmentQuery, search_segment
 from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.stores.base import IndexStore, StoredPassage
@@ -76,15 +78,6 @@ class Query:
     explain: bool = False
     snippets: bool = True
     named: Named = NOBODY
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
-    """Candidates with their scores, unordered, and the parts of each score."""
-
-    candidates: Candidates
-    scores: Floats
-    parts: dict[str, Floats]
 
 
 def check_query(text: str, limit: int) -> str:
@@ -303,15 +296,53 @@ def _leave_out(corpus: Corpus, ranges: Sequence[LineRange], allowed: Mask) -> No
             allowed[rows] &= ~within
 
 
-def to_hits(view: IndexReader, query: Query, ranked: Ranked, settings: RankingSettings) -> tuple[Hit, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relevance:
+    """How relevant the hits of one question are."""
+
+    calibration: Calibration
+    regime: Regime
+    asked: QuestionTerms
+
+    def of(self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]) -> list[float]:
+        """The relevance of some candidates."""
+        places = np.array([place for place, _ in chosen], np.int64)
+        found = signals(ranked, self.regime, self.asked, places, [stored.passage for _, stored in chosen])
+        relevance: list[float] = self.calibration.relevance(found).tolist()
+        return relevance
+
+
+def regime_of(query: Query, vector: Vectors | None, trust: float) -> Regime:
+    """What the hits of a question are known by."""
+    if vector is not None and query.mode == "vector":
+        return "vector"
+    if vector is not None and trust >= 1.0:
+        return "hybrid"
+    return "characters" if analysis.has_unspaced(query.text) else "words"
+
+
+def question_terms(view: IndexReader, query: Query, words: QueryTerms) -> QuestionTerms:
+    """The terms of a question, and how rare each is."""
+    terms = analysis.query_terms(query.text)[:MAX_TERMS]
+    names = {term for word in query.named.words for term in analysis.index_terms(word)}
+    statistics = RangeStatistics(count=len(view), containing={term: words.passages(term) for term in terms})
+    telling = tuple(term for term in terms if term not in names)
+    return QuestionTerms(terms=frozenset(terms), telling=telling or tuple(terms), statistics=statistics)
+
+
+def to_hits(
+    view: IndexReader, query: Query, ranked: Ranked, settings: RankingSettings, relevance: Relevance | None
+) -> tuple[Hit, ...]:
     """The best candidates as hits, each text once."""
     varied = settings.mmr_lambda < 1
     pool = 4 * query.limit if varied else query.limit
     chosen = _distinct(view.store, ranked, pool)
     if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda, query.limit)
-    terms = analysis.query_terms(query.text)
-    return tuple(_hit(found, position, ranked, terms, query) for position, found in chosen[: query.limit])
+    terms, chosen = analysis.query_terms(query.text), chosen[: query.limit]
+    relevant = relevance.of(ranked, chosen) if relevance and chosen else [None] * len(chosen)
+    hits = (_hit(found, position, ranked, terms, query) for position, found in chosen)
+    return tuple(replace(hit, relevance=each) for hit, each in zip(hits, relevant, strict=True))
 
 
 def _distinct(store: IndexStore, ranked: Ranked, count: int) -> list[tuple[int, StoredPassage]]:

@@ -102,6 +102,7 @@ class Hit:
         score: The rank score; comparable within one answer only.
         text_score: Plain BM25 of the passage; 0.0 where no word of the question occurs in it.
         vector_score: Cosine of question and passage; None without vectors.
+        relevance: Probability that the passage bears on the question; None where it is not known.
         snippet: The passage's text; of a long one the part that is nearest to the question.
         signals: Share of each ranking signal in the score; filled when `explain` was asked for.
     """
@@ -114,6 +115,7 @@ class Hit:
     score: float
     text_score: float
     vector_score: float | None
+    relevance: float | None = None
     signals: dict[str, float] = field(default_factory=dict)
 
 

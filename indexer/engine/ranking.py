@@ -31,6 +31,8 @@ from indexer.engine.bm25 import TextEvidence
 from indexer.stores.base import NEAREST_LIMIT, IndexStore
 from indexer.types import Cue, SearchFilter, Vectors
 
+# Version of the signals and of the recipe: relevance was fitted to one.
+RANKING_RULES = "evidence-1"
 # Best rows by each signal that are ranked. Source: with 250, evidence within 2,048 tokens falls by .014 on real chats
 # of 9,000 passages, as a block of that size asks for 256.
 CANDIDATES = 400
@@ -270,6 +272,15 @@ class Candidates:
     def best(self, count: int = CANDIDATES) -> Candidates:
         """Union of each signal's best rows."""
         return self.take(candidates(self.signals, np.ones(len(self), bool), count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """Candidates with their scores, unordered, and the parts of each score."""
+
+    candidates: Candidates
+    scores: Floats
+    parts: dict[str, Floats]
 
 
 def corpus_candidates(

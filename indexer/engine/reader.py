@@ -144,7 +144,7 @@ class IndexReader:
 
 
 # A question longer than this is a pasted text; its first terms say what it is about.
-_MAX_TERMS = 64
+MAX_TERMS = 64
 _COMMON_SHARE = 0.3
 _COMMON_FROM = 50
 
@@ -180,7 +180,7 @@ NO_TERMS = QueryTerms(postings=[])
 
 def find_terms(view: IndexReader, question: str) -> QueryTerms:
     """Occurrences of a question's terms."""
-    terms = analysis.query_terms(question)[:_MAX_TERMS]
+    terms = analysis.query_terms(question)[:MAX_TERMS]
     if view.packed:
         postings = view.packed.recent.postings(terms)
         packed = tuple(find(view.packed.segment.postings, terms))

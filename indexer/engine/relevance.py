@@ -1,0 +1,235 @@
+"""Relevance of hits: the probability that a passage bears on the question, from the signals of its ranking. Pure, numpy.
+
+Invariants: between 0 and 1, and rising with every signal that speaks for a passage; the same whatever the limit of the
+search; no model is called and no text is read but the first words of the hits; where the table was fitted to another
+embedding model or ranking there is no number, and a reason.
+
+A logistic function of two kinds of signals. Those of the question say if anything here answers it: the best passage by
+vectors and words together, how many of its telling words occur at all. Those of a passage say how far it stands behind
+the best; they count the less the more passages there are, as much bears on a question in a large memory and little in
+a small one.
+
+Source: `relevance.json`, fitted and judged by `python -m tests.evals.relevance`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Literal
+
+import numpy as np
+
+from indexer.corpus import Floats, Ints, Mask
+from indexer.engine.bm25 import K1, RangeStatistics
+from indexer.engine.ranking import RANKING_RULES, Ranked, RankingSettings
+from indexer.text.terms import TERM_RULES, query_terms
+from indexer.types import Passage
+
+# What a hit is known by: vectors and words, words alone, words of a script that is searched by its characters, vectors.
+Regime = Literal["hybrid", "words", "characters", "vector"]
+
+QUESTION_SIGNALS = ("agreement", "near", "score", "known", "terms", "passages")
+PASSAGE_SIGNALS = ("cosine", "window", "words", "subject", "behind", "cues", "length")
+
+# Up to so many passages, what a passage lacks counts in full; of ten times as many about half of it.
+_SMALL = 20
+_SPREAD = 0.38
+_PASSAGES = (10, 20_000)
+_NEAR = 10
+_LONG = 150
+# BM25 of a passage with all words of the question once, per idf.
+_FULL = (K1 + 1) * 0.73
+_SUBJECT = re.compile(r"([^:：\n]{1,80})[:：]")
+_SUBJECT_PARTS = re.compile(r"[,，、;；]|\*\*|__")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionTerms:
+    """The terms of a question, and how rare each is in the index.
+
+    Attributes:
+        terms: All of them.
+        telling: Those that are no names of speakers.
+        statistics: Number of passages, and of those with each term.
+    """
+
+    terms: frozenset[str]
+    telling: tuple[str, ...]
+    statistics: RangeStatistics
+
+    @property
+    def rarity(self) -> float:
+        """Inverse document frequencies of the telling terms together; never zero."""
+        return sum(map(self.statistics.idf, self.telling)) or 1.0
+
+    @property
+    def known(self) -> float:
+        """Share of that which occurs at all."""
+        idf, containing = self.statistics.idf, self.statistics.containing
+        return sum(idf(term) for term in self.telling if containing.get(term)) / self.rarity
+
+    @property
+    def passages(self) -> int:
+        """Number of passages, within what the weights are known for."""
+        return max(_PASSAGES[0], min(_PASSAGES[1], self.statistics.count))
+
+    @property
+    def share(self) -> float:
+        """How much it counts what a passage lacks."""
+        return 1 / (1 + _SPREAD * math.log(max(1.0, self.passages / _SMALL)))
+
+    @property
+    def one_word(self) -> float:
+        """Inverse document frequency of a word that occurs in one passage."""
+        return math.log1p(max(1.0, self.statistics.count - 0.5) / 1.5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """Signals of the hits of one question.
+
+    Attributes:
+        question: Those of the question, in the order of `QUESTION_SIGNALS`.
+        passages: Those of each hit; shape (hits, len(PASSAGE_SIGNALS)).
+        share: How much these count.
+    """
+
+    regime: Regime
+    question: Floats
+    passages: Floats
+    share: float
+
+
+def signals(ranked: Ranked, regime: Regime, asked: QuestionTerms, hits: Ints, texts: Sequence[Passage]) -> Signals:
+    """Signals of some hits.
+
+    Args:
+        ranked: All candidates, by the recipe "evidence".
+        regime: What they are known by.
+        asked: The terms of the question.
+        hits: Places of the hits among the candidates.
+        texts: The same hits as passages.
+    """
+    found, nothing = ranked.candidates, np.zeros(len(ranked.scores))
+    vector = found.vector if regime in ("hybrid", "vector") else None
+    cosine = vector.own if vector else nothing
+    words, window = (found.text.unit, found.text.window) if found.text else (nothing, nothing)
+    covered = np.minimum(1.5, window / (asked.rarity * _FULL))
+    scores = ranked.scores - ranked.parts["recency"]
+    question = _question(scores, cosine, covered, ranked.parts.get("speaker", nothing) >= 0, asked)
+    columns = (
+        cosine[hits],
+        covered[hits],
+        np.log1p(words[hits] / asked.one_word),
+        _about(words[hits], asked.terms, texts),
+        scores.max(initial=0.0) - scores[hits],
+        ranked.parts["cues"][hits],
+        np.log([min(_LONG, len(passage.text)) for passage in texts]),
+    )
+    return Signals(regime=regime, question=question, passages=np.stack(columns, axis=1), share=asked.share)
+
+
+def _question(scores: Floats, cosine: Floats, covered: Floats, heard: Mask, asked: QuestionTerms) -> Floats:
+    """Signals of the question, from those candidates that the speaker it names may have said."""
+    heard = heard if heard.any() else ~heard
+    near = cosine[heard]
+    near = np.partition(near, -_NEAR)[-_NEAR:] if len(near) > _NEAR else near
+    return np.array(
+        (
+            (cosine + covered)[heard].max(initial=0.0),
+            near.mean() if len(near) else 0.0,
+            scores.max(initial=0.0),
+            asked.known,
+            math.log1p(len(asked.telling)),
+            math.log(asked.passages),
+        )
+    )
+
+
+def _about(words: Floats, terms: frozenset[str], texts: Sequence[Passage]) -> Floats:
+    """1.0 where a passage begins with what it is about ("Postgres, pg: …"), and the question names that."""
+    about = np.zeros(len(words))
+    for place in np.flatnonzero(words).tolist():
+        # A label is who speaks.
+        if texts[place].label is None:
+            about[place] = any(subject <= terms for subject in _subjects(texts[place].text))
+    return about
+
+
+@lru_cache(maxsize=4_096)
+def _subjects(text: str) -> tuple[frozenset[str], ...]:
+    found = _SUBJECT.match(text)
+    parts = _SUBJECT_PARTS.split(found[1]) if found else ()
+    return tuple(frozenset(terms) for part in parts if part.strip() and (terms := query_terms(part)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Weights of the signals in one regime."""
+
+    intercept: float
+    question: Mapping[str, float]
+    passages: Mapping[str, float]
+
+
+class Calibration:
+    """The fitted weights, and what they were fitted to.
+
+    Args:
+        ranking: Version of the ranking and of the text analysis.
+        model: Fingerprint of the embedding model.
+        tables: Weights by regime.
+    """
+
+    def __init__(self, ranking: str, model: str, tables: Mapping[Regime, Table]) -> None:
+        self._ranking = ranking
+        self._model = model
+        self._weights = {
+            regime: (
+                table.intercept,
+                np.array([table.question.get(name, 0.0) for name in QUESTION_SIGNALS]),
+                np.array([table.passages.get(name, 0.0) for name in PASSAGE_SIGNALS]),
+            )
+            for regime, table in tables.items()
+        }
+
+    def problem(self, regime: Regime, model: str, settings: RankingSettings) -> str:
+        """Why there is no relevance; empty where there is one."""
+        if settings.fusion != "evidence":
+            return f"it is known for the ranking evidence alone, and ranking.fusion is {settings.fusion}"
+        if self._ranking != ranking_rules() or regime not in self._weights:
+            return f"its table was fitted to the ranking {self._ranking}, and this is {ranking_rules()}"
+        if regime in ("hybrid", "vector") and model != self._model:
+            return f"its table was fitted to the model {self._model}, and the vectors are of {model}"
+        return ""
+
+    def relevance(self, found: Signals) -> Floats:
+        """The relevance of each hit."""
+        intercept, question, passages = self._weights[found.regime]
+        logits = intercept + found.question @ question + found.share * (found.passages @ passages)
+        relevance: Floats = 1 / (1 + np.exp(-logits.clip(-30, 30)))
+        return relevance
+
+
+def ranking_rules() -> str:
+    """The version of all that the signals come from."""
+    return f"{RANKING_RULES}/{TERM_RULES}"
+
+
+@cache
+def bundled_calibration() -> Calibration:
+    """The calibration that the package brings."""
+    return read_calibration(files("indexer.engine").joinpath("relevance.json").read_text("utf-8"))
+
+
+def read_calibration(text: str) -> Calibration:
+    """A calibration from its file."""
+    made = json.loads(text)
+    tables = {regime: Table(**table) for regime, table in made["tables"].items()}
+    return Calibration(made["ranking"], made["model"], tables)
