@@ -359,18 +359,25 @@ class Index:
             reads_all = searching.reads_all(embedder if vector is not None else None)
             ranked = searching.rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_all)
             watch.lap("rank")
-            regime = searching.regime_of(asked, vector, trust)
-            problem = self._calibration.problem(regime, made_with.model if made_with else "", self._ranking)
-            terms = searching.question_terms(view, asked, words)
-            relevance = searching.Relevance(calibration=self._calibration, regime=regime, asked=terms)
-            hits = searching.to_hits(view, asked, ranked, self._ranking, None if problem else relevance)
-            degraded += [f"relevance: {problem}. Results have none, and min_relevance leaves none out."][: bool(problem and hits)]
+            relevance = searching.Relevance(
+                calibration=self._calibration,
+                regime=searching.regime_of(asked, vector, trust),
+                asked=searching.question_terms(view, asked, words),
+            )
+            unjudged = relevance.problem(made_with.model if made_with else "", self._ranking)
+            hits = searching.to_hits(view, asked, ranked, self._ranking, None if unjudged else relevance)
         watch.lap("fetch")
         if self._reranking:
             hits, problem = self._reranking.reranked(hits, text)
             degraded += [problem] if problem else []
             watch.lap("rerank")
-        return SearchResults(hits=hits[:limit], mode=done, degraded=tuple(degraded), stages_ms=watch.laps_ms)
+        return SearchResults(
+            hits=hits[:limit],
+            mode=done,
+            degraded=tuple(degraded),
+            unjudged=unjudged if hits else "",
+            stages_ms=watch.laps_ms,
+        )
 
     def status(self) -> IndexStatus:
         """How the index stands; reads no file's content."""

@@ -304,11 +304,21 @@ class Relevance:
     regime: Regime
     asked: QuestionTerms
 
+    def problem(self, model: str, settings: RankingSettings) -> str:
+        """Why they have none that is known, for `degraded`; empty where they have.
+
+        Args:
+            model: Fingerprint of the model that made the vectors.
+            settings: Settings of the ranking.
+        """
+        reason = self.calibration.problem(self.regime, model, settings)
+        return f"relevance: {reason}. Results have none, and min_relevance leaves out none of them." if reason else ""
+
     def of(self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]) -> list[float]:
         """The relevance of some candidates."""
         places = np.array([place for place, _ in chosen], np.int64)
         found = signals(ranked, self.regime, self.asked, places, [stored.passage for _, stored in chosen])
-        relevance: list[float] = self.calibration.relevance(found).tolist()
+        relevance: list[float] = self.calibration.relevance(found).round(4).tolist()
         return relevance
 
 
@@ -331,7 +341,7 @@ def question_terms(view: IndexReader, query: Query, words: QueryTerms) -> Questi
 
 
 def to_hits(
-    view: IndexReader, query: Query, ranked: Ranked, settings: RankingSettings, relevance: Relevance | None
+    view: IndexReader, query: Query, ranked: Ranked, settings: RankingSettings, relevance: Relevance | None = None
 ) -> tuple[Hit, ...]:
     """The best candidates as hits, each text once."""
     varied = settings.mmr_lambda < 1

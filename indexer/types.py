@@ -127,12 +127,14 @@ class SearchResults:
         mode: The mode in effect: a hybrid search without vectors is a text search. It stays hybrid where the model
             cannot read the question's script and the words alone decide.
         degraded: Parts that were asked for and missing, each "part: why and what to do".
+        unjudged: Why no hit has a relevance, as `degraded` says it; empty where they have.
         stages_ms: Duration of each stage, in their order.
     """
 
     hits: tuple[Hit, ...]
     mode: Mode
     degraded: tuple[str, ...] = ()
+    unjudged: str = ""
     stages_ms: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 

@@ -190,6 +190,17 @@ class RankingTable(_Table):
     )
 
 
+class RecallTable(_Table):
+    """Which memories a session gets without asking."""
+
+    min_relevance: float = Field(
+        default=0.0035, ge=0, le=1, description="Memories of less relevance stay out of a session's prompt; 0 is off."
+    )
+    min_gain: float = Field(
+        default=0.02, ge=0, le=100, description="Least relevance that a memory has to add for 100 tokens; 0 is off."
+    )
+
+
 PresetName = Literal["default", "openclaw", "turns", "ponybunny", "opencode"]
 
 
@@ -334,6 +345,7 @@ class Settings(_Table):
     store: str = Field(default=DEFAULT_STORE, description="Where indexes are kept.")
     receipt_days: int = Field(default=30, ge=1, le=36_500, description="How long receipts are kept.")
     ranking: RankingTable = RankingTable()
+    recall: RecallTable = RecallTable()
     llm_model: str = Field(default="", description="litellm name of a model; unset means that no model is ever called.")
     llm_api_base: str = Field(default="", description="Address of the model's API, if not the provider's own.")
     llm_fallback_model: tuple[str, ...] = Field(

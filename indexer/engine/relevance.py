@@ -1,4 +1,4 @@
-"""Relevance of hits: the probability that a passage bears on the question, from the signals of its ranking. Pure, numpy.
+"""Relevance of hits: the probability that a passage bears on the question, from signals of its ranking. Pure, numpy.
 
 Invariants: between 0 and 1, and rising with every signal that speaks for a passage; the same whatever the limit of the
 search; no model is called and no text is read but the first words of the hits; where the table was fitted to another

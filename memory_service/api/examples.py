@@ -19,7 +19,7 @@ _BLOCK = (
     f'<file path="{_PATH}" lines="5">\n{_TEXT}\n</file>\n</relevant_context>'
 )
 _FINGERPRINT = schemas.ModelFingerprint(model="minilm-l6-v2", dimensions=384, rules="1/1", schema_version=1)
-_SCORES: dict[str, Any] = {"score": 0.91, "text_score": 4.2, "vector_score": 0.63}
+_SCORES: dict[str, Any] = {"score": 0.91, "relevance": 0.84, "text_score": 4.2, "vector_score": 0.63}
 
 STORED = schemas.StoredMemory(memory_id="m0123456789ab", path=_PATH, start_line=5, end_line=5, duplicate=False)
 FILES = schemas.MemoryFiles(files=[schemas.MemoryFile(path=_PATH, bytes=163, lines=5, modified_at=_WHEN, etag=_ETAG)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_service.cli.options import DAY, Place, with_filters, with_order, with_place
+from memory_service.cli.options import DAY, Place, with_filters, with_min_relevance, with_order, with_place
 from memory_service.cli.output import emit_json, erased_line, indented, warn
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     help="Words, meaning, or both.",
 )
 @click.option("--explain", is_flag=True, help="Show what every signal added to each score.")
+@with_min_relevance
 @with_order
 @with_place
 @with_filters
@@ -133,6 +134,14 @@ def _print_results(answer: SearchResults) -> None:
 @click.argument("query")
 @click.option("--budget-tokens", "-b", type=click.IntRange(min=0), default=2000, show_default=True, help="Most tokens.")
 @click.option("--system-prompt", default="", help="Print the block behind this prompt.")
+@click.option(
+    "--min-gain",
+    type=click.FloatRange(0, 100),
+    default=0.0,
+    show_default=True,
+    help="Least relevance that a passage has to add for 100 tokens; 0 fills the budget.",
+)
+@with_min_relevance
 @with_order
 @with_place
 @with_filters

@@ -111,6 +111,20 @@ def with_order(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+SHARE = click.FloatRange(0, 1)
+
+
+def with_min_relevance(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --min-relevance to a command."""
+    return click.option(
+        "--min-relevance",
+        type=SHARE,
+        default=0.0,
+        show_default=True,
+        help="Leave out what bears on QUERY with less than this probability.",
+    )(command)
+
+
 def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --source, --path, --since and --until to a command, by the names that `MemoryService.search` gives them."""
 

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import Place, examples, with_place
+from memory_service.cli.options import SHARE, Place, examples, with_place
 from memory_service.cli.output import emit_json, emit_value, erased_line, warn
 from memory_service.cli.session_work import compact, compactions, flush, undo
 
@@ -272,6 +272,11 @@ def append(place: Place, session_id: str, source: IO[bytes], model: str | None, 
     type=click.Choice(["score", "memory_first"]),
     help="The best first, or memories before sessions.  [default: the preset's]",
 )
+@click.option(
+    "--min-relevance",
+    type=SHARE,
+    help="Leave out memories less relevant than this.  [default: the setting recall.min_relevance]",
+)
 @click.option("--wire", type=_WIRES, default="openai", show_default=True, help="Shape of the messages with --json.")
 @with_place
 def context(
@@ -283,6 +288,7 @@ def context(
     max_tokens: int | None,
     auto: bool,
     order: Order | None,
+    min_relevance: float | None,
     wire: Wire,
 ) -> None:
     """Print what to send to the model. System prompt, session and memories fit its window.
@@ -300,6 +306,7 @@ def context(
         max_tokens=max_tokens,
         auto=auto,
         order=order,
+        min_relevance=min_relevance,
         format=wire if place.as_json else "openai",
     )
     with place.service() as service:

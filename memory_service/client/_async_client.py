@@ -117,6 +117,7 @@ class AsyncMemoryClient:
         since: Day | None = None,
         until: Day | None = None,
         min_score: float | None = None,
+        min_relevance: float = 0.0,
         order: schemas.Order = "score",
         explain: bool = False,
     ) -> schemas.SearchResults:
@@ -131,6 +132,7 @@ class AsyncMemoryClient:
             since: Only memories of that day or later.
             until: Only memories of that day or earlier.
             min_score: Only results with at least this score.
+            min_relevance: Only results that bear on the question with at least this probability.
             order: `memory_first` puts memories and files before what was said in sessions.
             explain: Say what every signal added to each score.
         """
@@ -144,6 +146,7 @@ class AsyncMemoryClient:
                 since=since,
                 until=until,
                 min_score=min_score,
+                min_relevance=min_relevance,
                 order=order,
                 explain=explain,
             )
@@ -155,6 +158,8 @@ class AsyncMemoryClient:
         *,
         system_prompt: str = "",
         budget_tokens: int = 2000,
+        min_relevance: float = 0.0,
+        min_gain: float = 0.0,
         order: schemas.Order = "score",
         sources: Collection[schemas.Source] = (),
         path_prefix: str = "",
@@ -167,6 +172,8 @@ class AsyncMemoryClient:
             query: What the prompt is about.
             system_prompt: The block is appended to it.
             budget_tokens: Most tokens of the block with its wrapper.
+            min_relevance: Passages that bear on the query with less than this probability stay out.
+            min_gain: Least relevance that a passage has to add for 100 tokens; 0 fills the budget.
             order: `memory_first` gives memories and files the budget before what was said in sessions.
             sources: Kinds of source; empty means all.
             path_prefix: Only files whose path begins so.
@@ -178,6 +185,8 @@ class AsyncMemoryClient:
                 query,
                 system_prompt=system_prompt,
                 budget_tokens=budget_tokens,
+                min_relevance=min_relevance,
+                min_gain=min_gain,
                 order=order,
                 sources=list(sources),
                 path_prefix=path_prefix,

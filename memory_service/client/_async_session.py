@@ -144,6 +144,7 @@ class AsyncSession:
         tools: Collection[object] | None = None,
         recall: schemas.RecallMode = "auto",
         order: schemas.Order | None = None,
+        min_relevance: float | None = None,
         format: schemas.Wire = "openai",
     ) -> schemas.SessionContext:
         """The messages to send to the model: complete, valid for its provider, and within the window.
@@ -157,13 +158,14 @@ class AsyncSession:
             tools: Schemas of the agent's tools; they are counted, and not sent back.
             recall: Whether memories are searched.
             order: `memory_first` puts memories before what was said in sessions; None is as the preset has it.
+            min_relevance: Memories less relevant than this stay out; None is the setting `recall.min_relevance`.
             format: The shape of the messages.
 
         Raises:
             Incompressible: It cannot be made to fit; the message names the part.
         """
         prompt = _session_wire.prompt_options(
-            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, format
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, min_relevance, format
         )
         call = self._calls.context(**prompt, auto=auto)
         await self._begin()
@@ -182,6 +184,7 @@ class AsyncSession:
         tools: Collection[object] | None = None,
         recall: schemas.RecallMode = "auto",
         order: schemas.Order | None = None,
+        min_relevance: float | None = None,
         format: schemas.Wire = "openai",
     ) -> schemas.ConversationContext:
         """The messages to send to the model, for a conversation that the caller keeps and gives whole.
@@ -200,6 +203,7 @@ class AsyncSession:
             tools: Schemas of the agent's tools.
             recall: Whether memories are searched.
             order: `memory_first` puts memories before what was said in sessions.
+            min_relevance: Memories less relevant than this stay out; None is the setting `recall.min_relevance`.
             format: The shape of the messages, of those that are given too.
 
         Raises:
@@ -207,7 +211,7 @@ class AsyncSession:
             Incompressible: It cannot be made to fit.
         """
         prompt = _session_wire.prompt_options(
-            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, format
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, min_relevance, format
         )
         call = self._calls.conversation(messages, **prompt, model=model, auto=auto)
         if self._wanted:
@@ -226,6 +230,7 @@ class AsyncSession:
         max_tokens: int | None = None,
         recall: schemas.RecallMode = "auto",
         order: schemas.Order | None = None,
+        min_relevance: float | None = None,
         format: schemas.Wire = "openai",
         max_retries: int = _completion.DEFAULT_MAX_RETRIES,
         max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
@@ -249,6 +254,7 @@ class AsyncSession:
             max_tokens: The longest prompt wanted.
             recall: Whether memories are searched.
             order: `memory_first` puts memories before what was said in sessions; None is as the preset has it.
+            min_relevance: Memories less relevant than this stay out; None is the setting `recall.min_relevance`.
             format: The shape of the messages.
             max_retries: How often the model is called again at most.
             max_wait_seconds: The longest wait that a provider may ask for.
@@ -256,7 +262,7 @@ class AsyncSession:
                 cannot take the prompt, the session goes on with that model, and stays with it.
         """
         prompt = _session_wire.prompt_options(
-            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, format
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, min_relevance, format
         )
         turn = Turn(
             call=call,

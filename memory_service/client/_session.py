@@ -145,6 +145,7 @@ class Session:
         tools: Collection[object] | None = None,
         recall: schemas.RecallMode = "auto",
         order: schemas.Order | None = None,
+        min_relevance: float | None = None,
         format: schemas.Wire = "openai",
     ) -> schemas.SessionContext:
         """The messages to send to the model: complete, valid for its provider, and within the window.
@@ -158,13 +159,14 @@ class Session:
             tools: Schemas of the agent's tools; they are counted, and not sent back.
             recall: Whether memories are searched.
             order: `memory_first` puts memories before what was said in sessions; None is as the preset has it.
+            min_relevance: Memories less relevant than this stay out; None is the setting `recall.min_relevance`.
             format: The shape of the messages.
 
         Raises:
             Incompressible: It cannot be made to fit; the message names the part.
         """
         prompt = _session_wire.prompt_options(
-            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, format
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, min_relevance, format
         )
         call = self._calls.context(**prompt, auto=auto)
         self._begin()
@@ -183,6 +185,7 @@ class Session:
         tools: Collection[object] | None = None,
         recall: schemas.RecallMode = "auto",
         order: schemas.Order | None = None,
+        min_relevance: float | None = None,
         format: schemas.Wire = "openai",
     ) -> schemas.ConversationContext:
         """The messages to send to the model, for a conversation that the caller keeps and gives whole.
@@ -201,6 +204,7 @@ class Session:
             tools: Schemas of the agent's tools.
             recall: Whether memories are searched.
             order: `memory_first` puts memories before what was said in sessions.
+            min_relevance: Memories less relevant than this stay out; None is the setting `recall.min_relevance`.
             format: The shape of the messages, of those that are given too.
 
         Raises:
@@ -208,7 +212,7 @@ class Session:
             Incompressible: It cannot be made to fit.
         """
         prompt = _session_wire.prompt_options(
-            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, format
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, min_relevance, format
         )
         call = self._calls.conversation(messages, **prompt, model=model, auto=auto)
         if self._wanted:
@@ -227,6 +231,7 @@ class Session:
         max_tokens: int | None = None,
         recall: schemas.RecallMode = "auto",
         order: schemas.Order | None = None,
+        min_relevance: float | None = None,
         format: schemas.Wire = "openai",
         max_retries: int = _completion.DEFAULT_MAX_RETRIES,
         max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
@@ -250,6 +255,7 @@ class Session:
             max_tokens: The longest prompt wanted.
             recall: Whether memories are searched.
             order: `memory_first` puts memories before what was said in sessions; None is as the preset has it.
+            min_relevance: Memories less relevant than this stay out; None is the setting `recall.min_relevance`.
             format: The shape of the messages.
             max_retries: How often the model is called again at most.
             max_wait_seconds: The longest wait that a provider may ask for.
@@ -257,7 +263,7 @@ class Session:
                 cannot take the prompt, the session goes on with that model, and stays with it.
         """
         prompt = _session_wire.prompt_options(
-            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, format
+            query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, min_relevance, format
         )
         turn = Turn(
             call=call,

@@ -301,6 +301,7 @@ def prompt_options(
     tools: Collection[object] | None,
     recall: schemas.RecallMode,
     order: schemas.Order | None,
+    min_relevance: float | None,
     wire: schemas.Wire,
 ) -> dict[str, object]:
     """Options of a prompt, by the names of the API."""
@@ -312,6 +313,7 @@ def prompt_options(
         "tools": [plain(tool) for tool in tools or ()],
         "recall": recall,
         "order": order,
+        "min_relevance": min_relevance,
         "format": wire,
     }
 

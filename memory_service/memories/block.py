@@ -32,6 +32,7 @@ import numpy as np
 
 from indexer.corpus import Floats
 from indexer.types import Hit
+from memory_service.errors import InvalidRequest
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.schemas.memories import Context, Order, Receipt
 from memory_service.text.frames import UNSEEN, escaped, visible
@@ -126,6 +127,8 @@ _COST_WEIGHT = 0.4
 _GAP_QUARTERS = quarters(GAP)
 # Below this many quarters, shorter is not better: a line of five tokens is seldom an answer.
 _LEAST_COST = 20
+# In so many quarters of a token a passage has to bring the least gain.
+_QUARTERS = 400
 # An offer in the order in which they are taken: whether others go first, how bad it is, its place, and its cost.
 _Entry = tuple[bool, float, int, int]
 
@@ -140,15 +143,53 @@ class Offer(Span):
 
     path: str
     score: float
+    relevance: float | None = None
     goes_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RelevanceLimits:
+    """What a passage has to bring, to be in a block. One of unknown relevance brings enough.
+
+    Attributes:
+        min_relevance: Least relevance of it.
+        min_gain: Least relevance for 100 tokens of it, its wrapper counted.
+    """
+
+    min_relevance: float = 0.0
+    min_gain: float = 0.0
+
+
+_NO_LIMITS = RelevanceLimits()
+
+
+def checked_share(min_relevance: float) -> float:
+    """A least relevance that can be used.
+
+    Raises:
+        InvalidRequest: It is not between 0 and 1.
+    """
+    if 0 <= min_relevance <= 1:
+        return min_relevance
+    raise InvalidRequest(f"min_relevance is {min_relevance}, and relevance is a probability. Give 0 to 1.")
+
+
+def is_relevant(relevance: float | None, least: float) -> bool:
+    """True if a relevance is not less than this, or not known."""
+    return relevance is None or relevance >= least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """A choice: positions in the offers, and the block they make; an empty block when nothing fits."""
+    """A choice: positions in the offers, and the block they make; an empty block when nothing fits.
+
+    Attributes:
+        unpaid: Positions of those that fit, and are relevant, but too little for what they cost.
+    """
 
     chosen: tuple[int, ...]
     block: str
+    unpaid: tuple[int, ...] = ()
 
 
 def candidates_for(budget_tokens: int) -> int:
@@ -160,18 +201,20 @@ def candidates_for(budget_tokens: int) -> int:
     return max(_FEWEST, min(_MOST, round(budget_tokens * _CANDIDATES_PER_TOKEN)))
 
 
-def pack(offers: Sequence[Offer], budget_tokens: int) -> Packed:
-    """Choose offers, best first, until the budget is full.
+def pack(offers: Sequence[Offer], budget_tokens: int, limits: RelevanceLimits = _NO_LIMITS) -> Packed:
+    """Choose offers, best first, until the budget is full or no other one is worth its tokens.
 
     Args:
         offers: Best first; `candidates_for` tells how many are worth offering.
         budget_tokens: Most tokens of the block with its wrapper.
+        limits: What an offer has to bring.
     """
-    picked = _Picker(offers, 4 * budget_tokens).run()
+    picker = _Picker(offers, 4 * budget_tokens, limits)
+    picked = picker.run()
     # The estimate may be off by a few characters of line numbers; the rendered block decides.
     while picked and quarters(block := _rendered(offers, picked)) > 4 * budget_tokens:
         picked.pop()
-    return Packed(chosen=tuple(sorted(picked)), block=block if picked else "")
+    return Packed(chosen=tuple(sorted(picked)), block=block if picked else "", unpaid=picker.unpaid())
 
 
 def _rendered(offers: Sequence[Offer], picked: Sequence[int]) -> str:
@@ -204,7 +247,7 @@ class _Picker:
     The best that is left lies on top of a heap. One whose cost has changed lies there again, with the new cost.
     """
 
-    def __init__(self, offers: Sequence[Offer], limit: int) -> None:
+    def __init__(self, offers: Sequence[Offer], limit: int, limits: RelevanceLimits = _NO_LIMITS) -> None:
         self._offers = offers
         self._limit = limit
         self._room = limit - wrapper_quarters()
@@ -218,6 +261,7 @@ class _Picker:
         self._inner_costs = [own[i] + 1 + lines[i] for i in range(len(offers))]
         self._costs = [own[i] + file_quarters(offers[i].path) + lines[i] for i in range(len(offers))]
         self._left = [self._entry(i) for i in range(len(offers))]
+        self._limits = limits
         self._open: set[str] = set()
         self._picked: list[int] = []
         self._taken: set[int] = set()
@@ -234,11 +278,29 @@ class _Picker:
             _, _, i, cost = entry
             if i in self._taken or cost != self._costs[i]:
                 continue
+            if not self._brings(i):
+                continue
             if cost > self._room:
                 over.append(entry)
             else:
                 self._take(i)
         return self._picked
+
+    def unpaid(self) -> tuple[int, ...]:
+        """Those that are relevant and fit, and bring too little for their cost."""
+        least = self._limits.min_relevance
+        return tuple(
+            i
+            for i, offer in enumerate(self._offers)
+            if i not in self._taken
+            and is_relevant(offer.relevance, least)
+            and self._costs[i] <= self._room
+            and not self._brings(i)
+        )
+
+    def _brings(self, i: int) -> bool:
+        least = max(self._limits.min_relevance, self._limits.min_gain * self._costs[i] / _QUARTERS)
+        return is_relevant(self._offers[i].relevance, least)
 
     def _regained(self) -> int:
         """Room that the picked ones leave after all: line numbers of neighbours melt into one range."""
@@ -284,6 +346,7 @@ def build_context(
     *,
     query: str,
     budget_tokens: int,
+    limits: RelevanceLimits = _NO_LIMITS,
     receipt_id: str,
     created_at: dt.datetime,
     system_prompt: str = "",
@@ -297,11 +360,15 @@ def build_context(
     its receipt are those of the hits, as they are stored.
     """
     offers = [_offer(hit, order, heard) for hit in hits]
-    packed = pack(offers, budget_tokens)
-    chosen = frozenset(packed.chosen)
+    packed = pack(offers, budget_tokens, limits)
+    chosen, unpaid = frozenset(packed.chosen), frozenset(packed.unpaid)
     left = [i for i in range(len(offers)) if i not in chosen]
     tokens = count_tokens(packed.block)
     spare = budget_tokens - tokens
+
+    def why(i: int) -> str:
+        return _why_irrelevant(offers[i], limits, unpaid=i in unpaid) or _why_omitted(offers[i], spare)
+
     receipt = Receipt.model_validate(
         {
             "receipt_id": receipt_id,
@@ -310,11 +377,9 @@ def build_context(
             "budget_tokens": budget_tokens,
             "tokens": tokens,
             "included": [_item(hits[i], offers[i]) for i in packed.chosen],
-            "omitted": [
-                _item(hits[i], offers[i]) | {"reason": _why_omitted(offers[i], spare)} for i in left[:_OMITTED]
-            ],
+            "omitted": [_item(hits[i], offers[i]) | {"reason": why(i)} for i in left[:_OMITTED]],
             "omitted_count": len(left),
-            "reason": "" if packed.block else _why_empty(offers, budget_tokens),
+            "reason": "" if packed.block else _why_empty(offers, budget_tokens, limits),
             "degraded": list(degraded),
         }
     )
@@ -336,6 +401,7 @@ def _offer(hit: Hit, order: Order, heard: str) -> Offer:
         end_line=hit.passage.end_line,
         text=_without_secrets(hit.passage.text) if is_others else _as_it_is(hit.passage.text),
         score=hit.score,
+        relevance=hit.relevance,
         # A memory file has its day in its name, the log of a session has not.
         day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
         goes_first=order == "memory_first" and hit.source != "sessions",
@@ -360,6 +426,7 @@ def _item(hit: Hit, offer: Offer) -> dict[str, Any]:
         "end_line": offer.end_line,
         "tokens": count_tokens(offer.text),
         "score": hit.score,
+        "relevance": hit.relevance,
         "text_score": hit.text_score,
         "vector_score": hit.vector_score,
     }
@@ -372,11 +439,43 @@ def _why_omitted(offer: Offer, spare: int) -> str:
     return f"budget: its wrapper takes more than the {spare - needed} tokens that would be left beside it"
 
 
-def _why_empty(offers: Sequence[Offer], budget_tokens: int) -> str:
+def _why_irrelevant(offer: Offer, limits: RelevanceLimits, *, unpaid: bool) -> str:
+    """Why relevance keeps an offer out; empty if something else does."""
+    if offer.relevance is None:
+        return ""
+    if offer.relevance < limits.min_relevance:
+        return f"relevance {_less(offer.relevance, limits.min_relevance)}"
+    if unpaid:
+        needed = count_tokens(offer.text)
+        return (
+            f"gain: relevance {_decimal(offer.relevance, 4)} for {needed} tokens and its wrapper is less than "
+            f"{_decimal(limits.min_gain, 4)} for 100"
+        )
+    return ""
+
+
+def _less(value: float, limit: float) -> str:
+    """A value and the limit that it is below, with as many digits as tell them apart."""
+    digits = next((n for n in (2, 3) if round(value, n) < round(limit, n)), 4)
+    return f"{_decimal(value, digits)} < {_decimal(limit, digits)}"
+
+
+def _decimal(value: float, digits: int) -> str:
+    whole = f"{value:.{digits}f}"
+    return whole.removeprefix("0") if digits == 2 else whole.rstrip("0").rstrip(".").removeprefix("0") or "0"
+
+
+def _why_empty(offers: Sequence[Offer], budget_tokens: int, limits: RelevanceLimits) -> str:
     if not offers:
         return "nothing found: no memory matches the query and its filters"
-    least = min(count_tokens(pack([offer], 10**9).block) for offer in offers)
     count = len(offers)
+    fitting = [offer for offer in offers if pack([offer], budget_tokens).block]
+    best = max((offer.relevance for offer in fitting if offer.relevance is not None), default=1.0)
+    if fitting and best < limits.min_relevance:
+        return f"nothing relevant: the best of {count} passages has relevance {_less(best, limits.min_relevance)}"
+    if fitting:
+        return f"nothing worth its tokens: {_why_irrelevant(fitting[0], limits, unpaid=True)}"
+    least = min(count_tokens(pack([offer], 10**9).block) for offer in offers)
     return (
         f"budget too small: {budget_tokens} tokens, and the smallest of {count} passages needs {least} with its wrapper"
     )

@@ -308,7 +308,7 @@ class LongTermMemory:
             behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
         if self.erasures.is_marked:
             found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(hit)))
-        degraded = tuple(dict.fromkeys((*found.degraded, *behind)))
+        degraded = tuple(dict.fromkeys((*found.degraded, *behind, *filter(None, [found.unjudged]))))
         return SearchResults(hits=found.hits, mode=found.mode, degraded=degraded)
 
     def sync(

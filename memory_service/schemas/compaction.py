@@ -15,6 +15,7 @@ from memory_service.schemas.memories import (
     MAX_QUERY_CHARS,
     Answer,
     Degraded,
+    MinRelevance,
     Order,
     Receipt,
     Request,
@@ -92,6 +93,9 @@ class PromptOptions(Request):
     system_prompt: str = Field(default="", max_length=MAX_PROMPT_CHARS, description="Stands before everything.")
     memory_budget_tokens: int = Field(
         default=2000, ge=0, le=MAX_BUDGET_TOKENS, description="Most tokens of the memories with their wrapper."
+    )
+    min_relevance: MinRelevance | None = Field(
+        default=None, description="Memories less relevant than this stay out; null is the setting recall.min_relevance."
     )
     max_tokens: int | None = Field(
         default=None,

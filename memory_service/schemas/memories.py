@@ -62,6 +62,18 @@ ResultOrder = Annotated[
         "before what was said in sessions, and have the budget first."
     ),
 ]
+MinRelevance = Annotated[
+    float,
+    Field(ge=0, le=1, description="Leave out what is less relevant than this, from 0 (nothing) to 1.", examples=[0.1]),
+]
+MinGain = Annotated[
+    float,
+    Field(ge=0, le=100, description="Least relevance that a passage has to add for 100 tokens; 0 fills the budget."),
+]
+Relevance = Annotated[
+    float | None,
+    Field(description="Probability that the passage bears on the query; null where it is not known."),
+]
 Degraded = Annotated[list[str], Field(description="Parts that were missing from this answer, each with the reason.")]
 
 
@@ -210,6 +222,7 @@ class SearchRequest(Request):
     since: Since = None
     until: Until = None
     min_score: float | None = Field(default=None, description="Only results with at least this score.")
+    min_relevance: MinRelevance = 0.0
     order: ResultOrder = "score"
     explain: bool = Field(default=False, description="Say what every signal added to each score.")
 
@@ -225,6 +238,7 @@ class SearchResult(Answer):
     date: dt.date | None
     source: Source
     score: float = Field(description="0 to 1, for the order within this answer only.")
+    relevance: Relevance = None
     text_score: float = Field(description="Plain BM25; 0 where no word of the query occurs.")
     vector_score: float | None = Field(description="Cosine of query and passage; null without vectors.")
     citation: str = Field(description="Path and lines in one word.", examples=["memory/2026-11-20.md#L14-L15"])
@@ -250,6 +264,8 @@ class ContextRequest(Request):
     budget_tokens: int = Field(
         default=2000, ge=0, le=MAX_BUDGET_TOKENS, description="Most tokens of the block with its wrapper."
     )
+    min_relevance: MinRelevance = 0.0
+    min_gain: MinGain = 0.0
     order: ResultOrder = "score"
     sources: Sources = []
     path_prefix: PathPrefix = ""
@@ -265,6 +281,7 @@ class ReceiptItem(Answer):
     end_line: int
     tokens: int
     score: float
+    relevance: Relevance = None
     text_score: float
     vector_score: float | None
 

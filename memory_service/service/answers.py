@@ -14,6 +14,7 @@ from indexer.sources.watch import WatchState
 from memory_service import schemas
 from memory_service.config import Settings
 from memory_service.home import citation
+from memory_service.memories.block import is_relevant
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.sessions import UsageReport
 
@@ -54,10 +55,11 @@ def usage_of(report: UsageReport | None, model: str | None = None, finish_reason
 
 
 def search_results(
-    found: Found, *, fusion: str, min_score: float | None, explain: bool, took_ms: float
+    found: Found, *, fusion: str, min_score: float | None, min_relevance: float, explain: bool, took_ms: float
 ) -> schemas.SearchResults:
     """Search results as the API answers them."""
-    results = [_result(hit, _shown_score(hit.score, fusion), explain) for hit in found.hits]
+    hits = [hit for hit in found.hits if is_relevant(hit.relevance, min_relevance)]
+    results = [_result(hit, _shown_score(hit.score, fusion), explain) for hit in hits]
     return schemas.SearchResults(
         results=[result for result in results if min_score is None or result.score >= min_score],
         mode=found.mode,
@@ -77,6 +79,7 @@ def _result(hit: Hit, score: float, explain: bool) -> schemas.SearchResult:
         date=passage.date,
         source=hit.source,
         score=score,
+        relevance=hit.relevance,
         text_score=round(hit.text_score, 6),
         vector_score=None if hit.vector_score is None else round(hit.vector_score, 6),
         citation=citation(hit.path, passage.start_line, passage.end_line),

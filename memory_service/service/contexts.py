@@ -30,7 +30,7 @@ from memory_service.compaction.view import View
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.token_counter import scale_tokens
-from memory_service.memories.block import build_context, candidates_for
+from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.overlap import ViewText, drop_redundant
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.messages import Message, is_tool_result, message_tokens, text_of, user_message
@@ -189,9 +189,13 @@ class SessionRecall:
         *,
         sources: tuple[Source, ...] = (),
         order: Order = "score",
+        min_relevance: float | None = None,
         at: dt.datetime,
     ) -> Recalled:
-        """A block of what is not in view, of at most so many tokens, with its stored receipt."""
+        """A block of what is not in view, of at most so many tokens, with its stored receipt.
+
+        What is less relevant than `min_relevance` stays out; None is as the settings have it.
+        """
         degraded = list[str]()
         in_view = snapshot.session_id
         path, shown = f"sessions/{snapshot.session_id}.jsonl", snapshot.view().first_seq
@@ -220,6 +224,7 @@ class SessionRecall:
             hits,
             query=query,
             budget_tokens=budget_tokens,
+            limits=self._limits(min_relevance),
             receipt_id=new_receipt_id(at),
             created_at=at,
             degraded=found.degraded,
@@ -240,6 +245,11 @@ class SessionRecall:
             live = SessionKeywordSearch.of(snapshot.state.messages, upto=snapshot.state.last_seq, before=live)
             self._live[snapshot.session_id] = snapshot.state.edition, live
         return FoundMessages(results=live.search(query, limit=limit), degraded=[*unreadable(snapshot.session.log)])
+
+    def _limits(self, min_relevance: float | None) -> RelevanceLimits:
+        recall = self._services.shared.settings.recall
+        least = recall.min_relevance if min_relevance is None else min_relevance
+        return RelevanceLimits(min_relevance=checked_share(least), min_gain=recall.min_gain)
 
     def _shown_of(self, snapshot: SessionSnapshot) -> ViewText:
         """Text of the view, for dropping memories that repeat it."""
@@ -405,6 +415,7 @@ class Contexts:
                 memory_budget,
                 sources=tuple(call.sources),
                 order=call.order or work.snapshot.options.preset.recall.order,
+                min_relevance=call.min_relevance,
                 at=self._services.now(),
             )
         context = recalled.context

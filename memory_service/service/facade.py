@@ -29,7 +29,7 @@ from memory_service.hooks import Hooks
 from memory_service.hosts import HostName
 from memory_service.hosts.dialects import read_event
 from memory_service.llm.base import not_cancelled
-from memory_service.memories.block import build_context, candidates_for
+from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.format import entry_draft
 from memory_service.memories.receipts import new_receipt_id
 from memory_service.memories.store import read_range
@@ -228,6 +228,7 @@ class MemoryService(SessionUseCases):
         since: dt.date | None = None,
         until: dt.date | None = None,
         min_score: float | None = None,
+        min_relevance: float = 0.0,
         order: Order = "score",
         explain: bool = False,
     ) -> SearchResults:
@@ -243,6 +244,7 @@ class MemoryService(SessionUseCases):
             since: Only memories of that day or later.
             until: Only memories of that day or earlier.
             min_score: Only results with at least this score.
+            min_relevance: Only results with at least this relevance, and those whose relevance is not known.
             order: `memory_first` puts memories and files before what was said in sessions.
             explain: Say what every signal added to each score.
         """
@@ -255,6 +257,7 @@ class MemoryService(SessionUseCases):
             found,
             fusion=self._fusion,
             min_score=min_score,
+            min_relevance=checked_share(min_relevance),
             explain=explain,
             took_ms=1000 * (time.perf_counter() - started),
         )
@@ -266,13 +269,18 @@ class MemoryService(SessionUseCases):
         *,
         system_prompt: str = "",
         budget_tokens: int = 2000,
+        min_relevance: float = 0.0,
+        min_gain: float = 0.0,
         order: Order = "score",
         sources: Collection[Source] = (),
         path_prefix: str = "",
         since: dt.date | None = None,
         until: dt.date | None = None,
     ) -> Context:
-        """A block of memories of at most `budget_tokens` behind a system prompt, with its stored receipt."""
+        """A block of memories of at most `budget_tokens` behind a system prompt, with its stored receipt.
+
+        Less relevant passages than `min_relevance` stay out, and those that add less than `min_gain` for 100 tokens.
+        """
         if budget_tokens < 0:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._workspaces.memory(workspace)
@@ -284,6 +292,7 @@ class MemoryService(SessionUseCases):
             found.hits,
             query=query,
             budget_tokens=budget_tokens,
+            limits=RelevanceLimits(min_relevance=checked_share(min_relevance), min_gain=min_gain),
             receipt_id=new_receipt_id(now),
             created_at=now,
             system_prompt=system_prompt,
@@ -400,7 +409,8 @@ class MemoryService(SessionUseCases):
         if not decision.search:
             return ConversationPrompt(messages=tuple(call.messages))
         try:
-            made = self.context(workspace, decision.query)
+            recall = self.settings.recall
+            made = self.context(workspace, decision.query, min_relevance=recall.min_relevance, min_gain=recall.min_gain)
         except MemoryServiceError as error:
             return ConversationPrompt(messages=tuple(call.messages), degraded=(f"recall: {error}",))
         sent = with_block(call.messages, made.block, call.wire)

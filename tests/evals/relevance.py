@@ -24,8 +24,9 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from tests.evals.locomo import Conversation
 from tests.evals.locomo import load as load_conversations
 
 Floats = NDArray[np.float64]
+Answers = NDArray[np.bool_]
 TABLE = Path(__file__).parents[2] / "indexer" / "engine" / "relevance.json"
 PARTS = 5
 # Share that lines of a conversation count with which are not known to answer.
@@ -75,7 +77,10 @@ class Asked:
     weight: float
     unknown: float
     signals: Signals
-    answers: NDArray[np.bool_]
+    answers: Answers
+
+
+_NOTHING = Signals(regime="hybrid", question=np.zeros(0), passages=np.zeros((0, 0)), share=1.0)
 
 
 class Recorder(Calibration):
@@ -83,7 +88,7 @@ class Recorder(Calibration):
 
     def __init__(self) -> None:
         super().__init__("", "", {})
-        self.seen: Signals | None = None
+        self.seen = _NOTHING
 
     def problem(self, regime: Regime, model: str, settings: RankingSettings) -> str:
         return ""
@@ -106,13 +111,11 @@ class World:
         self._index = Index(root, embedder, today=lambda: chinese.TODAY, calibration=self._recorder)
         self._index.sync()
 
-    def ask(self, question: str, mode: Mode, answers: Callable[[Hit], bool], limit: int) -> tuple[Signals, Floats]:
-        """Signals of the hits, and which of them answer."""
-        self._recorder.seen = None
+    def ask(self, question: str, mode: Mode, limit: int) -> tuple[Signals, tuple[Hit, ...]]:
+        """The hits of a question, and their signals."""
+        self._recorder.seen = _NOTHING
         hits = self._index.search(question, limit=limit, mode=mode, snippets=False).hits
-        if self._recorder.seen is None:
-            return Signals(regime="hybrid", question=np.zeros(0), passages=np.zeros((0, 0)), share=1.0), np.zeros(0)
-        return self._recorder.seen, np.array([answers(hit) for hit in hits], bool)
+        return self._recorder.seen, hits
 
     def close(self) -> None:
         self._index.close()
@@ -133,7 +136,8 @@ def facts(embedder: CachedEmbedder, mode: Mode) -> Iterator[Asked]:
                 if left and not left & set(wanted) and some.random() > 0.15:
                     continue
                 right = {texts[i] for i in wanted}
-                found, answers = world.ask(question, mode, lambda hit, right=right: hit.passage.text in right, 20)
+                found, hits = world.ask(question, mode, 20)
+                answers = np.array([hit.passage.text in right for hit in hits], bool)
                 yield Asked(kind="facts", group=group, weight=0.3, unknown=1.0, signals=found, answers=answers)
             world.close()
 
@@ -160,9 +164,8 @@ def chinese_lines(embedder: CachedEmbedder, mode: Mode) -> Iterator[Asked]:
             }
             world = World(files, embedder)
             for number, pair in enumerate(notes.pairs):
-                found, answers = world.ask(
-                    pair.question, mode, lambda hit, pair=pair: pair.answer in hit.passage.text, 60
-                )
+                found, hits = world.ask(pair.question, mode, 60)
+                answers = np.array([pair.answer in hit.passage.text for hit in hits], bool)
                 kind = f"Chinese, {group}"
                 yield Asked(kind=kind, group=number, weight=1.0, unknown=1.0, signals=found, answers=answers)
             world.close()
@@ -175,19 +178,20 @@ def conversations(path: Path, embedder: CachedEmbedder, mode: Mode) -> Iterator[
         other = talks[(group + 1) % len(talks)]
         whole = World(talk.files, embedder)
         for question in talk.questions:
-            found, answers = whole.ask(question.text, mode, _stands_in(question.evidence), 128)
-            yield Asked(
-                kind="conversations", group=group, weight=1.0, unknown=_UNKNOWN, signals=found, answers=answers
-            )
+            found, hits = whole.ask(question.text, mode, 128)
+            answers = _holding(hits, question.evidence)
+            yield Asked(kind="conversations", group=group, weight=1.0, unknown=_UNKNOWN, signals=found, answers=answers)
         for question in other.questions:
-            found, answers = whole.ask(_about_others(question.text, other, talk), mode, lambda hit: False, 128)
+            found, hits = whole.ask(_about_others(question.text, other, talk), mode, 128)
+            answers = np.zeros(len(hits), bool)
             yield Asked(kind="other people", group=group, weight=1.0, unknown=1.0, signals=found, answers=answers)
         whole.close()
         for share in (0.5, 0.15):
             some = random.Random(group)
             part = World({path: text for path, text in talk.files.items() if some.random() < share}, embedder)
             for question in talk.questions:
-                found, answers = part.ask(question.text, mode, _stands_in(question.evidence), 128)
+                found, hits = part.ask(question.text, mode, 128)
+                answers = _holding(hits, question.evidence)
                 unknown = _UNKNOWN if answers.any() else 1.0
                 yield Asked(
                     kind="days missing", group=group, weight=0.3, unknown=unknown, signals=found, answers=answers
@@ -195,8 +199,8 @@ def conversations(path: Path, embedder: CachedEmbedder, mode: Mode) -> Iterator[
             part.close()
 
 
-def _stands_in(evidence: Sequence[str]) -> Callable[[Hit], bool]:
-    return lambda hit: any(each in hit.passage.text for each in evidence)
+def _holding(hits: Sequence[Hit], evidence: Sequence[str]) -> Answers:
+    return np.array([any(each in hit.passage.text for each in evidence) for hit in hits], bool)
 
 
 def _about_others(question: str, theirs: Conversation, ours: Conversation) -> str:
@@ -269,10 +273,10 @@ def judged(rows: Sequence[Asked]) -> list[Floats]:
     return found
 
 
-def calibration_error(relevance: Floats, answers: Floats) -> tuple[float, list[tuple[str, int, float, float]]]:
+def calibration_error(relevance: Floats, answers: Answers) -> tuple[float, list[tuple[str, int, float, float]]]:
     """Expected calibration error, and of each bin the number of hits, what was said and what is so."""
     lines, error = [], 0.0
-    for low, high in zip(_BINS, _BINS[1:], strict=False):
+    for low, high in pairwise(_BINS):
         there = (relevance >= low) & (relevance < high if high < 1 else relevance <= 1)
         if there.any():
             said, true = float(relevance[there].mean()), float(answers[there].mean())
