@@ -135,7 +135,8 @@ class Index:
 
     Args:
         root: The workspace folder.
-        embedder: Makes vectors; None searches by words alone.
+        embedder: Makes vectors; None searches by words alone. One whose texts are as near each other as those of
+            another model, say as another export of it, may have its fingerprint as `calibrated_as`.
         store: Where passages are kept: the name of a store, "sqlite" (the file `<root>/index.sqlite`) or "memory" (lost
             with the process), or the store itself.
         ranking: How results are ordered.
@@ -364,7 +365,7 @@ class Index:
                 regime=searching.regime_of(asked, vector, trust),
                 asked=searching.question_terms(view, asked, words),
             )
-            unjudged = relevance.problem(made_with.model if made_with else "", self._ranking)
+            unjudged = relevance.problem(self._calibrated_as(made_with), self._ranking)
             hits = searching.to_hits(view, asked, ranked, self._ranking, None if unjudged else relevance)
         watch.lap("fetch")
         if self._reranking:
@@ -378,6 +379,11 @@ class Index:
             unjudged=unjudged if hits else "",
             stages_ms=watch.laps_ms,
         )
+
+    def _calibrated_as(self, made_with: Fingerprint | None) -> str:
+        """Fingerprint of the model whose relevance the vectors have."""
+        own: str = getattr(self._embedder, "calibrated_as", "")
+        return own or (made_with.model if made_with else "")
 
     def status(self) -> IndexStatus:
         """How the index stands; reads no file's content."""

@@ -323,7 +323,7 @@ class Relevance:
 
 
 def regime_of(query: Query, vector: Vectors | None, trust: float) -> Regime:
-    """What the hits of a question are known by."""
+    """The signals that the hits of a question are known by."""
     if vector is not None and query.mode == "vector":
         return "vector"
     if vector is not None and trust >= 1.0:

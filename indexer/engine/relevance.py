@@ -31,6 +31,8 @@ from indexer.engine.ranking import RANKING_RULES, Ranked, RankingSettings
 from indexer.text.terms import TERM_RULES, query_terms
 from indexer.types import Passage
 
+# Version of all that the signals come from.
+RULES = f"{RANKING_RULES}/{TERM_RULES}"
 # What a hit is known by: vectors and words, words alone, words of a script that is searched by its characters, vectors.
 Regime = Literal["hybrid", "words", "characters", "vector"]
 
@@ -43,9 +45,10 @@ _SPREAD = 0.38
 _PASSAGES = (10, 20_000)
 _NEAR = 10
 _LONG = 150
+_LEAST_MISSPELT = 4
 # BM25 of a passage with all words of the question once, per idf.
 _FULL = (K1 + 1) * 0.73
-_SUBJECT = re.compile(r"([^:：\n]{1,80})[:：]")
+_SUBJECT = re.compile(r"([^:：\n]{1,160})[:：]")
 _SUBJECT_PARTS = re.compile(r"[,，、;；]|\*\*|__")
 
 
@@ -73,6 +76,12 @@ class QuestionTerms:
         """Share of that which occurs at all."""
         idf, containing = self.statistics.idf, self.statistics.containing
         return sum(idf(term) for term in self.telling if containing.get(term)) / self.rarity
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Those that occur nowhere, and are long enough to be a misspelling of one that does."""
+        containing = self.statistics.containing
+        return tuple(term for term in self.telling if not containing.get(term) and len(term) >= _LEAST_MISSPELT)
 
     @property
     def passages(self) -> int:
@@ -127,7 +136,7 @@ def signals(ranked: Ranked, regime: Regime, asked: QuestionTerms, hits: Ints, te
         cosine[hits],
         covered[hits],
         np.log1p(words[hits] / asked.one_word),
-        _about(words[hits], asked.terms, texts),
+        _about(words[hits], asked, texts),
         scores.max(initial=0.0) - scores[hits],
         ranked.parts["cues"][hits],
         np.log([min(_LONG, len(passage.text)) for passage in texts]),
@@ -152,14 +161,37 @@ def _question(scores: Floats, cosine: Floats, covered: Floats, heard: Mask, aske
     )
 
 
-def _about(words: Floats, terms: frozenset[str], texts: Sequence[Passage]) -> Floats:
+def _about(words: Floats, asked: QuestionTerms, texts: Sequence[Passage]) -> Floats:
     """1.0 where a passage begins with what it is about ("Postgres, pg: …"), and the question names that."""
+    unknown = asked.unknown
     about = np.zeros(len(words))
-    for place in np.flatnonzero(words).tolist():
+    for place in range(len(words)) if unknown else np.flatnonzero(words).tolist():
         # A label is who speaks.
         if texts[place].label is None:
-            about[place] = any(subject <= terms for subject in _subjects(texts[place].text))
+            about[place] = any(_named(subject, asked.terms, unknown) for subject in _subjects(texts[place].text))
     return about
+
+
+def _named(subject: frozenset[str], terms: frozenset[str], unknown: Sequence[str]) -> bool:
+    """True if a question names a subject, maybe with one slip of the pen in a word that occurs nowhere."""
+    missing = subject - terms
+    if len(missing) > 1 or (missing and not unknown):
+        return not missing
+    return all(any(_is_slip(term, word) for word in unknown) for term in missing)
+
+
+def _is_slip(word: str, other: str) -> bool:
+    """True if two words begin alike and differ by one letter, or by two that have changed places."""
+    if word[:2] != other[:2] or min(len(word), len(other)) < _LEAST_MISSPELT or abs(len(word) - len(other)) > 1:
+        return False
+    first = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
+    word, other = word[first:], other[first:]
+    if len(word) == len(other) == 1:
+        # The last letter is what stems differ in: "component" and "compose".
+        return False
+    while word and other and word[-1] == other[-1]:
+        word, other = word[:-1], other[:-1]
+    return max(len(word), len(other)) < 2 or (len(word) == 2 and word == other[::-1])
 
 
 @lru_cache(maxsize=4_096)
@@ -203,8 +235,8 @@ class Calibration:
         """Why there is no relevance; empty where there is one."""
         if settings.fusion != "evidence":
             return f"it is known for the ranking evidence alone, and ranking.fusion is {settings.fusion}"
-        if self._ranking != ranking_rules() or regime not in self._weights:
-            return f"its table was fitted to the ranking {self._ranking}, and this is {ranking_rules()}"
+        if self._ranking != RULES or regime not in self._weights:
+            return f"its table was fitted to the ranking {self._ranking}, and this is {RULES}"
         if regime in ("hybrid", "vector") and model != self._model:
             return f"its table was fitted to the model {self._model}, and the vectors are of {model}"
         return ""
@@ -217,18 +249,13 @@ class Calibration:
         return relevance
 
 
-def ranking_rules() -> str:
-    """The version of all that the signals come from."""
-    return f"{RANKING_RULES}/{TERM_RULES}"
-
-
 @cache
 def bundled_calibration() -> Calibration:
     """The calibration that the package brings."""
-    return read_calibration(files("indexer.engine").joinpath("relevance.json").read_text("utf-8"))
+    return _read_calibration(files("indexer.engine").joinpath("relevance.json").read_text("utf-8"))
 
 
-def read_calibration(text: str) -> Calibration:
+def _read_calibration(text: str) -> Calibration:
     """A calibration from its file."""
     made = json.loads(text)
     tables = {regime: Table(**table) for regime, table in made["tables"].items()}

@@ -149,7 +149,7 @@ class Offer(Span):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelevanceLimits:
-    """What a passage has to bring, to be in a block. One of unknown relevance brings enough.
+    """The least that a passage has to bring, to be in a block. One of unknown relevance brings enough.
 
     Attributes:
         min_relevance: Least relevance of it.

@@ -24,7 +24,7 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -37,11 +37,11 @@ from indexer import CachedEmbedder, Hit, Index, MiniLM, Mode, RankingSettings
 from indexer.engine.relevance import (
     PASSAGE_SIGNALS,
     QUESTION_SIGNALS,
+    RULES,
     Calibration,
     Regime,
     Signals,
     Table,
-    ranking_rules,
 )
 from tests.evals import chinese
 from tests.evals.locomo import Conversation
@@ -51,6 +51,8 @@ Floats = NDArray[np.float64]
 Answers = NDArray[np.bool_]
 TABLE = Path(__file__).parents[2] / "indexer" / "engine" / "relevance.json"
 PARTS = 5
+# Lines of a small index of Chinese notes, and the share of the other questions that it is asked.
+_PAGE, _OTHERS = 20, 0.03
 # Share that lines of a conversation count with which are not known to answer.
 _UNKNOWN = 0.01
 # Hits of a question that the last fit and the judgement look at.
@@ -153,22 +155,31 @@ def _fact_files(subject: str, texts: Sequence[str], left: set[int], layout: str)
 
 
 def chinese_lines(embedder: CachedEmbedder, mode: Mode) -> Iterator[Asked]:
-    """The Chinese notes: all of their lines, half of them, and few."""
+    """The Chinese notes: all of their lines, half of them, few, and twenty at a time."""
     for place, group in enumerate(chinese.GROUPS):
-        notes = chinese.load(group)
+        notes, kind = chinese.load(group), f"Chinese, {group}"
         for share in (1.0, 0.5, 0.15):
             some = random.Random(place)
             files = {
                 path: "".join(f"{line}\n" for line in lines if not line.startswith("- ") or some.random() < share)
                 for path, lines in notes.files.items()
             }
-            world = World(files, embedder)
-            for number, pair in enumerate(notes.pairs):
-                found, hits = world.ask(pair.question, mode, 60)
-                answers = np.array([pair.answer in hit.passage.text for hit in hits], bool)
-                kind = f"Chinese, {group}"
-                yield Asked(kind=kind, group=number, weight=1.0, unknown=1.0, signals=found, answers=answers)
-            world.close()
+            yield from _asked_of(World(files, embedder), enumerate(notes.pairs), kind, mode)
+        lines = list(notes.lines)
+        for start in range(0, len(lines), _PAGE):
+            page = {text for _, text in lines[start : start + _PAGE]}
+            some = random.Random(start)
+            wanted = [each for each in enumerate(notes.pairs) if each[1].answer in page or some.random() < _OTHERS]
+            world = World({"memory/page.md": "".join(f"- {text}\n" for text in sorted(page))}, embedder)
+            yield from _asked_of(world, wanted, f"{kind}, {_PAGE} lines", mode)
+
+
+def _asked_of(world: World, pairs: Iterable[tuple[int, chinese.Pair]], kind: str, mode: Mode) -> Iterator[Asked]:
+    for number, pair in pairs:
+        found, hits = world.ask(pair.question, mode, 60)
+        answers = np.array([pair.answer in hit.passage.text for hit in hits], bool)
+        yield Asked(kind=kind, group=number, weight=1.0, unknown=1.0, signals=found, answers=answers)
+    world.close()
 
 
 def conversations(path: Path, embedder: CachedEmbedder, mode: Mode) -> Iterator[Asked]:
@@ -340,7 +351,7 @@ def main() -> None:
             "passages": {name: round(value, 4) for name, value in table.passages.items()},
         }
     if arguments.write:
-        made = {"ranking": ranking_rules(), "model": MiniLM.fingerprint, "tables": tables}
+        made = {"ranking": RULES, "model": MiniLM.fingerprint, "tables": tables}
         TABLE.write_text(json.dumps(made, indent=2) + "\n", "utf-8")
 
 
