@@ -39,7 +39,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.documents.*",
         "indexer.embeddings.*",
         "indexer.stores.*",
-        "indexer.testing",
         "memory_service.engines.*",
         "memory_service.hooks",
         "memory_service.text.*",
@@ -47,6 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "indexer.engine.*",
         "indexer.sources.*",
+        "indexer.testing",
         "memory_service.client.*",
         "memory_service.llm.*",
     ),

@@ -68,7 +68,7 @@ def test_what_answers_is_told_from_what_does_not(notes: Index, mode: Mode, answe
 
 
 def test_chinese_is_told_by_its_characters(notes: Index) -> None:
-    assert best(notes.search("安安对什么过敏？")) > 0.5
+    assert best(notes.search("安安对什么过敏？")) > 0.3
     assert best(notes.search("股票什么时候分红？")) < 0.1
 
 

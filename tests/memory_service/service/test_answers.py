@@ -60,7 +60,10 @@ def test_what_a_search_found(tmp_path: Path, fusion: str) -> None:
         scores = [result.score for result in answer.results]
         some = service.search(W, "deploy number 3", min_score=scores[2])
     round_trip(answer)
-    assert (answer.mode, answer.degraded) == ("hybrid", []) and answer.took_ms > 0
+    # How relevant a hit is, is known for one ranking alone.
+    assert [each.partition(":")[0] for each in answer.degraded] == ([] if fusion == "evidence" else ["relevance"])
+    assert all((result.relevance is None) == (fusion != "evidence") for result in answer.results)
+    assert answer.mode == "hybrid" and answer.took_ms > 0
     assert scores == sorted(scores, reverse=True) and all(0 <= score <= 1 for score in scores)
     first = answer.results[0]
     assert first.citation == f"{first.path}#L{first.start_line}-L{first.end_line}"
