@@ -277,10 +277,7 @@ class MemoryService(SessionUseCases):
         since: dt.date | None = None,
         until: dt.date | None = None,
     ) -> Context:
-        """A block of memories of at most `budget_tokens` behind a system prompt, with its stored receipt.
-
-        Less relevant passages than `min_relevance` stay out, and those that add less than `min_gain` for 100 tokens.
-        """
+        """A block of memories of at most `budget_tokens` behind a system prompt, with its stored receipt."""
         if budget_tokens < 0:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._workspaces.memory(workspace)
@@ -409,8 +406,7 @@ class MemoryService(SessionUseCases):
         if not decision.search:
             return ConversationPrompt(messages=tuple(call.messages))
         try:
-            recall = self.settings.recall
-            made = self.context(workspace, decision.query, min_relevance=recall.min_relevance, min_gain=recall.min_gain)
+            made = self.context(workspace, decision.query, **self.settings.recall.model_dump())
         except MemoryServiceError as error:
             return ConversationPrompt(messages=tuple(call.messages), degraded=(f"recall: {error}",))
         sent = with_block(call.messages, made.block, call.wire)
