@@ -40,7 +40,9 @@ LISTS: list[list[dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("items", LISTS, ids=lambda items: "-".join(item.get("type", "easy") for item in items))
+@pytest.mark.parametrize(
+    "items", LISTS, ids=lambda items: "-".join(str(item.get("type")) for item in cast("list[dict[str, Any]]", items))
+)
 def test_items_come_back_as_they_were(items: list[dict[str, Any]]) -> None:
     messages = messages_of_items(items)
     read_messages(messages)
@@ -48,7 +50,11 @@ def test_items_come_back_as_they_were(items: list[dict[str, Any]]) -> None:
 
 
 def test_the_messages_do_not_depend_on_how_items_were_sent() -> None:
-    answers = [[SEALED, WORDS, CALL], [{"type": "function_call_output", "call_id": "c1", "output": "fur"}], [WORDS]]
+    answers: list[list[Any]] = [
+        [SEALED, WORDS, CALL],
+        [{"type": "function_call_output", "call_id": "c1", "output": "fur"}],
+        [WORDS],
+    ]
     apart = [message for answer in answers for message in messages_of_items(answer)]
     assert messages_of_items([item for answer in answers for item in answer]) == apart
     assert len(messages_of_items([CALL, {**CALL, "call_id": "c9"}])) == 1
