@@ -16,6 +16,7 @@ from memory_service.config import (
     GatewayTable,
     PruningTable,
     RankingTable,
+    RecallTable,
     Settings,
     load_settings,
 )
@@ -200,6 +201,7 @@ def test_the_page_of_settings_lists_all_of_them() -> None:
 def test_every_setting_says_what_it_is_for() -> None:
     tables: dict[str, type[BaseModel]] = {
         "ranking": RankingTable,
+        "recall": RecallTable,
         "compaction": CompactionTable,
         "pruning": PruningTable,
         "flush": FlushTable,
