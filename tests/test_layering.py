@@ -129,6 +129,9 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "langchain_core": ("memory_service.integrations.langchain",),
     "pydantic_ai": ("memory_service.integrations.pydantic_ai",),
     "langgraph": ("memory_service.integrations.langgraph",),
+    "agent_framework": ("memory_service.integrations.agent_framework",),
+    "google": ("memory_service.integrations.google_adk",),
+    "strands": ("memory_service.integrations.strands",),
     "click": ("memory_service.cli.*",),
     "rich": ("memory_service.cli.*",),
 }

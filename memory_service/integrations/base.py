@@ -11,7 +11,7 @@ import json
 import logging
 import re
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from memory_service.service import MemoryService
 
 _T = TypeVar("_T")
+_Recalled = TypeVar("_Recalled", schemas.Context, schemas.SearchResults)
 
 LOGGER = logging.getLogger("memory_service.integrations")
 DEFAULT_BUDGET_TOKENS = 2_000
@@ -227,18 +228,80 @@ def session_name(name: str) -> str:
 
 def recalled_block(memory: Memory, words: str, budget_tokens: int = DEFAULT_BUDGET_TOKENS) -> str:
     """A block of the memories that some words ask for; empty if they ask for none, or if the memory fails."""
+    made = _recalled(words, lambda query: memory.context(query, budget_tokens=budget_tokens))
+    return made.block if made else ""
+
+
+def recalled_passages(memory: Memory, words: str, limit: int) -> list[schemas.SearchResult]:
+    """The passages that some words ask for, best first; none if they ask for none, or if the memory fails."""
+    made = _recalled(words, lambda query: memory.search(query, limit=limit))
+    return made.results if made else []
+
+
+def _recalled(words: str, ask: Callable[[str], _Recalled]) -> _Recalled | None:
     decision = decide_recall(words)
     if not decision.search:
-        return ""
+        return None
     try:
-        made = memory.context(decision.query, budget_tokens=budget_tokens)
+        made = ask(decision.query)
     except NotFound:
-        return ""  # The workspace is made by the first memory.
+        return None  # The workspace is made by the first memory.
     except MemoryServiceError as error:
         log_failure("recall", error)
-        return ""
+        return None
     log_degraded(made.degraded)
-    return made.block
+    return made
+
+
+def keep(
+    memory: Memory, session_id: str, said: Iterable[tuple[str | None, Sequence[WireMessage]]], *, flush: bool = True
+) -> None:
+    """Append what was said to a session, each part of it once for its key, and write down its memories.
+
+    Args:
+        memory: The workspace.
+        session_id: The session.
+        said: Messages in OpenAI's shape, and the key under which they are not taken twice.
+        flush: Whether memories are looked for at once.
+    """
+    session = memory.session(session_id)
+    for key, messages in said:
+        session.append(messages, idempotency_key=key)
+    if flush:
+        log_degraded(session.flush().degraded)
+
+
+def key_of(*parts: object) -> str:
+    """An idempotency key for what these name together."""
+    text = json.dumps(parts, ensure_ascii=True, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def wired(
+    role: str, text: str, calls: Sequence[tuple[str, str, object]] = (), results: Sequence[tuple[str, str]] = ()
+) -> list[WireMessage]:
+    """A message of a framework as messages in OpenAI's shape: results first, each a message of its own.
+
+    Args:
+        role: Who says it.
+        text: The words.
+        calls: Id, tool and arguments of each call that the message makes.
+        results: Id of the call and words of each result in it.
+    """
+    wire: list[WireMessage] = [{"role": "tool", "tool_call_id": call, "content": words} for call, words in results]
+    made = [
+        {"id": call, "type": "function", "function": {"name": name, "arguments": _arguments(arguments)}}
+        for call, name, arguments in calls
+    ]
+    if made:
+        wire.append({"role": "assistant", "content": text or None, "tool_calls": made})
+    elif text:
+        wire.append({"role": role, "content": text})
+    return wire
+
+
+def _arguments(arguments: object) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False, default=str)
 
 
 def log_failure(part: str, error: MemoryServiceError) -> None:

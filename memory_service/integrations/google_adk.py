@@ -1,0 +1,187 @@
+"""A memory service of Google's ADK: each user of each app has a workspace, and each of their sessions a log.
+
+```python
+memory = MemoryServiceBackend("http://127.0.0.1:8765")
+runner = Runner(app_name="shop", agent=agent, session_service=sessions, memory_service=memory)
+await memory.add_session_to_memory(session)
+```
+
+ADK's own tools `load_memory` and `preload_memory` search it: memories, notes and what was said in sessions that were
+added. An event is kept once, however often its session is added.
+
+Invariants: what one user said is never found by another; reading, and adding sessions and events, never stop an agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from indexer.lru import LRU
+from memory_service.client import AsyncMemoryClient, MemoryClient
+from memory_service.client._messages import WireMessage
+from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound
+from memory_service.integrations.base import (
+    LocalMemory,
+    Memory,
+    keep,
+    key_of,
+    log_failure,
+    memory_of,
+    missing,
+    recalled_passages,
+    session_name,
+    whole_file,
+    wired,
+)
+from memory_service.memories.format import Entry, day_of, find_entries
+from memory_service.schemas import SearchResult
+
+try:
+    from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.genai.types import Content, Part
+except ImportError as error:
+    raise missing("google-adk", error) from error
+
+if TYPE_CHECKING:
+    from google.adk.events import Event
+    from google.adk.sessions import Session
+
+    from memory_service.service import MemoryService
+
+_MOST_RESULTS = 10  # as of ADK's own service
+_MOST_USERS = 100
+_MOST_EVENTS = 10_000
+
+
+class MemoryServiceBackend(BaseMemoryService):
+    """A `BaseMemoryService` of ADK.
+
+    Args:
+        memory: A `MemoryService` in this process, or the URL of a server; a client has one workspace alone.
+        api_key: A key of the server, if a URL is given.
+    """
+
+    def __init__(self, memory: MemoryService | str, *, api_key: str | None = None) -> None:
+        if isinstance(memory, MemoryClient | AsyncMemoryClient | LocalMemory):
+            raise InvalidRequest("A client has one workspace, and each user needs one. Give the server's URL instead.")
+        self._source = memory
+        self._api_key = api_key
+        self._users: LRU[str, Memory] = LRU(_MOST_USERS)
+        self._kept: LRU[str, bool] = LRU(_MOST_EVENTS)
+
+    @staticmethod
+    def workspace(app_name: str, user_id: str) -> str:
+        """The name of the workspace of a user of an app."""
+        plain = (re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:20] for name in (app_name, user_id))
+        return "-".join(part for part in (*plain, key_of(app_name, user_id)[:16]) if part)
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Keep the events of a session that are new, and write down their memories."""
+        await asyncio.to_thread(self._add, session.app_name, session.user_id, session.id, session.events)
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Keep these events, and write down their memories; nothing of the metadata is used."""
+        await asyncio.to_thread(self._add, app_name, user_id, session_id or "events", events)
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Remember the text of each of these, once; nothing of the metadata is used."""
+        memory = self._memory(app_name, user_id)
+        for text in filter(None, (_text(each.content) for each in memories)):
+            await asyncio.to_thread(memory.remember, text)
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """Passages for a query, best first; none for small talk, and none if the memory fails, which the log says."""
+        memory = self._memory(app_name, user_id)
+        return SearchMemoryResponse(memories=await asyncio.to_thread(_found, memory, query))
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Erase a memory from its file and from the index; one that is gone already is no error."""
+        if memory_id:
+            try:
+                await asyncio.to_thread(self._memory(app_name, user_id).forget, memory_id)
+            except NotFound:
+                return
+
+    def _memory(self, app_name: str, user_id: str) -> Memory:
+        name = self.workspace(app_name, user_id)
+        known = self._users.get(name)
+        if known is None:
+            known = self._users[name] = memory_of(self._source, name, self._api_key)
+        return known
+
+    def _add(self, app_name: str, user_id: str, session_id: str, events: Iterable[Event]) -> None:
+        keyed = ((key_of(app_name, user_id, session_id, event.id), event) for event in events)
+        new = [(key, wire) for key, event in keyed if key not in self._kept and (wire := _wired(event))]
+        if not new:
+            return
+        try:
+            keep(self._memory(app_name, user_id), session_name(session_id), new)
+        except MemoryServiceError as error:
+            log_failure("session", error)  # Who adds the session again adds what is missing.
+            return
+        for key, _ in new:
+            self._kept[key] = True
+
+
+def _found(memory: Memory, query: str) -> list[MemoryEntry]:
+    pages: dict[str, list[Entry]] = {}
+    return [
+        MemoryEntry(
+            content=Content(role="user", parts=[Part(text=each.text)]),
+            custom_metadata={"source": each.citation, "score": each.score},
+            id=_memory_id(memory, each, pages),
+            timestamp=each.date.isoformat() if each.date else None,
+        )
+        for each in recalled_passages(memory, query, _MOST_RESULTS)
+    ]
+
+
+def _memory_id(memory: Memory, found: SearchResult, pages: dict[str, list[Entry]]) -> str | None:
+    """The id of the entry that a passage stands in; None for what stands in a log."""
+    if found.source != "memory":
+        return None
+    if found.path not in pages:
+        try:
+            pages[found.path] = find_entries(whole_file(memory, found.path)[0], day_of(found.path))
+        except MemoryServiceError:
+            pages[found.path] = []
+    at = (each.memory_id for each in pages[found.path] if each.start_line <= found.start_line <= each.end_line)
+    return next(at, None)
+
+
+def _wired(event: Event) -> list[WireMessage]:
+    if event.content is None:
+        return []
+    parts = event.content.parts or []
+    calls = [(call.id or call.name, call.name, call.args) for each in parts if (call := each.function_call)]
+    results = [
+        (answer.id or answer.name, json.dumps(answer.response, ensure_ascii=False, default=str))
+        for each in parts
+        if (answer := each.function_response)
+    ]
+    role = "user" if event.author == "user" else "assistant"
+    return wired(role, _text(event.content), calls, results)
+
+
+def _text(content: Any) -> str:
+    return "\n".join(part.text for part in content.parts or () if part.text and not part.thought)
