@@ -1,7 +1,7 @@
 """A memory store of Strands: memories in the prompt and behind tools, and a log of what was said.
 
 ```python
-store = MemoryServiceStore("http://127.0.0.1:8765", session_id="support-42", extraction=True)
+store = StrandsStore("http://127.0.0.1:8765", session_id="support-42", extraction=True)
 agent = Agent(model=model, memory_manager=MemoryManager(stores=[store]))
 ```
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _DEFAULT_RESULTS = 5
 
 
-class MemoryServiceStore(MemoryStore):
+class StrandsStore(MemoryStore):
     """A `MemoryStore` of Strands on a workspace.
 
     Args:

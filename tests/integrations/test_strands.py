@@ -18,13 +18,13 @@ from strands.memory.types import AddMessagesContext
 from strands.models.openai import OpenAIModel
 
 from memory_service import ConnectionFailed, InvalidRequest
-from memory_service.integrations.strands import MemoryServiceStore
+from memory_service.integrations.strands import StrandsStore
 from memory_service.testing import Reply, ScriptedServer
 
 NEIGHBOUR = "I always want parcels left with the neighbour."
 
 
-def talk(server: ScriptedServer, store: MemoryServiceStore, *said: str, **options: Any) -> Agent:
+def talk(server: ScriptedServer, store: StrandsStore, *said: str, **options: Any) -> Agent:
     """The agent of one conversation, one turn after the other."""
     model = OpenAIModel(model_id="gpt-4o", client_args={"base_url": server.url, "api_key": "any"})
     agent = Agent(model=model, memory_manager=MemoryManager(stores=[store], **options), callback_handler=None)
@@ -38,7 +38,7 @@ def sent(server: ScriptedServer, at: int = -1) -> list[dict[str, Any]]:
     return messages
 
 
-def add(store: MemoryServiceStore, *texts: str, numbers: list[int] | None = None) -> None:
+def add(store: StrandsStore, *texts: str, numbers: list[int] | None = None) -> None:
     messages: Any = [{"role": "user", "content": [{"text": text}]} for text in texts]
     asyncio.run(store.add_messages(messages, AddMessagesContext(sequence_numbers=numbers) if numbers else None))
 
@@ -46,14 +46,14 @@ def add(store: MemoryServiceStore, *texts: str, numbers: list[int] | None = None
 def test_memories_stand_in_the_prompt_and_not_in_the_history(place: Place) -> None:
     place.remember(DEPLOYS)
     with ScriptedServer("On Tuesdays.", "You are welcome.") as server:
-        agent = talk(server, MemoryServiceStore(place.source, place.workspace), "When do we deploy?", "Thanks!")
+        agent = talk(server, StrandsStore(place.source, place.workspace), "When do we deploy?", "Thanks!")
         assert DEPLOYS in str(sent(server, 0)) and DEPLOYS not in str(sent(server, 1))
     assert DEPLOYS not in str(agent.messages)
     assert place.sessions() == [], "nothing is kept without extraction"
 
 
 def test_what_was_said_is_kept_once_and_its_facts_are_found(place: Place) -> None:
-    store = MemoryServiceStore(place.source, place.workspace, session_id="support-42", extraction=True)
+    store = StrandsStore(place.source, place.workspace, session_id="support-42", extraction=True)
     with ScriptedServer("Noted.", "好的。", *(["Sure."] * 5)) as server:
         talk(server, store, NEIGHBOUR, "我的快递总是放在门卫室。", *(f"Question {at}" for at in range(5)))
     log = [each["content"] for each in place.log("support-42")]
@@ -63,7 +63,7 @@ def test_what_was_said_is_kept_once_and_its_facts_are_found(place: Place) -> Non
 
 
 def test_the_model_saves_and_finds_with_strands_own_tools(place: Place) -> None:
-    store = MemoryServiceStore(place.source, place.workspace, max_search_results=1)
+    store = StrandsStore(place.source, place.workspace, max_search_results=1)
     with ScriptedServer(
         Reply(tool_call="add_memory", arguments='{"entries": ["Parcels go to the neighbour."]}'),
         "Saved.",
@@ -77,17 +77,17 @@ def test_the_model_saves_and_finds_with_strands_own_tools(place: Place) -> None:
 
 
 def test_a_batch_that_is_sent_again_is_kept_once(place: Place) -> None:
-    store = MemoryServiceStore(place.source, place.workspace, session_id="s")
+    store = StrandsStore(place.source, place.workspace, session_id="s")
     add(store, "ok", "ok", numbers=[0, 2])
     add(store, "ok", "ok", "ok", numbers=[0, 2, 3])
     assert len(place.log("s")) == 3
-    add(MemoryServiceStore(place.source, place.workspace, session_id="s"), "ok", numbers=[0])
+    add(StrandsStore(place.source, place.workspace, session_id="s"), "ok", numbers=[0])
     add(store, "ok")
     assert len(place.log("s")) == 5
 
 
 def test_tools_and_other_blocks_are_kept_where_strands_sends_them(place: Place) -> None:
-    store = MemoryServiceStore(place.source, place.workspace, session_id="s")
+    store = StrandsStore(place.source, place.workspace, session_id="s")
     result = {"toolUseId": "c", "status": "success", "content": [{"text": "已发货"}, {"json": {"at": "门卫室"}}]}
     messages: Any = [
         {"role": "user", "content": [{"text": "Where is it?"}, {"image": {"format": "png", "source": {}}}]},
@@ -102,12 +102,12 @@ def test_tools_and_other_blocks_are_kept_where_strands_sends_them(place: Place) 
 
 
 def test_adding_twice_writes_once_and_a_read_only_store_not_at_all(place: Place) -> None:
-    store = MemoryServiceStore(place.source, place.workspace)
+    store = StrandsStore(place.source, place.workspace)
     both = [asyncio.run(store.add(DEPLOYS, {"tags": ["ops"], "else": 1})) for _ in range(2)]
     assert both[0] == both[1]
     (entry,) = asyncio.run(store.search("When do we deploy?"))
     assert entry.content.startswith(DEPLOYS) and "memory/" in (entry.metadata or {})["source"]
-    closed = MemoryServiceStore(place.source, place.workspace, writable=False)
+    closed = StrandsStore(place.source, place.workspace, writable=False)
     with pytest.raises(InvalidRequest, match="is read-only"):
         asyncio.run(closed.add("Other"))
     with pytest.raises(InvalidRequest, match="is read-only"):
@@ -116,7 +116,7 @@ def test_adding_twice_writes_once_and_a_read_only_store_not_at_all(place: Place)
 
 
 def test_the_agent_goes_on_without_its_memory(caplog: pytest.LogCaptureFixture) -> None:
-    store = MemoryServiceStore(NO_SERVER, extraction=True)
+    store = StrandsStore(NO_SERVER, extraction=True)
     with ScriptedServer("On Tuesdays.") as server, caplog.at_level(logging.WARNING):
         talk(server, store, "When do we deploy?")
     assert "recall: the agent goes on without it" in caplog.text
