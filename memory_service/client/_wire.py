@@ -23,6 +23,7 @@ from memory_service._version import __version__
 from memory_service.errors import (
     Conflict,
     ConnectionFailed,
+    InvalidName,
     InvalidRequest,
     MemoryServiceError,
     ServerFailed,
@@ -199,8 +200,15 @@ def _place(request: httpx.Request) -> str:
 
 
 def segment(text: str) -> str:
-    """A text as one part of a path; "." and ".." would be taken for steps."""
-    encoded = quote(text.encode("utf-8", "replace"), safe="")
+    """A text as one part of a path; "." and ".." would be taken for steps.
+
+    Raises:
+        InvalidName: It cannot be encoded.
+    """
+    try:
+        encoded = quote(text.encode("utf-8"), safe="")
+    except UnicodeEncodeError:
+        raise InvalidName(f"The name {text!a} holds half a surrogate pair. Leave such characters out.") from None
     return encoded.replace(".", "%2E") if text in (".", "..") else encoded
 
 

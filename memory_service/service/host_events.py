@@ -196,7 +196,7 @@ class HookCall:
         service, workspace = self._service, self._workspace or ""
         with suppress(NotFound):
             if snapshot is None:
-                made = service.context(workspace, query, budget_tokens=tokens)
+                made = service.context(workspace, query, budget_tokens=tokens, **service.settings.recall.model_dump())
                 self._faults += _lasting(made.degraded)
                 return made.block
             found = service.sessions(workspace).recalls.recall(snapshot, query, tokens, at=service.settings.now())
@@ -363,11 +363,13 @@ def _lasting(degraded: Sequence[str]) -> list[str]:
 
 
 def _cut(text: str, room: int) -> str:
-    """The beginning of a text, up to the end of a line."""
+    """The beginning of a text, up to the end of a line; empty without room for any."""
     if host_chars(text) <= room:
         return text
     note = "\n[… the rest does not fit here …]"
-    kept = text[: max(0, room - len(note))]
+    if room <= len(note):
+        return ""
+    kept = text[: room - len(note)]
     while host_chars(kept) > room - len(note):
         kept = kept[: len(kept) * 9 // 10]
     return (kept[: kept.rfind("\n")] if "\n" in kept else kept) + note

@@ -159,6 +159,18 @@ def test_the_servers_errors_come_back_as_the_same_classes(client: Any) -> None:
             getattr(client, name)(value)
 
 
+def test_half_a_surrogate_pair_is_no_name(client: Any) -> None:
+    client.remember("x")
+    for name, values in (
+        ("put", ("memory/a\ud800绿.md", "x")),
+        ("get", ("memory/\ud800.md",)),
+        ("forget", ("m\ud800",)),
+    ):
+        with pytest.raises(InvalidName):
+            getattr(client, name)(*values)
+    assert len(client.files()) == 1
+
+
 def test_what_no_server_would_take_is_not_sent(guest: Any) -> None:
     asked: list[tuple[str, tuple[str, ...], dict[str, object]]] = [
         ("search", ("x",), {"limit": 0}),

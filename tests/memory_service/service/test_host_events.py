@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from indexer import MiniLM
 from indexer.testing import HashEmbedder
 from memory_service.hosts import HOSTS, HostName
 from memory_service.hosts.dialects import host_chars
@@ -101,6 +102,28 @@ def test_a_prompt_that_asks_for_nothing_gets_nothing(agent: Agent) -> None:
     agent.hook("Stop")
     for prompt in ("thanks!", "好的", "", "ok, go on"):
         assert agent.hook("UserPromptSubmit", prompt=prompt) == {}
+
+
+def test_a_prompt_recalls_with_the_settings_of_recall(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    with MemoryService(settings(tmp_path / "home", recall={"min_relevance": 0.1}), embedder=MiniLM()) as service:
+        agent = Agent(service, tmp_path / "shop")
+        agent.says("user", FRIDAY)
+        agent.says("user", "送花员的电话号码是 0664 123。")
+        agent.hook("Stop")
+        first = Agent(service, agent.project, session="first")
+        assert "never on Fridays" in first.given("SessionStart", source="startup")
+        assert "never on Fridays" in first.given("UserPromptSubmit", prompt="When do deploys go out?")
+        assert "0664 123" in first.given("UserPromptSubmit", prompt="送花员的电话是多少?")
+        assert first.given("UserPromptSubmit", prompt="How do I centre a heading in CSS?") == ""
+        assert first.given("UserPromptSubmit", prompt="怎样用正则表达式匹配邮箱地址?") == ""
+        assert first.faults() == []
+
+
+def test_an_end_without_a_word_is_no_fault(agent: Agent) -> None:
+    agent.hook("SessionStart", source="startup")
+    assert agent.hook("SessionEnd", reason="prompt_input_exit") == {}
+    assert agent.faults() == []
 
 
 def test_a_transcript_is_stored_once_however_often_it_is_read(agent: Agent) -> None:
