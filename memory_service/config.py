@@ -293,6 +293,10 @@ class GatewayTable(_Table):
         description='Providers by name, {"openai": {"base_url": "https://api.openai.com/v1", "api_key_env": '
         '"OPENAI_API_KEY"}}; docs/gateway.md.',
     )
+    provider_compaction: Literal["pass", "ours"] = Field(
+        default="pass",
+        description='Compaction that a client asks Anthropic for: "pass" sends it on, "ours" is made here.',
+    )
 
     @field_validator("upstreams", mode="before")
     @classmethod

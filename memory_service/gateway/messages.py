@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from memory_service.errors import Conflict
 from memory_service.gateway.base import (
     AnswerReader,
     Dialect,
@@ -37,14 +38,26 @@ _GROWING = {
 
 
 class AnthropicMessages(Dialect):
-    """See `Dialect`."""
+    """See `Dialect`.
+
+    Args:
+        ours: Whether this server compacts in the place of the provider.
+    """
 
     protocol = "messages"
+
+    def __init__(self, *, ours: bool = False) -> None:
+        self._ours = ours
 
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
         """See `Dialect`."""
         metadata = object_of(body.get("metadata")) or {}
         user = metadata.get("user_id")
+        if self._ours and body.get("compaction"):
+            raise Conflict(
+                "The field compaction asks Anthropic for a summary, and this server compacts itself. Leave it out, or "
+                'set gateway.provider_compaction to "pass".'
+            )
         return ConversationCall(
             messages=messages_of(body),
             wire="anthropic",
@@ -53,13 +66,16 @@ class AnthropicMessages(Dialect):
             system_prompt=texts_of(body.get("system")),
             tools=list_of(body.get("tools")),
             model=model or None,
+            untouched=not self._ours and _is_compacted_there(body),
+            mark=next(map(_mark_of, _compactions(messages_of(body)[:1])), ""),
         )
 
     def with_messages(
         self, body: JsonObject, messages: Sequence[Mapping[str, object]], *, whole: bool = True
     ) -> JsonObject:
         """See `Dialect`."""
-        return {**body, "messages": list(messages)}
+        kept = {name: value for name, value in body.items() if not (self._ours and name == "context_management")}
+        return {**kept, "messages": list(messages)}
 
     def answer(self, content: JsonObject) -> GivenAnswer:
         """See `Dialect`."""
@@ -106,6 +122,27 @@ class AnthropicMessages(Dialect):
         return {"type": "error", "error": {"type": _TYPES.get(status, "api_error"), "message": message, "code": code}}
 
 
+def _is_compacted_there(body: JsonObject) -> bool:
+    """True if the provider is asked for a compaction, or has made one that stands in the messages."""
+    edits = list_of((object_of(body.get("context_management")) or {}).get("edits"))
+    kinds = (str(edit.get("type")) for edit in edits if isinstance(edit, dict))
+    return (
+        bool(body.get("compaction"))
+        or any(kind.startswith("compact_") for kind in kinds)
+        or any(True for _ in _compactions(messages_of(body)))
+    )
+
+
+def _compactions(messages: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """The provider's own compactions in a list."""
+    blocks = (block for message in messages for block in list_of(message.get("content")))
+    return (block for block in blocks if isinstance(block, dict) and block.get("type") == "compaction")
+
+
+def _mark_of(block: JsonObject) -> str:
+    return str(block.get("encrypted_content") or block.get("content") or "")
+
+
 class _MessageReader(AnswerReader):
     """Reads the events of a message: blocks that begin, grow and end."""
 
@@ -145,6 +182,8 @@ class _MessageReader(AnswerReader):
             case "citations_delta":
                 block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
             case str(kind) if kind in _GROWING:
+                if kind == "compaction_delta" and delta.get("encrypted_content"):
+                    block["encrypted_content"] = delta["encrypted_content"]
                 name = _GROWING[kind]
                 self._written.setdefault((index, name), []).append(self.room(delta.get(name)))
 

@@ -46,6 +46,7 @@ def gateway_router(runtime: GatewayRuntime) -> APIRouter:
         runtime: What its calls share.
     """
     router = APIRouter(prefix="/v1", tags=["gateway"])
+    ours = runtime.service.settings.gateway.provider_compaction == "ours"
 
     @router.post("/chat/completions", summary="Chat completions", response_class=Response, openapi_extra=_BODY)
     async def chat_completions(
@@ -86,7 +87,7 @@ def gateway_router(runtime: GatewayRuntime) -> APIRouter:
 
         Every parameter goes through as it came, `stream` and tools too. Headers of the answer say what was added.
         """
-        return await _answered(runtime, AnthropicMessages(), request, workspace, session, mode)
+        return await _answered(runtime, AnthropicMessages(ours=ours), request, workspace, session, mode)
 
     @router.post("/messages/count_tokens", summary="Tokens of messages", response_class=Response, openapi_extra=_BODY)
     async def count_tokens(request: Request) -> Response:

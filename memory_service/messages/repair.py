@@ -70,7 +70,7 @@ FIRST_USER = "[The conversation goes on.]"
 AFTER_RESULT = "[No answer to the result above.]"
 _ORPHAN = "[Result of a tool call that is not shown any more]"
 _LATE = "[Late result of an earlier tool call]"
-_SYSTEM = "[System message]"
+SYSTEM_FRAME = "[System message]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +260,7 @@ def _settle_system(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
         begun = begun or not system
         if begun and system:
             yield MessageRepair(kind="mid_system", index=item.index, detail="It stood behind other messages.")
-            item = _Item(item.index, _as_user(_SYSTEM, item.message))
+            item = _Item(item.index, _as_user(SYSTEM_FRAME, item.message))
         yield item
 
 

@@ -25,10 +25,10 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from indexer.lru import LRU
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
@@ -51,10 +51,12 @@ from memory_service.service.matching import (
     CUT,
     ComparedMessage,
     SentMessage,
+    alike,
+    as_the_client_has_it,
     compared,
     compared_message,
-    digest_of,
     overlap_of,
+    part_type,
     rest_after,
     shared_beginning,
 )
@@ -108,6 +110,8 @@ class ConversationCall:
         system_prompt: The text of the system prompt, which stays the client's.
         tools: Schemas of the tools.
         model: The model's name.
+        untouched: Whether the provider compacts by itself, so that its messages go on as they came.
+        mark: A text in the provider's own compaction that the list begins with, which tells the session; else empty.
     """
 
     messages: Sequence[SentMessage]
@@ -123,6 +127,18 @@ class ConversationCall:
     system_prompt: str = ""
     tools: Sequence[object] = ()
     model: str | None = None
+    untouched: bool = False
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnMemory:
+    """The memories that were put into a turn: the user's message that it began with, the block, and its receipt."""
+
+    seq: int
+    block: str
+    receipt_id: str
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +184,7 @@ class Conversations:
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
         self._known: LRU[str, tuple[LogEnd, int, tuple[ComparedMessage, ...]]] = LRU(_KNOWN_SESSIONS)
         self._answers: LRU[str, LogPlace] = LRU(_KNOWN_ANSWERS)
+        self._turns: LRU[str, _TurnMemory] = LRU(_KNOWN_SESSIONS)
 
     def join(self, call: ConversationCall) -> tuple[str, int, str]:
         """Append what is new.
@@ -207,9 +224,22 @@ class Conversations:
         except (InvalidRequest, TooLarge, StorageFailed) as error:
             return ConversationPrompt(messages=tuple(call.messages), degraded=(f"session: {error}",))
         self._follow_model(session_id, call.model)
-        made = self.sessions.context(session_id, _context_call(call), cancelled=cancelled)
-        prompt = self._sent(call, session_id, made)
+        if call.untouched:
+            return ConversationPrompt(
+                messages=tuple(call.messages), session_id=session_id, last_seq=last_seq, branch_of=branch_of
+            )
+        turn = self._turn(session_id)
+        made = self.sessions.context(session_id, _context_call(call, recalls=turn is None), cancelled=cancelled)
+        prompt = self._sent(call, session_id, made, turn)
         return replace(prompt, last_seq=last_seq, branch_of=branch_of)
+
+    def _turn(self, session_id: str) -> _TurnMemory | None:
+        """The memories of the turn that goes on; None if it has just begun."""
+        known = self._turns.get(session_id)
+        return known if known and known.seq == self._turn_seq(session_id) else None
+
+    def _turn_seq(self, session_id: str) -> int:
+        return next((each.at for each in reversed(self._log(session_id)) if each.role == "user"), 0)
 
     def _follow_model(self, session_id: str, model: str | None) -> None:
         """Set the model of a session to the one that is asked now: its window is the one that counts."""
@@ -314,6 +344,8 @@ class Conversations:
         if call.place is not None:
             return call.place
         named = call.session_id or (_conversation_id(call.conversation) if call.conversation else "")
+        if call.mark and not named:
+            named = next(iter(self.sessions.store.holding(json.dumps(call.mark, ensure_ascii=False).encode())), "")
         if not call.follows:
             return LogPlace(named or _derived_id(call), None if call.conversation else 0)
         place = self._place_of(call.follows)
@@ -425,7 +457,9 @@ class Conversations:
 
     # The prompt
 
-    def _sent(self, call: ConversationCall, session_id: str, made: BuiltContext) -> ConversationPrompt:
+    def _sent(
+        self, call: ConversationCall, session_id: str, made: BuiltContext, turn: _TurnMemory | None = None
+    ) -> ConversationPrompt:
         messages = list(made.prompt.messages)
         if call.system_prompt and messages and messages[0].get("content") == call.system_prompt:
             del messages[0]
@@ -433,20 +467,40 @@ class Conversations:
             block = user_message(made.memory)
             at = max(index for index, message in enumerate(messages) if message == block)
             del messages[at]
-        if call.wire == "responses":
-            written: Sequence[SentMessage] = list(map(standalone, messages))
-        else:
-            written = self.sessions.sent(session_id, messages, call.wire).messages
-        sent = _as_the_client_has_it(written, call.messages)
+        memory, tokens = turn or self._begun_turn(session_id, made), made.prompt.tokens
+        if turn is not None and tokens.total + turn.tokens <= tokens.window:
+            tokens = tokens.model_copy(update={"memory": turn.tokens, "total": tokens.total + turn.tokens})
+        elif turn is not None:
+            memory = replace(turn, block="", receipt_id="")
         return ConversationPrompt(
-            messages=tuple(with_block(sent, made.memory, call.wire)),
+            messages=tuple(with_block(self._written(call, session_id, messages), memory.block, call.wire)),
             session_id=session_id,
-            tokens=made.prompt.tokens,
-            receipt_id=made.receipt.receipt_id if made.receipt else "",
+            tokens=tokens,
+            receipt_id=memory.receipt_id,
             compaction=made.compaction,
             commanded=_outcome(made) if made.command else "",
             degraded=made.degraded,
         )
+
+    def _begun_turn(self, session_id: str, made: BuiltContext) -> _TurnMemory:
+        """Note what a turn was given: each later call of it gets the same, so that a provider's cache holds."""
+        receipt_id = made.receipt.receipt_id if made.receipt else ""
+        begun = _TurnMemory(self._turn_seq(session_id), made.memory, receipt_id, made.prompt.tokens.memory)
+        self._turns[session_id] = begun
+        return begun
+
+    def _written(self, call: ConversationCall, session_id: str, messages: Sequence[Message]) -> list[SentMessage]:
+        """The messages of a view as they are sent: the client's own where it still has them."""
+        if call.wire == "responses":
+            return as_the_client_has_it(list(map(standalone, messages)), call.messages)
+        if alike(messages, read_sent(call.messages)):
+            return list(call.messages)
+        made = self.sessions.sent(session_id, messages, call.wire)
+        sent = as_the_client_has_it(made.messages, call.messages)
+        if made.system:
+            # Of Anthropic's messages a system message stands behind one of the user.
+            sent.insert(1, {"role": "system", "content": made.system})
+        return sent
 
 
 def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire) -> list[SentMessage]:
@@ -461,7 +515,7 @@ def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire) -> l
     content = sent[at]["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(cast("list[object]", content))
     # Results of tools stand first in a message.
-    results = sum(1 for part in parts if _kind(part) == "tool_result")
+    results = sum(1 for part in parts if part_type(part) == "tool_result")
     sent[at] = {**sent[at], "content": [*parts[:results], {"type": "text", "text": block}, *parts[results:]]}
     return sent
 
@@ -482,58 +536,18 @@ def _outcome(made: BuiltContext) -> str:
     return f"Compacted: {receipt.tokens_before:,} -> {receipt.tokens_after:,} tokens."
 
 
-def _context_call(call: ConversationCall) -> SessionContextRequest:
+def _context_call(call: ConversationCall, *, recalls: bool) -> SessionContextRequest:
     # Not checked: what a provider takes may be more than a caller of ours may send.
-    return SessionContextRequest.model_construct(system_prompt=call.system_prompt, tools=list(call.tools))
-
-
-def _as_the_client_has_it(written: Sequence[SentMessage], given: Sequence[SentMessage]) -> list[SentMessage]:
-    """A view with the client's own messages in it, as far back as it still shows them.
-
-    What the client put on a message, such as the marks of a cache, counts as it stands in this call: older ones would
-    become too many.
-    """
-    sent = [_without_marks(message) for message in written]
-    for back in range(1, min(len(sent), len(given)) + 1):
-        shown, own = written[-back], given[-back]
-        if shown == own or _wire_digest(shown) == _wire_digest(own):
-            sent[-back] = own
-        elif not (shown.get("role") == own.get("role") and _has_result(own)):
-            break
-    return sent
-
-
-def _wire_digest(message: SentMessage) -> bytes:
-    return digest_of(read_sent([message]))
-
-
-def _without_marks(message: SentMessage) -> SentMessage:
-    bare, content = _unmarked(message), message.get("content")
-    if isinstance(content, list):
-        bare["content"] = [_unmarked(part) if isinstance(part, dict) else part for part in content]
-    return bare
-
-
-def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in value.items() if key != "cache_control"}
+    return SessionContextRequest.model_construct(
+        system_prompt=call.system_prompt, tools=list(call.tools), recall="auto" if recalls else "never"
+    )
 
 
 def _is_said_by_user(message: SentMessage) -> bool:
     content = message.get("content")
     if message.get("role") != "user":
         return False
-    return not isinstance(content, list) or any(_kind(part) != "tool_result" for part in content)
-
-
-def _has_result(message: SentMessage) -> bool:
-    content = message.get("content")
-    return message.get("role") == "tool" or (
-        isinstance(content, list) and any(_kind(part) == "tool_result" for part in content)
-    )
-
-
-def _kind(part: object) -> object:
-    return part.get("type") if isinstance(part, Mapping) else None
+    return not isinstance(content, list) or any(part_type(part) != "tool_result" for part in content)
 
 
 # Names

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from memory_service.messages import (
     Message,
@@ -20,6 +21,7 @@ from memory_service.messages import (
     text_of,
     tool_calls_of,
 )
+from memory_service.messages.repair import SYSTEM_FRAME
 
 SentMessage = Mapping[str, object]
 # Of an answer that was broken off: why. Keys that begin so never reach a model.
@@ -46,10 +48,10 @@ def compared(messages: Sequence[SentMessage]) -> Iterator[ComparedMessage]:
 
 def compared_message(messages: Sequence[Message], at: int) -> ComparedMessage:
     """A message as it is compared, whose number or place is `at`."""
-    return ComparedMessage(digest_of(messages), messages[-1]["role"], CUT in messages[-1], at)
+    return ComparedMessage(_digest_of(messages), messages[-1]["role"], CUT in messages[-1], at)
 
 
-def digest_of(messages: Sequence[Message]) -> bytes:
+def _digest_of(messages: Sequence[Message]) -> bytes:
     """Digest of what a message says and does. Blanks, thinking, marks of caches and the bytes of media are no part."""
     digest = hashlib.blake2b(digest_size=12)
     for message in messages:
@@ -95,3 +97,66 @@ def rest_after(messages: Sequence[SentMessage], said: Sequence[ComparedMessage],
         return messages[begin:]
     # Only a command may follow: it counts if it is the last thing said.
     return messages[-1:] if begin < len(messages) else ()
+
+
+def alike(view: Sequence[Message], given: Sequence[Message]) -> bool:
+    """True if a view is what the client sent: nothing compacted, repaired or added. A system message may have moved."""
+
+    def digests(messages: Sequence[Message], *, system: bool) -> list[bytes]:
+        plain = map(_unframed, messages)
+        return [_digest_of([each]) for each in plain if (each["role"] in ("system", "developer")) == system]
+
+    return digests(view, system=False) == digests(given, system=False) and sorted(digests(view, system=True)) == sorted(
+        digests(given, system=True)
+    )
+
+
+def _unframed(message: Message) -> Message:
+    """The system message that a view shows as one of the user; any other as it is."""
+    text = text_of(message) if message["role"] == "user" else ""
+    if not text.startswith(f"{SYSTEM_FRAME}\n"):
+        return message
+    return {"role": "system", "content": text.removeprefix(f"{SYSTEM_FRAME}\n")}
+
+
+def as_the_client_has_it(written: Sequence[SentMessage], given: Sequence[SentMessage]) -> list[SentMessage]:
+    """A view with the client's own messages in it, as far back as it still shows them.
+
+    What the client put on a message, such as the marks of a cache, counts as it stands in this call: older ones would
+    become too many.
+    """
+    sent = [_without_marks(message) for message in written]
+    for back in range(1, min(len(sent), len(given)) + 1):
+        shown, own = written[-back], given[-back]
+        if shown == own or _wire_digest(shown) == _wire_digest(own):
+            sent[-back] = own
+        elif not (shown.get("role") == own.get("role") and _has_result(own)):
+            break
+    return sent
+
+
+def _wire_digest(message: SentMessage) -> bytes:
+    return _digest_of(read_sent([message]))
+
+
+def _has_result(message: SentMessage) -> bool:
+    content = message.get("content")
+    return message.get("role") == "tool" or (
+        isinstance(content, list) and any(part_type(part) == "tool_result" for part in content)
+    )
+
+
+def _without_marks(message: SentMessage) -> SentMessage:
+    bare, content = _unmarked(message), message.get("content")
+    if isinstance(content, list):
+        bare["content"] = [_unmarked(part) if isinstance(part, dict) else part for part in content]
+    return bare
+
+
+def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: each for key, each in value.items() if key != "cache_control"}
+
+
+def part_type(part: object) -> object:
+    """The type of a part of a message; None for what is none."""
+    return part.get("type") if isinstance(part, Mapping) else None

@@ -71,11 +71,17 @@ class Gateway:
 
 
 @contextmanager
-def gateway(home: Path, *script: ScriptedStep, protocol: str = "openai", **values: Any) -> Iterator[Gateway]:
+def gateway(
+    home: Path,
+    *script: ScriptedStep,
+    protocol: str = "openai",
+    gateway_values: dict[str, Any] | None = None,
+    **values: Any,
+) -> Iterator[Gateway]:
     """A gateway whose one upstream is a scripted provider."""
     with ScriptedServer(*script) as upstream:
         base = upstream.url if protocol != "anthropic" else upstream.url.removesuffix("/v1")
-        named = {"upstreams": {"scripted": {"protocol": protocol, "base_url": base}}}
+        named = {"upstreams": {"scripted": {"protocol": protocol, "base_url": base}}, **(gateway_values or {})}
         service = MemoryService(settings(home, **{"gateway": named, **values}), embedder=HashEmbedder())
         with serving(service) as server, ExitStack() as clients:
             yield Gateway(server=server, upstream=upstream, clients=clients)

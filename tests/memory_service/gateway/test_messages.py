@@ -144,3 +144,109 @@ def test_the_command_to_compact_is_answered_here(tmp_path: Path) -> None:
         with gate.anthropic().messages.stream(model="m", max_tokens=9, messages=talk) as stream:
             assert stream.get_final_message().content[0].text.startswith("Compacted: ")
         assert len(gate.upstream.requests) == 1
+
+
+BLOCK = {
+    "type": "compaction", "content": "We talked of deploys.", "encrypted_content": "c2VhbGVk", "signature": "c2ln",
+}  # fmt: skip
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
+
+
+def compacted(*, stream: bool) -> Failure:
+    """An answer with a compaction block, as Anthropic gives it."""
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "usage": {"input_tokens": 9}}
+    blocks: list[dict[str, Any]] = [BLOCK, {"type": "text", "text": "On Tuesdays."}]
+    whole = {**head, "content": blocks, "stop_reason": "end_turn", "stop_sequence": None}
+    if not stream:
+        return Failure(status=200, body=whole)
+    delta = {"type": "compaction_delta", "content": BLOCK["content"], "encrypted_content": BLOCK["encrypted_content"]}
+    told: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": {**BLOCK, "content": None}},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "On Tuesdays."}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+        {"type": "message_stop"},
+    ]
+    events = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in told)
+    return Failure(status=200, body=events, headers={"content-type": "text/event-stream"})
+
+
+EDITS: Any = {
+    "edits": [
+        {"type": "clear_thinking_20251015", "keep": "all"},
+        {"type": "clear_tool_uses_20250919"},
+        {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 50_000}},
+    ]
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_compaction_of_the_provider_goes_through_untouched(tmp_path: Path, stream: bool) -> None:
+    with gateway(tmp_path, compacted(stream=stream), "More.", protocol="anthropic") as gate:
+        beta = gate.anthropic().beta.messages
+        talk: list[Any] = [*LONG, user("When?")]
+        own: dict[str, Any] = {"model": "m", "max_tokens": 9, "betas": ["compact-2026-01-12"]}
+        if stream:
+            with beta.stream(messages=talk, context_management=EDITS, **own) as events:
+                answer = events.get_final_message()
+        else:
+            answer = beta.create(messages=talk, context_management=EDITS, **own)
+        assert answer.content[0].type == "compaction" and answer.content[0].content == BLOCK["content"]
+        assert gate.sent()["messages"] == talk and gate.sent()["context_management"] == EDITS
+        assert gate.upstream.requests[-1].headers["anthropic-beta"] == "compact-2026-01-12"
+        [session] = gate.sessions()
+        assert gate.log(session)[-1]["content"][0] == BLOCK
+        # The client drops what the block stands for, and sends it and its thinking back.
+        back = {"role": "assistant", "content": [BLOCK, THOUGHT, {"type": "text", "text": "On Tuesdays."}]}
+        later = [back, user("Why?")]
+        beta.create(messages=later, context_management=EDITS, **own)
+        assert gate.sent()["messages"] == later
+        assert gate.sessions() == [session] and len(gate.log(session)) == len(LONG) + 4
+
+
+def test_a_request_for_a_compaction_goes_through_untouched(tmp_path: Path) -> None:
+    with gateway(tmp_path, compacted(stream=False), protocol="anthropic") as gate:
+        asked: Any = {"type": "summarize", "instructions": "Keep the dates."}
+        gate.anthropic().beta.messages.create(
+            model="m", max_tokens=9, messages=[user("When?")], betas=["compact-2026-09-04"], compaction=asked
+        )
+        assert gate.sent()["compaction"] == asked and gate.sent()["messages"] == [user("When?")]
+
+
+def test_compaction_can_be_ours(tmp_path: Path) -> None:
+    ours = {"provider_compaction": "ours"}
+    with gateway(tmp_path, "Seen.", protocol="anthropic", gateway_values=ours, context_window=12_000) as gate:
+        beta = gate.anthropic().beta.messages
+        given = beta.with_raw_response.create(
+            model="m", max_tokens=9, messages=[*LONG, user("When?")], context_management=EDITS
+        )
+        assert given.headers["x-memory-compaction"] and "context_management" not in gate.sent()
+        assert len(gate.sent()["messages"]) < len(LONG)
+        with pytest.raises(anthropic.ConflictError, match="provider_compaction"):
+            beta.create(model="m", max_tokens=9, messages=[user("When?")], compaction={"type": "summarize"})
+
+
+def test_a_turn_keeps_its_memories_while_tools_work(tmp_path: Path) -> None:
+    called = Reply(text="Let me see.", thinking="Hm.", tool_call="look", arguments='{"at": "it"}')
+    with gateway(tmp_path, called, "Done.", "Bye.", protocol="anthropic") as gate:
+        gate.remember("Deploys go out on Tuesdays after the stand-up.")
+        system = {"role": "system", "content": "# Environment: it is noon."}
+        talk: list[Any] = [marked("When do the deploys go out?"), system]
+        first = ask(gate, talk, tools=[TOOL])
+        # What was learned meanwhile is for the next turn: the beginning of the prompt stays as a provider has it.
+        gate.remember("Deploys go out on Tuesdays, but never in December.")
+        answer = [block.to_dict() for block in first.parse().content]
+        result = {"type": "tool_result", "tool_use_id": answer[-1]["id"], "content": "fur"}
+        talk += [{"role": "assistant", "content": answer}, {"role": "user", "content": [result]}]
+        second = ask(gate, talk, tools=[TOOL])
+        assert gate.sent()["messages"][:2] == gate.sent(0)["messages"]
+        assert gate.sent()["messages"][1:] == talk[1:], "thinking, results and system messages are as they came"
+        assert second.headers["x-memory-receipt"] == first.headers["x-memory-receipt"]
+        assert second.headers["x-memory-tokens"].split("memory=")[1][0] != "0"
+        third = ask(gate, [*talk, said("Done."), user("And when do deploys go out in December?")], tools=[TOOL])
+        assert third.headers["x-memory-receipt"] != first.headers["x-memory-receipt"]
+        assert "never in December" in json.dumps(gate.sent()["messages"][-1])
