@@ -198,16 +198,20 @@ class Conversations:
         new = list(compared(call.messages))
         place = self._beginning(call)
         with self._lock(place.session_id):
-            session_id, parted_from = self._looked_again(lambda: self._appended(call, place, new))
-            log = self._log(session_id)
-        return session_id, log[-1].at if log else 0, parted_from
+            return self._looked_again(lambda: self._appended(call, place, new))
 
-    def _appended(self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]) -> tuple[str, str]:
+    def _appended(
+        self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]
+    ) -> tuple[str, int, str]:
         said = [*self._before(call, place, new), *new]
         session_id, parted_from, rest = self._placed(place.session_id, said, call, call.session_id is not None)
+        # Not what stands there by now: another process may have answered meanwhile, and this call is not behind that.
+        known = self._known.get(session_id)
+        last_seq = known[2][-1].at if known and known[2] else 0
         if rest:
-            self.sessions.append(session_id, rest, model=call.model, verbatim=True, at=self._end(session_id))
-        return session_id, parted_from
+            appended = self.sessions.append(session_id, rest, model=call.model, verbatim=True, at=self._end(session_id))
+            last_seq = appended.last_seq
+        return session_id, last_seq, parted_from
 
     def prompt(self, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled) -> ConversationPrompt:
         """Append what is new, and make the prompt of the session.
