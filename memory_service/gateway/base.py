@@ -9,7 +9,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from memory_service.errors import InvalidRequest
 from memory_service.schemas import UsageReport
@@ -99,12 +99,12 @@ class AnswerReader(ABC):
 
     Attributes:
         ended: Whether the model said all it wanted.
-        failed: Whether the provider broke off with an error of its own.
+        failure: The error of its own that the provider broke off with, as JSON; empty if it did not.
     """
 
     def __init__(self) -> None:
         self.ended = False
-        self.failed = False
+        self.failure = ""
         self.chars = 0
 
     def room(self, text: object) -> str:
@@ -127,6 +127,8 @@ class Dialect(ABC):
     """One provider's protocol."""
 
     protocol: CallProtocol
+    # Types of the events that a stream begins with before anything is said.
+    opening_events: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:

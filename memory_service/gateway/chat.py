@@ -6,6 +6,7 @@ with its next call.
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -106,7 +107,8 @@ class _ChatReader(AnswerReader):
             self.ended = True
             return
         content = event.json()
-        self.failed = self.failed or "error" in content
+        if "error" in content:
+            self.failure = json.dumps({"error": content["error"]})
         self._usage = object_of(content.get("usage")) or self._usage
         for choice in list_of(content.get("choices")):
             if isinstance(choice, dict):

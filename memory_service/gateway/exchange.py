@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -41,8 +41,17 @@ _log = logging.getLogger("memory_service.gateway")
 _HEADER_CHARS = 1_000
 # All that is visible in ASCII but the sign of the encoding itself.
 _PLAIN = "".join(chr(code) for code in range(32, 127) if chr(code) != "%")
+# A stream that says nothing for longer goes on as it comes.
+_MOST_HELD_BYTES = 4_000_000
 _CLIENT_GONE = "the client went away"
 _UPSTREAM_GONE = "the upstream broke off"
+
+
+class _Refusal(NamedTuple):
+    """Error of an upstream in the place of an answer, and its status."""
+
+    text: str
+    status: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,28 +166,59 @@ class Exchange:
         """The upstream's answer; a prompt that it refuses as too long is made smaller, as often as that helps."""
         while True:
             answer = await self._send()
-            if answer.status < 400 or self.prompt is None or self.call is None:
+            if self.prompt is None or self.call is None:
                 return answer
+            try:
+                answer, refusal = await self._looked_at(answer)
+                again = await self._recovered(self.prompt, self.call, refusal) if refusal else None
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await answer.close()
+                raise
+            if again is None:
+                return answer
+            await answer.close()
+            self.prompt = again
+
+    async def _looked_at(self, answer: UpstreamAnswer) -> tuple[UpstreamAnswer, _Refusal | None]:
+        """The answer, and the error in it, if it has one before anything was said."""
+        if answer.status >= 400:
             content = await answer.whole()
             await answer.close()
-            again = await self._recovered(self.prompt, self.call, content, answer.status)
-            if again is None:
-                return replace(answer, is_stream=False, pieces=_one(content))
-            self.prompt = again
+            refused = replace(answer, is_stream=False, pieces=_pieces([content]))
+            return refused, _Refusal(content.decode("utf-8", "replace"), answer.status)
+        if not answer.is_stream:
+            return answer, None
+        held, failure = await self._opening(answer.pieces)
+        # The status of the stream is that of its beginning: the error has none.
+        return replace(answer, pieces=_pieces(held, answer.pieces)), _Refusal(failure, 400) if failure else None
+
+    async def _opening(self, pieces: AsyncIterator[bytes]) -> tuple[list[bytes], str]:
+        """A stream up to the first event that says something, and the error that it is; empty if it is none."""
+        reader, splitter, held = self.dialect.reader(), EventSplitter(), list[bytes]()
+        async for piece in pieces:
+            held.append(piece)
+            for event in splitter.feed(piece):
+                reader.read(event)
+                if event.json().get("type") not in self.dialect.opening_events:
+                    return held, reader.failure
+            if sum(map(len, held)) > _MOST_HELD_BYTES:
+                break
+        return held, ""
 
     async def _send(self) -> UpstreamAnswer:
         headers = {name.lower(): value for name, value in self.request.headers.items()}
         return await self.runtime.relay.send(self.target, self.sent_body(), headers, self.request.url.query)
 
     async def _recovered(
-        self, prompt: ConversationPrompt, call: ConversationCall, content: bytes, status: int
+        self, prompt: ConversationPrompt, call: ConversationCall, refusal: _Refusal
     ) -> ConversationPrompt | None:
         if not prompt.session_id:
             return None
         service, cancelled = self.runtime.service, self.runtime.cancelled
-        error = content.decode("utf-8", "replace")
+        text, status = refusal
         return await self._run(
-            lambda: service.recovered_prompt(self.workspace, prompt, call, error, status, cancelled=cancelled)
+            lambda: service.recovered_prompt(self.workspace, prompt, call, text, status, cancelled=cancelled)
         )
 
     # After
@@ -331,7 +371,7 @@ class RelayedStream(Response):
             await self._keep(_UPSTREAM_GONE)
             await self._say(send, str(error))
             return _UPSTREAM_GONE
-        if not self._reader.ended and not self._reader.failed:
+        if not self._reader.ended and not self._reader.failure:
             await self._keep(_UPSTREAM_GONE)
             await self._say(send, "The upstream ended its answer before it was whole. Try again.")
         return _UPSTREAM_GONE
@@ -353,8 +393,12 @@ async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _one(content: bytes) -> AsyncIterator[bytes]:
-    yield content
+async def _pieces(held: Sequence[bytes], rest: AsyncIterator[bytes] | None = None) -> AsyncIterator[bytes]:
+    for piece in held:
+        yield piece
+    if rest is not None:
+        async for piece in rest:
+            yield piece
 
 
 def _object(content: bytes) -> JsonObject | None:

@@ -172,7 +172,7 @@ class _MessageReader(AnswerReader):
             case "message_stop":
                 self.ended = True
             case "error":
-                self.failed = True
+                self.failure = json.dumps({"error": content.get("error")})
 
     def _grow(self, index: int, delta: JsonObject) -> None:
         block = self._blocks.setdefault(index, {"type": "text"})

@@ -10,6 +10,7 @@ go on untouched.
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,7 @@ _METADATA = ("session_id", "conversation_id", "thread_id")
 _REASONS = {"max_output_tokens": "length"}
 # Codex knows the item by its other names too.
 _COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
-_BEFORE_ITEMS = ("response.created", "response.in_progress", "response.queued")
+_BEFORE_ITEMS = frozenset({"response.created", "response.in_progress", "response.queued"})
 
 
 class OpenAIResponses(Dialect):
@@ -50,6 +51,7 @@ class OpenAIResponses(Dialect):
     """
 
     protocol = "responses"
+    opening_events = _BEFORE_ITEMS
 
     def __init__(self, *, compacts: bool = False) -> None:
         self._compacts = compacts
@@ -177,13 +179,14 @@ class _ResponseReader(AnswerReader):
             case "response.created" | "response.completed" | "response.incomplete" | "response.failed" as kind:
                 self._response = object_of(content.get("response")) or {}
                 self.ended = kind in ("response.completed", "response.incomplete")
-                self.failed = kind == "response.failed"
+                if kind == "response.failed":
+                    self.failure = json.dumps({"error": self._response.get("error")})
             case "response.output_item.done" if isinstance(item := content.get("item"), dict):
                 self._items[index] = item
             case "response.output_text.delta" | "response.refusal.delta":
                 self._texts.setdefault(index, []).append(self.room(content.get("delta")))
             case "error":
-                self.failed = True
+                self.failure = event.text
 
     def answer(self, *, whole: bool) -> GivenAnswer:
         """See `AnswerReader`."""

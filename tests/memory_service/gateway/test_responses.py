@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,42 @@ def test_an_overflow_is_recovered_without_the_client(tmp_path: Path) -> None:
         assert second[0] == opening and second[-1] == user("And now?")
         session = given.headers["x-memory-session"]
         assert len(gate.log(session)) == len(LONG) + 2
+
+
+def failed_stream(code: str, *before: str) -> Failure:
+    """A stream that fails after these events, with status 200."""
+    response = {"id": "resp_f", "object": "response", "status": "failed", "output": [],
+                "error": {"code": code, "message": "Your input exceeds the context window of this model."}}  # fmt: skip
+    kinds = ["response.created", "response.in_progress", *before, "response.failed"]
+    events = [{"type": kind, "sequence_number": n, "delta": "So", "output_index": 0, "response": response}
+              for n, kind in enumerate(kinds)]  # fmt: skip
+    body = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
+    return Failure(status=200, body=body, headers={"content-type": "text/event-stream", "x-request-id": "req_f"})
+
+
+def test_a_stream_that_fails_as_too_long_before_it_says_anything_is_recovered(tmp_path: Path) -> None:
+    with gateway(tmp_path, failed_stream("context_length_exceeded"), "Here.") as gate:
+        raw = gate.openai().responses.with_raw_response.create(model="m", input=[*LONG, user("So?")], stream=True)
+        kinds = [event.type for event in raw.parse()]
+        assert raw.headers["x-memory-compaction"] and kinds.count("response.created") == 1
+        assert "response.failed" not in kinds and kinds[-1] == "response.completed"
+        assert len(json.dumps(gate.sent(1)["input"])) < len(json.dumps(gate.sent(0)["input"]))
+        assert gate.words(raw.headers["x-memory-session"])[-2:] == ["u: So?", "a: Here."]
+
+
+@pytest.mark.parametrize(
+    ("code", "before"), [("server_error", ()), ("context_length_exceeded", ("response.output_text.delta",))]
+)
+def test_another_failure_of_a_stream_or_a_later_one_goes_through_as_it_came(
+    tmp_path: Path, code: str, before: tuple[str, ...]
+) -> None:
+    failure = failed_stream(code, *before)
+    if not before:
+        failure = replace(failure, body=str(failure.body).replace("Your input exceeds the context window", "Sorry"))
+    with gateway(tmp_path, failure, "Never.") as gate:
+        raw = gate.openai().responses.with_raw_response.create(model="m", input=[*LONG, user("So?")], stream=True)
+        assert [event.type for event in raw.parse()][-1] == "response.failed"
+        assert len(gate.upstream.requests) == 1 and raw.headers["x-request-id"] == "req_f"
 
 
 def test_an_answer_that_was_cut_is_known_as_such(tmp_path: Path) -> None:
