@@ -17,7 +17,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -29,13 +28,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from indexer.stores import DEFAULT_STORE, STORES
+from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
 from memory_service.home import DEFAULT_HOME, PREFIX, home_of
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 
-_NAME = re.compile(r"[^\W_][^/\\@:;,=\"'<>|*?!\[\]{}\x00-\x1f\x7f]{0,63}")
+_NAME = lazy_regex(r"[^\W_][^/\\@:;,=\"'<>|*?!\[\]{}\x00-\x1f\x7f]{0,63}")
 
-_WORKSPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_WORKSPACE = lazy_regex(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from indexer.text import lazy_regex
 from memory_service.errors import InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
 
 Signature = tuple[int, int, int, int]
@@ -38,7 +39,7 @@ _LOCK_SECONDS = 30.0
 _LEAST_FREE_BYTES = 1 << 20
 # Another process asks for the lock this often; the default of filelock, 50 ms, is many appends long.
 _POLL_SECONDS = 0.002
-_DRAFT = re.compile(r"\.(?:(.+)\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
+_DRAFT = lazy_regex(r"\.(?:(.+)\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
 # With what stands around it, the name of a draft has less than the 255 bytes that a name may have.
 _DRAFT_BYTES = 200
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)

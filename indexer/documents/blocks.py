@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from indexer.text import lazy_regex
+
 Line = tuple[int, str]
 
 
@@ -115,7 +117,7 @@ def dedented(lines: list[Line]) -> list[Line]:
 
 
 _COVERED = "\x1f"  # a line inside a comment in the middle of a paragraph, which does not end the paragraph
-_TOKEN = re.compile(r"`+|<!--(?:-?>)?|-->")
+_TOKEN = lazy_regex(r"`+|<!--(?:-?>)?|-->")
 
 
 def _remove_comments(lines: list[str], at: int) -> str:
@@ -193,10 +195,10 @@ def _join(kept: list[str]) -> str:
     return line
 
 
-_MARKER = re.compile(r"([-*+]|[0-9]{1,3}[.)])(?:[ \t]+|$)")
-_BULLET = re.compile(r"([-*+])(?:[ \t]+|$)")
-_QUOTE = re.compile(r"[ \t]*>(?:[ \t]{0,4}>)*+[ \t]?")
-_QUOTE_MARK = re.compile(r"[ \t]{0,4}>[ \t]?")
+_MARKER = lazy_regex(r"([-*+]|[0-9]{1,3}[.)])(?:[ \t]+|$)")
+_BULLET = lazy_regex(r"([-*+])(?:[ \t]+|$)")
+_QUOTE = lazy_regex(r"[ \t]*>(?:[ \t]{0,4}>)*+[ \t]?")
+_QUOTE_MARK = lazy_regex(r"[ \t]{0,4}>[ \t]?")
 _LONGEST_SETEXT = 200  # longer text above "---" was meant as a paragraph with a rule below it
 _DEEPEST_LINE = 64  # list markers read on one line; more of them is no list that a person wrote
 

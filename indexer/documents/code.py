@@ -15,6 +15,7 @@ from enum import Enum
 from itertools import accumulate
 
 from indexer.documents.markdown import split_lines
+from indexer.text import lazy_regex
 from indexer.text.dates import day_of_name
 from indexer.text.sentences import pieces
 from indexer.types import Passage
@@ -34,7 +35,7 @@ class Language(Enum):
     TABLES = 3  # TOML, INI
 
 
-_TOKEN = re.compile(
+_TOKEN = lazy_regex(
     r"""
     \n | [(\[{] | [)\]}]
     | //[^\n]*+
@@ -45,43 +46,43 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_TRIPLE = re.compile(r"\"\"\"|'''")
-_COMMENT = re.compile(
+_TRIPLE = lazy_regex(r"\"\"\"|'''")
+_COMMENT = lazy_regex(
     r"(?:#(?!include|if|endif|else|elif|define|undef|pragma|import|region)|//|/\*|\*|--|@|;|\[[^\W\d][^=]*\]\s*$)"
 )
-_CONTINUES = re.compile(
+_CONTINUES = lazy_regex(
     r"[{})\]]|(?:end|fi|done|esac)(?:[\s;,.)]*$|\s*[#;])|(?:else|elif|elsif|except|finally|catch|rescue)\b"
 )
-_PYTHON = re.compile(r"(?:async\s+)?(def|class)\s+(\w+)\s*[(:\[]")
+_PYTHON = lazy_regex(r"(?:async\s+)?(def|class)\s+(\w+)\s*[(:\[]")
 _MODIFIERS = (
     r"(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|unsafe|extern|const|inline"
     r"|virtual|override|sealed|partial|open|data|readonly|declare|pub|pub\([\w:\s]{1,40}\)|local|suspend|fileprivate"
     r"|mutating|implicit|case|tailrec|operator|typedef|constexpr|isolated|indirect)\s+){0,6}+"
 )
-_KEYWORD = re.compile(
+_KEYWORD = lazy_regex(
     _MODIFIERS
     + r"(def|defp|defmodule|defmacro|class|function\*?|func|fn|fun|sub|interface|struct|enum|trait|impl|module"
     r"|namespace|protocol|extension|object|record|mod|union|macro|type|actor|service|message|contract)"
     r"\s*(?:<[^<>]{0,80}>)?\s+(?:\([^()]{0,80}\)\s*)?(?:\[[^\]]{0,40}\]\s*)?((?:self\.)?[^\W\d][\w$.:!?']*)"
 )
-_SQL = re.compile(
+_SQL = lazy_regex(
     r"create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+|unique\s+|materialized\s+){0,2}"
     r"(table|view|function|procedure|trigger|index|type|schema)\s+(?:if\s+not\s+exists\s+)?([\w.\"`\[\]]+)",
     re.IGNORECASE,
 )
-_ARROW = re.compile(
+_ARROW = lazy_regex(
     r"(?:export\s+)?(?:default\s+)?(?:const|let|var)\s+([\w$]+)[^=]{0,80}=\s*(?:async\s*)?"
     r"(?:function\b|\(|[\w$]+\s*=>)"
 )
-_LAST_NAME = re.compile(r"(~?[^\W\d][\w$]*[!?]?)\s*$")
-_FIRST_WORD = re.compile(r"[A-Za-z_]+")
+_LAST_NAME = lazy_regex(r"(~?[^\W\d][\w$]*[!?]?)\s*$")
+_FIRST_WORD = lazy_regex(r"[A-Za-z_]+")
 _NO_NAMES = frozenset(
     "if for while switch catch return else do new throw case await yield using lock foreach with assert delete sizeof "
     "guard when match elif synchronized defer go select unless until typeof instanceof in of and or not import from "
     "goto".split()
 )
-_KEY = re.compile(r"(?:-\s+)?[\"']?([^\W_][^:#\"'{}\[\]]{0,60})[\"']?:\s*(?:[|>&!][^\s]*)?(?:\s+#.*)?$")
-_TABLE = re.compile(r"\[{1,2}\s*([^\[\]]{1,100}?)\s*\]{1,2}\s*(?:[#;].*)?$")
+_KEY = lazy_regex(r"(?:-\s+)?[\"']?([^\W_][^:#\"'{}\[\]]{0,60})[\"']?:\s*(?:[|>&!][^\s]*)?(?:\s+#.*)?$")
+_TABLE = lazy_regex(r"\[{1,2}\s*([^\[\]]{1,100}?)\s*\]{1,2}\s*(?:[#;].*)?$")
 
 
 def _depths(lines: list[str], language: Language) -> list[int]:

@@ -7,13 +7,13 @@ taken whatever it is, and split as text if no better way is known.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from indexer.documents import code, rst
 from indexer.documents.blocks import Kind, Line, Outline, dedented
 from indexer.documents.code import Language
 from indexer.documents.markdown import outline_passages, split_lines, split_markdown
+from indexer.text import lazy_regex
 from indexer.text.scripts import WIDE_CHARACTER
 from indexer.text.sentences import LIST_ITEM
 from indexer.types import Passage
@@ -99,7 +99,7 @@ _NAMES: dict[str, Language | None] = {
     ),
     **dict.fromkeys("readme changelog changes news todo contributing authors history install".split(), None),
 }
-_MADE_BY_MACHINES = re.compile(
+_MADE_BY_MACHINES = lazy_regex(
     r"[._-](?:min|bundle|chunk|generated|pb|g|freezed|[Dd]esigner)\.[a-z0-9]+$"
     r"|[._-](?:min|generated)\.[\w.]+$|-lock\.ya?ml$|_pb2(?:_grpc)?\.pyi?$"
 )

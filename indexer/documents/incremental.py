@@ -20,6 +20,7 @@ from indexer.documents.formats import split_file
 from indexer.documents.markdown import SpokenPassages, keep_shared_labels, read_section, read_speakers
 from indexer.documents.transcripts import Carried, go_on, grown_transcript, whole_transcript
 from indexer.lru import LRU
+from indexer.text import lazy_regex
 from indexer.types import EXTRA_MARK, Passage
 
 _LOGS = 64
@@ -86,9 +87,9 @@ class Logs:
 
 
 _FILES = 32
-_HEADING = re.compile(r"(##?)[ \t]+\S")
-_FRONT_END = re.compile(r"^(?:---|\+\+\+|\.\.\.)[ \t]*$", re.MULTILINE)
-_TOP_LEVEL = re.compile(r"^ {0,3}(?:#(?:[ \t]|$)|=+[ \t]*$)", re.MULTILINE)
+_HEADING = lazy_regex(r"(##?)[ \t]+\S")
+_FRONT_END = lazy_regex(r"^(?:---|\+\+\+|\.\.\.)[ \t]*$", re.MULTILINE)
+_TOP_LEVEL = lazy_regex(r"^ {0,3}(?:#(?:[ \t]|$)|=+[ \t]*$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from indexer.documents.blocks import Block, Kind, Line, Outline, Section, read_blocks
+from indexer.text import lazy_regex
 from indexer.text.dates import day_of_name, heading_day
 from indexer.text.names import speaker_of
 from indexer.text.questions import asks, has_time_words
@@ -26,9 +27,9 @@ from indexer.types import Cue, Passage
 PASSAGE_RULES = "passages-3"
 MAX_CHARS = 1200
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_KEY = re.compile(r"[\"']?[\w][\w .-]{0,60}[\"']?[ \t]*[:=](?:[ \t]|$)")
-_FIELD = re.compile(r"(date|title)[ \t]*[:=][ \t]*(.*)", re.IGNORECASE)
+_CONTROLS = lazy_regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_KEY = lazy_regex(r"[\"']?[\w][\w .-]{0,60}[\"']?[ \t]*[:=](?:[ \t]|$)")
+_FIELD = lazy_regex(r"(date|title)[ \t]*[:=][ \t]*(.*)", re.IGNORECASE)
 
 # Flags are looked up: to combine them costs more than to find them.
 CUES = {

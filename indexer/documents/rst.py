@@ -6,18 +6,17 @@ a passage or in the heading of one, but for comments and bare link targets. What
 
 from __future__ import annotations
 
-import re
-
 from indexer.documents.blocks import Kind, Line, Outline, dedented
 from indexer.documents.markdown import outline_passages, split_lines
+from indexer.text import lazy_regex
 from indexer.text.sentences import LIST_ITEM
 from indexer.types import Passage
 
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
-_DIRECTIVE = re.compile(r"\.\.\s+(?:\|[^|]*\|\s+)?([\w.+:-]*\w)\s?::(?:\s+(.*))?$")
-_MARKUP = re.compile(r"\.\.(?:\s|$)")
-_SEEN = re.compile(r"\.\.\s+(?:\[|\||_.*:\s+\S)|__\s+\S")
-_FIELD = re.compile(r":[^:\s][^:]{0,80}:(?:\s|$)")
+_ADORNMENT = lazy_regex(r"([!-/:-@\[-`{-~])\1+")
+_DIRECTIVE = lazy_regex(r"\.\.\s+(?:\|[^|]*\|\s+)?([\w.+:-]*\w)\s?::(?:\s+(.*))?$")
+_MARKUP = lazy_regex(r"\.\.(?:\s|$)")
+_SEEN = lazy_regex(r"\.\.\s+(?:\[|\||_.*:\s+\S)|__\s+\S")
+_FIELD = lazy_regex(r":[^:\s][^:]{0,80}:(?:\s|$)")
 _LITERAL_DIRECTIVES = frozenset(
     "code code-block sourcecode literalinclude parsed-literal math raw productionlist prompt doctest testcode "
     "testoutput highlight csv-table list-table table graphviz digraph mermaid uml toctree autosummary ipython".split()

@@ -31,6 +31,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from indexer.documents.markdown import CUES, MAX_CHARS
+from indexer.text import lazy_regex
 from indexer.text.dates import leading_stamp
 from indexer.text.names import speaker_of
 from indexer.text.outcomes import is_acknowledgement
@@ -45,7 +46,7 @@ _MAX_CHARS = 200_000
 _LEVELS = 5
 # Python refuses to read longer ones.
 _MAX_DIGITS = 400
-_SPACE = re.compile(r"[ \t\n\r]*")
+_SPACE = lazy_regex(r"[ \t\n\r]*")
 
 
 def _json_by_lines(text: str, max_chars: int) -> str:
@@ -170,8 +171,8 @@ _STAMP = re.compile(
     rb'\{"seq":([1-9]\d{0,17})(?:,"batch":([1-9]\d{0,17}))?,"ts":"([^"\\]*)"'
     rb'(?:,"kind":"([a-z][a-z0-9_.-]*)"|(?=,"(?:usage|media|message|text)":))'
 )
-_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_HALVES = re.compile("[\ud800-\udfff]")
+_UNFIT = lazy_regex("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_HALVES = lazy_regex("[\ud800-\udfff]")
 # Parts with words; the field that holds them has the name of the type.
 _SPEECH = ("text", "refusal")
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from indexer.embeddings.onnx_session import read_vocabulary
 from indexer.errors import EmbedderUnavailable
+from indexer.text import lazy_regex
 from indexer.text.scripts import CJK_LETTER
 from indexer.text.terms import is_spaced
 
@@ -98,7 +99,7 @@ def _fits(pattern: str, name: str) -> bool:
 
 
 # What decides the vectors of a text, beside the weights.
-_DECIDING = re.compile(
+_DECIDING = lazy_regex(
     r"config\.json|modules\.json|config_sentence_transformers\.json|sentence_\w+_config\.json|added_tokens\.json"
     r"|special_tokens_map\.json|tokenizer(?:_config)?\.json|vocab\.\w+|merges\.txt|[\w.-]+\.model"
 )
@@ -190,7 +191,7 @@ def read_model_folder(path: Path, name: str, *, weights: Sequence[Path] = ()) ->
 
 
 # "all-MiniLM-L6-v2" or "intfloat/multilingual-e5-small". Source: huggingface_hub, validate_repo_id.
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?")
+HUB_NAME = lazy_regex(r"[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?")
 
 
 def folder_of(name: str) -> Path | None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -28,6 +27,7 @@ import numpy as np
 from indexer.corpus import Floats, Ints, Mask
 from indexer.engine.bm25 import K1, RangeStatistics
 from indexer.engine.ranking import RANKING_RULES, Ranked, RankingSettings
+from indexer.text import lazy_regex
 from indexer.text.terms import TERM_RULES, query_terms
 from indexer.types import Passage
 
@@ -48,8 +48,8 @@ _LONG = 150
 _LEAST_MISSPELT = 4
 # BM25 of a passage with all words of the question once, per idf.
 _FULL = (K1 + 1) * 0.73
-_SUBJECT = re.compile(r"([^:：\n]{1,160})[:：]")
-_SUBJECT_PARTS = re.compile(r"[,，、;；]|\*\*|__")
+_SUBJECT = lazy_regex(r"([^:：\n]{1,160})[:：]")
+_SUBJECT_PARTS = lazy_regex(r"[,，、;；]|\*\*|__")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
+from indexer.text import lazy_regex
+
 # An error may quote the request. What it says itself stands at one of the ends.
 _HEAD_CHARS, _TAIL_CHARS = 12_000, 4_000
 # 131072, 131,072 or 128k; looked for at the beginning of a run of digits alone, or a long run takes for ever.
@@ -50,14 +52,14 @@ def over_allowance(text: str) -> tuple[int, int] | None:
 
 def any_of(*patterns: str) -> re.Pattern[str]:
     """A pattern that fits where one of these does."""
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+    return lazy_regex("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
 def numbered(*patterns: str) -> tuple[re.Pattern[str], ...]:
     """Patterns with # for the wanted number, or <limit> and <given> for two; the first that fits counts."""
     number = {"#": f"({_N})", "<limit>": f"(?P<limit>{_N})", "<given>": f"(?P<given>{_N})"}
     fill = partial(re.sub, "|".join(number), lambda found: number[found[0]])
-    return tuple(re.compile(fill(pattern), re.IGNORECASE) for pattern in patterns)
+    return tuple(lazy_regex(fill(pattern), re.IGNORECASE) for pattern in patterns)
 
 
 # --- overflows -------------------------------------------------------------------------------------------------
@@ -216,7 +218,7 @@ UNAVAILABLE = any_of(
     r"服务(?:忙|繁忙|不可用|异常)|系统繁忙|网络异常|内部错误|稍后(?:再试|重试)",
 )
 # litellm calls a 413 a RateLimitError.
-MISLEADING = re.compile(r"\bRateLimitError\b")
+MISLEADING = lazy_regex(r"\bRateLimitError\b")
 
 STATUS = any_of(
     r"^(?:error:? )?([45]\d\d)\b",
@@ -270,7 +272,7 @@ MAX_OUTPUT_TOKENS = numbered(
 
 _AMOUNT = r"(\d[\d,]{0,15}(?:\.\d{1,6})?)"
 LIMIT_BYTES = tuple(
-    re.compile(pattern.replace("#", _AMOUNT), re.IGNORECASE)
+    lazy_regex(pattern.replace("#", _AMOUNT), re.IGNORECASE)
     for pattern in (
         r"bytes > # ?(bytes)",
         r"limit:? (?:of )?# ?(bytes|[kmg]i?b)\b",
@@ -279,7 +281,7 @@ LIMIT_BYTES = tuple(
     )
 )
 REQUESTED_BYTES = tuple(
-    re.compile(pattern.replace("#", _AMOUNT), re.IGNORECASE)
+    lazy_regex(pattern.replace("#", _AMOUNT), re.IGNORECASE)
     for pattern in (r"(?<![\d,])# (bytes) >", r"a string with length #()")
 )
 _WAITS = numbered(
@@ -340,7 +342,7 @@ ITEM_WORDS = any_of(
 # --- who says so: only wordings and names that no other provider shares ------------------------------------------
 
 PROVIDERS = tuple(
-    (name, re.compile(pattern, re.IGNORECASE))
+    (name, lazy_regex(pattern, re.IGNORECASE))
     for name, pattern in (
         ("openrouter", r"openrouter|this endpoint's maximum"),
         ("copilot", r"copilot|model_max_prompt_tokens_exceeded|CAPIError"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
-import re
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,11 +19,12 @@ from typing import NamedTuple
 
 from indexer.errors import SourceMissing
 from indexer.stores.base import FileState, packed_stat
+from indexer.text import lazy_regex
 from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, Source
 
 MEMORY_FOLDER = "memory"
 SESSIONS_FOLDER = "sessions"
-_LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl")
+_LOG_NAME = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl")
 # Some file systems, overlays above all, use one bit more than a database has for a number.
 _INODE_BITS = (1 << 63) - 1
 _READ_ATTEMPTS = 3

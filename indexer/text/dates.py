@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from indexer.text import lazy_regex
+
 MONTH_BONUS = 3.0
 DAY_BONUS = 6.0
 
@@ -40,22 +42,22 @@ CHINESE_WEEK = "(?:周|週|星期|礼拜|禮拜)"
 
 Stretch = tuple[int, int]
 
-_MONTH = re.compile(r"\b(" + "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)) + r")\b\.?", re.IGNORECASE)
+_MONTH = lazy_regex(r"\b(" + "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)) + r")\b\.?", re.IGNORECASE)
 # "may" and "march" are verbs too: as months they stand beside a number or behind a preposition.
 _VERBS = {"may", "march", "mar"}
-_BESIDE = re.compile(
+_BESIDE = lazy_regex(
     r"(?:\b(?:in|on|of|since|until|by|during|last|next|this|early|late|mid|before|after)|\d(?:st|nd|rd|th)?)\s*$", re.I
 )
 _BESIDE_CHARS = 24
-_BEHIND = re.compile(r"\s*(?:\d|,\s*\d)")
-_YEAR = re.compile(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
-_DAY_NUMBER = re.compile(r"(?<![\d:.-])(\d{1,2})(?:st|nd|rd|th)?(?![\d:%]|\.\d)", re.IGNORECASE)
+_BEHIND = lazy_regex(r"\s*(?:\d|,\s*\d)")
+_YEAR = lazy_regex(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
+_DAY_NUMBER = lazy_regex(r"(?<![\d:.-])(\d{1,2})(?:st|nd|rd|th)?(?![\d:%]|\.\d)", re.IGNORECASE)
 
 # --- dates in digits ---------------------------------------------------------------------------------------------
 
-_YEAR_FIRST = re.compile(r"(?<![\d.])((?:19|20)\d\d)([-/.])(\d{1,2})\2(\d{1,2})(?![\d]|[-/.]\d)")
+_YEAR_FIRST = lazy_regex(r"(?<![\d.])((?:19|20)\d\d)([-/.])(\d{1,2})\2(\d{1,2})(?![\d]|[-/.]\d)")
 # The look-arounds keep versions, addresses, paths and prices apart: 10.01.2, 10.1.20.24, v1.2.2024, $1.10.2024.
-_YEAR_LAST = re.compile(
+_YEAR_LAST = lazy_regex(
     r"(?<![\w.$€£¥/-])(\d{1,2})(?:\.( ?)(\d{1,2})\.\2|([/-])(\d{1,2})\4)((?:19|20)\d\d)(?!\w|[-/.]\w)"
 )
 
@@ -65,7 +67,7 @@ _DIGITS = "〇一二三四五六七八九"
 _NUMERAL = r"(?:\d{1,2}|[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
 _CHINESE_YEAR = "(?:(?:19|20)\\d\\d|[一二][〇零○一二三四五六七八九]{3})"
 # Not the months of a stretch of time, as in "三个月", nor moon cakes.
-_CHINESE = re.compile(
+_CHINESE = lazy_regex(
     rf"(?:({_CHINESE_YEAR})\s*年\s*)?(?<![\d一二三四五六七八九十])(\d{{1,2}}|十[一二]?|[一二三四五六七八九])\s*月(?![饼餅亮])"
     rf"(?:\s*({_NUMERAL})\s*[日号號])?"
 )
@@ -98,7 +100,7 @@ _UNITS = {"day": "day", "night": "day", "week": "week", "fortnight": "fortnight"
 }  # fmt: skip
 _UNIT_DAYS = {"hour": 0, "day": 1, "week": 7, "fortnight": 14, "month": 30, "year": 365}
 # A bare weekday is one gone by where the question speaks of what was.
-_PAST = re.compile(r"\b(?:did|was|were|had|happened|said|went)\b", re.IGNORECASE)
+_PAST = lazy_regex(r"\b(?:did|was|were|had|happened|said|went)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,11 +332,11 @@ def _fixed(days: int) -> Callable[[re.Match[str], dt.date], Stretch]:
 
 
 _ENGLISH_UNIT = "(?P<unit>day|night|week|fortnight|month|year|hour|minute)"
-_BARE = re.compile(rf"\bon {_WEEKDAY}|\b(?:over|on|at) the weekend\b")
-_SHIFTED_YEAR = re.compile(rf"\b{_SHIFT} year\b(?! of )", re.IGNORECASE)
-_CHINESE_SHIFTED_YEAR = re.compile("大前年|(?<![以之从從目大])前年(?![轻輕龄齡少])|(?<![过過])去年|今年|(?<![透])明年")
+_BARE = lazy_regex(rf"\bon {_WEEKDAY}|\b(?:over|on|at) the weekend\b")
+_SHIFTED_YEAR = lazy_regex(rf"\b{_SHIFT} year\b(?! of )", re.IGNORECASE)
+_CHINESE_SHIFTED_YEAR = lazy_regex("大前年|(?<![以之从從目大])前年(?![轻輕龄齡少])|(?<![过過])去年|今年|(?<![透])明年")
 _RELATIVE: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], dt.date], Stretch | None]], ...] = tuple(
-    (re.compile(pattern), read)
+    (lazy_regex(pattern), read)
     for pattern, read in (
         ("大前天", _fixed(-3)),
         (r"(?i:\bthe day before yesterday\b)|(?<![大以之当當目从從])前天(?![天气氣])", _fixed(-2)),
@@ -380,7 +382,7 @@ _DAY = (
     rf"|(?P<d4>[0-9]{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<m4>{_MONTH_NAME})\.?,?[ ](?P<y4>[0-9]{{4}})(?![0-9])"
     rf"|(?P<m5>{_MONTH_NAME})\.?[ ](?P<d5>[0-9]{{1,2}})(?:st|nd|rd|th)?,?[ ](?P<y5>[0-9]{{4}})(?![0-9]))"
 )
-_BRACKETED = re.compile(
+_BRACKETED = lazy_regex(
     rf"\s*[\[(（【〔](?:{_CLOCK}(?:,|[ ]on)?[ ])?{_DAY_NAME}?{_DAY}[^\])）】〕\n]{{0,40}}[\])）】〕]", re.IGNORECASE
 )
 # Without brackets, digits alone are clear; where the month has a name, the date must end as a stamp does.
@@ -388,8 +390,8 @@ _NUMBERED_END = (
     rf"(?:[T ]{_CLOCK}(?:\.[0-9]{{1,9}})?{_ZONE}?|[ ]?{_DAY_NAME}(?:{_CLOCK})?)?(?=[\s:：,，.。;；|—–-]|$|(?<=\s))"
 )
 _NAMED_END = rf"(?:,?[ ]{_CLOCK})?[ ]?(?=[\n:：|—–-]|$)"
-_UNMARKED = re.compile(rf"\s*{_DAY_NAME}?{_DAY}(?(d4){_NAMED_END}|(?(d5){_NAMED_END}|{_NUMBERED_END}))", re.IGNORECASE)
-_APART = re.compile(r"[\s:：,，.。;；|—–-]*")
+_UNMARKED = lazy_regex(rf"\s*{_DAY_NAME}?{_DAY}(?(d4){_NAMED_END}|(?(d5){_NAMED_END}|{_NUMBERED_END}))", re.IGNORECASE)
+_APART = lazy_regex(r"[\s:：,，.。;；|—–-]*")
 
 
 class Stamp(NamedTuple):
@@ -417,14 +419,14 @@ def leading_stamp(text: str) -> Stamp | None:
 
 # --- days that a text states -------------------------------------------------------------------------------------
 
-_ISO = re.compile(r"(?<![0-9])([0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9])")
-_HEADING_DAY = re.compile(
+_ISO = lazy_regex(r"(?<![0-9])([0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9])")
+_HEADING_DAY = lazy_regex(
     r"(?<![0-9])([0-9]{4})"
     r"(?:-([0-9]{2})-([0-9]{2})|/([0-9]{1,2})/([0-9]{1,2})| ?年 ?([0-9]{1,2}) ?月 ?([0-9]{1,2}) ?日)(?![0-9])"
 )
-_FULL_NUMBERED = re.compile(r"(?<!\d)((?:19|20)\d\d)\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})(?!\d)")
-_FULL_DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)? ([A-Za-z]{3,9})\.?,? ((?:19|20)\d\d)(?!\d)")
-_FULL_MONTH_FIRST = re.compile(r"\b([A-Za-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?,? ((?:19|20)\d\d)(?!\d)")
+_FULL_NUMBERED = lazy_regex(r"(?<!\d)((?:19|20)\d\d)\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})(?!\d)")
+_FULL_DAY_FIRST = lazy_regex(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)? ([A-Za-z]{3,9})\.?,? ((?:19|20)\d\d)(?!\d)")
+_FULL_MONTH_FIRST = lazy_regex(r"\b([A-Za-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?,? ((?:19|20)\d\d)(?!\d)")
 
 
 def heading_day(text: str) -> dt.date | None:
@@ -469,7 +471,7 @@ Day: TypeAlias = tuple[int, int, int]  # year, 0 if it is not said, month, day
 
 _SHORT_MONTHS = tuple(name[:3] for name in MONTH_NAMES)
 _ANY_MONTH = rf"(?:{'|'.join(_SHORT_MONTHS)})[a-z]{{0,6}}"
-_ANY_DAY = re.compile(
+_ANY_DAY = lazy_regex(
     rf"""(?ix)(?<![0-9A-Za-z:])(?:
       (?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})(?!\d)
     | (?:(?P<zy>\d{{4}})年)?(?P<zm>\d{{1,2}})月(?P<zd>\d{{1,2}})[日号]
@@ -478,7 +480,7 @@ _ANY_DAY = re.compile(
     | (?P<um>{_ANY_MONTH})\.?[ ](?P<ud>\d{{1,2}})(?:st|nd|rd|th)?(?![\dA-Za-z:])(?:,?[ ](?P<uy>\d{{4}})(?!\d))?
     )"""
 )
-_ANY_CLOCK = re.compile(
+_ANY_CLOCK = lazy_regex(
     r"""(?ix)(?<![\d:.])(?:
       (?P<h>[01]?\d|2[0-4]):(?P<m>[0-5]\d)(?::[0-5]\d(?:\.\d{1,9})?)?(?![\d:])(?P<pm>[ ]?[ap]\.?m\b)?
     | (?P<eh>1[0-2]|0?\d)[ ]?(?P<epm>[ap]\.?m)\b
@@ -486,9 +488,9 @@ _ANY_CLOCK = re.compile(
     )"""
 )
 # Cheap signs that there may be a day or a time of day.
-_DAY_HINT = re.compile("[0-9](?:[-/.][0-9]|[年月])")
-_MONTH_HINT = re.compile(rf"{_ANY_MONTH}\.? [0-9]|[0-9](?:st|nd|rd|th)? (?:of )?{_ANY_MONTH}")
-_CLOCK_HINT = re.compile("[0-9](?::[0-5]| ?[apAP]\\.?[mM]| ?[点时])")
+_DAY_HINT = lazy_regex("[0-9](?:[-/.][0-9]|[年月])")
+_MONTH_HINT = lazy_regex(rf"{_ANY_MONTH}\.? [0-9]|[0-9](?:st|nd|rd|th)? (?:of )?{_ANY_MONTH}")
+_CLOCK_HINT = lazy_regex("[0-9](?::[0-5]| ?[apAP]\\.?[mM]| ?[点时])")
 
 
 def day_spans(text: str) -> Iterator[tuple[int, int]]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from indexer.text import lazy_regex
 from indexer.text.dates import leading_stamp
 from indexer.text.scripts import COMMON_HAN
 from indexer.text.terms import STOP_WORDS, fold, has_unspaced, index_terms
@@ -25,16 +26,16 @@ LABELS = frozenset(
     "注意 备注 提示 待办 说明 警告 例如 重要".split()
 )
 _LABELS = LABELS | frozenset("ftp mailto 備註 待辦 說明".split())
-_SPEAKER = re.compile(
+_SPEAKER = lazy_regex(
     r"(?:\*\*|__)?([^\W\d_][^:：*\n.,;!?。，；！？、…()\[\]]{0,31})(?:(?:\*\*|__)[:：]|[:：](?:\*\*|__)|：|:(?=\s|$))"
 )
 
 # Source: real chats that nothing was tuned on, where same first letter and .7 found who was meant, and nobody else. In
 # a name of three letters one wrong letter gives .67.
 _ALIKE, _ALIKE_SHORT = 0.7, 0.65
-_WORD = re.compile(r"[^\W\d_]+")
-_OPENING = re.compile(r"(?:^|[.!?。！？:：\n]\s*)[\W_]*$")
-_GENITIVE = re.compile(r"['’]s?\b")
+_WORD = lazy_regex(r"[^\W\d_]+")
+_OPENING = lazy_regex(r"(?:^|[.!?。！？:：\n]\s*)[\W_]*$")
+_GENITIVE = lazy_regex(r"['’]s?\b")
 # Names that are words, or months, as well.
 _WORDS = STOP_WORDS | frozenset(
     """
@@ -236,17 +237,17 @@ def _has_part(name: str, question: str) -> bool:
 # Once or twice it may be somebody else who is greeted.
 _GREETINGS = 3
 _GREETED_CHARS = 160
-_SAID_BY = re.compile(r"(?:\*\*|__)?[^\W\d_][^:：\n.,;!?]{0,31}(?:\*\*|__)?[:：](?:\*\*|__)?\s*")
+_SAID_BY = lazy_regex(r"(?:\*\*|__)?[^\W\d_][^:：\n.,;!?]{0,31}(?:\*\*|__)?[:：](?:\*\*|__)?\s*")
 _NAME, _HAN_NAME = r"[^\W\d_][^\W\d_'’-]+", f"[{COMMON_HAN}]{{2,4}}?"
 _END = r"\s*(?:[!,.?;:~…！，。？；：～—–-]|[^\w\s'’]|$)"
-_GREETING = re.compile(
+_GREETING = lazy_regex(
     rf"""(?:(?:oh|aw|aww|wow)\b[\s,]*)?
     (?:hey|hi|hello|hiya|dear|(?:good[ ])?(?:morning|afternoon|evening|night)|thanks|thank[ ]you|bye
       |welcome(?:[ ]back)?)(?:[ ](?:there|again|so[ ]much|a[ ]lot|a[ ]bunch))?(?:,\s*|\s+)(?P<name>{_NAME}){_END}""",
     re.IGNORECASE | re.VERBOSE,
 )
 _HAN_HELLO = "(?:嗨|嘿|哈喽|哈啰|你好|您好|早上好|早安|上午好|中午好|下午好|晚上好|晚安|再见|再見)"
-_HAN_GREETING = re.compile(
+_HAN_GREETING = lazy_regex(
     rf"(?:{_HAN_HELLO}[啊呀]?[，,\s]*|(?:早|亲爱的|親愛的|(?:谢谢|謝謝|多谢|多謝)[你您]?啦?)[，,\s]+)"
     rf"(?P<name>{_NAME}?|{_HAN_NAME})[啊呀]?{_END}"
     rf"|(?P<first>{_HAN_NAME})[，,\s]+{_HAN_HELLO}{_END}"
@@ -262,7 +263,7 @@ _ANYBODY = STOP_WORDS | frozenset(
     world wow yeah yes yo assistant friday monday saturday sunday thursday tuesday wednesday
     """.split()
 )
-_HAN_NO_NAME = re.compile(
+_HAN_NO_NAME = lazy_regex(
     "[不好请請是有在吗嗎了的你您我他她它们們见見久去到看谢謝怎什么么吃睡最很太真都就还還再又没沒]"
     "|大家|各位|世界|朋友|亲爱|親愛|欢迎|歡迎|客服|收到|明白|辛苦|关心|關心|支持|分享|提醒|夸奖|誇獎|帮|幫|理解|配合"
     "|合作|周末|週末|新年|节日|節日|生日|晚安|早安|早上|中午|下午|晚上|今天|明天|昨天|同学|同學|同事|宝贝|寶貝|先生"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from indexer.text import lazy_regex
+
 # Found anywhere in a word: one sign too many keeps some of an end that could have gone, one too few loses the reason.
 _SIGNS = (
     *("error", "exception", "traceback", "fail", "fatal", "panic", "denied", "timed out", "timeout", "abort", "killed"),
@@ -18,18 +20,18 @@ _SIGNS = (
 )
 _LOOKED_AT = 2_000  # of the end, in characters, for such signs
 
-_EXIT = re.compile(
+_EXIT = lazy_regex(
     r"(?:\bexit(?:ed)?(?:[ _-]?with)?(?:[ _-]?(?:code|status))?|\breturn[ _-]?code|退出码|退出代码|退出状态|返回码)"
     r"[\s:=\"'>:]{0,4}(-?\d{1,5})\b",
     re.IGNORECASE,
 )
 _EXIT_SIGNS = ("exit", "return", "退出", "返回")
 # Of a command whose failure is recorded: no number that goes on behind a dot, and fewer signs in between.
-_ENDED = re.compile(
+_ENDED = lazy_regex(
     r"(?:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|return[ _]?code|退出码)"
     r"[\"'>]{0,2}[ \t]{0,3}[:=：]?[ \t]{0,3}(-?\d{1,5})(?![\d.])"
 )
-_FAILURE = re.compile(
+_FAILURE = lazy_regex(
     r"""(?mx)^[ \t>|*-]{0,8}(?:[\w.]{0,60}(?:Error|Exception|Panic)\b
       |[Ee]rror\b|ERROR\b|FAILED\b|FATAL\b|[Ff]atal:|panic:|E[ ]{3}
       |npm[ ]ERR!|[Ff]ailed\b|[Pp]ermission[ ]denied|Traceback|错误|失败|异常|报错|无法|找不到)[^\n]{0,240}
@@ -37,14 +39,14 @@ _FAILURE = re.compile(
       |[Cc]onnection[ ]refused)[^\n]{0,120}"""
 )
 # Stricter than that of sentences: "Failed: 3, no warnings" is a failure.
-_NO_FAILURE = re.compile(r"(?i)\b(?:0|no) (?:errors?|failed|failures?)\b|没有(?:错误|失败|异常)|无错误")
-_ERROR = re.compile(
+_NO_FAILURE = lazy_regex(r"(?i)\b(?:0|no) (?:errors?|failed|failures?)\b|没有(?:错误|失败|异常)|无错误")
+_ERROR = lazy_regex(
     r"\b(?:\w{0,40}Error|\w{0,40}Exception|error|fatal|failed|failure|denied|not found|timed? ?out"
     r"|refused|cannot|panic)\b"
     "|失败|错误|超时|拒绝",
     re.IGNORECASE,
 )
-_ERROR_PAGE = re.compile(
+_ERROR_PAGE = lazy_regex(
     r"\W{0,8}(?:[\w.]{0,40}(?:error|exception)\b[^\n]{0,40}[:：]|(?:error|exception|traceback|fatal|http) ?[:(\d]"
     r"|(?:4\d\d|5\d\d) [A-Z]|(?:request|connection|upstream|call) (?:failed|timed out|error)"
     r"|(?:rate limit|quota|context length|maximum context|too many requests|internal server error|service unavailable"
@@ -92,25 +94,25 @@ def begins_as_error(text: str) -> bool:
 
 # --- sentences ---------------------------------------------------------------------------------------------------
 
-_FAILED = re.compile(
+_FAILED = lazy_regex(
     r"\b(?:fail(?:s|ed|ing|ure)?|errors?|exceptions?|traceback|crash(?:es|ed|ing)?|tim(?:ed?|es) ?out|timeouts?|broken?"
     r"|could ?n[o'’]t|can(?:no|['’])t|unable|denied|refused|revert(?:ed)?|rolled back|not found|no such file|panic"
     r"|(?:does|did|do|is|was)(?:n['’]t| not) (?:work|help|fix|start|run|compile|working|load|connect)(?:ing)?"
     r"|no luck|dead end|segfault|unauthori[sz]ed|forbidden|aborted)\b"
 )
-_NOT_FAILED = re.compile(
+_NOT_FAILED = lazy_regex(
     r"\b(?:0|no|without|zero) (?:errors?|fail(?:ures?|ed)?|exceptions?|warnings?)\b|没有(?:报错|错误|异常|失败)"
 )
-_FAILED_HINT = re.compile("[失败报错异不没无崩超找拒回]")
-_FAILED_ZH = re.compile(
+_FAILED_HINT = lazy_regex("[失败报错异不没无崩超找拒回]")
+_FAILED_ZH = lazy_regex(
     "失败|报错|出错|错误|异常|不行|没用|无效|崩溃|超时|找不到|被?拒绝|回滚|没成功|没有成功|不起作用|没解决|起不来"
 )
 # What a program prints when it fails is no rule, whatever words it has.
-_ERROR_LINE = re.compile(
+_ERROR_LINE = lazy_regex(
     r"^(?:error|fatal|warn(?:ing)?|panic|e {2}|npm err!|err!|\[(?:error|warn|fatal)|traceback|\d{4}-\d\d-\d\d[t ]\d\d:)"
     r"|^\W*\w*(?:error|exception)\b ?[:：(]|^(?:报错|错误)[:：]"
 )
-_OUTCOME = re.compile(
+_OUTCOME = lazy_regex(
     r"\b\d+ (?:tests? )?(?:passed|failed|errors?|warnings?|failures?)\b|\bexit(?:ed)?(?: with)?(?: code"
     r"| status)?[ :=]+\d"
     r"|\bbuild (?:succe|fail)|\b(?:succeeded|successful(?:ly)?|deployed|published)\b|\w*(?:error|exception)\b ?:"
@@ -119,7 +121,7 @@ _OUTCOME = re.compile(
 
 
 # What it was the exit of stands in no line; the commands of the ledger have it.
-_EXIT_ONLY = re.compile(r"\W*(?:process )?(?:exit(?:ed)?(?: with)?(?: code| status)?|return code|退出码)\W*-?\d+\W*")
+_EXIT_ONLY = lazy_regex(r"\W*(?:process )?(?:exit(?:ed)?(?: with)?(?: code| status)?|return code|退出码)\W*-?\d+\W*")
 
 
 def has_failed(lower: str, chinese: str) -> bool:
@@ -149,7 +151,7 @@ def is_exit_only(lower: str) -> bool:
 # --- acknowledgements --------------------------------------------------------------------------------------------
 
 _ACKNOWLEDGED_CHARS = 120
-_WORD = re.compile(r"\w+(?:\.\d+)?")
+_WORD = lazy_regex(r"\w+(?:\.\d+)?")
 _FINE = (
     "ok|okay|done|yes|true|success|successful|successfully|succeeded|accepted|complete|completed|finished"
     "|成功|已?完成|好的?|操作成功|执行成功|已确认"
@@ -169,7 +171,7 @@ _CLAUSES = (
     "stdout|stderr|no output|无输出|退出码 0",
 )
 _TAKEN = r"[0-9]{1,4}(?:\.[0-9]+)? ?(?:s|ms|seconds|秒)"
-_ACKNOWLEDGEMENT = re.compile(f"(?:(?:{'|'.join(_CLAUSES)})(?: |$))+(?:{_TAKEN})?")
+_ACKNOWLEDGEMENT = lazy_regex(f"(?:(?:{'|'.join(_CLAUSES)})(?: |$))+(?:{_TAKEN})?")
 
 
 def is_acknowledgement(text: str) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from indexer.text import lazy_regex
 from indexer.text.dates import MONTH_NAMES, MONTH_NUMBERS, WEEKDAY_NAMES, WEEKDAY_SHORT
 
-_WORD = re.compile(r"[a-z]+")
+_WORD = lazy_regex(r"[a-z]+")
 # "may" and "march" are verbs too.
 _TIME_WORDS = frozenset(
     "yesterday today tomorrow tonight ago recently lately weekend weekends weekday weekdays noon midnight fortnight "
@@ -29,7 +30,7 @@ _COMPANIONS = frozenset(
 _SHORT_MONTHS = frozenset(name for name in MONTH_NUMBERS if len(name) <= 5) - {"april", "june", "july"}
 _CALENDAR_WORDS = _SHORT_MONTHS | {name[:3] for name in WEEKDAY_NAMES} | {"am", "pm", "m"}
 _UNIT = "(?:" + "|".join(sorted(_UNITS, reverse=True)) + r")\b"
-_PHRASE = re.compile(
+_PHRASE = lazy_regex(
     r"\b(?:last|past|next|this|previous|coming|following|that|same|other|earlier|later)[ -]"
     rf"(?:\w{{1,12}} (?:of )?)?{_UNIT}"
     rf"|\b(?:few|several|couple|couple of)[ ]{_UNIT}"
@@ -43,19 +44,19 @@ _PHRASE = re.compile(
 _MONTH = rf"(?:{'|'.join(sorted(map(str.title, _SHORT_MONTHS), key=len, reverse=True))})\b"
 _DAY = rf"(?:{WEEKDAY_SHORT})\b"
 _BEFORE = r"\b(?i:in|on|of|by|from|last|next|this|since|until|till|before|after|during|through|early|late|mid)[ -]"
-_CALENDAR = re.compile(
+_CALENDAR = lazy_regex(
     rf"{_BEFORE}(?:{_MONTH}|{_DAY})"
     rf"|\b(?:{_MONTH}|{_DAY})[.,]? ?\d"
     rf"|\d(?:st|nd|rd|th)?(?: of)?[ -]{_MONTH}"
     r"|\d ?(?i:[ap]\.?m)\b"
 )
 # The look-behind stands at the end so that the search can run from one digit to the next.
-_YEAR = re.compile(r"[12](?:(?<=1)9|(?<=2)0)[0-9]{2}(?<![\w.,$€£#][0-9]{4})(?![0-9A-Za-z_%]|[.,:][0-9])")
-_YEAR_AFTER_CJK = re.compile(r"[一-鿿](?:19|20)[0-9]{2}(?![0-9A-Za-z_%])")
+_YEAR = lazy_regex(r"[12](?:(?<=1)9|(?<=2)0)[0-9]{2}(?<![\w.,$€£#][0-9]{4})(?![0-9A-Za-z_%]|[.,:][0-9])")
+_YEAR_AFTER_CJK = lazy_regex(r"[一-鿿](?:19|20)[0-9]{2}(?![0-9A-Za-z_%])")
 # Each alternative of the pattern for Chinese has one of these characters; most texts have none.
-_CHINESE_HINT = re.compile("[天日年月周週星礼禮季学學号號前后後点點早晨午晚夜近刚剛久]")
+_CHINESE_HINT = lazy_regex("[天日年月周週星礼禮季学學号號前后後点點早晨午晚夜近刚剛久]")
 _NUMBER = "(?:[0-9]{1,4}|[〇零一二两兩三四五六七八九十百半几幾数數]{1,5})"
-_CHINESE = re.compile(
+_CHINESE = lazy_regex(
     "[昨今明前后後]天|[昨今明]日|[昨今明当當][晚早晨夜]|[今明去前后後]年"
     "|[上下本这這][一个個]?(?:周|週|星期|礼拜|禮拜|月|季度|学期|學期)|[先来來][週月]"
     "|(?:周|週|星期|礼拜|禮拜)[一二三四五六日天末]"
@@ -66,8 +67,8 @@ _CHINESE = re.compile(
     "|最近|近来|近來|近期|刚才|剛才|前几天|前幾天|前些天|前阵子|前陣子|不久前|过几天|過幾天|[月年][底初末]"
 )
 # "[shares a picture: …]" or "(see below)" behind a sentence does not change what the sentence is.
-_ASIDE = re.compile(r"(?<=[?？])[ \t]*(?:\[[^\[\]\n]*\]|\([^()\n]*\)|（[^（）\n]*）)[ \t]*\Z")
-_ASKING_WHEN = re.compile(
+_ASIDE = lazy_regex(r"(?<=[?？])[ \t]*(?:\[[^\[\]\n]*\]|\([^()\n]*\)|（[^（）\n]*）)[ \t]*\Z")
+_ASKING_WHEN = lazy_regex(
     r"^\W*(?:(?:and|so|but|ok|okay|hey|well|then|also|please|remind me|tell me|(?:do|did|can|could) you \w+(?: me)?)"
     r",? )*(?:since |until |till |by |from |around |exactly )?(?:when|when's)\b(?! (?:i|you|we|they|he|she|it)\b)"
     r"|\bwhen(?:'s|’s| exactly)? (?:did|do|does|is|are|was|were|will|would|has|have|had|should|shall|can|could)\b"

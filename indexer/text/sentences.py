@@ -12,15 +12,16 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from indexer.text import lazy_regex
 from indexer.text.terms import index_terms
 
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
+_SENTENCE_END = lazy_regex(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
 # A bullet or number with a space after it, or a Chinese one, which needs none.
-LIST_ITEM = re.compile(
+LIST_ITEM = lazy_regex(
     r"(?:[-*+•·‣–]|\(?[0-9]{1,3}[.)]|#\.|\([a-z]\))(?:\s|$)|[（(]?[一二三四五六七八九十]{1,3}[)）、．]|[0-9]{1,3}、"
 )
-_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
-_FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)(.*)")
+_PARAGRAPH_END = lazy_regex(r"\n[ \t]*\n")
+_FENCE = lazy_regex(r"[ \t]*+(`{3,}+|~{3,}+)(.*)")
 
 
 class Fences:
@@ -90,7 +91,7 @@ def _last_end(pattern: re.Pattern[str], text: str, start: int, limit: int) -> in
 
 
 SNIPPET_CHARS = 700
-_BREAK = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？；])|\n")
+_BREAK = lazy_regex(r"(?<=[.!?…])\s+|(?<=[。！？；])|\n")
 
 
 def snippet(text: str, terms: Iterable[str], *, max_chars: int = SNIPPET_CHARS) -> str:

@@ -10,7 +10,6 @@ words 12 %, trigrams 93 % but no word of two characters (XQuAD, our measurement)
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from indexer.text import lazy_regex
 from indexer.text.scripts import ALL_HAN, INDIC, UNSPACED
 from indexer.types import Passage
 
@@ -33,20 +33,20 @@ Hashes: TypeAlias = "NDArray[np.uint64]"
 TERM_RULES = "terms-6"
 MAX_TERM_CHARS = 40
 
-_HAN_PAIR = re.compile(f"[{ALL_HAN}]{{2}}")
+_HAN_PAIR = lazy_regex(f"[{ALL_HAN}]{{2}}")
 # What a pair of characters says more than the two, which count alone as well. Source: tests/evals/chinese.py, dev half,
 # at 1, .7, .5, .3, 0: hit@1 of paraphrased questions .570, .593, .607, .607, .619, hit@5 .841, .848, .856, .852, .856;
 # hit@1 of natural ones .930, .930, .930, .927, .923.
 _PAIR_WEIGHT = 0.5
-_RUN = re.compile(f"[{UNSPACED}]+|(?:[^\\W_{UNSPACED}]|[{INDIC}])+")
-_CJK = re.compile(f"[{UNSPACED}]")
-_CHUNK = re.compile(f"[{UNSPACED}]+|[^\\s{UNSPACED}]+")
-_SPACED = re.compile(f"[\\w{INDIC}]+(?:[^\\w\\s]+\\w+)*")
-_LATIN = re.compile(
+_RUN = lazy_regex(f"[{UNSPACED}]+|(?:[^\\W_{UNSPACED}]|[{INDIC}])+")
+_CJK = lazy_regex(f"[{UNSPACED}]")
+_CHUNK = lazy_regex(f"[{UNSPACED}]+|[^\\s{UNSPACED}]+")
+_SPACED = lazy_regex(f"[\\w{INDIC}]+(?:[^\\w\\s]+\\w+)*")
+_LATIN = lazy_regex(
     "[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]"
 )
-_LETTER = re.compile(r"[^\W\d_]")
-_ASCII_WORD = re.compile("[a-z0-9]+")
+_LETTER = lazy_regex(r"[^\W\d_]")
+_ASCII_WORD = lazy_regex("[a-z0-9]+")
 # Snowball's stemmer for the words of a script, by its first and last character. Latin is taken for English. For Hebrew
 # Snowball has none (it has one for Yiddish): the commonest endings, and what is written together with a word, go off.
 _STEMMERS = (
@@ -57,7 +57,7 @@ _STEMMERS = (
     ("\u0900", "\u097f", "hindi"),
     ("\u0b80", "\u0bff", "tamil"),
 )
-_HEBREW = re.compile("[\u05d0-\u05ea]+")
+_HEBREW = lazy_regex("[\u05d0-\u05ea]+")
 _HEBREW_PREFIXES = "והבלכמש"
 _HEBREW_ENDINGS = ("יות", "ות", "ים", "ית", "ה")
 _HEBREW_FINALS = str.maketrans("ךםןףץ", "כמנפצ")
@@ -65,13 +65,13 @@ _HEBREW_CHARS = 3  # of a word are left
 # Letters that are written for one another: Arabic alef, yeh and kaf, the Devanagari nasal signs, Cyrillic io.
 _ALIKE = str.maketrans("أإآٱىیکँёѐѝ", "ااااييكंееи")
 # Marks and joiners that a word may go without: Hebrew and Arabic vowel signs, tatweel, soft hyphen, (non-)joiners.
-_DROPPED = re.compile(
+_DROPPED = lazy_regex(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\xad\u200c\u200d]"
 )
-_NAME = re.compile("[A-Za-z0-9]+")
+_NAME = lazy_regex("[A-Za-z0-9]+")
 # Not the plural of an abbreviation, as in "APIs".
-_INNER_CAPITAL = re.compile("[A-Z](?:(?<=[a-z].)|(?<=[a-z][0-9].)|(?<=[A-Z].)(?=[a-z]{2}))")
-_NAME_PART = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_INNER_CAPITAL = lazy_regex("[A-Z](?:(?<=[a-z].)|(?<=[a-z][0-9].)|(?<=[A-Z].)(?=[a-z]{2}))")
+_NAME_PART = lazy_regex("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LONGEST_NAME = 80
 _NUKTA = 7  # Unicode's combining class
 # A model reads a text of which it reads so much.
@@ -94,7 +94,7 @@ STOP_WORDS = frozenset(
     """.split()
 )
 # Chinese words of grammar and of asking. A question is cut at them, so that no bigram spans them.
-_GRAMMAR = re.compile(
+_GRAMMAR = lazy_regex(
     "什么时候|什么时间|什么地方|为什么|怎么样|怎么办|怎么|怎样|如何|什么|多少|多久|多长时间|多长|多大|多远|几点|几号|几天"
     "|哪里|哪儿|哪些|哪个|哪天|哪种|哪家|哪位|哪边|有没有|是不是|能不能|要不要|时候|是否|可以|应该|需要|我们|你们|他们|她们|它们|这个|那个|这些|那些"
     "|现在|还是|或者|以及|因为|所以|但是|如果|[的了吗呢吧啊呀和与及或在是有被把对从向到为于也都就还又很请问我你您他她它谁哪几]"

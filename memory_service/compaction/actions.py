@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from indexer.text import lazy_regex
 from indexer.text.outcomes import command_exit_of, failure_lines
 from memory_service.messages import Message, ToolCall, arguments_of, text_of
 from memory_service.text.sentences import single_line
 
 SUCCESS = ("", "exit 0")  # of outcomes: none told, or none bad
-_WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_WORD = lazy_regex("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _READ = frozenset({"read", "cat", "view", "open", "get", "show", "load", "head", "tail"})
 _WRITE = frozenset({"write", "edit", "create", "replace", "patch", "insert", "append", "update", "save", "delete",
                     "remove", "multiedit", "move", "rename", "modify"})  # fmt: skip
@@ -22,11 +23,11 @@ _SHELL = frozenset({"bash", "shell", "terminal", "exec", "execute", "cmd", "powe
 _PATH_KEYS = ("path", "file_path", "filepath", "filename", "file_name", "file", "target_file", "notebook_path",
               "absolute_path", "relative_path", "filePath", "paths", "file_paths", "files")  # fmt: skip
 _COMMAND_KEYS = ("command", "cmd", "script", "code", "commands")
-_PATCHED = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(\S[^\n]{0,300})", re.MULTILINE)
-_REDIRECTED = re.compile(
+_PATCHED = lazy_regex(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(\S[^\n]{0,300})", re.MULTILINE)
+_REDIRECTED = lazy_regex(
     r"(?<![0-9&>-])>{1,2}[ \t]{0,4}([^\s;&|<>()'\"$]{1,300})|\btee (?:-a )?([^\s;&|<>()'\"$-][^\s;&|<>()'\"]{0,300})"
 )
-_SHOWN = re.compile(
+_SHOWN = lazy_regex(
     r"(?:^|[;&|]\s{0,4})(?:cat|head|tail|less)(?: -[-\w]{1,20}(?: \d{1,9})?)*"
     r" ([^\s;&|<>()'\"$-][^\s;&|<>()'\"]{0,300})"
 )

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from indexer.text import lazy_regex
 from memory_service.compaction.summary import PromptReading, SummaryRequest
 from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
 from memory_service.messages.shapes import Json
@@ -53,8 +54,8 @@ def _ends_in_yes(confirmation: str) -> bool:
     return is_yes(confirmation.rpartition("→ “")[2].rstrip("”"))
 
 
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)
-_HANDLE = re.compile(r"log:\d+(?:[-–#]\d+)*")
+_HEADING = lazy_regex(r"^(#{1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)
+_HANDLE = lazy_regex(r"log:\d+(?:[-–#]\d+)*")
 _NOTHING = "(none)"
 # What the summary cannot do without; numbers, times and quotes are many, and the ledger has the first.
 _CARRIED = frozenset({"path", "url", "email", "uuid", "hash", "id", "version", "address", "variable"})

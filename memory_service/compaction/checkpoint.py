@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from indexer.text import lazy_regex
 from memory_service.compaction.ledger import merge_ledger
 from memory_service.messages import Message, Numbered, text_of, with_texts
 from memory_service.messages.sizes import count_tokens, quarters
@@ -128,13 +129,13 @@ def pinned_texts(pins: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
 _NOUNS = {
     "path": "file", "url": "url", "email": "email", "uuid": "id", "hash": "id", "id": "id", "address": "host",
 }  # fmt: skip
-_LABEL = re.compile(r"\[(file|url|email|id|host|number|person) (\d{1,9})\]")
-_HANDLE = re.compile(r"log:\d+(?:[-–#]\d+)*")
+_LABEL = lazy_regex(r"\[(file|url|email|id|host|number|person) (\d{1,9})\]")
+_HANDLE = lazy_regex(r"log:\d+(?:[-–#]\d+)*")
 # Phones, cards and papers: seven digits and more, with the signs that people group them by.
-_DIGITS = re.compile(r"(?<![\w.,/-])\+?\(?\d[\d ()\-]{5,40}\d[Xx]?(?![\w-])|(?<![\d.,])\d{7,40}[Xx]?(?!\d)", re.ASCII)
+_DIGITS = lazy_regex(r"(?<![\w.,/-])\+?\(?\d[\d ()\-]{5,40}\d[Xx]?(?![\w-])|(?<![\d.,])\d{7,40}[Xx]?(?!\d)", re.ASCII)
 _LEAST_DIGITS = 7
-_GROUPED = re.compile(r"\d{1,3}(?: \d{3})+", re.ASCII)
-_DATE = re.compile(r"(?:19|20)\d\d-?\d\d-?\d\d", re.ASCII)
+_GROUPED = lazy_regex(r"\d{1,3}(?: \d{3})+", re.ASCII)
+_DATE = lazy_regex(r"(?:19|20)\d\d-?\d\d-?\d\d", re.ASCII)
 
 _Span = tuple[int, int, str]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from indexer.text import lazy_regex
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
 from memory_service.compaction.summary_format import (
@@ -140,7 +141,7 @@ def _rank(kind: Kind) -> int:
     return _RANKS.get(kind, 1)
 
 
-_LINE = re.compile(
+_LINE = lazy_regex(
     r"log:(\d{1,18})-(\d{1,18}) has the originals: (\d{1,9}) user, (\d{1,9}) assistant, (\d{1,9}) tool messages"
     r"(?:, (\d{1,9}) \[media\])?(?:, (\d{4}-\d\d-\d\d(?: \d\d:\d\d)?) to (\d{4}-\d\d-\d\d(?: \d\d:\d\d)?))?"
 )

@@ -7,10 +7,10 @@ a prompt, so that none can open a section of its own or close a frame; what fits
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from indexer.text import lazy_regex
 from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
 from memory_service.messages.sizes import quarters
@@ -49,7 +49,7 @@ _MESSAGE_IDENTIFIERS = 40
 _RESULT_IDENTIFIERS = 8
 _LAST_SEQS = 5
 # A number of few digits without a unit, and without a word that says what it measures.
-_BARE = re.compile(r"[\d.,]{1,4}")
+_BARE = lazy_regex(r"[\d.,]{1,4}")
 
 
 def ledger_of(messages: Sequence[Numbered]) -> tuple[LedgerEntry, ...]:

@@ -9,11 +9,11 @@ Source: seed 001, 5.3, for turns without tools.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from indexer.text import lazy_regex
 from memory_service.compaction.prune_steps import unread_from
 from memory_service.llm.transcript import is_oversized
 from memory_service.llm.validation import clip_sections
@@ -148,7 +148,7 @@ def _without_calls(message: Message) -> Message:
 
 
 _NOTE_VERSION = "note-2"
-_NOTE = re.compile(
+_NOTE = lazy_regex(
     r"\[(\d{1,9}) messages \(log:(\d{1,18})-\d{1,18}(?:; (\d{1,9}) very large)?\) "
     r"were left out here without a summary\.\]\Z"
 )

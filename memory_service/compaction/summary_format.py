@@ -6,12 +6,12 @@ headings that are known by another name go to their section, whatever else it sa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
+from indexer.text import lazy_regex
 from memory_service.messages.sizes import quarters
 from memory_service.text.phrases import is_nothing, subject_of
 from memory_service.text.sentences import Voice, split_text
@@ -43,8 +43,8 @@ OWN_CHARS = 400
 # An earlier summary that is longer is no summary; of it the beginning and the end are read.
 _MAX_CHARS = 48_000
 
-_HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)|\*\*([^*]{1,60})\*\*:?[ \t]*$")
-_OWN = re.compile(
+_HEADING = lazy_regex(r"#{1,6}[ \t]+(\S.*)|\*\*([^*]{1,60})\*\*:?[ \t]*$")
+_OWN = lazy_regex(
     r"(?:(User, latest|User|Assistant|Tool)((?: \[\w+\])*): )?(.*?)(?: \(log:(\d{1,18})(?:, (\d{4}-\d\d-\d\d))?\))?"
 )
 

@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from indexer.text import lazy_regex
 from indexer.text.outcomes import begins_as_error
 from indexer.text.scripts import EAST_ASIAN
 from indexer.text.sentences import Fences
@@ -129,43 +130,43 @@ _MAX_REPLY_CHARS = 200_000
 _MAX_LINE_CHARS = 4_000
 _MAX_DEPTH = 8
 
-_SILENT = re.compile(r"(?:[\W_]*+no[ _-]?reply)++[\W_]*+", re.IGNORECASE)
+_SILENT = lazy_regex(r"(?:[\W_]*+no[ _-]?reply)++[\W_]*+", re.IGNORECASE)
 # The same at the end of a reply that says something, whole or cut short.
-_SILENT_END = re.compile(
+_SILENT_END = lazy_regex(
     r"(?:(?<![A-Za-z0-9_])|[<\[(`*\"'【「_]{1,4})(?:NO_(?:R(?:E(?:P(?:LY?)?)?)?)?|(?i:no_reply))[\W_]{0,8}\Z"
 )
-_SILENT_START = re.compile(r"[\W_]{0,8}NO_REPLY\b", re.IGNORECASE)
-_JSON_ERROR = re.compile(r'\{\s{0,20}"(?:error|errors|exception)"')
-_COMMENT = re.compile("<!--")
+_SILENT_START = lazy_regex(r"[\W_]{0,8}NO_REPLY\b", re.IGNORECASE)
+_JSON_ERROR = lazy_regex(r'\{\s{0,20}"(?:error|errors|exception)"')
+_COMMENT = lazy_regex("<!--")
 # What the service puts into a conversation, at the beginning of a line.
-_BLOCK = re.compile(
+_BLOCK = lazy_regex(
     r"^[ \t>]{0,8}<(relevant[_-]context|memory[_-]context|previous-summary|partial-summary|summary|ledger|pinned"
     r"|current-request|conversation|file(?= path=))\b[^<>\n]{0,300}>",
     re.MULTILINE | re.IGNORECASE,
 )
-_CHECKPOINT = re.compile(r"^[ \t>*-]{0,8}\[(?:Checkpoint:|COMPACTED_CONTEXT\])", re.MULTILINE)
-_OURS = re.compile(
+_CHECKPOINT = lazy_regex(r"^[ \t>*-]{0,8}\[(?:Checkpoint:|COMPACTED_CONTEXT\])", re.MULTILINE)
+_OURS = lazy_regex(
     r"<!--|</?relevant[_-]context|<file path=|\[(?:checkpoint|end of checkpoint|compacted(?:_context)?|pinned)\b[:\]]?"
     r"|notes from memory: data",
     re.IGNORECASE,
 )
 
-_FENCE = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})([^`\n]*)$")
+_FENCE = lazy_regex(r"[ \t]{0,12}(`{3,}|~{3,})([^`\n]*)$")
 _TEXT_FENCES = ("", "markdown", "md", "text", "txt", "json", "plaintext")
-_ITEM = re.compile(
+_ITEM = lazy_regex(
     r"([ \t\u3000]{0,40})(?:[-*+•·‣▪–—][ \t]+|\d{1,3}[.)][ \t]+|\d{1,3}、[ \t]*|[(（]\d{1,3}[)）][ \t]*)(?=\S)"
 )
-_HEADING = re.compile(
+_HEADING = lazy_regex(
     r"[ \t]{0,3}#{1,6}(?:[ \t]|$)|[ \t]{0,3}(?:\*\*[^*\n]{1,100}\*\*|__[^_\n]{1,100}__)[ \t]*[:：]?[ \t]*$"
 )
-_QUOTE_MARK = re.compile(r"[ \t]{0,3}(?:>[ \t]?){1,8}")
-_UNSEEN = re.compile(
+_QUOTE_MARK = lazy_regex(r"[ \t]{0,3}(?:>[ \t]?){1,8}")
+_UNSEEN = lazy_regex(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _TEXT_KEYS = ("text", "memory", "fact", "content", "note", "statement")
 _HANDLE_KEYS = ("messages", "handles", "handle", "log", "seqs", "source", "sources")
 _ENDS = ".!?。！？…"
-_WIDE = re.compile(f"[{EAST_ASIAN}]")
+_WIDE = lazy_regex(f"[{EAST_ASIAN}]")
 
 
 def is_silent(reply: str) -> bool:

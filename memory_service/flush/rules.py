@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from indexer.text import lazy_regex
 from indexer.text.outcomes import names_error
 from indexer.text.questions import asks
 from indexer.text.scripts import HAN
@@ -44,14 +45,14 @@ from memory_service.text.sentences import introduction, is_others, others_words
 from memory_service.text.similarity import groups_of, read_fact
 from memory_service.text.statements import decisions_of, is_order, is_promise, rules_of
 
-_MAKING = re.compile(
+_MAKING = lazy_regex(
     r"(?:^|[_\W])(?:create|post|publish|deploy|upload|open|book|reserve|order|submit|register|schedule|send|commit"
     r"|push|merge|release|provision|issue|new|add)(?![a-z])",
     re.IGNORECASE,
 )
-_SENDING = re.compile(r"(?:^|[_\W])(?:send|sent|mail|chat|notify|reply)(?![a-z])", re.IGNORECASE)
+_SENDING = lazy_regex(r"(?:^|[_\W])(?:send|sent|mail|chat|notify|reply)(?![a-z])", re.IGNORECASE)
 _MADE_KEYS = ("id", "key", "number", "url", "html_url", "web_url", "link", "path", "file", "version", "sha", "status")
-_MADE_URL = re.compile(r"https?://[^\s\"'<>)\]]{4,160}")
+_MADE_URL = lazy_regex(r"https?://[^\s\"'<>)\]]{4,160}")
 _LOOKED_AT_CHARS = 4_000
 _ERROR_CHARS = 200
 _VALUE_CHARS = 160
@@ -130,9 +131,9 @@ _ON_THE_WAY = 1.0
 _OTHER_VOICE = 0.5
 _TOO_SMALL = 3
 
-_HAN = re.compile(f"[{HAN}]")
-_LATIN = re.compile("[A-Za-z]{2,}")
-_VALUE = re.compile(r"[\w:/#.-]{3,}(?<![.:-])")
+_HAN = lazy_regex(f"[{HAN}]")
+_LATIN = lazy_regex("[A-Za-z]{2,}")
+_VALUE = lazy_regex(r"[\w:/#.-]{3,}(?<![.:-])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ Claude Code shows a model 10,000 characters of `additionalContext`; of more it s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal, TypeAlias
 
+from indexer.text import lazy_regex
 from memory_service.hosts import HostName
 
 HostEventKind: TypeAlias = Literal["session_start", "prompt", "reply", "stop", "pre_compact", "session_end", "other"]
@@ -46,9 +46,9 @@ _LISTENS: Mapping[HostName, frozenset[HostEventKind]] = {
     "openclaw": frozenset({"session_start", "prompt", "pre_compact"}),
 }
 _MOST_CHARS = 10_000
-_ID = re.compile(r"[^A-Za-z0-9._-]+")
+_ID = lazy_regex(r"[^A-Za-z0-9._-]+")
 _MOST_ID_CHARS = 100
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_UUID = lazy_regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

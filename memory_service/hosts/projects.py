@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
 
 RULE_FILES = ("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md")
 _MOST_RULE_BYTES = 64 * 1024
 _MOST_POINTER_BYTES = 4096
-_NOT_IN_NAME = re.compile(r"[^a-z0-9]+")
+_NOT_IN_NAME = lazy_regex(r"[^a-z0-9]+")
 _MOST_NAME_CHARS = 40
 _DIGEST_CHARS = 10
 

@@ -17,25 +17,26 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
+from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
 
 KeyPath: TypeAlias = tuple[str, ...]
 SettingsDialect: TypeAlias = Literal["json", "json5"]
 
 _BLANK = " \t\n\r\v\f\u00a0\u2028\u2029\ufeff"
-_COMMENT = re.compile(r"//[^\n\r]*|/\*.*?\*/", re.DOTALL)
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_JSON5_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-_JSON5_STRING = re.compile(r""""(?:[^"\\\n\r]|\\(?:\r\n|.))*"|'(?:[^'\\\n\r]|\\(?:\r\n|.))*'""", re.DOTALL)
-_NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
+_COMMENT = lazy_regex(r"//[^\n\r]*|/\*.*?\*/", re.DOTALL)
+_NUMBER = lazy_regex(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_JSON5_NUMBER = lazy_regex(r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
+_STRING = lazy_regex(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_JSON5_STRING = lazy_regex(r""""(?:[^"\\\n\r]|\\(?:\r\n|.))*"|'(?:[^'\\\n\r]|\\(?:\r\n|.))*'""", re.DOTALL)
+_NAME = lazy_regex(r"[^\W\d][\w$]*|\$[\w$]*")
+_ESCAPE = lazy_regex(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": "", "\r": "", "\r\n": ""}
 _WORDS = {"true": True, "false": False, "null": None}
-_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n\r]*?\*/)")
-_TABLE = re.compile(r"^[ \t]*\[{1,2}[ \t]*(?P<name>[^\n\]]+?)[ \t]*\]{1,2}[ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
-_PART = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([\w-]+)")
-_LONG_STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}', re.DOTALL)
+_REST_OF_LINE = lazy_regex(r"[ \t]*(?://[^\n\r]*|/\*[^\n\r]*?\*/)")
+_TABLE = lazy_regex(r"^[ \t]*\[{1,2}[ \t]*(?P<name>[^\n\]]+?)[ \t]*\]{1,2}[ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
+_PART = lazy_regex(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([\w-]+)")
+_LONG_STRING = lazy_regex(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}', re.DOTALL)
 _MOST_DEPTH = 200
 
 

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from indexer.providers.litellm_package import litellm_package, provider_message
+from indexer.text import lazy_regex
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, CallUsage, ChatMessage, Completion, not_cancelled
 from memory_service.llm.errors import FailureKind, ProviderFailure, classify
@@ -45,7 +46,7 @@ _POLL_SECONDS = 0.05
 _INSTALL = 'Install it with pip install "memory-service[llm]", or leave llm_model unset.'
 _HOPELESS: frozenset[FailureKind] = frozenset({"auth", "quota", "unsupported"})
 # litellm has no status for a key that is not there. Source: litellm 1.106, "Missing Gemini API key. Set the …"
-_NO_KEY = re.compile(r"missing [\w ]*api key", re.IGNORECASE)
+_NO_KEY = lazy_regex(r"missing [\w ]*api key", re.IGNORECASE)
 # Where the text tells nothing, litellm's own reading of it does.
 _KIND_OF_CLASS: dict[str, FailureKind] = {
     "ContextWindowExceededError": "token_overflow",

@@ -17,7 +17,6 @@ import hashlib
 import importlib.util
 import math
 import os
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.lru import LRU
+from indexer.text import lazy_regex
 from memory_service.messages.sizes import Usage
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ LEAST_SCALE, MOST_SCALE = 0.6, 2.5
 _FADING = 0.7
 
 # "gpt-4o" is asked for and "gpt-4o-2024-08-06" answers.
-_RELEASE = re.compile(r"[-@:](?:latest|\d{8}|\d{4}-\d{2}-\d{2})\Z")
+_RELEASE = lazy_regex(r"[-@:](?:latest|\d{8}|\d{4}-\d{2}-\d{2})\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

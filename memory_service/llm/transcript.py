@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar, cast
 
+from indexer.text import lazy_regex
 from indexer.text.outcomes import ends_in_error
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
 from memory_service.messages.placeholders import handle, is_inline, media_label, trim_middle
@@ -30,15 +31,15 @@ _TAIL_CHARS = 600
 
 _NAME_CHARS = 64
 _DATE_TOKENS = 6
-_BRACKETS = re.compile(r"\[[^\[\]\n]{1,400}+\]")
+_BRACKETS = lazy_regex(r"\[[^\[\]\n]{1,400}+\]")
 _ENCODED_CHARS = 512  # hashes and keys are shorter, and so is any word
-_ENCODED = re.compile(
+_ENCODED = lazy_regex(
     r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w.+=-]{1,128}){0,8};base64,[A-Za-z0-9+/_=-]++"
     rf"|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_ENCODED_CHARS},}}+={{0,2}}",
     re.ASCII,
 )
 # A line, wherever a reader may see one begin, that looks like the head of a message.
-_FALSE_HEAD = re.compile(
+_FALSE_HEAD = lazy_regex(
     r"(?<=[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029])([ \t\xa0\u3000]{0,64}+)"
     r"(?=(?:log:\d{1,20}[ \t]{0,8}+)?[\[［](?:User|Assistant|System|Tool|Date|Omitted)\b"
     r"|log:\d{1,20}[ \t]{0,8}+[\[［])",

@@ -7,10 +7,10 @@ heading that was asked for, once, in order, and something under each; it is neve
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from indexer.text import lazy_regex
 from indexer.text.sentences import Fences
 from memory_service.llm.base import Completion
 from memory_service.messages.sizes import count_tokens, quarters
@@ -21,9 +21,9 @@ from memory_service.text.secrets import redacted
 CLIP_SHARE = 1.5
 LEFT_OUT = "- (left out for its length)"
 
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？\n]")
-_FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)")
-_HEADING = re.compile(r"[ \t]{0,3}(?:(#{1,6})[ \t]*+([^\n]*+)|\*\*([^*\n]{1,100})\*\*[ \t]*+[:：]?[ \t]*+$)")
+_SENTENCE_END = lazy_regex(r"[.!?](?=\s)|[。！？\n]")
+_FENCE = lazy_regex(r"[ \t]*+(`{3,}+|~{3,}+)")
+_HEADING = lazy_regex(r"[ \t]{0,3}(?:(#{1,6})[ \t]*+([^\n]*+)|\*\*([^*\n]{1,100})\*\*[ \t]*+[:：]?[ \t]*+$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,15 +25,16 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
+from indexer.text import lazy_regex
 from memory_service.errors import Conflict, InvalidRequest
 from memory_service.schemas.memories import MAX_TEXT_CHARS, SESSION_ID, Origin
 
-_COMMENT = re.compile(r" ?<!--[ \t]*memory((?:[ \t]+[a-z_]+=[^\s<>]+)+)[ \t]*-->[ \t]*")
-_ITEM = re.compile(r" ?(?:[-*+]|[0-9]{1,3}[.)])[ \t]+(?=[^ \t\r\n])")
-_HEADING = re.compile(r"(#{1,6})(?:[ \t\r\n]|$)")
-_TIME_HEADING = re.compile(r"## [0-9]{1,2}:[0-9]{2}[ \t]*")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`\r\n]*)[\r\n]*$")
-_DATED_NAME = re.compile(r"(?:.*/)?([0-9]{4}-[0-9]{2}-[0-9]{2})\.md", re.IGNORECASE | re.DOTALL)
+_COMMENT = lazy_regex(r" ?<!--[ \t]*memory((?:[ \t]+[a-z_]+=[^\s<>]+)+)[ \t]*-->[ \t]*")
+_ITEM = lazy_regex(r" ?(?:[-*+]|[0-9]{1,3}[.)])[ \t]+(?=[^ \t\r\n])")
+_HEADING = lazy_regex(r"(#{1,6})(?:[ \t\r\n]|$)")
+_TIME_HEADING = lazy_regex(r"## [0-9]{1,2}:[0-9]{2}[ \t]*")
+_FENCE = lazy_regex(r" {0,3}(`{3,}|~{3,})([^`\r\n]*)[\r\n]*$")
+_DATED_NAME = lazy_regex(r"(?:.*/)?([0-9]{4}-[0-9]{2}-[0-9]{2})\.md", re.IGNORECASE | re.DOTALL)
 # So many texts of one day got the same id, and another one for that, at most.
 _ATTEMPTS = 4
 _BLANKS = " \t\r\n"
@@ -330,11 +331,11 @@ def _blanks(lines: list[str]) -> int:
 
 MAX_TAGS = 16
 _MAX_TAG_CHARS = 64
-_RULE = re.compile(r"[-|: \t]+(?:\n|\Z)")
-_LINE_BREAK = re.compile(r"\r\n?|[\x0b\x0c\x85]")
-_DROPPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_FOREIGN = re.compile(r"[\ud800-\udfff]")
-_SESSION_ID = re.compile(SESSION_ID)
+_RULE = lazy_regex(r"[-|: \t]+(?:\n|\Z)")
+_LINE_BREAK = lazy_regex(r"\r\n?|[\x0b\x0c\x85]")
+_DROPPED = lazy_regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_FOREIGN = lazy_regex(r"[\ud800-\udfff]")
+_SESSION_ID = lazy_regex(SESSION_ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

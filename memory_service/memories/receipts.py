@@ -11,17 +11,17 @@ import errno
 import json
 import mmap
 import os
-import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from indexer.text import lazy_regex
 from memory_service.errors import NotFound, StorageFailed
 from memory_service.schemas.memories import Receipt
 
 _OF_SESSION = "session_id"
-_ID = re.compile(r"r(\d{4})(\d{2})(\d{2})-[0-9a-f]{16}")
+_ID = lazy_regex(r"r(\d{4})(\d{2})(\d{2})-[0-9a-f]{16}")
 
 
 def new_receipt_id(now: dt.datetime) -> str:

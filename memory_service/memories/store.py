@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import NamedTuple
 
 from indexer.errors import SourceMissing
 from indexer.sources.scan import MEMORY_FOLDER, Scan, scan_memories
+from indexer.text import lazy_regex
 from indexer.types import EVERGREEN, EXTRA_MARK
 from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
@@ -52,8 +52,8 @@ MAX_FILE_BYTES = 8 * 1024 * 1024
 MAX_FILE_LINES = 100_000
 MAX_LINES = 2_000
 _LOCK = Path(".locks", "memory.lock")
-_MEMORY_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+_MEMORY_ID = lazy_regex(r"[A-Za-z0-9._-]{1,64}")
+_UNWRITABLE = lazy_regex("[\x00\ud800-\udfff]")
 
 
 class MemoryStore:

@@ -15,15 +15,16 @@ from pathlib import Path
 
 from indexer.sources.folders import ExtraFolder, Folders
 from indexer.sources.scan import is_memory_path
+from indexer.text import lazy_regex
 from indexer.types import EXTRA_MARK
 from memory_service.config import read_extra_paths
 from memory_service.disk import make_folder, storage_errors
 from memory_service.errors import InvalidName, NotFound
 from memory_service.home import WORKSPACE_NAME, check_workspace, shown_name
 
-_DRIVE = re.compile(r"[A-Za-z]:")
+_DRIVE = lazy_regex(r"[A-Za-z]:")
 # "%25" too: what is decoded twice on its way would become one of the others.
-_ENCODED = re.compile(r"%(?:2e|2f|5c|00|25)", re.IGNORECASE)
+_ENCODED = lazy_regex(r"%(?:2e|2f|5c|00|25)", re.IGNORECASE)
 _MAX_PATH_CHARS = 512
 _MAX_SEGMENT_BYTES = 255
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
 from memory_service.home import citation
 from memory_service.memories.format import Entry
@@ -27,13 +28,13 @@ _MAX_MESSAGES = 200
 # A number that no message has: to the end of a log.
 _NO_END = 999_999_999
 _SHOWN_SESSIONS = 5
-_HANDLE = re.compile(
+_HANDLE = lazy_regex(
     r"(?:(?P<log>log:(?P<seq>\d{1,15})(?:[-–](?P<last_seq>\d{1,15})|#(?P<medium>\d{1,6}))?)"
     r"|(?P<path>.+?)(?:#L(?P<line>\d{1,9})(?:-L?(?P<last_line>\d{1,9}))?)?)"
     r"(?:#C(?P<char>\d{1,12}))?",
     re.DOTALL,
 )
-_SESSION_PATH = re.compile(r"sessions/([^/]+)\.jsonl")
+_SESSION_PATH = lazy_regex(r"sessions/([^/]+)\.jsonl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

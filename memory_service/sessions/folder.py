@@ -18,6 +18,7 @@ from pathlib import Path
 
 from indexer.documents.transcripts import is_openclaw, openclaw_messages
 from indexer.lru import LRU
+from indexer.text import lazy_regex
 from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, NotFound
@@ -29,7 +30,7 @@ from memory_service.sessions.log import BLOBS, BLOBS_LOCK, LOCKS, SUFFIX, JsonlL
 from memory_service.sessions.media import Blobs
 from memory_service.sessions.records import SessionHeader
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ID = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _KEPT_LOGS = 256
 _END_BYTES = 64 * 1024
 _SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from indexer.text import lazy_regex
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import InvalidName, NotFound, StorageFailed
@@ -32,10 +33,10 @@ _LONG_CHARS = 8 * 1024
 _EMBEDDED_CHARS = 1024
 _SOURCE_CHARS = 64
 _OTHER = "application/octet-stream"
-_MIME = re.compile(r"[\w.+-]{1,64}/[\w.+-]{1,64}", re.ASCII)
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]++={0,2}")
+_MIME = lazy_regex(r"[\w.+-]{1,64}/[\w.+-]{1,64}", re.ASCII)
+_BASE64 = lazy_regex(r"[A-Za-z0-9+/_-]++={0,2}")
 # In JSON a slash may be written with a backslash before it.
-_DATA_URL = re.compile(
+_DATA_URL = lazy_regex(
     r"data:([\w.+-]{1,64})\\?/([\w.+-]{1,64})(?:;[\w.+=-]{1,128}){0,8}?;base64,((?:[A-Za-z0-9+/_=-]|\\/)++)", re.ASCII
 )
 
@@ -202,7 +203,7 @@ def _part(at: int, span: _Span, content: bytes, encoding: Encoding) -> DetachedP
     )
 
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256 = lazy_regex(r"[0-9a-f]{64}")
 
 
 class Blobs:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from indexer.text import lazy_regex
 from memory_service import disk
 from memory_service.errors import StorageFailed
 from memory_service.sessions.codec import decode, stamp
@@ -117,7 +117,7 @@ def save_beside(path: Path, read: Callable[[], Iterable[bytes]], ending: str) ->
 # All other kinds are what a view is built on: without its pins and its compaction it would be another one. What was
 # flushed is not flushed again, and what was sent with an idempotency key is not taken twice.
 _GOES = frozenset({"message", "usage"})
-_ASIDE = re.compile(r"\.(?:bak|torn)(?:-[1-9][0-9]{0,8})?")
+_ASIDE = lazy_regex(r"\.(?:bak|torn)(?:-[1-9][0-9]{0,8})?")
 
 
 def trim_lines(

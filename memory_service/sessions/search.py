@@ -7,11 +7,11 @@ Chinese is searched by its bigrams; what is known of messages that were searched
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from indexer.text import lazy_regex
 from indexer.text.scripts import UNSPACED
 from indexer.text.terms import has_unspaced, index_terms, query_terms
 from memory_service.messages import Message, Numbered, arguments_of, text_of, tool_calls_of
@@ -21,8 +21,8 @@ SNIPPET_CHARS: Final = 300
 _WINDOW_CHARS, _OVERLAP_CHARS = 1_200, 200
 # Of a question, the rarest terms decide; a page pasted into it must not cost its length times the session's.
 _MAX_TERMS = 12
-_RUN = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
-_SPACE = re.compile(r"\s")
+_RUN = lazy_regex(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
+_SPACE = lazy_regex(r"\s")
 _MARK = "…"
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from indexer.text import lazy_regex
 from indexer.text.dates import full_day
 from indexer.text.sentences import Fences
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
@@ -23,8 +24,8 @@ from memory_service.text.sentences import MAIL_BELOW, announces_others
 
 END_CHARS: Final = 20_000
 
-_INLINE_FENCE = re.compile(r"```[^`\n]*```")
-_OUTPUT = re.compile(
+_INLINE_FENCE = lazy_regex(r"```[^`\n]*```")
+_OUTPUT = lazy_regex(
     r"""(?x)\s{0,40}(?:
       \[?\d{4}[-/]\d\d[-/]\d\d[T\ ]\d\d:\d\d | \[?\d\d:\d\d:\d\d\b | [A-Z][a-z]{2}\ +\d{1,2}\ \d\d:\d\d:\d\d\b
     | \[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE|CRITICAL)\]?[:\s] | at\ [\w.$<>/:-]{2,120}\s?\(
@@ -32,7 +33,7 @@ _OUTPUT = re.compile(
     | (?:npm|yarn|pip|cargo|make(?:\[\d\])?):?\ (?:ERR!|error|warning|WARN|\*\*\*) | \$\ \S | >>>\  | \^[~^]{0,80}$
     | @@\ -\d | (?:\+\+\+|---)\ [ab]/ | diff\ --git\ | ={5,} | -{5,}$ | \d{1,5}\ ?[|│] | =\ \d+\ passed )"""
 )
-_CODE = re.compile(
+_CODE = lazy_regex(
     r"""(?x)\s{0,80}(?:
       import\ [\w.]{1,80}(?:\ as\ \w{1,40})?;?$ | from\ [\w.]{1,80}\ import\ \S | (?:async\ )?def\ \w{1,80}\(
     | class\ \w{1,80}[:({] | (?:export\ )?(?:const|let|var)\ [\w{\[,\ \]}:]{1,80}\s?=
@@ -41,7 +42,7 @@ _CODE = re.compile(
     | .{1,200}[{;]$ )"""
 )
 # These are code only beside other code: "deadline = Friday" is something that people type.
-_WEAK = re.compile(
+_WEAK = lazy_regex(
     r"""(?x)\s{4} | \t | \s{0,80}(?: ["']?[\w-]{1,80}["']?\s?:\s?["'{\[\d].{0,200},?$ | [\w.]{1,80}\ ?(?:=|\+=|:=)\ ?\S
     | [\w.]{1,80}\(.{0,200}\)$ | return\b | (?:\#|//|/\*|\*)\s )"""
 )
@@ -123,8 +124,8 @@ def _settled(kinds: list[str]) -> list[str]:
 
 MAX_SAID_CHARS = 20_000
 
-_BRACKETS = re.compile(r"\s*[\[【]([^\[\]【】\n]{6,60})[\]】]\s*")
-_NAMED = re.compile(r"\s*([^\W\d_][\w.'’·-]{0,23}(?: [^\W\d_][\w.'’-]{0,23}){0,2})\s?(?:[:：])(?!//)\s*(?=\S)")
+_BRACKETS = lazy_regex(r"\s*[\[【]([^\[\]【】\n]{6,60})[\]】]\s*")
+_NAMED = lazy_regex(r"\s*([^\W\d_][\w.'’·-]{0,23}(?: [^\W\d_][\w.'’-]{0,23}){0,2})\s?(?:[:：])(?!//)\s*(?=\S)")
 # Words that stand before a colon and are no names.
 _LABELS = frozenset(
     """
@@ -135,16 +136,16 @@ _LABELS = frozenset(
     summary task tasks time tip title todo token update url usage user version warning
     """.split()
 )
-_CHINESE_LABELS = re.compile(
+_CHINESE_LABELS = lazy_regex(
     "注意|提醒|备注|備註|说明|說明|结论|結論|决定|決定|问题|問題|原因|方案|错误|錯誤|警告|总结|總結"
     "|背景|目标|目標|步骤|步驟|结果|結果|任务|任務|时间|時間|地点|地點|地址|电话|電話|密码|密碼|账号|用户|用戶|助手|例如|比如|另外|更新|要求|规则|規則|计划|計劃|截止|待办|第.步"
 )
 # What this service, and others like it, put into a conversation between what was said.
-_INSERTED = re.compile(
+_INSERTED = lazy_regex(
     r"<(relevant[_-]context|memory[_-]?context|memories|context[_-]summary|conversation[_-]summary|checkpoint"
     r"|session[_-]summary|compaction[_-]?\w*|summary|system-reminder|environment[_-]context|pinned|ledger)\b[^<>]*>"
 )
-_INSERTED_HEAD = re.compile(
+_INSERTED_HEAD = lazy_regex(
     r"\s*(?:\[(?:checkpoint|pinned|compacted(?:_context)?|truncated|old tool result)\b"
     r"|(?:#+ *|\[|【|\*\*)?(?:(?:conversation|context|session) (?:summary|checkpoint)\b|pre-compaction"
     r"|summary of (?:the )?(?:earlier|previous|prior|conversation)|notes from memory|this session is being continued"

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from indexer.text import lazy_regex
+
 # What a prompt for a summary or for memories is made of.
 PROMPT_TAGS = (
     "conversation", "previous-summary", "partial-summary", "draft", "instructions", "identifier-rules",
@@ -40,20 +42,20 @@ _JOINERS = "\u200c\u200d"
 _FLAG = "\U0001f3f4\U000e0067\U000e0062(?:{})\U000e007f".format(
     "|".join("".join(chr(0xE0000 + ord(char)) for char in land) for land in ("eng", "sct", "wls"))
 )
-_HINT = re.compile(f"[{UNSEEN}{_SELECTORS}{_JOINERS}\u2028\u2029]")
-_LINE_END = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_HIDDEN = re.compile(
+_HINT = lazy_regex(f"[{UNSEEN}{_SELECTORS}{_JOINERS}\u2028\u2029]")
+_LINE_END = lazy_regex("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_HIDDEN = lazy_regex(
     f"({_FLAG})|[{UNSEEN}]+|(?<=[{_SELECTORS}])[{_SELECTORS}]+"
     f"|(?<=[{_SELECTORS}{_JOINERS}][{_SELECTORS}{_JOINERS}])[{_SELECTORS}{_JOINERS}]+"
 )
 
 # A sign that is, or decodes to, the first one of a tag or of a line in brackets; and what may follow up to the next.
-_FIRST = re.compile(
+_FIRST = lazy_regex(
     r"(?P<tag>[<＜﹤]|&(?:lt|#0{0,8}60(?!\d)|#x0{0,8}3c(?![\da-f]));?)"
     r"|(?P<line>[\[［【]|&(?:lbrack|lsqb|#0{0,8}91(?!\d)|#x0{0,8}5b(?![\da-f]));?)",
     re.IGNORECASE,
 )
-_REST = re.compile(r"[\s/／\\!！?？]*+([^<＜﹤\[［【&]{0,400})")
+_REST = lazy_regex(r"[\s/／\\!！?？]*+([^<＜﹤\[［【&]{0,400})")
 _ENTITIES = {"tag": "&lt;", "line": "&lsqb;"}
 # Letters of other alphabets that look like ours.
 _LOOKALIKES = str.maketrans("аеіјорсутхԁһԛԝѕոαεικνορυ", "aeijopcytxdhqwsnaeikvopu")
@@ -65,10 +67,10 @@ def _spelled(*names: str) -> str:
 
 
 _NAMES = {
-    "tag": re.compile(
+    "tag": lazy_regex(
         rf"(?:{_spelled(*PROMPT_TAGS, *VIEW_TAGS)})(?![\w-])|{_spelled('file')}(?:\s+path|\s*>)|--\s*memory\s+id"
     ),
-    "line": re.compile(
+    "line": lazy_regex(
         _spelled(
             *(line.strip("[]").lower() for line in (CHECKPOINT_BEGIN, CHECKPOINT_END, PINS_BEGIN, COMPACTED_CONTEXT))
         )
@@ -112,7 +114,7 @@ def _folded(text: str) -> str:
 
 
 # Source: the chat templates of DeepSeek-R1 and Qwen3 (`think`); prompts that ask for an `analysis` before an answer.
-_TAG = re.compile(
+_TAG = lazy_regex(
     r"(?:(?m:^)[ \t]*+|(?<=>))<(?P<opened>think|thinking|analysis)>"
     r"|</(?P<closed>think|thinking|analysis)>(?P<ends>[ \t]*+(?:\n|\Z))?",
     re.IGNORECASE,

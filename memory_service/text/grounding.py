@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from indexer.text import lazy_regex
 from indexer.text.dates import Day, clock_times_of, days_of
 from indexer.text.scripts import COMMON_HAN
 from memory_service.text.identifiers import (
@@ -24,15 +25,15 @@ from memory_service.text.identifiers import (
     values_of,
 )
 
-_ATOM = re.compile("[A-Za-z0-9_]+")
-_HOST = re.compile(r"(?<=://)[^\s/]{1,255}")
-_BLANKS = re.compile(r"\s+")
+_ATOM = lazy_regex("[A-Za-z0-9_]+")
+_HOST = lazy_regex(r"(?<=://)[^\s/]{1,255}")
+_BLANKS = lazy_regex(r"\s+")
 _QUOTE_SIGNS = str.maketrans("“”‘’「」『』«»，。！？：；（）", '""\'\'"""""",.!?:;()')
 _EMPHASIS = str.maketrans("", "", "*`")
-_ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…+)\s*")
+_ELLIPSIS = lazy_regex(r"\s*(?:\.{3,}|…+)\s*")
 # A version's dots, a path's and a number's commas go on: "1.2" is not in "1.2.3", "/tmp/a" not in "/tmp/a.txt".
-_GOES_ON = re.compile(r"[A-Za-z0-9_]|[.,][0-9]|\.[A-Za-z]")
-_RELATIVE_DAY = re.compile(
+_GOES_ON = lazy_regex(r"[A-Za-z0-9_]|[.,][0-9]|\.[A-Za-z]")
+_RELATIVE_DAY = lazy_regex(
     r"(?i)\b(?:today|tonight|tomorrow|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|(?:last|next|this) (?:week|month)|days? ago|in \w+ days?)\b"
     r"|[今明昨后前]天|周[一二三四五六日末]|星期[一二三四五六日天]|[上下本]周|[上下本]个?月|天[前后]"
@@ -234,8 +235,8 @@ def _is_word(char: str) -> bool:
 
 # --- consents ----------------------------------------------------------------------------------------------------
 
-_USER = re.compile(r"\b(?:user|customer|client|owner)\b|用户|客户", re.IGNORECASE)
-_CLAIM = re.compile(
+_USER = lazy_regex(r"\b(?:user|customer|client|owner)\b|用户|客户", re.IGNORECASE)
+_CLAIM = lazy_regex(
     r"""(?ix)\b(?:user|customer|client|owner|they|he|she)\s+
       (?:(?:has|have|had|already|explicitly|also|then|later|clearly)\s+){0,3}
       (?:confirmed|agreed|approved|accepted|consented|authori[sz]ed|signed\s+off
@@ -246,14 +247,14 @@ _CLAIM = re.compile(
     | (?:用户|客户)(?:已经?|也|明确|都){0,3}(?:确认|同意|批准|认可|授权|许可|答应)
     | (?:经|得到|获得|征得)(?:了)?(?:用户|客户)(?:的)?(?:确认|同意|批准|认可|授权|许可)"""
 )
-_ONLY_ASKED = re.compile(
+_ONLY_ASKED = lazy_regex(
     r"""(?ix)\b(?:if|until|once|unless|when|whether|after|before|wait(?:ing)?(?:\s+for)?|await(?:ing|s)?
       |needs?|not|never|hasn['’]?t)\b[^.;]{0,24}\Z
     | (?:等|等待|待|需|需要|请|若|如果|一旦|直到|除非|是否|未|没有?|尚未)[^。；，,]{0,6}\Z"""
 )
-_LATER_HAN = re.compile("后|前|之后|之前|再")
-_WORD = re.compile(r"[a-z]{4,}|[a-z]*[0-9][a-z0-9]*")
-_HAN = re.compile(f"[{COMMON_HAN}]+")
+_LATER_HAN = lazy_regex("后|前|之后|之前|再")
+_WORD = lazy_regex(r"[a-z]{4,}|[a-z]*[0-9][a-z0-9]*")
+_HAN = lazy_regex(f"[{COMMON_HAN}]+")
 _COMMON = frozenset(
     "user customer client that this with have been were will would should could their them they then than from into "
     "already explicitly also confirmed confirm agreed agree approved approve accepted accept plan shall "

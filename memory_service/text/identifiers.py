@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from indexer.text import lazy_regex
 from indexer.text.dates import clock_spans, day_spans
 from indexer.text.scripts import EAST_ASIAN
 
@@ -63,7 +64,7 @@ _OTHER = "|".join(
 
 # A number starts once per run of digits, so that no run is read twice. It begins with a character, not with a look
 # behind, since that is what the engine skips ahead by.
-_NUMBER = re.compile(
+_NUMBER = lazy_regex(
     rf"""[0-9€$£¥￥](?:(?<=[€$£¥￥])[ ]?[0-9]|(?<=[0-9])(?<![A-Za-z0-9_.,/\\\#][0-9])(?<![0-9]:[0-9]))
     (?P<rest>\d{{0,2}}(?:,\d{{3}})++(?:\.\d++)?(?!\d)|\d*+(?:\.\d++)?(?!\.?\d))
     (?:[ \u00a0\u202f-]?(?P<unit>[A-Za-z]{{1,12}}(?![A-Za-z0-9_])|{_OTHER}))?""",
@@ -74,10 +75,10 @@ _NUMERALS = {word: at for at, word in enumerate(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty".split())} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90,
     "hundred": 100, "thousand": 1_000, "a": 1, "an": 1, "once": 1, "twice": 2, "half": 0.5}  # fmt: skip
-_WORD = re.compile("[A-Za-z]+")
+_WORD = lazy_regex("[A-Za-z]+")
 _HAN_DIGITS = {char: at for at, char in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0, "半": 0.5}
 _HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
-_HAN = re.compile("[零〇一二两三四五六七八九十百千万亿半]{1,12}")
+_HAN = lazy_regex("[零〇一二两三四五六七八九十百千万亿半]{1,12}")
 
 
 def _found_values(text: str) -> Iterator[tuple[ValueKind, int, int]]:
@@ -193,24 +194,24 @@ class Identifier:
     end: int
 
 
-_URL = re.compile(
+_URL = lazy_regex(
     r"(?<![A-Za-z0-9])(?:https?|ftps?|wss?|s3|gs|ssh|git|file|postgres(?:ql)?|redis|mysql|mongodb|amqp)://"
     rf"[^\s<>\"'`|\\{{}}()\[\]\u3000-\u303f{EAST_ASIAN}]{{1,2000}}"
 )
 # A run of characters that identifiers are made of, if it has one that plain words have not.
-_RUN = re.compile(
+_RUN = lazy_regex(
     r"(?<![A-Za-z0-9_.+@~%/\\:#-])(?=(?:[A-Za-z:+~%-]|\.(?![A-Za-z0-9]))*+[0-9_/\\@#.])[A-Za-z0-9_.+@~%/\\:#-]++"
 )
 _MAX_RUN = 4_096  # what is longer is no identifier but a blob, base64 or the like
-_DIGIT = re.compile("[0-9]")
-_FOLDER_END = re.compile(r"(?<![A-Za-z0-9/._~-])[A-Za-z0-9/._~-]++\Z")
-_CJK_FILE = re.compile(rf"(?<=/)[{EAST_ASIAN}][\w-]{{0,80}}\.[A-Za-z0-9]{{1,5}}(?![A-Za-z0-9])")
+_DIGIT = lazy_regex("[0-9]")
+_FOLDER_END = lazy_regex(r"(?<![A-Za-z0-9/._~-])[A-Za-z0-9/._~-]++\Z")
+_CJK_FILE = lazy_regex(rf"(?<=/)[{EAST_ASIAN}][\w-]{{0,80}}\.[A-Za-z0-9]{{1,5}}(?![A-Za-z0-9])")
 # None holds its own opening sign, so that a run of those is not read again from each.
-_QUOTE = re.compile(
+_QUOTE = lazy_regex(
     r"\"([^\"\n]{2,400})\"|“([^“”\n]{2,400})”|「([^「」\n]{2,400})」|『([^『』\n]{2,400})』|«([^«»\n]{2,400})»"
 )
-_TICKS = re.compile(r"(?<!`)`([^`\n]{2,400})`(?!`)")
-_FENCE = re.compile(r"^[ \t]{0,3}```[ \t]*([A-Za-z]*)[^\n`]*$", re.MULTILINE)
+_TICKS = lazy_regex(r"(?<!`)`([^`\n]{2,400})`(?!`)")
+_FENCE = lazy_regex(r"^[ \t]{0,3}```[ \t]*([A-Za-z]*)[^\n`]*$", re.MULTILINE)
 _SHELLS = frozenset({"bash", "sh", "shell", "zsh", "console", "terminal", "powershell", "cmd"})
 
 _EXTENSIONS = (
@@ -226,12 +227,12 @@ _DIRECTORIES = frozenset({
     "cmd", "pkg", "assets", "static", "templates", "examples", "tools", "infra", "deploy", ".github",
     "etc", "var", "tmp", "home",
 })  # fmt: skip
-_FILE = re.compile(rf"(?i)(?:[\w.+@-]*[\w])?\.(?:{_EXTENSIONS})|\.?(?:env|gitignore|dockerignore)|makefile|dockerfile")
+_FILE = lazy_regex(rf"(?i)(?:[\w.+@-]*[\w])?\.(?:{_EXTENSIONS})|\.?(?:env|gitignore|dockerignore)|makefile|dockerfile")
 # Names of products, not of files.
 _NO_FILES = frozenset(
     {"node.js", "next.js", "vue.js", "nuxt.js", "react.js", "three.js", "express.js", "d3.js", "asp.net"}
 )
-_HOST = re.compile(
+_HOST = lazy_regex(
     r"(?i)(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|cn|ai|app|edu|gov|de|uk|eu|jp|co|me|cloud|internal|local)"
 )
 _NO_IDS = frozenset({
@@ -241,21 +242,21 @@ _NO_IDS = frozenset({
     "x", "l",
 })  # fmt: skip
 _SHAPES: tuple[tuple[IdentifierKind, re.Pattern[str]], ...] = (
-    ("uuid", re.compile(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")),
-    ("email", re.compile(r"[A-Za-z0-9_.+%-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")),
-    ("address", re.compile(
+    ("uuid", lazy_regex(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")),
+    ("email", lazy_regex(r"[A-Za-z0-9_.+%-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")),
+    ("address", lazy_regex(
         r"(?:(?:\d{1,3}\.){3}\d{1,3}|localhost|[A-Za-z][A-Za-z0-9.-]*):\d{2,5}"
         r"|(?:\d{1,3}\.){3}\d{1,3}(?:/\d\d?)?")),
-    ("date", re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?")),
-    ("version", re.compile(
+    ("date", lazy_regex(r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?")),
+    ("version", lazy_regex(
         r"v\d{1,6}(?:\.\d{1,6}){0,3}(?:[-.+][A-Za-z0-9.]{1,20})?"
         r"|\d{1,6}(?:\.\d{1,6}){2,3}(?:[-+]?[A-Za-z][A-Za-z0-9.]{0,20})?")),
-    ("hash", re.compile(r"(?i)(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,128}|sha256:[0-9a-f]{8,64}")),
-    ("variable", re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")),
-    ("id", re.compile(
+    ("hash", lazy_regex(r"(?i)(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,128}|sha256:[0-9a-f]{8,64}")),
+    ("variable", lazy_regex(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")),
+    ("id", lazy_regex(
         r"#\d{1,12}|[A-Za-z]{1,12}[-_]\d{1,20}(?:-[A-Za-z0-9]{1,12})*"
         r"|[A-Z]{1,5}(?:-[A-Z]{1,5})?-?\d{3,20}(?:-\d{1,12})*")),
-    ("id", re.compile(
+    ("id", lazy_regex(
         r"(?:[A-Za-z]{2,12}[-_])+(?=[A-Za-z]{0,40}\d)[A-Za-z0-9]{3,64}"
         r"|(?=[A-Za-z]{1,40}\d)(?=[^a-z]{0,40}[a-z])[A-Za-z0-9]{16,64}")),
 )  # fmt: skip
@@ -330,8 +331,8 @@ def _split_shapes(run: str) -> Iterator[_Shape]:
                 yield kind, word.start(), word.end()
 
 
-_PIECE = re.compile("#?[^:#]+")
-_SLASHED = re.compile(r"[^/\\]+")
+_PIECE = lazy_regex("#?[^:#]+")
+_SLASHED = lazy_regex(r"[^/\\]+")
 
 
 def _trimmed(run: str, start: int, end: int) -> tuple[int, int]:
@@ -414,7 +415,7 @@ def _command_lines(text: str, start: int, end: int) -> Iterator[_Span]:
         at += len(line)
 
 
-_YEAR = re.compile(r"(?:19|20)\d\d(?: ?年)?")
+_YEAR = lazy_regex(r"(?:19|20)\d\d(?: ?年)?")
 
 
 def is_year(number: str) -> bool:
@@ -424,13 +425,13 @@ def is_year(number: str) -> bool:
 
 # --- handles of messages -----------------------------------------------------------------------------------------
 
-_HANDLE = re.compile(
+_HANDLE = lazy_regex(
     r"[ \t]{0,4}[(\[（【]\s{0,4}(?:from |see |source:? )?(log:\d[\d\s,;、–—~至和&:andlog-]{0,160})[)\]）】]"
     r"|[ \t]{1,4}[—–-]{0,2}[ \t]{0,4}"
     r"((?:log:\d{1,12}(?:[ \t]?[-–][ \t]?(?:log:)?\d{1,12})?[,;、 ]{0,3}){1,12})[.。]?\Z",
     re.IGNORECASE,
 )
-_RANGE = re.compile(r"(\d{1,12})(?:[ \t]?[-–—~至][ \t]?(?:log:)?(\d{1,12}))?", re.IGNORECASE)
+_RANGE = lazy_regex(r"(\d{1,12})(?:[ \t]?[-–—~至][ \t]?(?:log:)?(\d{1,12}))?", re.IGNORECASE)
 
 
 def without_handles(line: str) -> tuple[str, list[tuple[int, int]]]:
@@ -450,9 +451,9 @@ def is_range(text: str) -> bool:
 # --- what a number measures --------------------------------------------------------------------------------------
 
 _MEASURE_CHARS, _MEASURE_WORDS = 40, 5
-_MEASURE_WORD = re.compile(r"\S+")
+_MEASURE_WORD = lazy_regex(r"\S+")
 # Where the words end that may say what a number measures: a clause, or what joins another one to it.
-_MEASURE_END = re.compile(
+_MEASURE_END = lazy_regex(
     r"[\n,;:!?()\[\]{}|，。；：！？（）、\"'`*]|(?<!\d)\.|\.(?!\d)"
     r"|\b(?:because|since|so|but|while|whereas|although|though|if|unless|when|which)\b|因为|由于|所以|但是?|如果|虽然",
     re.IGNORECASE,

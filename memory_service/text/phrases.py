@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from indexer.text import lazy_regex
 from indexer.text.sentences import Fences
 from memory_service.text.sentences import split_sentences
 
-_RELATIVE = re.compile(
+_RELATIVE = lazy_regex(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|(?<!from )now|soon|upcoming|earlier"
     r"|(?:last|next|this|past|coming|previous|the other) (?:\w{1,12} )?"
     r"(?:day|night|week|weekend|month|year|quarter|summer|winter|spring|fall|autumn|morning|afternoon|evening"
@@ -22,15 +23,15 @@ _RELATIVE = re.compile(
     "|(?:周|星期|礼拜)[一二三四五六日天末]|刚才|刚刚|最近|近期|不久前|过几天|前几天|前阵子|目前|现在|[月年]底|[天周月年][前后](?!面)",
     re.IGNORECASE,
 )
-_POINTING = re.compile(
+_POINTING = lazy_regex(
     r"(?:it|it's|its|that|that's|this|they|they're|he|she|he's|she's|those|these|them|there|same|one|both|so|because"
     r"|but|and|plus|also|then)\b|它|[那这]个|[那这]是|[他她]|[那这][样里边]|而且|但是|不过|因为|所以|还有",
     re.IGNORECASE,
 )
-_JOINT = re.compile(
+_JOINT = lazy_regex(
     r"(?:and|but|also|then|oh|one more|now)\b[,:]? (?=\w)|(?:另外|还有|但是|不过|对了|然后)[，,：]?", re.IGNORECASE
 )
-_NARRATION = re.compile(
+_NARRATION = lazy_regex(
     r"(?:(?:ok|okay|now|first|next|then|great|good|perfect|alright)[,.]? )?(?:let me"
     r"|let's (?:see|look|check|try|start|run)|i'll (?:now|first|start|begin|check|look|read|run|try|take|search|go|use"
     r"|need|also|open|have|update|fix|add|help|do|make|write|create)|i (?:will|can|am going to|need to|should|see|now"
@@ -39,7 +40,7 @@ _NARRATION = re.compile(
     "|让我|我来|我先|我现在|接下来我|首先我|我会注意|正在|以下是|下面是|如果[你您]|希望[这对]|需要我|请告诉我|[你您]可以",
     re.IGNORECASE,
 )
-_PLEASANTRY = re.compile(
+_PLEASANTRY = lazy_regex(
     r"(?:good ?bye|bye|see (?:you|ya)|take care|stay (?:safe|strong|positive)|talk (?:to you |later|soon)"
     r"|have (?:a )?(?:fun|great|good|nice|safe|blast)|good (?:luck|night|to (?:see|hear|talk))"
     r"|(?:great|nice|good|lovely) (?:to (?:see|hear|chat|talk|meet)|hearing|seeing|talking|chatting)"
@@ -51,8 +52,8 @@ _PLEASANTRY = re.compile(
     r"[^\d]*$",
     re.IGNORECASE,
 )
-_REQUEST = re.compile(r"(?:can|could|would|will) you\b|please\b|请|能不能|能否|可以[帮把]|麻烦|帮我", re.IGNORECASE)
-_PICTURE = re.compile(
+_REQUEST = lazy_regex(r"(?:can|could|would|will) you\b|please\b|请|能不能|能否|可以[帮把]|麻烦|帮我", re.IGNORECASE)
+_PICTURE = lazy_regex(
     r"\[(?:shares?|shared|sends?|sent|attach(?:es|ed)|posts?) (?:an? |the )?(?:image|photo|picture|pic)s?\s*[:：]\s*"
     r"(?:an? )?(?:photo(?:graph(?:y)?)?|picture|image)?(?: of )?\s*([^\]]+)\]$"
     r"|\[(?:分享|发送|发)了?(?:一张|张)?(?:图片|照片)\s*[:：]\s*([^\]]+)\]$",
@@ -60,11 +61,11 @@ _PICTURE = re.compile(
 )
 _PICTURE_CHARS = 160
 _BARE_WORDS, _BARE_CHARS = 7, 40
-_BARE = re.compile(r"\b(?:it|this|that|them|these|those|why|how)\b|[这那]个|回一下|看一下|怎么办|为什么")
-_OWN = re.compile(r"\b(?:i|we)\b|我", re.IGNORECASE)
+_BARE = lazy_regex(r"\b(?:it|this|that|them|these|those|why|how)\b|[这那]个|回一下|看一下|怎么办|为什么")
+_OWN = lazy_regex(r"\b(?:i|we)\b|我", re.IGNORECASE)
 # A line that stands for nothing, and a whole reply that says so in words.
-_NOTHING = re.compile(r"\W*(?:none|n/?a|nothing|无|没有|暂无)?\W*", re.IGNORECASE)
-_NOTHING_REPORTED = re.compile(
+_NOTHING = lazy_regex(r"\W*(?:none|n/?a|nothing|无|没有|暂无)?\W*", re.IGNORECASE)
+_NOTHING_REPORTED = lazy_regex(
     r"(?:\W*(?:none|n/?a|nothing(?: (?:new|else|durable|important|notable|more|worth\w*))*"
     r"(?: (?:to|that|was|is|worth)\b.{0,60})?"
     r"|(?:there (?:is|are|was|were) )?(?:no|nothing)(?: (?:new|durable|further|other|lasting|relevant))*"
@@ -75,7 +76,7 @@ _NOTHING_REPORTED = re.compile(
 )
 # Subjects of a summary's headings, by their words; the first that occurs decides.
 _SUBJECTS = tuple(
-    (re.compile(pattern, re.IGNORECASE), subject)
+    (lazy_regex(pattern, re.IGNORECASE), subject)
     for pattern, subject in (
         (r"this turn", "TURN"),
         (r"constraint|preference|\brules?\b|requirement|约束|限制|偏好|规则|要求", "RULES"),
@@ -153,12 +154,12 @@ def picture_of(aside: str) -> str:
     return f"image: {(match[1] or match[2]).strip()[:_PICTURE_CHARS]}" if match else ""
 
 
-_MARKER = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?|\d{1,3}[.)、][ \t]+)?")
-_TABLE = re.compile(r"^[ \t]*\|")
-_ASIDE = re.compile(r"\[(?!redacted\])[^\[\]\n]{4,400}\](?!\()")
-_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{1,500})\)")
-_EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\U000e0020-\U000e007f]+")
-_BLANKS = re.compile(r"\s+")
+_MARKER = lazy_regex(r"^[ \t>]*(?:#{1,6}[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?|\d{1,3}[.)、][ \t]+)?")
+_TABLE = lazy_regex(r"^[ \t]*\|")
+_ASIDE = lazy_regex(r"\[(?!redacted\])[^\[\]\n]{4,400}\](?!\()")
+_LINK = lazy_regex(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{1,500})\)")
+_EMOJI = lazy_regex("[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\U000e0020-\U000e007f]+")
+_BLANKS = lazy_regex(r"\s+")
 
 _INTERJECTION = (
     "wow|woah|whoa|hey there|hey|hi there|hi|hello|heya|yo|oh my god|oh my gosh|omg|oh no|oh wow|oh|ooh|ah|aw|aww"
@@ -170,10 +171,10 @@ _INTERJECTION = (
     "|honestly|actually|gotcha|got it|understood|sounds good|sounds great|great job|good job|nice work|well done"
     "|way to go|guess what|you're right|i see|you bet|please|man|dude|bro"
 )
-_OPENING = re.compile(rf"(?:{_INTERJECTION})\b(?=[\s,.!;:–—-]|$)[\s,.!;:–—-]*", re.IGNORECASE)
+_OPENING = lazy_regex(rf"(?:{_INTERJECTION})\b(?=[\s,.!;:–—-]|$)[\s,.!;:–—-]*", re.IGNORECASE)
 _STOPS = ",.!;:–—-，。！～~、…"
-_VOCATIVE = re.compile(r"([A-Z][\w'’-]{1,20})(?:\s*[,!.–—-]+\s*|\s*$)")
-_CHINESE_OPENING = re.compile(
+_VOCATIVE = lazy_regex(r"([A-Z][\w'’-]{1,20})(?:\s*[,!.–—-]+\s*|\s*$)")
+_CHINESE_OPENING = lazy_regex(
     "(?:哈+|嗯+|哦+|噢+|喔+|哇+|唉+|诶|欸|嗨|喂|好+的?(?:呀|啊|吧|嘞|哒)?|是的|是啊|是呀|对的?|对(?:啊|呀)|没错|行|可以|收到|明白了?|知道了|了解"
     "|谢谢(?:你|您|啦|大家)?|多谢|感谢|辛苦了?|不客气|没问题|没事|当然|太好了|太棒了|真棒|真好|真不错"
     "|好羡慕|是吗|哎呀|真的吗?|你好|您好|大家好|早上好|早|晚上好|那个|就是说|其实|话说|对了)"

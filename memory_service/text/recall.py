@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from indexer.text import lazy_regex
 from indexer.text.questions import has_time_words
 from indexer.text.scripts import COMMON_HAN
 from indexer.text.terms import fold
@@ -20,7 +21,7 @@ _MAX_QUERY_CHARS: Final = 500
 _LONG_CHARS: Final = 600
 _SMALL_TALK_CHARS = 120
 
-_COMMAND = re.compile(r"/([a-z][a-z0-9_-]{0,31}|回忆|记住|搜索)(?=\s|$)", re.IGNORECASE)
+_COMMAND = lazy_regex(r"/([a-z][a-z0-9_-]{0,31}|回忆|记住|搜索)(?=\s|$)", re.IGNORECASE)
 _ASKS_MEMORY = frozenset("recall context memory memories search 回忆 搜索".split())
 _KEEPS_MEMORY = frozenset("remember 记住".split())
 # What clients take for themselves; the model never needs a memory for it.
@@ -33,14 +34,14 @@ _EXTENSIONS = (
     "|erl|hs|sh|bash|zsh|ps1|bat|sql|html|htm|css|scss|less|xml|svg|json|jsonl|json5|yaml|yml|toml|ini|cfg|conf|env"
     "|lock|log|md|mdx|rst|txt|tex|csv|tsv|xls|xlsx|doc|docx|ppt|pptx|pdf|png|jpg|jpeg|gif|webp|mp3|mp4|wav|zip|tar|gz|proto|tf|gradle"
 )
-_FILE = re.compile(
+_FILE = lazy_regex(
     rf"(?<![\w/.@~\\-])@?[\w./\\~-]{{0,160}}[\w-]\.(?:{_EXTENSIONS})(?![A-Za-z0-9_/])"
     r"|(?<![\w/.@])@[A-Za-z0-9_./-]{2,80}"
     r"|(?<![\w/.])(?:Dockerfile|Makefile|Procfile|Gemfile|Justfile|CHANGELOG|LICENSE)\b",
     re.ASCII,
 )
-_FILE_HAN = re.compile(rf"[{COMMON_HAN}][\w-]{{0,40}}\.(?:{_EXTENSIONS})(?![A-Za-z0-9_/])")
-_TRIGGER = re.compile(
+_FILE_HAN = lazy_regex(rf"[{COMMON_HAN}][\w-]{{0,40}}\.(?:{_EXTENSIONS})(?![A-Za-z0-9_/])")
+_TRIGGER = lazy_regex(
     r"""(?ix)\b(?:
       remember(?:ed|s|ing)? | remind(?:ed|er|s)? | recall(?:ed)? | forg[eo]t(?:ten)? | previous(?:ly)? | earlier
     | last\ (?:time|week|month|year|night|session) | the\ other\ day | yesterday | (?:days?|weeks?|months?|years?)\ ago
@@ -53,7 +54,7 @@ _TRIGGER = re.compile(
     | decision | so\ far | my\ (?:usual|preferences?) | our\ (?:usual|convention|rules?|polic(?:y|ies)|plan|agreement)
     )\b"""
 )
-_TRIGGER_HAN = re.compile(
+_TRIGGER_HAN = lazy_regex(
     "记得|記得|记住|記住|回忆|回憶|回想|想起|提醒|忘[了记記]|上次|上回|上一?次|上周|上週|上个月|上個月|去年|昨天|前天|前几天"
     "|之前|以前|先前|此前|从前|早些时候|刚才|剛才|曾经|曾經|曾|当时|當時|那时|那次|一直|历史|歷史|原来的"
     "|[说說讲講提聊谈談问問告诉訴做用][过過]|提到|提及|答应|答應|决定|決定|约定|約定|商量|讨论|討論|定好|说好|老样子|照旧|惯例"
@@ -73,12 +74,12 @@ _FILLERS = frozenset(
     """.split()
 )
 # Wholes whose words say something elsewhere.
-_SMALL_TALK = re.compile(
+_SMALL_TALK = lazy_regex(
     r"how are you(?: doing)?(?: today)?|how(?:'s| is) it going|what'?s up|are you (?:there|ok|ready)"
     r"|have a (?:nice|good|great) (?:day|one|evening|weekend)|take care|see you(?: (?:soon|tomorrow|around))?|my bad"
     r"|of course|why(?: not)?|what|who|when|where|how|which|how come|good (?:day|work)|well done|nice to meet you|stop"
 )
-_SMALL_TALK_HAN = re.compile(
+_SMALL_TALK_HAN = lazy_regex(
     "谢谢[你您]?们?|謝謝[你您]?|多谢|多謝|感谢|感謝|辛苦了?|好的|好吧|好呀|好啊|好嘞|好|行吧|行|可以的?|没问题|沒問題|没事|没关系"
     "|请?继续(?:吧|说|做|写|输出)?|請?繼續|接着(?:说|来|做|写)?|往下|下一[步个]|明白了?|知道了?|了解了?|收到|懂了?|清楚了?|[你您]好|大家好"
     "|早上好|上午好|中午好|下午好|晚上好|早安|晚安|午安|再见|拜拜|回头见|回见|[哈呵嘿嘻]+|嗯+|哦+|噢+|啊+|呃+|额+|哇+|唉+"
@@ -87,13 +88,13 @@ _SMALL_TALK_HAN = re.compile(
     "|然后呢?|所以呢|还有呢?|是吗|嘛|吗|呢|吧|呀|啦|了|的|哟|喔|请|您|你|我|麻烦|对不起|抱歉|不好意思|稍等|等等|等一下|ありがとう(?:ございます)?"
     "|はい|こんにちは|お願いします|네|감사합니다|안녕하세요"
 )
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_PICK = re.compile(
+_WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)*")
+_PICK = lazy_regex(
     r"(?:(?:the |let's go with |i'll take |go with )?(?:option|number|no\.?|choice|plan)|选项?|選項?|方案|第)?"
     r"\s{0,3}[(\[]?[a-z0-9一二三四五六七八九十][)\].、]?\s{0,3}(?:个|個|项|項|种|種|条|條)?(?:吧)?[.。!！]?",
     re.IGNORECASE,
 )
-_COURTESY = re.compile(
+_COURTESY = lazy_regex(
     r"""(?ix)\s*(?:
       (?:hi|hello|hey|hiya|ok|okay|alright|so|well|thanks|thank\ you|great|cool|nice|perfect|yes|yeah|yep|no|nope|sure
         |hmm+|oh|ah|sorry)(?:\ (?:there|again|all|everyone|so\ much|a\ lot|very\ much))?\s{0,3}[,.!:;—–-]+\s
@@ -104,18 +105,18 @@ _COURTESY = re.compile(
     | (?:请问(?:一下)?|请你?|麻烦[你您]?|帮我|帮忙|劳驾|拜托)[，,]?
     )\s*"""
 )
-_THANKS = re.compile(
+_THANKS = lazy_regex(
     r"(?i)[\s,.!?。，！？]*\b(?:please|pls|thanks(?: (?:a lot|so much|in advance))?|thank you(?: (?:so|very) much)?|thx"
     r"|cheers)[.!\s]*$"
     r"|[\s，,。！!]*(?:谢谢[你您]?|多谢|感谢|拜托了?|辛苦了?)[。！!~～\s]*$"
 )
-_SENTENCE = re.compile(r"[^.!?。！？；\n]*+(?:[.!?](?!\s|$)[^.!?。！？；\n]*+)*+(?:[.!?。！？；]+|\n|$)")
+_SENTENCE = lazy_regex(r"[^.!?。！？；\n]*+(?:[.!?](?!\s|$)[^.!?。！？；\n]*+)*+(?:[.!?。！？；]+|\n|$)")
 _ASKING_END = ("?", "？", "吗", "呢", "吗。", "呢。", "么", "么。")
-_ASKING = re.compile(
+_ASKING = lazy_regex(
     r"(?i)(?:who|what|when|where|which|why|how|did|does|do|is|are|can|could|would|should|please|find|show|tell|give|list|check"
     r"|fix|write|explain|remind|summari[sz]e|compare|look|help)\b|请|請|帮|幫|麻烦|麻煩|能不能|是否|怎么|怎麼|为什么|為什麼|什么|告诉我|给我|給我|看看|找"
 )
-_BLANKS = re.compile(r"\s+")
+_BLANKS = lazy_regex(r"\s+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

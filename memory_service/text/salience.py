@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from indexer.text import lazy_regex
 from indexer.text.questions import has_time_words
 from indexer.text.scripts import HAN, HANGUL, KANA
 from indexer.text.terms import STOP_WORDS, has_unspaced
@@ -26,40 +27,40 @@ from indexer.text.terms import STOP_WORDS, has_unspaced
 # In this order: what one has found, the next does not see. Most sentences have nothing that an expression begins
 # with, so that they need not be searched for it: `0` stands for any digit, `None` for no hint.
 _PARTICULARS: tuple[tuple[str, str | None, re.Pattern[str]], ...] = (
-    ("code", "`", re.compile(r"`[^`]{2,80}`")),
-    ("link", "://", re.compile(r"\w{2,10}://\S+")),
-    ("link", "@", re.compile(r"[\w.+-]+@[\w-]+\.\w+")),
-    ("path", "/", re.compile(r"(?<![\w/])(?:~|\.{1,2})?/?[\w.@-]+(?:/[\w.@-]+)++/?")),
-    ("path", ".", re.compile(r"[\w-]+\.(?:py|tsx?|js|go|rs|java|md|json|ya?ml|toml|sql|sh|csv|txt|log)\b")),
-    ("id", "_", re.compile(r"[a-zA-Z]+_\w+")),
-    ("id", "--", re.compile(r"--[a-z][\w-]+")),
-    ("id", "#", re.compile(r"#\d+")),
-    ("id", None, re.compile(r"[A-Z]{2,}[-_]?\d[\w-]*|[a-z][A-Z]\w+")),
-    ("id", "0", re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")),
+    ("code", "`", lazy_regex(r"`[^`]{2,80}`")),
+    ("link", "://", lazy_regex(r"\w{2,10}://\S+")),
+    ("link", "@", lazy_regex(r"[\w.+-]+@[\w-]+\.\w+")),
+    ("path", "/", lazy_regex(r"(?<![\w/])(?:~|\.{1,2})?/?[\w.@-]+(?:/[\w.@-]+)++/?")),
+    ("path", ".", lazy_regex(r"[\w-]+\.(?:py|tsx?|js|go|rs|java|md|json|ya?ml|toml|sql|sh|csv|txt|log)\b")),
+    ("id", "_", lazy_regex(r"[a-zA-Z]+_\w+")),
+    ("id", "--", lazy_regex(r"--[a-z][\w-]+")),
+    ("id", "#", lazy_regex(r"#\d+")),
+    ("id", None, lazy_regex(r"[A-Z]{2,}[-_]?\d[\w-]*|[a-z][A-Z]\w+")),
+    ("id", "0", lazy_regex(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")),
     (
         "number",
         "0",
-        re.compile(r"\d[\d.,:/-]*+ ?(?:%|°|[a-zA-Zµ]{1,12}\b|[年月日号点分秒元块万亿人个台件次度米天周小克])?"),
+        lazy_regex(r"\d[\d.,:/-]*+ ?(?:%|°|[a-zA-Zµ]{1,12}\b|[年月日号点分秒元块万亿人个台件次度米天周小克])?"),
     ),
-    ("name", None, re.compile(r"[a-z,;] ([A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)*)")),
+    ("name", None, lazy_regex(r"[a-z,;] ([A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)*)")),
 )
-_DIGIT = re.compile(r"\d")
+_DIGIT = lazy_regex(r"\d")
 _CHINESE: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("count", re.compile("[一二两三四五六七八九十百千]{1,6}[年月日号点元块万亿人个台件次度米天周小]")),
-    ("name", re.compile("[《「“][^》」”]{1,30}[》」”]")),
+    ("count", lazy_regex("[一二两三四五六七八九十百千]{1,6}[年月日号点元块万亿人个台件次度米天周小]")),
+    ("name", lazy_regex("[《「“][^》」”]{1,30}[》」”]")),
 )
 _IDENTIFIERS = ("link", "path", "id")
 _WEIGHTS = {"link": 1.4, "path": 1.2, "code": 0.8, "id": 1.2, "number": 0.8, "count": 0.5, "name": 0.8}
 # A second number in a sentence says less than the first.
 _DECAY = 0.5
 _LEAST = 0.4
-_WORD = re.compile(r"[a-z]+(?:['’]m)?")
+_WORD = lazy_regex(r"[a-z]+(?:['’]m)?")
 _PERSONAL = frozenset(
     "my our i'm i’m birthday deadline address phone located owner contact budget due stored live lives allergic "
     "named".split()
 )
-_PERSONAL_ZH = re.compile("我的|我们的|我是|我在|我住|生日|截止|地址|电话|邮箱|预算|负责人?|存放|部署在|过敏|位于")
-_INTRODUCED = re.compile(
+_PERSONAL_ZH = lazy_regex("我的|我们的|我是|我在|我住|生日|截止|地址|电话|邮箱|预算|负责人?|存放|部署在|过敏|位于")
+_INTRODUCED = lazy_regex(
     r"\b(?i:my (?:full |last |first )?name(?:['’]s| is))|\b(?i:call me )[A-Z]|\b(?i:i(?:['’]m| am) )[A-Z][a-z]+"
     r"|\b(?i:this is )[A-Z][a-z]+ (?:from|here|speaking)|\b(?:is called|named) "
     r"|我叫|叫我|名字(?:是|叫)|我姓|名叫|(?:客户|老板|经理|同事|负责人|联系人)(?:是|叫)"
@@ -67,8 +68,8 @@ _INTRODUCED = re.compile(
 _INTRODUCTIONS = ("name", "call", "i'm", "i’m", "i am", "this is", "叫", "名字", "我姓", "是")
 _STRESSED = frozenset("remember fyi important importantly btw reminder".split())
 _STRESSED_PHRASES = ("note that", "keep in mind", "by the way", "for the record")
-_STRESSED_ZH = re.compile("记住|记一下|记得|注意|重要|顺便|提醒|备忘|说明一下")
-_ONLY_LISTED = re.compile(r"[\s,;，、|/`'\"()\[\]{}:*•-]+")
+_STRESSED_ZH = lazy_regex("记住|记一下|记得|注意|重要|顺便|提醒|备忘|说明一下")
+_ONLY_LISTED = lazy_regex(r"[\s,;，、|/`'\"()\[\]{}:*•-]+")
 
 
 def particulars(text: str) -> dict[str, int]:
@@ -154,8 +155,8 @@ Mark = Literal[
     "feeling",
 ]
 
-_NOTE_WORD = re.compile(r"[a-z0-9]+(?:['’][a-z]+)?")
-_HAN_RUN = re.compile(f"[{HAN}{KANA}{HANGUL}]+")
+_NOTE_WORD = lazy_regex(r"[a-z0-9]+(?:['’][a-z]+)?")
+_HAN_RUN = lazy_regex(f"[{HAN}{KANA}{HANGUL}]+")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -219,36 +220,36 @@ _ENGLISH: dict[Mark, frozenset[str]] = {
     ),
 }
 _CHINESE_NOTE: dict[Mark, re.Pattern[str]] = {
-    "decision": re.compile(
+    "decision": lazy_regex(
         "决定|決定|定下|敲定|商定|约定|約定|定在|定为|改用|换成|換成|改成|改为|改到|选了|选用|选定|确定|確定|同意|拍板|通过了|采用"
     ),
-    "rule": re.compile(
+    "rule": lazy_regex(
         "必须|必須|一定要|不要|不能|不许|不得|不准|禁止|务必|總是|总是|永远|从不|从来不|规定|规则|規則|以后都|以后别|统一|只能|只用|只要|别再|要求"
     ),
-    "preference": re.compile(
+    "preference": lazy_regex(
         "喜欢|喜歡|偏好|爱吃|爱喝|爱看|爱好|讨厌|討厭|不吃|不喝|过敏|過敏|习惯|習慣|更愿意|宁愿|最爱|倾向|吃素|口味"
     ),
-    "plan": re.compile(
+    "plan": lazy_regex(
         "计划|計劃|打算|准备|準備|将于|截止|截至|安排|预计|預計|预定|待办|提醒|答应|保证|目标|要去|要在|会在|之前交|前交|前完成|预算|預算"
     ),
-    "event": re.compile(
+    "event": lazy_regex(
         "[一-鿿](?:了|(?<!超)过)(?![解不程敏])|参加|參加|入职|离职|毕业|搬到|结婚|出生|生日|住在|来自|叫做|名叫|在[\u4e00-\u9fff]{2,8}(?:工作|上班|上学|读书)"
     ),
-    "outcome": re.compile(
+    "outcome": lazy_regex(
         "修复|修復|修好|失败|失敗|报错|報錯|错误|原因|导致|導致|因为|上线|上線|发布|發布|创建|合并|部署|解决|解決|升级|配置|迁移|回滚|超时|默认|上限"
     ),
-    "open": re.compile("待定|还没|還沒|尚未|未解决|待确认|等待|卡在|不清楚|未知|悬而未决|缺少"),
-    "relation": re.compile(
+    "open": lazy_regex("待定|还没|還沒|尚未|未解决|待确认|等待|卡在|不清楚|未知|悬而未决|缺少"),
+    "relation": lazy_regex(
         "妈妈|爸爸|父亲|母亲|老婆|妻子|丈夫|老公|儿子|女儿|孩子|哥哥|姐姐|弟弟|妹妹|朋友|同事|老板|客户|奶奶|爷爷|外婆|外公|家人|宠物"
         "|[一-鿿]{1,3}(?:先生|女士|老师|经理|总监|医生|主任|阿姨|叔叔)|(?:我家|养了?)[一-鿿]{0,4}[狗猫]"
     ),
-    "other": re.compile("[你您]"),
-    "applause": re.compile(
+    "other": lazy_regex("[你您]"),
+    "applause": lazy_regex(
         "太好|真好|真棒|好棒|厉害|羡慕|恭喜|加油|谢谢|多谢|感谢|祝你|真不错|开心|高兴|好看|漂亮|期待|同意你|说得对|有道理"
     ),
-    "feeling": re.compile("感觉|觉得|支持|鼓励|坚持|努力|意义|幸福|温暖|感动|心情|压力|梦想|成长|快乐"),
+    "feeling": lazy_regex("感觉|觉得|支持|鼓励|坚持|努力|意义|幸福|温暖|感动|心情|压力|梦想|成长|快乐"),
 }
-_NUMBER = re.compile(
+_NUMBER = lazy_regex(
     "[0-9]+|[一二两兩三四五六七八九十百千万]+(?=[个個块塊元天人次台套件点點年月周岁歲本张張条條米斤倍页頁版成种])"
     "|[一-鿿]分之[一-鿿]"
 )
@@ -257,16 +258,16 @@ _ENGLISH_MARKS: dict[str, tuple[Mark, ...]] = {
     for word in frozenset[str]().union(*_ENGLISH.values())
 }
 # Each alternative of the pattern below has one of these characters.
-_IDENTIFIER_HINT = re.compile("[0-9`/@._#-]")
-_IDENTIFIER = re.compile(
+_IDENTIFIER_HINT = lazy_regex("[0-9`/@._#-]")
+_IDENTIFIER = lazy_regex(
     r"https?://|`[^`\n]{2,80}`|(?<!\w)#[0-9]{1,8}\b|\b[A-Z][A-Z0-9]{1,9}-[0-9]{1,8}\b|[\w.+-]{1,64}@[\w-]{1,64}\.\w"
     r"|(?<![\w/])(?:~|\.{1,2})?/[\w.-]{1,80}/[\w./-]|\b\w{1,64}\.(?:py|js|ts|tsx|go|rs|java|c|cpp|h|md|json|ya?ml|toml"
     r"|sql|sh|txt|csv|pdf|html|env|cfg|ini|lock)\b|\bv?\d{1,8}\.\d{1,8}\.\d|\b[0-9a-f]{8}-[0-9a-f]{4}-"
     r"|\b(?=[0-9a-f]{0,40}\d)(?=\d{0,40}[a-f])[0-9a-f]{7,40}\b|[^\W_]_\w|(?<![\w-])--[a-z][\w-]"
 )
-_QUOTE = re.compile('["“「『《][^"“”「」『』《》\n]{2,80}["”」』》]')
-_CAPITALISED = re.compile(r"(?<=[a-z0-9,;:] )[A-Z][\w'’-]+")
-_CHINESE_NAME = re.compile("[叫姓](?!做|法|我|你|他|她)[一-鿿A-Za-z]|《|[一-鿿] ?[A-Za-z]{2,}")
+_QUOTE = lazy_regex('["“「『《][^"“”「」『』《》\n]{2,80}["”」』》]')
+_CAPITALISED = lazy_regex(r"(?<=[a-z0-9,;:] )[A-Z][\w'’-]+")
+_CHINESE_NAME = lazy_regex("[叫姓](?!做|法|我|你|他|她)[一-鿿A-Za-z]|《|[一-鿿] ?[A-Za-z]{2,}")
 _LIMITS: dict[Mark, int] = {"number": 2, "name": 3, "event": 3, "feeling": 4, "applause": 3, "other": 3, "plan": 2}
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from indexer.text import lazy_regex
 from memory_service.text.secret_proofs import (
     is_aws_secret,
     is_bank_account,
@@ -73,13 +74,13 @@ class SecretKind:
 
 def _key(name: str, prefix: str, *hints: str, least: int, length: int, chars: str = "A-Za-z0-9_-") -> SecretKind:
     """A kind of key that begins with what its provider puts in front."""
-    pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{prefix})[{chars}]{{2,}}+")
+    pattern = lazy_regex(rf"(?<![A-Za-z0-9])(?:{prefix})[{chars}]{{2,}}+")
     near = None if hints else _LONG_WORD
     return SecretKind(name=name, pattern=pattern, hints=hints, near=near, length=length, least=least)
 
 
-_LONG_WORD = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{14}")
-_LONG_NUMBER = re.compile(r"\d[\d -]{8}")
+_LONG_WORD = lazy_regex(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{14}")
+_LONG_NUMBER = lazy_regex(r"\d[\d -]{8}")
 _PLAIN = "A-Za-z0-9"
 _KEYS = (
     _key("Anthropic key", "sk-ant-", "sk-ant-", least=15, length=100),
@@ -148,7 +149,7 @@ _ASCII = r"(?P<bare>[!#-&(-+\--:<-_a-~]{3,}+)"
 
 
 def _stated(name: str, between: str, value: str) -> re.Pattern[str]:
-    return re.compile(rf"(?P<name>{name}){_FOR}{between}(?:{_QUOTED}|{value})", re.IGNORECASE)
+    return lazy_regex(rf"(?P<name>{name}){_FOR}{between}(?:{_QUOTED}|{value})", re.IGNORECASE)
 
 
 _PASSWORD_HINTS = ("pass", "pwd", "kennwort", "contraseña", "密码", "密碼", "口令", "パスワード", "비밀번호")
@@ -160,44 +161,44 @@ _ANNOUNCED = (
     SecretKind(name="password", pattern=_stated(_PASSWORD, _SIGN, _BARE), hints=_PASSWORD_HINTS, is_one=is_given),
     SecretKind(name="password in a sentence", pattern=_stated(_PASSWORD, _IS, _ASCII), hints=_PASSWORD_HINTS,
          is_one=is_coded),
-    SecretKind(name="password that is a word", hints=_PASSWORD_HINTS, is_one=is_said_plainly, pattern=re.compile(
+    SecretKind(name="password that is a word", hints=_PASSWORD_HINTS, is_one=is_said_plainly, pattern=lazy_regex(
         rf"(?:{_PASSWORD}){_FOR}[ \t]{{1,3}}(?:is|was)[ \t]{{1,3}}(?:now[ \t])?"
         r"(?P<secret>[a-z]{5,24}+)(?=[.,;!\n]|\Z)",
         re.IGNORECASE)),
-    SecretKind(name="password without a sign", hints=_PASSWORD_HINTS, is_one=is_unsigned_password, pattern=re.compile(
+    SecretKind(name="password without a sign", hints=_PASSWORD_HINTS, is_one=is_unsigned_password, pattern=lazy_regex(
         r"(?:(?:password|passcode|passwd|passwort|pwd)[ \t]{1,2}|(?:密码|密碼|口令)[ \t]{0,2})[\"'`“「]?"
         r"(?P<secret>[!#-&(-+\--:<-_a-~]{4,}+)", re.IGNORECASE)),
-    SecretKind(name="passphrase", hints=("phrase", "短语"), is_one=is_prose_free, pattern=re.compile(
+    SecretKind(name="passphrase", hints=("phrase", "短语"), is_one=is_prose_free, pattern=lazy_regex(
         rf"(?:{_PHRASE}){_FOR}(?:{_SIGN}|[ \t]{{1,3}}(?:is|was)[ \t]{{1,3}}|是)[\"'“「]?"
         r"(?P<secret>[^\n.。;；\"”」]{4,120})", re.IGNORECASE)),
     SecretKind(name="token or key", pattern=_stated(_TOKEN, _SIGN, _BARE), hints=_TOKEN_HINTS, is_one=is_code_like),
     SecretKind(name="token in a sentence", pattern=_stated(_TOKEN, _IS, _ASCII), hints=_TOKEN_HINTS, is_one=is_coded),
-    SecretKind(name="token without a sign", hints=_TOKEN_HINTS, is_one=is_unsigned_key, pattern=re.compile(
+    SecretKind(name="token without a sign", hints=_TOKEN_HINTS, is_one=is_unsigned_key, pattern=lazy_regex(
         r"(?P<before>\w{0,12}[ _-])?(?:tokens?|keys?|secrets?|credentials?|密钥|令牌|私钥)[ \t]{1,2}[\"'`“]?"
         r"(?P<secret>[A-Za-z0-9_+/=.-]{16,}+)", re.IGNORECASE)),
     SecretKind(name="environment variable", is_one=is_given, hints=(
-        "secret", "token", "pass", "pwd", "_key", "apikey", "credentials", "_dsn", "salt"), pattern=re.compile(
+        "secret", "token", "pass", "pwd", "_key", "apikey", "credentials", "_dsn", "salt"), pattern=lazy_regex(
         r"(?P<name>(?<![A-Z0-9_$])[A-Z0-9_]{0,60}(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|_KEY|APIKEY"
         r"|CREDENTIALS|_DSN|SALT)(?:_BASE|_\d)?)(?P<gap>[ ]?=[ ]?)(?!=)"
         r"(?:\"(?P<q1>[^\"\n]{3,}+)\"|'(?P<q2>[^'\n]{3,}+)'|[\"']?(?P<bare>[^\s\"';,&]{3,}+))")),
     SecretKind(name="PIN or door code", pattern=_stated(_CODE, _SIGN, _BARE), hints=_CODE_HINTS, is_one=is_number_code),
     SecretKind(name="PIN in a sentence", pattern=_stated(_CODE, _IS, _ASCII), hints=_CODE_HINTS, is_one=is_number_code),
-    SecretKind(name="PIN without a sign", hints=_CODE_HINTS, pattern=re.compile(
+    SecretKind(name="PIN without a sign", hints=_CODE_HINTS, pattern=lazy_regex(
         r"(?:(?<![A-Za-z])PIN|(?i:pin[ -](?:code|number)|(?:door|gate|alarm|safe|garage|keypad)[ -]code))[ \t]{1,2}"
         r"(?P<secret>\d{4,8}+[#*]?)(?![\w-])"
         r"|(?:验证码|驗證碼|校验码|动态码|门禁码|取件码)[ \t]{0,2}(?P<other>\d{4,8}+)(?!\d)"
         r"|(?i:\bcode)[ ](?P<third>\d{4,8}+[#*]?)(?=[^\n.]{0,40}\b(?:door|gate|alarm|safe|garage|lock)\b)")),
     SecretKind(name="bank account number", is_one=is_bank_account, hints=(
-        "银行卡", "銀行卡", "卡号", "卡號", "账号", "帳號", "账户", "account", "card"), pattern=re.compile(
+        "银行卡", "銀行卡", "卡号", "卡號", "账号", "帳號", "账户", "account", "card"), pattern=lazy_regex(
         r"(?:银行卡号?|銀行卡號?|信用卡号?|借记卡号?|储蓄卡号?|卡号|卡號|银行账[号户]|银行帳號"
         r"|(?:bank )?account (?:number|no\.?)"
         r"|(?:credit|debit|bank) ?card(?: number| no\.?)?)[^\d\n]{0,24}"
         r"(?P<secret>\d(?:[ -]?\d){7,23}+)", re.IGNORECASE)),
-    SecretKind(name="social security number, announced", hints=("ssn", "social security"), pattern=re.compile(
+    SecretKind(name="social security number, announced", hints=("ssn", "social security"), pattern=lazy_regex(
         r"(?:\bssn\b|social security)[^\d\n]{0,24}(?P<secret>\d{3}[ -]?\d\d[ -]?\d{4})(?!\d)", re.IGNORECASE)),
-    SecretKind(name="identity number, announced", hints=("身份证", "身份證"), pattern=re.compile(
+    SecretKind(name="identity number, announced", hints=("身份证", "身份證"), pattern=lazy_regex(
         r"身份[证證][^\d\n]{0,10}(?P<secret>\d(?:[ -]?[\dXx]){14,17}+)")),
-    SecretKind(name="seed phrase", hints=_SEED_HINTS, is_one=is_seed, pattern=re.compile(
+    SecretKind(name="seed phrase", hints=_SEED_HINTS, is_one=is_seed, pattern=lazy_regex(
         r"(?:(?:seed|recovery|backup|mnemonic|secret)[ -](?:phrase|words)|mnemonic|seed of (?:my|the|our) wallet"
         r"|助记词|助記詞|恢复短语|种子短语)[^\n]{0,60}?(?:\n\s{0,4})?"
         r"(?:(?P<secret>(?<![A-Za-z])(?:\d{1,2}[.):][ ]?)?[a-z]{3,8}"
@@ -206,49 +207,49 @@ _ANNOUNCED = (
 )  # fmt: skip
 
 _TRANSPORT = (
-    SecretKind(name="private key", hints=("-----begin",), pattern=re.compile(
+    SecretKind(name="private key", hints=("-----begin",), pattern=lazy_regex(
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:(?!-----END )[\s\S])*+(?:-----END [A-Z0-9 ]{0,60}-----)?")),
-    SecretKind(name="end of a private key", hints=("-----end",), wide=True, pattern=re.compile(
+    SecretKind(name="end of a private key", hints=("-----end",), wide=True, pattern=lazy_regex(
         r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/=]{1,100}+[ \t\r]{0,4}\n){1,60}+"
         r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")),
-    SecretKind(name="line of a private key", near=_LONG_WORD, is_one=is_aws_secret, pattern=re.compile(
+    SecretKind(name="line of a private key", near=_LONG_WORD, is_one=is_aws_secret, pattern=lazy_regex(
         r"(?:^|(?<=\n))[A-Za-z0-9+/]{60,76}={0,2}(?=[ \t\r]{0,4}(?:\n|\Z))")),
-    SecretKind(name="PuTTY key", hints=("private-lines",), pattern=re.compile(
+    SecretKind(name="PuTTY key", hints=("private-lines",), pattern=lazy_regex(
         r"Private-Lines: \d{1,4}\s{1,4}(?P<secret>(?:[A-Za-z0-9+/=]{8,}+\s{0,4})++)")),
-    SecretKind(name="JSON web token", hints=("eyj",), pattern=re.compile(
+    SecretKind(name="JSON web token", hints=("eyj",), pattern=lazy_regex(
         r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)?")),
-    SecretKind(name="bearer token", hints=("bearer",), is_one=is_bearer, pattern=re.compile(
+    SecretKind(name="bearer token", hints=("bearer",), is_one=is_bearer, pattern=lazy_regex(
         r"(?<![a-z])(?P<before>authorization[\"']?[:=][ \"']{0,4})?bearer[ \t]{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)",
         re.IGNORECASE)),
-    SecretKind(name="basic authentication", hints=("basic",), is_one=is_basic, pattern=re.compile(
+    SecretKind(name="basic authentication", hints=("basic",), is_one=is_basic, pattern=lazy_regex(
         r"(?<![a-z])basic[ \t]{1,4}(?P<secret>[A-Za-z0-9+/_-]{6,}+={0,2})", re.IGNORECASE)),
-    SecretKind(name="password in a URL", hints=("://",), is_one=is_no_placeholder, pattern=re.compile(
+    SecretKind(name="password in a URL", hints=("://",), is_one=is_no_placeholder, pattern=lazy_regex(
         r"://[^\s/:@]{0,100}:(?P<secret>[^\s/\"'<>]{1,200})@")),
-    SecretKind(name="webhook URL", hints=("hooks.", "/webhooks/"), pattern=re.compile(
+    SecretKind(name="webhook URL", hints=("hooks.", "/webhooks/"), pattern=lazy_regex(
         r"(?:hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/\d{1,24}/)(?P<secret>[A-Za-z0-9/_-]{12,}+)")),
-    SecretKind(name="Telegram bot token", hints=(":aa",), pattern=re.compile(
+    SecretKind(name="Telegram bot token", hints=(":aa",), pattern=lazy_regex(
         r"(?<![\w:])\d{8,10}:AA[A-Za-z0-9_-]{30,}+")),
-    SecretKind(name="cookie", hints=("cookie:", "cookie\":"), pattern=re.compile(
+    SecretKind(name="cookie", hints=("cookie:", "cookie\":"), pattern=lazy_regex(
         r"(?<![a-z])cookie[\"']?:[ \"']{1,4}(?P<secret>[\w.%-]{1,80}=[^\n\"']{3,}+)", re.IGNORECASE)),
-    SecretKind(name="session cookie", hints=("sess", "sid"), pattern=re.compile(
+    SecretKind(name="session cookie", hints=("sess", "sid"), pattern=lazy_regex(
         r"(?<![a-z])(?:(?:php|j|asp\.net_)?sess(?:ion)?[_-]?id|connect\.sid|sid)=(?P<secret>(?=[^\s;&]{0,64}\d)[^\s;&\"',]{12,}+)",
         re.IGNORECASE)),
-    SecretKind(name="payment card", near=_LONG_NUMBER, is_one=is_card, pattern=re.compile(
+    SecretKind(name="payment card", near=_LONG_NUMBER, is_one=is_card, pattern=lazy_regex(
         r"(?<![\w.,/#+-])(?P<secret>[2-6]\d{3}(?:[ -]?\d){9,15}+)(?![\w-]|[.,]\d)", re.ASCII)),
-    SecretKind(name="IBAN", near=_LONG_NUMBER, is_one=is_iban, pattern=re.compile(
+    SecretKind(name="IBAN", near=_LONG_NUMBER, is_one=is_iban, pattern=lazy_regex(
         r"(?<![A-Za-z0-9])[A-Z]{2}\d\d(?:[ -]?[A-Z0-9]){11,30}+", re.ASCII)),
-    SecretKind(name="social security number", near=_LONG_NUMBER, is_one=is_ssn, pattern=re.compile(
+    SecretKind(name="social security number", near=_LONG_NUMBER, is_one=is_ssn, pattern=lazy_regex(
         r"(?<![\w.-])\d{3}-\d\d-\d{4}(?![\w-]|\.\d)", re.ASCII)),
-    SecretKind(name="Chinese identity number", near=_LONG_NUMBER, is_one=is_chinese_id, pattern=re.compile(
+    SecretKind(name="Chinese identity number", near=_LONG_NUMBER, is_one=is_chinese_id, pattern=lazy_regex(
         r"(?<![A-Za-z0-9])[1-9]\d{5}(?:19|20)\d{9}[\dXx](?![A-Za-z0-9])", re.ASCII)),
-    SecretKind(name="AWS secret access key", near=_LONG_WORD, is_one=is_aws_secret, pattern=re.compile(
+    SecretKind(name="AWS secret access key", near=_LONG_WORD, is_one=is_aws_secret, pattern=lazy_regex(
         r"(?<![A-Za-z0-9/+=_.-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_-])")),
-    SecretKind(name="random token", near=_LONG_WORD, is_one=is_random, pattern=re.compile(
+    SecretKind(name="random token", near=_LONG_WORD, is_one=is_random, pattern=lazy_regex(
         r"(?<![A-Za-z0-9/+=_.-])[A-Za-z0-9_+=-]{28,}+(?!/)")),
-    SecretKind(name="secret in base64", near=_LONG_WORD, within=writing_of, pattern=re.compile(
+    SecretKind(name="secret in base64", near=_LONG_WORD, within=writing_of, pattern=lazy_regex(
         r"(?<![A-Za-z0-9+/_=-])(?P<secret>[A-Za-z0-9+/]{14,}+={0,2})(?![A-Za-z0-9+/_-])")),
 )  # fmt: skip
 
 KINDS: tuple[SecretKind, ...] = (*_KEYS, *_TRANSPORT, *_ANNOUNCED)
-NAMES = re.compile(rf"{_PASSWORD}|{_TOKEN}|{_CODE}|{_PHRASE}", re.IGNORECASE)
+NAMES = lazy_regex(rf"{_PASSWORD}|{_TOKEN}|{_CODE}|{_PHRASE}", re.IGNORECASE)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from indexer.text import lazy_regex
 from memory_service.messages.shapes import with_texts
 from memory_service.text.secret_kinds import KINDS, NAMES, SecretKind
 from memory_service.text.secret_proofs import REDACTED, place_of
@@ -35,19 +36,19 @@ _MOST_PASSES = 8
 _BACK, _AHEAD = 64, 400
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 # What a key goes on with behind a blank, or on the next line, where it was broken: a piece as no word looks.
-_MORE = re.compile(r"(?:[ \t]|\r?\n[ \t]{0,8})(?=[A-Za-z_-]{0,40}\d|[A-Za-z0-9]{0,40}[a-z][A-Z])[A-Za-z0-9_-]{3,}+")
-_MIXED = re.compile("[0-9]|[a-z][A-Z]|[A-Z]{12}")
+_MORE = lazy_regex(r"(?:[ \t]|\r?\n[ \t]{0,8})(?=[A-Za-z_-]{0,40}\d|[A-Za-z0-9]{0,40}[a-z][A-Z])[A-Za-z0-9_-]{3,}+")
+_MIXED = lazy_regex("[0-9]|[a-z][A-Z]|[A-Z]{12}")
 # Signs that are not seen, letters and digits of full width or of mathematics, and what JSON writes for a character.
-_ODD = re.compile(
+_ODD = lazy_regex(
     "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
     "|[\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a\u2460-\u24ff\U0001d400-\U0001d7ff]"
     r"|\\{1,4}(?:u[0-9a-fA-F]{4}|[nrt\"/])"
 )
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "/": "/"}
 # A number that is the value of a field of JSON becomes a text, or the whole would be no JSON.
-_FIELD = re.compile(r"\"\s{0,8}:\s{0,8}\Z")
-_PUBLIC_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}(?:CERTIFICATE|PUBLIC KEY|MESSAGE|SIGNATURE)[A-Z ]{0,20}-----")
-_BLOCK_END = re.compile(r"-----END [A-Z0-9 ]{0,60}-----")
+_FIELD = lazy_regex(r"\"\s{0,8}:\s{0,8}\Z")
+_PUBLIC_BLOCK = lazy_regex(r"-----BEGIN [A-Z0-9 ]{0,40}(?:CERTIFICATE|PUBLIC KEY|MESSAGE|SIGNATURE)[A-Z ]{0,20}-----")
+_BLOCK_END = lazy_regex(r"-----END [A-Z0-9 ]{0,60}-----")
 _UNHINTED = tuple(kind for kind in KINDS if kind.near is not None)
 # The places of kinds in the table, by each hint.
 _HINTED = {
@@ -55,7 +56,7 @@ _HINTED = {
     for word in {hint.lstrip(): None for kind in KINDS for hint in kind.hints}
 }
 _CHANCE = frozenset({"AWS secret access key", "random token", "secret in base64"})
-_ANNOUNCED = re.compile(
+_ANNOUNCED = lazy_regex(
     rf"(?:{NAMES.pattern})[^\n.。]{{0,40}}(?:[:：]|below|following|here it is|如下|是)\s{{0,4}}[.。]?\s{{0,4}}\Z",
     re.IGNORECASE,
 )

@@ -8,12 +8,12 @@ thinking, bytes and what looks like a secret never become a sentence.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from indexer.text import lazy_regex
 from indexer.text.names import LABELS
 from indexer.text.scripts import COMMON_HAN
 from indexer.text.sentences import Fences
@@ -26,11 +26,11 @@ Voice = Literal["user", "assistant", "tool"]
 STATEMENT_CHARS = 240
 
 # A blank has to follow a stop, but not one of Chinese; marks that close belong to what they close.
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’“»)\]*`]*+(?=\s)|(?<![。！？；])[。！？；]++[\"”’」』）》]*+")
-_BLANKS = re.compile(r"\s+")
-_STOP = re.compile(r"\.(?!\.)")
+_END = lazy_regex(r"(?<![.!?…])[.!?…]++[\"'”’“»)\]*`]*+(?=\s)|(?<![。！？；])[。！？；]++[\"”’」』）》]*+")
+_BLANKS = lazy_regex(r"\s+")
+_STOP = lazy_regex(r"\.(?!\.)")
 _QUOTES = {"「": "」", "『": "』", "《": "》", "“": "”", "„": "“"}
-_QUOTE = re.compile("[「『《“„]")
+_QUOTE = lazy_regex("[「『《“„]")
 _QUOTE_CHARS = 200
 # A longer speech in these has its own sentences.
 _SPEECH_CHARS = 60
@@ -57,35 +57,35 @@ _LETTERED = frozenset(
 _GERMAN_BEFORE = frozenset(
     "am im der die das den dem des vom zum zur bis beim ab seit dieser jeder ihr sein unser mein".split()
 )
-_ORDINAL_AFTER = re.compile(
+_ORDINAL_AFTER = lazy_regex(
     r"\s+(?:Jan|Jän|Feb|März|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-zä]{0,6}\b"
     r"|\s+(?:Floor|Stock|Etage|OG|Kapitel|Quartal|Platz|Woche|Tag|Klasse|Mal|Auflage|Bezirk|Geburtstag|Jahrhundert"
     r"|Semester|Halbjahr|Spieltag)\b"
 )
-_WORD_BEFORE = re.compile(r"(\S{1,40})\s{1,3}\Z")
+_WORD_BEFORE = lazy_regex(r"(\S{1,40})\s{1,3}\Z")
 _WORD_CHARS = 16
 _BEFORE_WORD = "([\"'“„‘«*_—–/-"
 
-_OPENING = re.compile(r"[“„「『]|(?<![^\s(（:：])\"(?=\S)")
-_STRAIGHT_END = re.compile(r"\"(?=[\s.,;:!?)）。，；：！？]|\Z)")
+_OPENING = lazy_regex(r"[“„「『]|(?<![^\s(（:：])\"(?=\S)")
+_STRAIGHT_END = lazy_regex(r"\"(?=[\s.,;:!?)）。，；：！？]|\Z)")
 _SPEECH_LIMIT = 4_000
 # "Lee answered:" with the answer on the next lines.
-_PASSED_ON = re.compile(
+_PASSED_ON = lazy_regex(
     r"\b(?:said|says|wrote|writes|answer(?:ed|s)|repl(?:ied|ies)|asks|asked|sent|reports|reported|posted"
     r"|forwarded|told me|from)\b[^.!?\n]{0,40}[:：]$|[说問问写寫回发發][^。！？\n]{0,8}[:：]$"
     r"|(?:邮件|郵件|消息|留言|信|原话|原文|反馈)[:：]$"
 )
-_OWN_WORDS = re.compile(
+_OWN_WORDS = lazy_regex(
     r"\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|asked|sent|told)\b|我[说问写回]"
 )
 _INTRO_CHARS = 120
 # A mail that is quoted below an answer, or passed on.
-MAIL_BELOW = re.compile(
+MAIL_BELOW = lazy_regex(
     r"\s{0,8}(?:On .{4,160} wrote:$|-{2,} ?(?:Original|Forwarded) [Mm]essage|Begin forwarded message:"
     r"|-{2,} ?(?:原始邮件|原邮件|转发的?邮件|原始郵件)|在?.{4,80}写道[:：]$|发件人[:：]|寄件者[:：]|From: .{0,80}@)"
 )
 # "Summarise this page:" with the page behind it; all that follows is the page.
-_PASTED = re.compile(
+_PASTED = lazy_regex(
     r"""(?ix)\b(?:summari[sz]e|sum\ up|tl;?dr|translate|proofread|review|read|explain|analy[sz]e|rewrite|rephrase
       |shorten|edit|extract|reply\ to|answer|respond\ to|here(?:['’]s|\ is|\ are)|this\ is|see|got|received|found)
     \b[^.!?\n:：]{0,60}\b(?:(?:web|home)?\s?page|(?:web)?site|article|text|post|e?-?mails?|letter|messages?|thread|document
@@ -96,9 +96,9 @@ _PASTED = re.compile(
     | (?:下面|以下|这)(?:是|为)[^。！？\n:：]{0,12}
       (?:网页|页面|网站|文章|文本|原文|帖子|邮件|郵件|来信|信件|消息|文档|论文|报告|评论|新闻|段落|博客)[^。！？\n:：]{0,12}[:：]"""
 )
-_COLON = re.compile(r"[:：]\s*")
+_COLON = lazy_regex(r"[:：]\s*")
 _TAIL_CHARS = 12
-_OWN_TEXT = re.compile(
+_OWN_TEXT = lazy_regex(
     r"\b(?:my|our) (?:own )?(?:rules?|wish|requirements?|instructions?|preferences?)\b|我的(?:规则|要求)"
 )
 # Speech in quotation marks, and who said it behind or in front of it.
@@ -107,7 +107,7 @@ _WHO = (
     r"(?:\ [A-Z][\w'’-]{1,20})?)"
 )
 _SAID = r"(?:said|says|wrote|writes|added|adds|replied|replies|answered|demanded|demands|insisted|told\ \w+|asked)"
-_REPORTED = re.compile(
+_REPORTED = lazy_regex(
     rf"""(?x)["”][,.!]?\s+(?:{_WHO}\s+{_SAID}|{_SAID}\s+{_WHO})\b | \b{_WHO}\s+{_SAID}\s?[:,]?\s?["“]
     | [”」』"][，,]?\s?(?:他|她|他们|老板|客户|同事|经理|[{COMMON_HAN}]{{1,4}})(?:说|写道|回复说?|表示|答道)
     | (?:他|她|他们|老板|客户|同事|经理|[{COMMON_HAN}]{{1,4}})(?:说|写道|回复说?|表示|答道)[:：，,]?\s?[“「『"]"""
@@ -330,14 +330,14 @@ _UNSPACED_CHARS = 90
 _CODE_LINES = 2
 _NAME_CHARS = 64
 
-_MARKS = re.compile(r"(?:[#>*+•|=~-]++|\d{1,3}[.)]|\[[ xX]\])(?:\s++|$)")
-_BORDER = re.compile(r"[,;:](?=\s)|[，；：、]|\s(?=[-–(])|——")
-_REASON = re.compile(
+_MARKS = lazy_regex(r"(?:[#>*+•|=~-]++|\d{1,3}[.)]|\[[ xX]\])(?:\s++|$)")
+_BORDER = lazy_regex(r"[,;:](?=\s)|[，；：、]|\s(?=[-–(])|——")
+_REASON = lazy_regex(
     r"(?i:because|since|the reason|so that|that way|reason:|due to|otherwise)\b|因为|原因|由于|这样|否则|理由|不然"
 )
 # When it was said, as a channel puts it in front.
-_DATED = re.compile(r"\s*[\[【]\d{4}-\d\d-\d\d[^\]】\n]{0,30}[\]】]\s*")
-_SPEAKER_HEAD = re.compile(r"(?:\*\*)?([^\W\d_][\w .'’-]{0,30}?)(?:\*\*)?(?:：|:(?:\*\*)?\s)")
+_DATED = lazy_regex(r"\s*[\[【]\d{4}-\d\d-\d\d[^\]】\n]{0,30}[\]】]\s*")
+_SPEAKER_HEAD = lazy_regex(r"(?:\*\*)?([^\W\d_][\w .'’-]{0,30}?)(?:\*\*)?(?:：|:(?:\*\*)?\s)")
 _NO_SPEAKERS = LABELS | frozenset(
     "error rule result task goal question answer observation thought action input output step status summary "
     "规则 结果 错误 报错".split()

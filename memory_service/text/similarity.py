@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from indexer.text import lazy_regex
 from indexer.text.scripts import UNSPACED
 from indexer.text.terms import STOP_WORDS, fold, has_unspaced, query_terms, simplified
 
@@ -30,12 +31,12 @@ _PROBES: Final = 2
 # Facts of the same words by different speakers or of different days that one is compared with.
 _LOOKED_BACK: Final = 60
 
-_MARKER = re.compile(r"(?:[-*+•]|\d{1,3}[.)、]) ")
-_HANDLE = re.compile(r"\s{0,4}[(\[（【]\s{0,2}log:\d{1,12}[^()\[\]（）【】\n]{0,80}[)\]）】]")
-_DATED = re.compile(
+_MARKER = lazy_regex(r"(?:[-*+•]|\d{1,3}[.)、]) ")
+_HANDLE = lazy_regex(r"\s{0,4}[(\[（【]\s{0,2}log:\d{1,12}[^()\[\]（）【】\n]{0,80}[)\]）】]")
+_DATED = lazy_regex(
     r"\s{0,4}[(（]\s{0,2}(?:(?:on|said on|at)\s{1,2})?(\d{4}-\d{2}-\d{2})\s{0,2}[)）]\s{0,2}[.。]?\s{0,4}\Z"
 )
-_SPEAKER = re.compile(
+_SPEAKER = lazy_regex(
     r"\s{0,4}[*_]{0,2}(?P<name>[^\W\d_][\w.'’·-]{0,23}(?: [^\W\d_][\w.'’-]{0,23}){0,2})[*_]{0,2}"
     r"(?: ?[(（](?P<day>\d{4}-\d{2}-\d{2})[)）])?[ \t]?[:：](?!//)[*_]{0,2}[ \t]{0,4}(?=\S)"
 )
@@ -55,13 +56,13 @@ _TOPICS = frozenset(
     unconfirmed untrue was wrong
     """.split()
 )
-_CHINESE_TOPICS = re.compile(
+_CHINESE_TOPICS = lazy_regex(
     "[时時地]|注意|环境|測|测|生产|预算|端口|版本|[决規规]|[项任]|原因|截止|偏好|[问方目]|服务|备注|[前后]端|[否假误旧舊废廢弃棄错曾取未不别]|密|记|提醒"
 )
 
 # The frame around what was said. What somebody thinks, hopes or decided is no report.
 _SAID = "said|says|stated|states|mentioned|mentions|noted|notes|reported|reports|explained|wrote|pointed out|added"
-_FRAME = re.compile(
+_FRAME = lazy_regex(
     rf"(?:(?:the |our )?(?:user|human|assistant|agent|bot)|i) (?:(?:has|have|also|just|already) )?"
     rf"(?:(?:{_SAID}) that\b|(?:said|says|wrote|mentioned|noted|stated)\b[,:]?(?! (?:to|no\b))"
     r"|told (?:me|us|you|the (?:user|assistant|agent))(?: that\b|[,:]))[,:]? (?=\S)"
@@ -70,20 +71,20 @@ _FRAME = re.compile(
     r"|right|well|sure|also|so|and)(?:,|:) (?=\S)",
     re.IGNORECASE,
 )
-_FRAME_HAN = re.compile(
+_FRAME_HAN = lazy_regex(
     "(?:用户|用戶|助手|我)(?:刚才|之前|还|也)?(?:(?:说|說|表示|提到)(?:了|过|道)?(?:[:：，,]|(?![明明话話服法的]))"
     "|(?:指出|称|反馈|反映|补充|强调|告诉(?:我们?|助手|你))(?:说|道)?[:：，,]|告诉(?:我们|我|助手)(?![的们说]))\\s?(?=\\S)"
     "|(?:请|請|麻烦)?(?:你|您)?(?:帮我)?(?:记住|記住|记一下|记得|记下来?)(?:了)?[:：，,]?\\s?(?=\\S)"
     "|(?:根?据)(?:用户|用戶)(?:的?说法|所说|称)?[，,]|(?:注意|备注|提醒|备忘)[:：，,]\\s?(?=\\S)|(?:好的?|嗯|对了?|另外|还有|那个|是的|行)[，,]\\s?(?=\\S)"
 )
 # A report by somebody with a name: "Anna said that …", "张伟说：…".
-_NAMED = re.compile(
+_NAMED = lazy_regex(
     rf"(?P<name>[A-Z][\w'’-]{{1,23}}(?: [A-Z][\w'’-]{{1,23}})?) (?:(?:{_SAID}) that|(?:said|says|wrote)[:,]) (?=\S)"
 )
 _NO_NAMES = frozenset("he she they it we you who nobody someone somebody everyone this that user the".split())
-_NAMED_HAN = re.compile("(?:说|說|表示|提到)$")
+_NAMED_HAN = lazy_regex("(?:说|說|表示|提到)$")
 # In a longer text, what was decided is said by what it decides.
-_DECIDED = re.compile(
+_DECIDED = lazy_regex(
     r"(?:the user|we|i) (?:have |has )?(?:decided|agreed|confirmed|asked|wants) that (?=\S)"
     "|(?:我们|我們|用户|用戶|大家)(?:已经)?(?:决定|決定|说好|约定|同意)(?:了)?[，,]?(?=\\S)",
     re.IGNORECASE,
@@ -91,7 +92,7 @@ _DECIDED = re.compile(
 
 _LETTER = rf"[^\W_{UNSPACED}]"
 # Numbers, words, single characters of an unspaced script, signs that say something, and ends of sentences.
-_TOKEN = re.compile(
+_TOKEN = lazy_regex(
     rf"\d{{1,3}}(?:,\d{{3}})++(?!{_LETTER})|{_LETTER}++(?:[_./:@&'\\]++{_LETTER}++|(?<=\d)-{_LETTER}++|-(?=\d){_LETTER}++)*+"
     rf"|(?<!\w)\.\d++|[{UNSPACED}]|(?<!{_LETTER})(?<![.,)])[-+](?=[\d.])|~~|\[[ x]\]|[.!?;。；\n]++"
     r"|[^\w\s.,:;!?'’\"`*_()\[\]{}…—–/\-·、。・「」『』《》【】“”‘’\u200b-\u200f\ufe0f\u20e3]"
@@ -120,8 +121,8 @@ _SAME_WORD = {
 }  # fmt: skip
 _SHORTENED = {"n't": "not", "'s": "is", "'re": "are", "'ll": "will", "'ve": "have", "'m": "am", "'d": "would"}
 _EMPTY = frozenset("a an the please also".split())
-_WEEK_HAN = re.compile("(?:星期|礼拜|周)(?=[一二三四五六日天末])")
-_LAST_HAN = re.compile("[啊呀哦啦嘛呢]+(?=[。！!.]*$)")
+_WEEK_HAN = lazy_regex("(?:星期|礼拜|周)(?=[一二三四五六日天末])")
+_LAST_HAN = lazy_regex("[啊呀哦啦嘛呢]+(?=[。！!.]*$)")
 
 # Words at which a phrase begins that may stand at another place of its sentence.
 _MOVABLE = frozenset(
@@ -133,15 +134,15 @@ _SWAPPED = frozenset("on in at with by during for since until".split())
 # With one of these the order of words says more than where a phrase stands.
 _FIXED = frozenset("and or but not no never only while because than nor unless except without then".split())
 _MOST_MOVED = 60
-_TIME_HAN = re.compile(
+_TIME_HAN = lazy_regex(
     "[每上下本这]?个?周[一二三四五六日天末]|[今明昨前后]天|[今明去前后]年|[上下本]个?[周月]|每[天周月年日]|[早晚]上|上午|下午|中午|凌晨|傍晚"
 )
-_FIXED_HAN = re.compile("[不没未别勿非只从到改换和或且但比]|然后|之[前后]")
+_FIXED_HAN = lazy_regex("[不没未别勿非只从到改换和或且但比]|然后|之[前后]")
 
 _PERSONAL = frozenset("i me my mine myself we us our ours ourselves you your yours 我 咱 俺 你 您".split())
-_ONESELF = re.compile(r"\b(?:i|me|my|mine|myself|you|your|yours)\b|[我你](?! 们)|[咱俺您]")
+_ONESELF = lazy_regex(r"\b(?:i|me|my|mine|myself|you|your|yours)\b|[我你](?! 们)|[咱俺您]")
 # First words of a sentence that leaves out who it is about.
-_NO_SUBJECT = re.compile(
+_NO_SUBJECT = lazy_regex(
     r"(?:\w+ed|am|was|been|bought|went|got|had|have|has|made|took|saw|met|left|lost|won|found|felt|ate|drank|gave|grew"
     r"|began|built|wrote|ran|sold|paid|broke|quit|loves?|likes?|hates?|prefers?|wants?|needs?|lives?|works?|enjoys?"
     r"|owns?|plays?|drinks?|eats?|studies|allergic|afraid|tired|happy|sorry|glad|born|pregnant|vegetarian|vegan|from"
@@ -150,7 +151,7 @@ _NO_SUBJECT = re.compile(
     "|[对喜爱讨住在有没养去要想会能打计准决觉习从跟和给买刚已今昨明上下周最以现每吃喝不也都还就只做怕来当到是]"
 )
 
-_NEGATION = re.compile(
+_NEGATION = lazy_regex(
     r"(?:^| )(?:not|no|never|none|nobody|nothing|neither|nor|without|unless|except|only|if|former|formerly|stop"
     r"|stopped|cancel|cancelled|canceled|deprecated|obsolete|instead|longer|false|wrong|untrue|doubt|maybe|perhaps"
     r"|rejected|avoid)(?= |$)"
@@ -162,8 +163,8 @@ _BEFORE, _AFTER, _TRIES = 60, 30, 8
 _SUBJECT_CHARS = 3
 _STOPS = ".!?。！？ "
 _END, _END_SIGNS, _ASSISTANT = ".", ".!?;。；\n", "assistant"
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
-_RUN = re.compile("[0-9A-Za-z]+|[^\\W_0-9A-Za-z]+")
+_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])")
+_RUN = lazy_regex("[0-9A-Za-z]+|[^\\W_0-9A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+from indexer.text import lazy_regex
 from indexer.text.outcomes import has_failed, is_error_line, is_exit_only, names_outcome
 from indexer.text.questions import asks
 from indexer.text.scripts import COMMON_HAN
@@ -24,8 +25,8 @@ from memory_service.text.sentences import (
 
 # Patterns run over lower case and begin with letters, which is what the engine skips ahead by; what has to stand
 # before them is looked at afterwards.
-_ORDER_START = re.compile(r"(?:^|[.!?,;:—–\n(*-]\s{0,3}|\b(?:please|you|should|must|and|but|we|so|to|can|ok|also)\s)\Z")
-_RULE = re.compile(
+_ORDER_START = lazy_regex(r"(?:^|[.!?,;:—–\n(*-]\s{0,3}|\b(?:please|you|should|must|and|but|we|so|to|can|ok|also)\s)\Z")
+_RULE = lazy_regex(
     r"""(?x)(?:please\s[^.!?;\n]{1,60}\balways\b|only\s(?:after|once|when|if|with)\b
     | nothing\s(?:before|until|without|unless)\b
     | (?P<order>never|always|avoid|make\ssure|ensure|only|do\snot|don['’]?t
@@ -37,13 +38,13 @@ _RULE = re.compile(
     | (?P<none>no\s(?!problem|worr|idea|need|one\b|doubt|way\b|longer|matter|rush|hurry|question|chance|wonder|reason)
       [a-z]+(?:\s(?!is\b|are\b|was\b|were\b)[a-z0-9]+){0,3}\s(?:before|after|until|without|on|in|at|for|during|unless)\b))"""
 )
-_RULE_HAN = re.compile(
+_RULE_HAN = lazy_regex(
     "(?<!要)不要(?!紧|緊|么)|必须|必須|一律|不得(?!不|已)|禁止|务必|務必|永远|绝不|绝对不|不许|不准"
     "|只能|只用|只允许|始终|千万|切勿|请勿"
     "|不可以(?!吗)|每次都要|一定(?:要|不)|以后都|以后请|以后.{0,12}(?:先|要|用)|今后|从现在起|从今以后|统一用"
     "|(?:^|[，。！；、\\n])(?:请)?(?:别|总是)"
 )
-_STANDING = re.compile(
+_STANDING = lazy_regex(
     r"\b(?:never|always|from now on|in future|in the future|at all times|no matter what|under no circumstances|must"
     r"|(?:rule|policy)(?! is for)|whenever|such an?)\b|必须|必須|一律|不得|禁止|务必|務必|永远|绝不|绝对不|始终"
     r"|以后|今后|从现在起|严禁|规矩|规则|总是"
@@ -53,14 +54,14 @@ _RULE_HINTS = (
     "not allowed", "forbidden", "prohibited", "required to", "no circumstances", "no matter", "all times", "without ",
     "no ", "nothing ", "from now on", "future", "no more than", "at most", "such a", "whenever", "rule",
 )  # fmt: skip
-_DECISION = re.compile(
+_DECISION = lazy_regex(
     r"""(?x)(?:decided|agreed\s+(?:to|on|that)|we(?:['’]ll|\s+will|\s+are\s+going\s+to)\s+(?:use|go|keep|stick|switch|ship
       |drop|stay|move|start|deploy|adopt|store|run)
       |let['’]?s\s+(?:use|go|keep|stick|switch|do|drop|ship|stay|take|start|move|call|make)
       |going\s+with|go\s+with|decision|settled\s+on|chose|switch(?:ed|ing)?\s+to|instead\s+of(?=\s+\D)
       |stays?\s+(?:at|as|on|with)|say\s+yes\s+to|we['’]?(?:ve|\s+have)?\s+moved\s+\w+(?:\s\w+)?\s+to)\b"""
 )
-_DECISION_HAN = re.compile(
+_DECISION_HAN = lazy_regex(
     "决定|就用|改为|改成|改用|定为|定在|采用|选用|敲定|就这么|我们用|统一用|换成|说好|商定|确定用|选择了"
 )
 _DECISION_HINTS = (
@@ -68,12 +69,12 @@ _DECISION_HINTS = (
     "decision", "settled on", " chose", "switch", "instead of", "stay", "say yes", "moved",
 )  # fmt: skip
 # A proposal, or the question whether, decides nothing.
-_UNDECIDED = re.compile(
+_UNDECIDED = lazy_regex(
     r"\b(?:suggest|recommend|propose|would you|should we|could|whether|might|perhaps|maybe|i['’]d|i would)\b"
     "|建议|能不能|可不可以|要不要|是否|是不是|或者|可以考虑|也许|如果"
 )
 # Of a rule: what others ask is none.
-_ASKED = re.compile(
+_ASKED = lazy_regex(
     r"\b(?:asks?|asked|wonders?) (?:\w+ ){0,3}(?:whether|if)\b|[问問](?!题|題).{0,12}(?:要不要|能不能|是否|吗)"
 )
 _WHEN = (
@@ -83,7 +84,7 @@ _WHEN = (
     r"|\d{1,2}(?:st|nd|rd|th)?\.?\s(?:of\s)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
     r"|(?:january|february|march|april|june|july|august|september|october|november|december)\b|may\s\d)"
 )
-_DUE = re.compile(
+_DUE = lazy_regex(
     rf"""(?x)\b(?:by|before|until|till|due|deadline|no\slater\sthan|expires?|ends?|remind)\b[^.;!?\n]{{0,24}}?\b{_WHEN}
     | \b(?:i|we)(?:['’]ll|\swill|\sdo|\ssend|\scall|\swrite|\sbook|\sremind)\b
       [^.;!?\n]{{0,80}}?\b(?:on|by|before|until|at|in|next|this)\s[^.;!?\n]{{0,12}}?{_WHEN}
@@ -97,18 +98,18 @@ _WHEN_HAN = (
     r"(?:[0-9一二两三四五六七八九十]{1,3} ?[月日号號点點]|[今明后後]天"
     r"|[下这這本]?(?:[周週]|星期|礼拜)[一二三四五六日天末]|[下这本]?[周月年][底末]|中午|今晚|明早|\d{1,2}[:：]\d\d)"
 )
-_DUE_HAN = re.compile(
+_DUE_HAN = lazy_regex(
     rf"{_WHEN_HAN}[^，。！？；\n]{{0,8}}(?:之前|以前|前(?!面|天|台)|截止|到期|为止)"
     rf"|(?:截止|最迟|最晚|有效期)[^，。！？；\n]{{0,8}}{_WHEN_HAN}"
     rf"|(?:提醒我|我会|我来|我们会|会在|记得)[^。！？；\n]{{0,24}}{_WHEN_HAN}"
     rf"|{_WHEN_HAN}[^。！？；\n]{{0,12}}(?:提醒|我会|我来|交付|交给|回复您)"
 )
-_HAN = re.compile(f"[{COMMON_HAN}]")
-_DECIDING = re.compile(r"(?i)\bdeci(?:ded|sion)\b|决定")
+_HAN = lazy_regex(f"[{COMMON_HAN}]")
+_DECIDING = lazy_regex(r"(?i)\bdeci(?:ded|sion)\b|决定")
 _QUESTION_END = ("?", "？", "吗", "呢", "吗。", "呢。")
 # "Book nothing before I say so, ok?" asks nothing.
-_TAG = re.compile(r"(?i)[,，]\s?(?:ok|okay|right|please|agreed|alright|好吗|好嗎|行吗|可以吗|好不好|知道吗)[?？]\Z")
-_REQUEST = re.compile(
+_TAG = lazy_regex(r"(?i)[,，]\s?(?:ok|okay|right|please|agreed|alright|好吗|好嗎|行吗|可以吗|好不好|知道吗)[?？]\Z")
+_REQUEST = lazy_regex(
     r"(?i)^(?:\W{0,3})(?:please|can you|could you|would you|will you|i need you to|i want you to|help me"
     r"|(?:now|next|then|also|ok|so),? (?:please )?[a-z]+\b)|\bplease\b"
     r"|帮我|请|麻烦|能不能|可以.{0,12}吗|给我|我要你|我想让你"
@@ -123,23 +124,23 @@ _ORDER_VERBS = (
     "|rewrite|run|save|say|schedule|search|send|set|ship|show|skip|sort|split|start|stop|store|suggest|summari[sz]e|switch"
     "|take|tell|test|translate|try|turn|undo|update|upgrade|upload|use|verify|wait|wire|wrap|write"
 )
-_IMPERATIVE = re.compile(
+_IMPERATIVE = lazy_regex(
     r"(?i)^(?:(?:ok|okay|and|then|now|next|also|so|please|yes|good|great|right|first|thanks)\b[,.:! ]*)*"
     rf"(?:{_ORDER_VERBS})\b"
     r"(?! (?:is|was|are|were|has|will)\b|\w*[:：])"
     r"|^(?:好的?|那|请|然后|再|先|另外|现在|就)?[，,]?(?:修|改|加|删|写|创建|更新|运行|检查|查|找|看"
     r"|实现|重构|部署|测试|继续|列出|发送|比较|把|告诉|回复?(?!收)|问|订|预订|退|寄|联系|通知|取消|安排|提醒|帮)"
 )
-_YES = re.compile(
+_YES = lazy_regex(
     r"""(?ix)(?:^|[.!。！\n,，]\s{0,3})(?:yes|yep|yeah|sure|ok|okay|confirmed?|agreed?|approved?|correct|go\s+ahead|do\s+it
       |sounds\s+good|looks\s+good|lgtm|please\s+do|fine|i\s+(?:confirm|agree|approve))\b
     | (?:^|[。！\n，,]\s{0,3})(?:是的|好的|好|可以|同意|确认|行|没问题|对|嗯|批准|就这样)(?![^，。！,.\s]{6})"""
 )
-_NO = re.compile(
+_NO = lazy_regex(
     r"""(?ix)^\s{0,3}(?:no|nope|stop|cancel|don['’]?t|do\s+not|not\s+yet|wait|rejected?|denied)\b
     | ^\s{0,3}(?:不行|不要|不用|不可以|不同意|别|取消|先不|不是|不对|不$|不[，。！])"""
 )
-_NAME = re.compile(
+_NAME = lazy_regex(
     r"(?i)\b(?:my name is|call me|i am called|my name['’]s)\s+[^\s,.!?;]{2,40}"
     r"|(?:我叫|我的名字(?:是|叫)|叫我|我姓)[^\s，。！？,.]{1,12}"
 )
@@ -294,7 +295,7 @@ class Kind(Enum):
     EMPTY = "empty"
 
 
-_WORD = re.compile(r"[a-z]+(?:['’][a-z]+)?")
+_WORD = lazy_regex(r"[a-z]+(?:['’][a-z]+)?")
 
 # Words that the patterns below need: most sentences have none, so that no pattern has to run.
 _RULE_WORDS = frozenset(
@@ -304,7 +305,7 @@ _RULE_WORDS = frozenset(
     "cannot can't can’t hate love like no nothing future such always allergic vegetarian vegan".split()
 )
 _AT = r"(?:^|[,;:.—–(\"'“‘-] ?|\b(?:and|but|so|please|also|then|rule|should|must|to|we|you|i|they|will) )"
-_STRONG_RULE = re.compile(
+_STRONG_RULE = lazy_regex(
     rf"{_AT}(?:never|always)\b(?! (?:got?|gets?|gotten|see|saw|seen|had|have|been|tried|used|did|worked|thought|heard|"
     r"knew|know|found|felt|was|were|mind|wonder(?:ed)?)\b)"
     rf"|{_AT}(?:do not|don['’]?t)\b"
@@ -323,7 +324,7 @@ _STRONG_RULE = re.compile(
     r"[a-z]+(?: (?!is\b|are\b|was\b|were\b)[a-z0-9]+){0,3} (?:before|after|until|without|on|in|at|for|during|unless)\b"
     r"|(?:^|\b(?:and|please|the|our) )(?:rule|policy|requirements?|constraint)s?\b ?(?:is\b(?! for)|:|that|-)"
 )
-_WEAK_RULE = re.compile(
+_WEAK_RULE = lazy_regex(
     r"\bshould(?:n['’]t| not)?\b|\bat (?:most|least)\b|\brequire[ds]?\b|\bstick (?:to|with)\b|\bkeep (?:it|the|all"
     r"|to)\b"
     r"|\b(?:needs?|has|have) to (?:be|stay|remain|work|support|run|fit)\b|\bplease (?:use|keep|write|answer|reply)\b"
@@ -331,16 +332,16 @@ _WEAK_RULE = re.compile(
     r"|\b(?:can(?:no|['’])t) (?:use|change|touch|exceed|be changed)\b|\bi (?:really |absolutely )?(?:hate|love)\b"
     r"|\b(?:allergic|vegetarian|vegan)\b|\b(?:i|we|she|he|they) can['’]?t (?:stand|eat|drink|walk|take|have|come|do)\b"
 )
-_RULE_HINT = re.compile("[不必务一只优总始永绝千别尽偏喜规以今统严切请应要最勿禁得过吃受]")
-_STRONG_RULE_ZH = re.compile(
+_RULE_HINT = lazy_regex("[不必务一只优总始永绝千别尽偏喜规以今统严切请应要最勿禁得过吃受]")
+_STRONG_RULE_ZH = lazy_regex(
     "(?<!要)不要(?!紧|脸|么)|不准|不许|禁止|必须|务必|一定(?:要(?!.{0,8}吗)|不)|只能|只准|只用|只允许|优先(?!级)|总是(?!报|失|出)|始终"
     "|永远|绝不|绝对不|千万"
     "|不得(?!不)|(?:^|[，。；：、！ ]|请|也|就|都)别(?!人|的|处|名|墅|说|样|致)|偏好|更喜欢|规则|规矩|以后都|以后请"
     "|今后|统一用|统一使用|严禁|切勿|请勿"
     "|不可以(?!吗)|不能(?:用|改|动|超过|在|有|直接|碰)"
 )
-_WEAK_RULE_ZH = re.compile("应该|应当|尽量|最好|最多|至少|不超过|喜欢|要求|限制|过敏|吃素|不吃|受不了")
-_DECISION_WORDING = re.compile(
+_WEAK_RULE_ZH = lazy_regex("应该|应当|尽量|最好|最多|至少|不超过|喜欢|要求|限制|过敏|吃素|不吃|受不了")
+_DECISION_WORDING = lazy_regex(
     r"\b(?:decid(?:ed|ing)|(?:we|i) decide|decision|agreed|chos[ei]n?|choose|settled on|approved|signed off"
     r"|opt(?:ed)? (?:for|to)"
     r"|(?:go|going|went|stick|sticking) with|we(?:['’]ll| will| shall) (?:use|go|keep|take|switch|move|do|ship|drop)"
@@ -352,12 +353,12 @@ _DECISION_WORDS = frozenset(
     "sticking we we'll we’ll i'll i’ll let's let’s lets i will switch switched switching plan final favor favour ruled "
     "was were been they rejected".split()
 )
-_DECISION_HINT = re.compile("[决选定采同最改敲商拍说就弃]")
-_DECISION_ZH = re.compile(
+_DECISION_HINT = lazy_regex("[决选定采同最改敲商拍说就弃]")
+_DECISION_ZH = lazy_regex(
     "决定|决策|选定|(?<!确|一|肯|稳|固|规)定了|定为|就用|就选|采用|选用|选择了|同意|确定(?:用|采|为|下)|最终|改用"
     "|换成|敲定|商定|拍板|说好|放弃|不再用"
 )
-_DONE = re.compile(
+_DONE = lazy_regex(
     r"\b(?:done|fixed|implemented|completed?|finished|deployed|merged|released|shipped|resolved|solved|succeeded"
     r"|successful(?:ly)?|all tests pass|(?:\d+|tests?|checks?|suite|ci) (?:now )?pass(?:ed|es)?|passed|works now"
     r"|now works"
@@ -368,25 +369,25 @@ _DONE = re.compile(
     r"|^(?:added|created|updated|wrote|renamed|removed|moved|migrated|refactored|configured|replaced|booked|sent|saved"
     r"|published|pushed|committed|installed|changed|closed|verified|confirmed|enabled|disabled))\b"
 )
-_DONE_HINT = re.compile("[已完修搞通成功上合部发解创添更好了]")
-_DONE_ZH = re.compile(
+_DONE_HINT = lazy_regex("[已完修搞通成功上合部发解创添更好了]")
+_DONE_ZH = lazy_regex(
     "已经?(?!知)|完成(?!不)|修好|修复了|搞定|(?:测试|检查|评审|审核|验证|全部|都|个)(?:全部|都)?通过|成功|上线了"
     "|合并了|部署了|部署好|发布了|解决了|创建了|添加了"
     "|更新了|写好|做好|改好|改完|跑通|加好|配好|预订好|订好|发送了|删除了"
 )
-_NOT_DONE = re.compile(
+_NOT_DONE = lazy_regex(
     r"\b(?:not|never|nothing|n['’]t|yet|will be|to be|should be|once|when|until|if|before|unless|almost)\b"
     r"|n['’]t\b|未|没有?(?!问题)|尚|还没|如果|等.{0,12}(?:后|再)|一旦"
 )
-_PLAN = re.compile(
+_PLAN = lazy_regex(
     r"\b(?:working on|in progress|currently|next(?: step| up|,|:)|i['’]ll|i will|we['’]ll|we will|let me"
     r"|i['’]m going to|"
     r"going to|remaining|still (?:need|have|to|missing|open)|left to do|wip|started|starting|to ?do|not yet|pending"
     r"|blocked)\b"
 )
-_PLAN_HINT = re.compile("[正接下准还待进开]")
-_PLAN_ZH = re.compile("正在|接下来|下一步|准备(?!好)|还需要?|还要|还剩|待办|进行中|开始(?!时)|尚未|还没")
-_ASK_START = re.compile(
+_PLAN_HINT = lazy_regex("[正接下准还待进开]")
+_PLAN_ZH = lazy_regex("正在|接下来|下一步|准备(?!好)|还需要?|还要|还剩|待办|进行中|开始(?!时)|尚未|还没")
+_ASK_START = lazy_regex(
     r"^\W*(?:(?:hi|hey|hello|ok|okay|so|now|then|and|also|next|great|thanks|good)\b[,.! ]*)*"
     r"(?:please|can you|could you|would you|will you|help|i need|i want|i['’]d like|i would like|we need|we want"
     r"|let['’]s|lets"
@@ -397,12 +398,12 @@ _ASK_START = re.compile(
     r"|read"
     r"|search|send|suggest|verify|replace|merge|reproduce|document|configure|port)\b"
 )
-_ASK_ZH = re.compile(
+_ASK_ZH = lazy_regex(
     "^(?:你好|您好|好的|那|然后|接着|现在|另外)?[，,。！ ]*(?:请|帮|麻烦|我想|我要|我们想|我们要|我需要|我们需要"
     "|需要你|能不能|能否|可否|可不可以|给我|把"
     "|写|加|修|改|查|看看|做|跑|部署|实现|检查|分析|生成|翻译|总结|继续|整理|重构|比较|设计|解释)|帮我|帮忙|请你|麻烦你|你(?:帮|提醒)"
 )
-_EMPTY = re.compile(
+_EMPTY = lazy_regex(
     r"^\W*(?:(?:ok|okay|yes|yep|yeah|no|nope|sure|thanks?|thank you|great|perfect|cool|nice|good|fine|question|point"
     r"|idea|call|catch|job|work|hi|hello|hey|got it|"
     r"sounds good|will do|of course|you['’]re welcome|no problem|understood|noted|right|alright|awesome|done|so much|"
@@ -411,7 +412,7 @@ _EMPTY = re.compile(
     "|了解|好了|哈+|哈+谢谢|谢谢啦|ok)\\W*$"
 )
 _HEDGE_WORDS = frozenset("know feel happy hope anything".split())
-_HEDGE = re.compile(
+_HEDGE = lazy_regex(
     r"\b(?:let me know|feel free|happy to help|hope this helps|anything else)\b|还有什么|如果还有|随时告诉"
 )
 
