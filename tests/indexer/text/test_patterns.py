@@ -19,7 +19,7 @@ re._compiler.compile = lambda pattern, flags=0: made.append(str(pattern)) or inn
 import indexer.providers.wordings, indexer.text.dates
 import memory_service.text.recall, memory_service.text.salience, memory_service.text.secret_kinds
 import memory_service.text.similarity
-print([pattern for pattern in made if "memory" in pattern or "记" in pattern or "token" in pattern])
+print([pattern for pattern in made if "prompt is too long" in pattern or "记" in pattern])
 """
 
 
