@@ -138,6 +138,10 @@ class Dialect(ABC):
             InvalidRequest: Its messages are none.
         """
 
+    def reference(self, body: JsonObject) -> str:
+        """The sealed reference to a session that a body goes on with; empty if there is none."""
+        return ""
+
     @abstractmethod
     def with_messages(
         self, body: JsonObject, messages: Sequence[Mapping[str, object]], *, whole: bool = True

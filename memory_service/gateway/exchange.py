@@ -116,6 +116,11 @@ class Exchange:
 
     async def _prepare(self) -> None:
         """Make the prompt; where memory cannot work on the call, there is none, and the call goes as it came."""
+        if self.mode != "on" and self.dialect.reference(self.body):
+            raise InvalidReference(
+                f"A compaction item of this server stands for a session, which X-Memory-Mode: {self.mode} does not go "
+                "on with. Leave the header out, or send the conversation without the item."
+            )
         if self.mode == "off":
             return
         try:
@@ -135,11 +140,6 @@ class Exchange:
 
     async def _read(self, call: ConversationCall) -> None:
         """Make the prompt without a session."""
-        if call.reference:
-            raise InvalidReference(
-                "A compaction item of this server stands for a session, which X-Memory-Mode: read-only does not go on "
-                "with. Leave the header out, or send the conversation without the item."
-            )
         if call.compacts:
             self.degraded.append("compaction: X-Memory-Mode is read-only, so the provider was asked for it.")
         else:

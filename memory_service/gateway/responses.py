@@ -81,6 +81,10 @@ class OpenAIResponses(Dialect):
             model=model or None,
         )
 
+    def reference(self, body: JsonObject) -> str:
+        """See `Dialect`."""
+        return _after_reference([item for item in list_of(body.get("input")) if isinstance(item, dict)])[0]
+
     def with_messages(
         self, body: JsonObject, messages: Sequence[Mapping[str, object]], *, whole: bool = True
     ) -> JsonObject:

@@ -262,8 +262,9 @@ def test_an_item_of_another_workspace_home_or_a_deleted_session_is_refused(tmp_p
             ask(other, [item, user("And now?")])
         with pytest.raises(openai.BadRequestError, match="another workspace"):
             ask(gate, [item, user("And now?")], {"X-Memory-Workspace": "bob"})
-        with pytest.raises(openai.BadRequestError, match="read-only"):
-            ask(gate, [item, user("And now?")], {"X-Memory-Mode": "read-only"})
+        for mode in ("read-only", "off"):
+            with pytest.raises(openai.BadRequestError, match=f"X-Memory-Mode: {mode}"):
+                ask(gate, [item, user("And now?")], {"X-Memory-Mode": mode})
         with pytest.raises(openai.BadRequestError, match="another server made it"):
             compacted(other, input=[item, user("And now?")])
         assert gate.server.http.delete(f"{W}/sessions/{session}").status_code == 200
