@@ -11,7 +11,7 @@ import pytest
 from memory_service.testing import ScriptedServer
 from tests.benchmarks.gateway import gateway_process, script, streamed_at_once, streamed_through
 
-_STREAMS, _MEGABYTES = 50, 32
+_STREAMS, _MEGABYTES = 50, 12
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
