@@ -125,7 +125,8 @@ def test_an_editor_that_takes_a_base_url(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("litellm") is None, reason="litellm is not there")
 @pytest.mark.filterwarnings("ignore")  # litellm's own
-def test_litellm(tmp_path: Path) -> None:
+def test_litellm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it would ask the network for prices
     with gateway(tmp_path, "On Tuesdays.") as gate:
         gate.remember("Deploys go out on Tuesdays after the stand-up.")
         names: dict[str, Any] = {}
