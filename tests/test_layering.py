@@ -131,6 +131,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "langgraph": ("memory_service.integrations.langgraph",),
     "agent_framework": ("memory_service.integrations.agent_framework",),
     "google": ("memory_service.integrations.google_adk",),
+    "llama_index": ("memory_service.integrations.llama_index",),
     "strands": ("memory_service.integrations.strands",),
     "click": ("memory_service.cli.*",),
     "rich": ("memory_service.cli.*",),
