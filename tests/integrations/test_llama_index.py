@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,7 +26,17 @@ from memory_service.testing import Reply, ScriptedServer
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The `__.*__` attribute is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Accessing the '.*' attribute on the instance:DeprecationWarning"),
+    # Its memory never closes the database that it keeps in memory, nor its client the connection.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """What it leaves open is collected within the test that left it."""
+    yield
+    gc.collect()
 
 
 def order(number: str) -> str:
