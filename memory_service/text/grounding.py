@@ -78,7 +78,8 @@ class SourceText:
             case "time":
                 return self._holds_words(text) or all(time in self._clock_times for time in clock_times_of(text))
             case "quote" | "command" | "code":
-                return self._holds_quote(text)
+                # Letters may stand right behind the last backtick, which is no border of words.
+                return self._holds_quote(text) or f"`{text}`" in self._raw
             case "path":
                 return self._holds_path(text)
             case "uuid" | "hash" | "email":

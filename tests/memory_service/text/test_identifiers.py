@@ -79,6 +79,7 @@ def test_what_is_not_there_is_not_found(identifier: str, source: str) -> None:
 
 @example("./")
 @example("see ../ and ~/")
+@example("`00`0")
 @given(st.text() | st.text('a1/.-_:@#"`中月日 $\n\\%,', max_size=80))
 def test_any_text_is_taken(text: str) -> None:
     found = find_identifiers(text)
