@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -252,7 +252,7 @@ class Calibration:
 @cache
 def bundled_calibration() -> Calibration:
     """The calibration that the package brings."""
-    return _read_calibration(files("indexer.engine").joinpath("relevance.json").read_text("utf-8"))
+    return _read_calibration(Path(__file__).with_name("relevance.json").read_text("utf-8"))
 
 
 def _read_calibration(text: str) -> Calibration:

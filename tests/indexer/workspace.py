@@ -152,5 +152,7 @@ import os, secrets, sys
 import apsw, numpy, sqlite_vec
 from indexer.testing import HashEmbedder
 HashEmbedder().embed_query("loads what is loaded late")
+from indexer.engine.relevance import bundled_calibration
+bundled_calibration()
 apsw.Connection(":memory:").execute("SELECT 1")
 """

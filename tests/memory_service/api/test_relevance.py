@@ -25,7 +25,8 @@ ANSWERED, UNANSWERED = "What do students pay a month?", "Where was Napoleon born
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with serving(MemoryService(settings(tmp_path_factory.mktemp("home")))) as running:
+    recall = {"min_relevance": 0.0038, "min_gain": 0.003}
+    with serving(MemoryService(settings(tmp_path_factory.mktemp("home"), recall=recall))) as running:
         text = "".join(f"- {note}\n" for note in NOTES)
         made = running.http.put(f"{W}/memories/MEMORY.md", json={"text": text}, headers={"If-None-Match": "*"})
         assert made.is_success
