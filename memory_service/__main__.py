@@ -1,5 +1,5 @@
 """Run the command line as `python -m memory_service`."""
 
-from memory_service.cli import main
+from memory_service.cli import run
 
-main()
+run()

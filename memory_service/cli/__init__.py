@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from memory_service.cli.root import main
+from memory_service.cli.root import main, run
 
-__all__ = ["main"]
+__all__ = ["main", "run"]

@@ -83,10 +83,10 @@ class _HookCommand:
         _print(answer.strip())
 
     def _on_the_files(self, raw: bytes) -> None:
-        from memory_service.service import MemoryService
+        from memory_service.service import open_at_once
 
         call = _call_of(raw)
-        with MemoryService.open(self._home) as service:
+        with open_at_once(self._home) as service:
             answered = service.host_event(self._host, call, workspace=self._workspace)
             _print(json.dumps(answered.answer).encode())
             answered.afterwards(lambda: False)

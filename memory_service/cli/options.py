@@ -35,11 +35,11 @@ class Place:
     @contextmanager
     def service(self) -> Iterator[MemoryService]:
         """The service on this home, closed afterwards."""
-        from memory_service.service import MemoryService
+        from memory_service.service import open_at_once
 
         # The home of the environment says nothing beside a server of the environment.
         named = self.home_named or not os.environ.get(f"{PREFIX}URL")
-        with MemoryService.open(self.home if named else None) as service:
+        with open_at_once(self.home if named else None) as service:
             yield service
 
     @contextmanager

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from indexer import SyncProgress
     from memory_service.service.facade import MemoryService
 
-__all__ = ["MemoryService", "SyncProgress"]
+__all__ = ["MemoryService", "SyncProgress", "open_at_once"]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,3 +22,33 @@ def __getattr__(name: str) -> Any:
 
         return getattr(facade, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def open_at_once(home: Path | str | None) -> MemoryService:
+    """Open a home folder in a process that is there for one call, and has not loaded the service yet.
+
+    Half of such a call is imports. The embedding model is loaded beside them, by a thread that hardly needs Python, and
+    the garbage collector, which finds nothing and would look through all modules time and again, waits.
+    """
+    if "memory_service.service.facade" in sys.modules or not gc.isenabled():
+        return _opened(home)
+    gc.disable()
+    try:
+        return _opened(home)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+def _opened(home: Path | str | None) -> MemoryService:
+    from memory_service.config import load_settings
+    from memory_service.service.models import make_embedder
+
+    settings = load_settings(home=home)
+    embedder = make_embedder(settings)
+    if embedder is not None:
+        # To ask about no text loads a model of this machine, and of others nothing.
+        threading.Thread(target=embedder.reads, args=("",), daemon=True).start()
+    from memory_service.service.facade import MemoryService
+
+    return MemoryService(settings, embedder=embedder)

@@ -74,15 +74,16 @@ from memory_service.service.events import EventHub
 from memory_service.service.handles import Original, original_of_file, original_of_messages, read_handle
 from memory_service.service.host_events import HookCall, HostAnswer
 from memory_service.service.locks import SessionLocks
+from memory_service.service.models import Models, make_embedder, make_models, make_reranker
 from memory_service.service.options import options_of
 from memory_service.service.seals import Seals
-from memory_service.service.session_services import Models, SharedServices
+from memory_service.service.session_services import SharedServices
 from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.sessions import check_messages
 from memory_service.service.short_term import ShortTermMemory
 from memory_service.service.upstreams import Upstreams
 from memory_service.service.watching import Operations, SyncedChange, follow
-from memory_service.service.workspace import OpenWorkspaces, make_embedder, make_models, make_reranker
+from memory_service.service.workspace import OpenWorkspaces
 from memory_service.sessions.folder import check_session_id
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.session import SessionState

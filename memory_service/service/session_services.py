@@ -20,12 +20,12 @@ from memory_service.config import Settings
 from memory_service.engines import GuardedEngine
 from memory_service.errors import Conflict, NotFound
 from memory_service.hooks import Hooks
-from memory_service.llm.base import ChatModel
 from memory_service.llm.token_counter import Reading
 from memory_service.messages.shapes import Json
 from memory_service.schemas.sessions import EventField, ReadingSource
 from memory_service.service.events import EventHub, EventKind
 from memory_service.service.locks import SessionLocks
+from memory_service.service.models import Models
 from memory_service.service.options import SessionOptions, options_of, reading_of, scale_of
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.session import OpenSession, SessionState
@@ -34,21 +34,6 @@ if TYPE_CHECKING:
     from memory_service.memories.long_term import LongTermMemory
 
 _OPEN_SESSIONS = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
-    """The models that the service may call; None for none.
-
-    Attributes:
-        summaries: Writes summaries.
-        memories: Finds memories.
-        fallbacks: Asked when one of them cannot, the first one first.
-    """
-
-    summaries: ChatModel | None = None
-    memories: ChatModel | None = None
-    fallbacks: tuple[ChatModel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Open workspaces (memory, sessions, engine), and the models that the settings ask for.
+"""Open workspaces: memory, sessions, engine.
 
 Invariants: all share one embedding model and one compactor; 256 are open at most, and the one that was used longest
 ago gives way; looking a workspace up creates nothing, unless it is said to.
@@ -11,31 +11,17 @@ from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
 
-from indexer import (
-    CachedEmbedder,
-    CrossEncoderReranker,
-    Embedder,
-    Index,
-    LiteLLMEmbedder,
-    LiteLLMReranker,
-    MiniLM,
-    OnnxEmbedder,
-    OnnxReranker,
-    RankingSettings,
-    Reranker,
-    SentenceTransformerEmbedder,
-)
+from indexer import Embedder, Index, RankingSettings, Reranker
 from indexer.stores import open_store
 from memory_service.compaction.compactor import Compactor
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, EnginePlace, GuardedEngine, load_engine
-from memory_service.errors import InvalidRequest, MemoryServiceError
-from memory_service.llm.litellm import LiteLLMModel
+from memory_service.errors import MemoryServiceError
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
 from memory_service.memories.workspaces import WorkspaceFolders, extra_folders
-from memory_service.service.session_services import Models, SharedServices
+from memory_service.service.session_services import SharedServices
 from memory_service.service.short_term import ShortTermMemory
 from memory_service.service.watching import WorkspaceWatcher
 from memory_service.sessions.folder import SessionLogs
@@ -184,63 +170,3 @@ class OpenWorkspaces:
             place = EnginePlace(workspace=workspace, folder=self.folders.folder(workspace) / "engines" / name)
             self._engines[workspace] = GuardedEngine(name, lambda: load_engine(name, place))
         return self._engines[workspace]
-
-
-def make_embedder(settings: Settings) -> Embedder | None:
-    """The configured embedder; None for "none".
-
-    Raises:
-        InvalidRequest: The name is unknown.
-    """
-    engine, _, model = settings.embedding_model.partition("/")
-    match engine, model:
-        case "none", "":
-            return None
-        case "minilm", "":
-            return CachedEmbedder(MiniLM())
-        case "sentence-transformers", str(name) if name:
-            return CachedEmbedder(SentenceTransformerEmbedder(name))
-        case "onnx", str(name) if name:
-            return CachedEmbedder(OnnxEmbedder(name))
-        case "litellm", str(name) if name:
-            return CachedEmbedder(LiteLLMEmbedder(name, api_base=settings.embedding_api_base or None))
-    raise InvalidRequest(
-        f"The embedding model {settings.embedding_model!r} is unknown. "
-        "Set embedding_model to minilm, onnx/NAME, sentence-transformers/NAME, litellm/NAME or none."
-    )
-
-
-def make_reranker(settings: Settings) -> Reranker | None:
-    """The configured reranker; None where there is none.
-
-    Raises:
-        InvalidRequest: The name is unknown.
-    """
-    if not settings.rerank_model:
-        return None
-    engine, _, model = settings.rerank_model.partition("/")
-    match engine, model:
-        case "sentence-transformers", str(name) if name:
-            return CrossEncoderReranker(name)
-        case "onnx", str(name) if name:
-            return OnnxReranker(name)
-        case "litellm", str(name) if name:
-            return LiteLLMReranker(name, api_base=settings.embedding_api_base or None)
-    raise InvalidRequest(
-        f"The rerank model {settings.rerank_model!r} is unknown. "
-        "Set rerank_model to onnx/NAME, sentence-transformers/NAME or litellm/NAME, or leave it unset."
-    )
-
-
-def make_models(settings: Settings) -> Models:
-    """The configured language models; none are loaded before the first call."""
-    if not settings.llm_model:
-        return Models()
-
-    def made(name: str) -> LiteLLMModel:
-        return LiteLLMModel(name, api_base=settings.llm_api_base or None)
-
-    fallbacks = tuple(map(made, settings.llm_fallback_model))
-    memories = made(settings.llm_model)
-    own = settings.compaction.model
-    return Models(summaries=made(own) if own else memories, memories=memories, fallbacks=fallbacks)

@@ -26,7 +26,8 @@ from memory_service.llm.base import ChatMessage
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.session_services import Models, SessionSnapshot
+from memory_service.service.models import Models
+from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import MessageRecord, SessionHeader

@@ -11,7 +11,7 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.service import MemoryService
-from memory_service.service.session_services import Models
+from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
 from tests.memory_service.api.talking import ok, say, talking
 from tests.serving import RunningServer, serving, settings

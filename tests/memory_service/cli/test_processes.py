@@ -33,9 +33,9 @@ _ALLOWED = ("changed files", "another process")
 WITH_VECTORS = """
 import sys
 from indexer.testing import HashEmbedder
-from memory_service.service import facade as service
+from memory_service.service import models
 from memory_service.cli import main
-service.make_embedder = lambda settings: HashEmbedder()
+models.make_embedder = lambda settings: HashEmbedder()
 main()
 """
 # A library that writes files, indexes each at once, and must find it at once.

@@ -17,7 +17,7 @@ from memory_service.schemas.compaction import CompactionReceipt, CompactRequest,
 from memory_service.service import MemoryService
 from memory_service.service.compactions import CompactionCall
 from memory_service.service.contexts import BuiltContext
-from memory_service.service.session_services import Models
+from memory_service.service.models import Models
 from memory_service.service.short_term import ShortTermMemory
 from tests.serving import settings
 from tests.wire import problems

@@ -7,7 +7,7 @@ import pytest
 
 from memory_service.errors import Conflict, InvalidRequest, NotFound, UpstreamFailed
 from memory_service.hooks import Refused
-from memory_service.service.session_services import Models
+from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
 from tests.memory_service.service.rooms import Room, S, W, says, user, words
 

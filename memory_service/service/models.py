@@ -1,0 +1,108 @@
+"""The models that the settings ask for.
+
+Invariants: none is loaded before its first use, nor is the code of a kind that no setting names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_service.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from indexer import Embedder, Reranker
+    from memory_service.config import Settings
+    from memory_service.llm.base import ChatModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The models that the service may call; None for none.
+
+    Attributes:
+        summaries: Writes summaries.
+        memories: Finds memories.
+        fallbacks: Asked when one of them cannot, the first one first.
+    """
+
+    summaries: ChatModel | None = None
+    memories: ChatModel | None = None
+    fallbacks: tuple[ChatModel, ...] = ()
+
+
+def make_embedder(settings: Settings) -> Embedder | None:
+    """The configured embedder; None for "none".
+
+    Raises:
+        InvalidRequest: The name is unknown.
+    """
+    from indexer import CachedEmbedder
+
+    engine, _, model = settings.embedding_model.partition("/")
+    match engine, model:
+        case "none", "":
+            return None
+        case "minilm", "":
+            from indexer import MiniLM
+
+            return CachedEmbedder(MiniLM())
+        case "sentence-transformers", str(name) if name:
+            from indexer import SentenceTransformerEmbedder
+
+            return CachedEmbedder(SentenceTransformerEmbedder(name))
+        case "onnx", str(name) if name:
+            from indexer import OnnxEmbedder
+
+            return CachedEmbedder(OnnxEmbedder(name))
+        case "litellm", str(name) if name:
+            from indexer import LiteLLMEmbedder
+
+            return CachedEmbedder(LiteLLMEmbedder(name, api_base=settings.embedding_api_base or None))
+    raise InvalidRequest(
+        f"The embedding model {settings.embedding_model!r} is unknown. "
+        "Set embedding_model to minilm, onnx/NAME, sentence-transformers/NAME, litellm/NAME or none."
+    )
+
+
+def make_reranker(settings: Settings) -> Reranker | None:
+    """The configured reranker; None where there is none.
+
+    Raises:
+        InvalidRequest: The name is unknown.
+    """
+    if not settings.rerank_model:
+        return None
+    engine, _, model = settings.rerank_model.partition("/")
+    match engine, model:
+        case "sentence-transformers", str(name) if name:
+            from indexer import CrossEncoderReranker
+
+            return CrossEncoderReranker(name)
+        case "onnx", str(name) if name:
+            from indexer import OnnxReranker
+
+            return OnnxReranker(name)
+        case "litellm", str(name) if name:
+            from indexer import LiteLLMReranker
+
+            return LiteLLMReranker(name, api_base=settings.embedding_api_base or None)
+    raise InvalidRequest(
+        f"The rerank model {settings.rerank_model!r} is unknown. "
+        "Set rerank_model to onnx/NAME, sentence-transformers/NAME or litellm/NAME, or leave it unset."
+    )
+
+
+def make_models(settings: Settings) -> Models:
+    """The configured language models; none are loaded before the first call."""
+    if not settings.llm_model:
+        return Models()
+    from memory_service.llm.litellm import LiteLLMModel
+
+    def made(name: str) -> LiteLLMModel:
+        return LiteLLMModel(name, api_base=settings.llm_api_base or None)
+
+    fallbacks = tuple(map(made, settings.llm_fallback_model))
+    memories = made(settings.llm_model)
+    own = settings.compaction.model
+    return Models(summaries=made(own) if own else memories, memories=memories, fallbacks=fallbacks)
