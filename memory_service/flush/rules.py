@@ -26,9 +26,11 @@ from indexer.text.scripts import HAN
 from memory_service.messages import Numbered, tool_calls_of
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.authorship import Utterance, read_speech
+from memory_service.text.lasting import asks_to_remember, is_about_self, names_nothing, wishes_address
 from memory_service.text.phrases import (
     clean,
     is_aside,
+    is_label,
     is_narration,
     is_own,
     is_pleasantry,
@@ -168,6 +170,7 @@ class _Statement:
     content: frozenset[str]
     marks: Counter[Mark]
     worth: float
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +260,7 @@ class _Reader:
                 if item.role == "user" and (statement := self._passed_on(text, raw, item)):
                     facts.append(statement)
                 continue
-            if asks(raw) and not (item.role == "user" and not item.name and _binds(text, item.role)):
+            if asks(raw) and not (item.role == "user" and not item.name and (_binds(text, "user") or _tells(text))):
                 question = text
                 if not (item.role == "user" and not item.name and requests_action(text)):
                     continue
@@ -272,10 +275,15 @@ class _Reader:
     def _statement(self, text: str, item: Utterance, before: str, *, answers: bool) -> _Statement | None:
         words = words_of(text)
         content = content_of(words)
-        if not content or is_pleasantry(text):
+        if not content or is_pleasantry(text) or (is_label(text) and not answers):
+            return None
+        if not item.name and names_nothing(text):
             return None
         marks = marks_of(text, words, self._names)
-        binding = not item.name and (_binds(text, item.role) or ("preference" in marks and item.role == "user"))
+        lasting = not item.name and item.role == "user" and _lasts(text)
+        binding = lasting or (
+            not item.name and (_binds(text, item.role) or ("preference" in marks and item.role == "user"))
+        )
         if not item.name and not binding:
             # Work, not a talk: instructions and narration pass, what they establish stays.
             short_answer = answers and _size(content) <= _SHORT_ANSWER
@@ -289,7 +297,9 @@ class _Reader:
                 text = f"{before} {text}"
                 content |= content_of(words_of(before))
         worth = worth_of(limit_marks(marks), _size(content))
-        return _Statement(text=text, content=frozenset(content), marks=marks, worth=worth, binding=binding)
+        return _Statement(
+            text=text, content=frozenset(content), marks=marks, worth=worth, binding=binding, lasting=lasting
+        )
 
     def _is_passing(self, text: str, marks: Counter[Mark], size: int, item: Utterance) -> bool:
         """True if a statement of work is only about this step of it, or says nothing by itself."""
@@ -322,7 +332,8 @@ class _Reader:
             question = asked.text if len(asked.text) <= _QUESTION_CHARS else ""
         if dangles and not question and not picture and solid < (4 if item.name else _WEAK_SIZE) and not binding:
             return None
-        if solid < 2 and not picture and not (question and solid >= 1):
+        lasting = any(statement.lasting for statement in kept)
+        if solid < (1 if lasting or question else 2) and not picture:
             return None
         if not binding and worth < (_MIN_WORTH if item.name else _MIN_WORK_WORTH):
             return None
@@ -405,6 +416,17 @@ def _binds(text: str, role: str) -> bool:
     if role == "user":
         return bool(rules_of(text) or decisions_of(text) or is_promise(text))
     return is_own(text) and is_promise(text)
+
+
+def _lasts(text: str) -> bool:
+    """True if a user's statement holds beyond the talk, however short it is."""
+    return asks_to_remember(text) or wishes_address(text) or is_about_self(text)
+
+
+def _tells(question: str) -> bool:
+    """True if a question tells a fact of its writer in front of its last clause: "I'm vegan, what can I eat?"."""
+    told = re.split("[,，;；]", question)[:-1]
+    return bool(told) and is_about_self(", ".join(told))
 
 
 def _one_line(text: str) -> str:

@@ -130,14 +130,15 @@ _NAMED = lazy_regex(r"\s*([^\W\d_][\w.'’·-]{0,23}(?: [^\W\d_][\w.'’-]{0,23}
 _LABELS = frozenset(
     """
     action actions agenda answer assistant background bug cause caution changes conclusion context date deadline
-    decision decisions details edit error example expected fact fix goal hint idea important info input issue
-    issues key link log logs message name next note notes option output password path plan problem question reason
-    reminder request requirement requirements result results rule rules secret solution status step steps subject
-    summary task tasks time tip title todo token update url usage user version warning
+    decision decisions details edit error example expected fact fix fyi goal hint idea important info input issue
+    issues key link log logs message name next note notes option output password path plan problem ps question reason
+    remember reminder request requirement requirements result results rule rules secret solution status step steps
+    subject summary task tasks time tip title todo token update url usage user version warning
     """.split()
 )
 _CHINESE_LABELS = lazy_regex(
     "注意|提醒|备注|備註|说明|說明|结论|結論|决定|決定|问题|問題|原因|方案|错误|錯誤|警告|总结|總結"
+    "|记住|記住|记得|記得|记下|記下|记一下|記一下|别忘|別忘|备忘|我|你|您|请|請|以后|以後"
     "|背景|目标|目標|步骤|步驟|结果|結果|任务|任務|时间|時間|地点|地點|地址|电话|電話|密码|密碼|账号|用户|用戶|助手|例如|比如|另外|更新|要求|规则|規則|计划|計劃|截止|待办|第.步"
 )
 # What this service, and others like it, put into a conversation between what was said.
@@ -271,7 +272,8 @@ def _label(text: str) -> tuple[str, str]:
     name = match[1].strip()
     if name.isascii():
         known = not _LABELS.isdisjoint(name.lower().split())
-        usable = name[0].isupper() and not known
+        # "From now on: …" and "My address: …" are no people; "Ludwig van Beethoven: …" is one.
+        usable = name[0].isupper() and name.split()[-1][0].isupper() and not known
     else:
         usable = len(name) <= 12 and _CHINESE_LABELS.search(name) is None
     return (name, text[match.end() :]) if usable else ("", text)

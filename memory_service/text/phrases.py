@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from indexer.text import lazy_regex
+from indexer.text.scripts import HAN
 from indexer.text.sentences import Fences
 from memory_service.text.sentences import split_sentences
 
@@ -47,6 +48,7 @@ _PLEASANTRY = lazy_regex(
     r"|keep (?:it up|up|going|at it|pushing|shining)|let's (?:keep|catch up)|long time|hope (?:you|all|everything)"
     r"|thanks|thank you|you're welcome|let me know|can't wait to (?:hear|see)"
     r"|i'm (?:so |really |always )?(?:glad|happy|proud|here) (?:for|of|you|to hear)|i'm rooting|congrat|cheers"
+    r"|(?:i'm )?(?:always |more than )?(?:happy|glad) to help"
     r"|no (?:worries|problem)|my pleasure|anytime|wish(?:ing)? you|best of luck|your (?:support|kind|words))\b[^\d]*$"
     "|(?:再见|拜拜|回头聊|回见|保重|祝[你您]|晚安|辛苦|别客气|不客气|加油|周末愉快|一路顺风|好久不见|谢谢|多谢|感谢|恭喜|希望你)"
     r"[^\d]*$",
@@ -60,6 +62,15 @@ _PICTURE = lazy_regex(
     re.IGNORECASE,
 )
 _PICTURE_CHARS = 160
+# A word or three with a small number: a place in a list, and no value of anything.
+_LABEL = lazy_regex(
+    r"(?!(?:age|aged|weight|height|size|room|gate|seat|floor|budget|price|port|deadline)\b|.*\b(?:is|are|was|am)\b)"
+    r"[^\W\d_]+(?: [^\W\d_]+){0,2} (?:no\.? |number )?#?\d{1,3}(?:\.\d{1,3})*(?: (?:of|/) \d{1,4})?[.:：)]?"
+    r"|(?:question|message|note|item|line|entry|turn|test) #?\d+[.:：)]?"
+    f"|第 ?[0-9一二三四五六七八九十百]+ ?[{HAN}]{{1,3}}[：:。.]?"
+    f"|(?!年龄|年齡|身高|体重|體重|尺码|房间|座位|楼层|预算|价格|端口)[{HAN}]{{1,4}} ?[0-9]{{1,3}}[：:。.]?",
+    re.IGNORECASE,
+)
 _BARE_WORDS, _BARE_CHARS = 7, 40
 _BARE = lazy_regex(r"\b(?:it|this|that|them|these|those|why|how)\b|[这那]个|回一下|看一下|怎么办|为什么")
 _OWN = lazy_regex(r"\b(?:i|we)\b|我", re.IGNORECASE)
@@ -111,6 +122,11 @@ def without_joint(text: str) -> str:
 def is_narration(text: str) -> bool:
     """True if an assistant only says what it is about to do, or offers."""
     return _NARRATION.match(text) is not None
+
+
+def is_label(text: str) -> bool:
+    """True if a text only numbers something: "Question 0", "Part 3:", "第3题"."""
+    return _LABEL.fullmatch(text) is not None
 
 
 def is_pleasantry(text: str) -> bool:

@@ -340,7 +340,7 @@ _DATED = lazy_regex(r"\s*[\[【]\d{4}-\d\d-\d\d[^\]】\n]{0,30}[\]】]\s*")
 _SPEAKER_HEAD = lazy_regex(r"(?:\*\*)?([^\W\d_][\w .'’-]{0,30}?)(?:\*\*)?(?:：|:(?:\*\*)?\s)")
 _NO_SPEAKERS = LABELS | frozenset(
     "error rule result task goal question answer observation thought action input output step status summary "
-    "规则 结果 错误 报错".split()
+    "remember fyi 记住 請記住 请记住 規則 规则 结果 错误 报错".split()
 )
 _MEDIA = {"image_url": "[image]", "image": "[image]", "input_audio": "[audio]"}
 

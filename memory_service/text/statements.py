@@ -29,7 +29,8 @@ _ORDER_START = lazy_regex(r"(?:^|[.!?,;:—–\n(*-]\s{0,3}|\b(?:please|you|shou
 _RULE = lazy_regex(
     r"""(?x)(?:please\s[^.!?;\n]{1,60}\balways\b|only\s(?:after|once|when|if|with)\b
     | nothing\s(?:before|until|without|unless)\b
-    | (?P<order>never|always|avoid|make\ssure|ensure|only|do\snot|don['’]?t
+    | (?P<order>never(?!\smind)|always(?!\s(?:happy|glad|nice|good|great|fun|welcome|an?|the|been)\b)
+      |avoid|make\ssure|ensure|only|do\snot|don['’]?t
       (?!\s(?:worry|know|think|mind|care|remember|understand|see|have|get|bother|want|like|need)\b))\s[a-z`"']
     | must(?!\shave\b|\sbe\s(?:a|an|the|some)\b)(?:n['’]?t)?\b|may\snot\b|not\sallowed\b|forbidden\b|prohibited\b
     | required\sto\b|under\sno\scircumstances\b|no\smatter\swhat\b|at\sall\stimes\b|without\s(?:asking|my)\b
@@ -41,7 +42,9 @@ _RULE = lazy_regex(
 _RULE_HAN = lazy_regex(
     "(?<!要)不要(?!紧|緊|么)|必须|必須|一律|不得(?!不|已)|禁止|务必|務必|永远|绝不|绝对不|不许|不准"
     "|只能|只用|只允许|始终|千万|切勿|请勿"
-    "|不可以(?!吗)|每次都要|一定(?:要|不)|以后都|以后请|以后.{0,12}(?:先|要|用)|今后|从现在起|从今以后|统一用"
+    "|不可以(?!吗)|一定(?:要|不)|以后都|以后请|以后.{0,12}(?:先|要|用)|今后|从现在起|從現在起|从今以后|统一用"
+    "|(?:^|[，。！；、：\\n]|请|請)(?:以[后後]|往[后後]|日[后後]|今後|从今(?:天|往后)|從今)"
+    "(?!再|吧|见|見|会|會|可能|也许|有|没|想|可以|加油)[^，。！？；\\n]{3}|每次[^，。！？；\\n]{1,12}(?:都|先|要)"
     "|(?:^|[，。！；、\\n])(?:请)?(?:别|总是)"
 )
 _STANDING = lazy_regex(
