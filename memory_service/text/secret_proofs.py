@@ -134,7 +134,8 @@ def is_given(found: _Match) -> bool:
     word = value.strip("\"'`.,;:!?()*_").lower()
     if not is_no_placeholder(found) or _AGAIN.match(value) or word in _NO_VALUES or len(word) < 2:
         return False
-    if not value.isascii() and (_NO_CHINESE.match(value) or len(value) > 40):
+    # Prose without blanks is long and begins as such: a foreign character far behind makes no password a sentence.
+    if not value.isascii() and (_NO_CHINESE.match(value) or (len(value) > 40 and not value[:8].isascii())):
         return False
     if _MEASURE.match(_after(found)) and _MEASURED.match(word):
         return False

@@ -55,6 +55,7 @@ SECRETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("connection string", "Server=db;Database=shop;User Id=sa;Password=Geheim!77;Encrypt=true", ("Geheim!77",)),
     ("hex token", f"He gave me the api token {_HEX} yesterday.", (_HEX,)),
     ("password of a thing", "The password for the NAS: hunter2tulip", ("hunter2tulip",)),
+    ("long password with a foreign letter", f"The password: hunter2tulip-{'0' * 30}é-and-more", ("hunter2tulip",)),
     ("password in a sentence", "My password is hunter2tulip and it stays.", ("hunter2tulip",)),
     ("password that is a word", "My password is swordfish.", ("swordfish",)),
     ("password without a sign", "Sign in with password hunter2tulip there.", ("hunter2tulip",)),
