@@ -44,9 +44,11 @@ _FLAG = "\U0001f3f4\U000e0067\U000e0062(?:{})\U000e007f".format(
 )
 _HINT = lazy_regex(f"[{UNSEEN}{_SELECTORS}{_JOINERS}\u2028\u2029]")
 _LINE_END = lazy_regex("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_HIDDEN = lazy_regex(
-    f"({_FLAG})|[{UNSEEN}]+|(?<=[{_SELECTORS}])[{_SELECTORS}]+"
-    f"|(?<=[{_SELECTORS}{_JOINERS}][{_SELECTORS}{_JOINERS}])[{_SELECTORS}{_JOINERS}]+"
+_HIDDEN = lazy_regex(f"({_FLAG})|[{UNSEEN}]+")
+# After the hidden ones are gone: a sentence can be spelled in selectors too.
+REPEATED = lazy_regex(
+    f"(?:(?<=[{_SELECTORS}])[{_SELECTORS}]|(?<=[{_SELECTORS}{_JOINERS}]{{2}})[{_SELECTORS}{_JOINERS}])"
+    f"[{_SELECTORS}{_JOINERS}]*"
 )
 
 # A sign that is, or decodes to, the first one of a tag or of a line in brackets; and what may follow up to the next.
@@ -80,7 +82,7 @@ _NAMES = {
 
 def visible(text: str) -> str:
     """A text without the characters that nobody sees; what ends a line is a line feed."""
-    return _HIDDEN.sub(r"\1", _LINE_END.sub("\n", text)) if _HINT.search(text) else text
+    return REPEATED.sub("", _HIDDEN.sub(r"\1", _LINE_END.sub("\n", text))) if _HINT.search(text) else text
 
 
 def escaped(text: str) -> str:

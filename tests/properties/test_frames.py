@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from indexer.testing import HashEmbedder
 from memory_service.compaction.presets import PRESETS
@@ -17,7 +20,7 @@ from memory_service.schemas.compaction import StatelessRequest
 from memory_service.service import MemoryService
 from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
-from memory_service.text.frames import escaped
+from memory_service.text.frames import escaped, visible
 from tests.memory_service.service.rooms import summary
 from tests.properties.hostile import (
     BLOCK_TAGS,
@@ -176,6 +179,20 @@ def test_what_people_write_stays_as_it_is() -> None:
         "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
     )
     assert escaped(said) == said
+
+
+SIGNS = st.sampled_from(
+    ["a", "❤", "\ufe0f", "\ufe00", "\U000e0100", "\u200d", "\u200c", "\u200b", "\u2060", "\xad", "🏴"]
+)
+
+
+@given(st.lists(SIGNS, max_size=12).map("".join))
+def test_no_message_is_spelled_in_selectors(text: str) -> None:
+    seen = visible(text)
+    assert visible(seen) == seen
+    assert not re.search(
+        "[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2}|[\ufe00-\ufe0f\U000e0100-\U000e01ef\u200c\u200d]{3}", seen
+    )
 
 
 def test_the_texts_are_hostile() -> None:

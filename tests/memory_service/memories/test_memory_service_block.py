@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -59,6 +60,9 @@ NASTY = st.sampled_from(
         "\u2029",
         "\x85",
         "\u200b",
+        "\u200d",
+        "\ufe0f",
+        "\U000e0100",
         "\u00ad",
         "\U000e003c\U000e002f",
         "\ud800",
@@ -94,12 +98,30 @@ def read_back(block: str) -> list[ReadFile]:
     return found
 
 
+SELECTORS = {*map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])}
+JOINERS = {"\u200c", "\u200d"}
+
+
 def seen(text: str) -> str:
-    return "".join(char for char in re.sub("[\r\u2028\u2029]", "\n", text) if char not in UNSEEN)
+    shown = [char for char in re.sub("[\r\u2028\u2029]", "\n", text) if char not in UNSEEN]
+    return "".join(runs(shown))
+
+
+def runs(shown: Iterable[str], mark: str = "") -> Iterator[str]:
+    """Each character with what changes the one before it: a selector and a joiner, or two joiners; of more, a mark."""
+    run: list[str] = []
+    for char in [*shown, ""]:
+        if char in SELECTORS | JOINERS:
+            run.append(char)
+            continue
+        fit = 1 if len(run) > 1 and {*run[:2]} <= SELECTORS else 2
+        yield "".join([*run[:fit], mark if run[fit:] else "", char])
+        run = []
 
 
 def shown_path(path: str) -> str:
-    return "".join("\ufffd" if char in UNSEEN or char in "\t\n\u2028\u2029" else char for char in path)
+    shown = ("\ufffd" if char in UNSEEN or char in "\t\n\u2028\u2029" else char for char in path)
+    return "".join(runs(shown, "\ufffd"))
 
 
 def spans_of(texts: list[str]) -> list[Span]:
