@@ -7,6 +7,7 @@ of what was said.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import datetime as dt
 import json
@@ -36,9 +37,11 @@ class Progress:
         until: End of the stretch that is being stored; 0 for none. After a crash that same stretch is stored again,
             by the same key, so nothing stands there twice.
         again: True while a file is read whose beginning may have been stored before, as that of one that was replaced.
-        rules: Digest and pins of each file of rules.
+        rules: Digest of each file of rules, and its pins; none before the session has a message.
         told: True if the agent was given its memory since the conversation began or was compacted.
         message_ids: Ids of messages that events brought.
+        asked: Ids of the last calls of tools that asked the memory: their results are not kept.
+        forgotten: Number of the last message that the host has compacted: none up to it is in its view.
     """
 
     workspace: str = ""
@@ -49,6 +52,8 @@ class Progress:
     rules: dict[str, list[str]] = field(default_factory=dict)
     told: bool = False
     message_ids: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    forgotten: int = 0
 
 
 class ProgressFile:
@@ -72,7 +77,7 @@ class ProgressFile:
         """
         with self._lock.held():
             progress = self._read()
-            before = dataclasses.replace(progress, rules=dict(progress.rules), message_ids=[*progress.message_ids])
+            before = copy.deepcopy(progress)
             try:
                 yield progress
             finally:

@@ -180,9 +180,8 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
         if not sizes and below != _ROOT:
             raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
         lines = [f"{_size(sizes[name])}\t{name}" for name in sorted(sizes)]
-        total = _size(sum(file.bytes for file in self._files()))
         head = f"Here're the files and directories up to {_MOST_LEVELS} levels deep in {path}, excluding hidden items:"
-        return "\n".join([head, f"{total}\t{path}", *lines])
+        return "\n".join([head, f"{_size(sum(file.bytes for file in self._files()))}\t{path}", *lines])
 
 
 async def _asked(self: AsyncMemoryServiceTool, command: Any) -> str:
@@ -223,8 +222,6 @@ def _below_root(path: str) -> str:
         raise ToolError(f"Path must start with {_ROOT}, got: {path}")
     if any(part.startswith(".") for part in path.split("/")):
         raise ToolError(f"Path {path} would escape {_ROOT} directory, or is hidden")
-    if not path.isprintable():
-        raise ToolError(f"Path {path!a} has a control character in it")
     return path.removeprefix(_ROOT)
 
 
@@ -233,9 +230,8 @@ def _path(path: str) -> str:
     name = _below_root(path)[1:]
     if not name:
         raise ToolError(f"{path} is a directory. Please provide the path of a file.")
-    if name in _EVERGREEN:
-        return name
-    return f"memory/{name}" if name.lower().endswith(".md") else f"memory/{name}.md"
+    ending = "" if name.lower().endswith(".md") else ".md"
+    return name if name in _EVERGREEN else f"memory/{name}{ending}"
 
 
 def _shown(path: str) -> str:

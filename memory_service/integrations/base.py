@@ -20,6 +20,7 @@ from memory_service.client import AsyncMemoryClient, MemoryClient
 from memory_service.client._messages import WireMessage, usage_report, wire_messages
 from memory_service.client._session_wire import Wanted
 from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound
+from memory_service.text.injected import said_messages
 from memory_service.text.recall import decide_recall
 
 if TYPE_CHECKING:
@@ -254,9 +255,15 @@ def _recalled(words: str, ask: Callable[[str], _Recalled]) -> _Recalled | None:
 
 
 def keep(
-    memory: Memory, session_id: str, said: Iterable[tuple[str | None, Sequence[WireMessage]]], *, flush: bool = True
+    memory: Memory,
+    session_id: str,
+    said: Iterable[tuple[str | None, Sequence[Mapping[str, Any]]]],
+    *,
+    flush: bool = True,
 ) -> None:
     """Append what was said to a session, each part of it once for its key, and write down its memories.
+
+    Memories that stand in a message are not kept with it.
 
     Args:
         memory: The workspace.
@@ -266,7 +273,8 @@ def keep(
     """
     session = memory.session(session_id)
     for key, messages in said:
-        session.append(messages, idempotency_key=key)
+        if kept := said_messages(messages, set()):
+            session.append(kept, idempotency_key=key)
     if flush:
         log_degraded(session.flush().degraded)
 

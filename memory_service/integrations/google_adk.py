@@ -39,6 +39,7 @@ from memory_service.integrations.base import (
 )
 from memory_service.memories.format import Entry, day_of, find_entries
 from memory_service.schemas import SearchResult
+from memory_service.text.injected import RECALLED
 
 try:
     from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
     from memory_service.service import MemoryService
 
+# What this tool of ADK answers is in the memory already.
+_LOOKING_UP = "load_memory"
 _MOST_RESULTS = 10  # as of ADK's own service
 _MOST_USERS = 100
 _MOST_EVENTS = 10_000
@@ -175,12 +178,16 @@ def _wired(event: Event) -> list[WireMessage]:
     parts = event.content.parts or []
     calls = [(call.id or call.name, call.name, call.args) for each in parts if (call := each.function_call)]
     results = [
-        (answer.id or answer.name, json.dumps(answer.response, ensure_ascii=False, default=str))
+        (answer.id or answer.name, RECALLED if answer.name == _LOOKING_UP else _json(answer.response))
         for each in parts
         if (answer := each.function_response)
     ]
     role = "user" if event.author == "user" else "assistant"
     return wired(role, _text(event.content), calls, results)
+
+
+def _json(response: object) -> str:
+    return json.dumps(response, ensure_ascii=False, default=str)
 
 
 def _text(content: Any) -> str:

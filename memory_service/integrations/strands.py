@@ -31,6 +31,7 @@ from memory_service.integrations.base import (
     session_name,
     wired,
 )
+from memory_service.text.injected import said_messages
 
 try:
     from strands.memory import MemoryEntry, MemoryStore
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from strands.types.content import ContentBlock, Message
 
 _DEFAULT_RESULTS = 5
+# What Strands' tool answers is in the memory already.
+_LOOKING_UP = ("search_memory",)
 
 
 class StrandsStore(MemoryStore):
@@ -81,6 +84,7 @@ class StrandsStore(MemoryStore):
         self._memory = memory_of(memory, workspace, api_key)
         # Strands counts messages from 0 for each agent.
         self._run = uuid.uuid4().hex
+        self._asked = set[str]()
         self.session_id = session_name(session_id or f"strands-{self._run}")
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
@@ -104,7 +108,7 @@ class StrandsStore(MemoryStore):
         said = [
             (key_of(self._run, numbers[at], wire) if numbers else None, wire)
             for at, message in enumerate(messages)
-            if (wire := _wired(message))
+            if (wire := said_messages(_wired(message), self._asked, _LOOKING_UP))
         ]
         if said:
             await asyncio.to_thread(keep, self._memory, self.session_id, said)

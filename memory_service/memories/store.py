@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from indexer.errors import SourceMissing
-from indexer.sources.scan import MEMORY_FOLDER, Scan, scan_memories
+from indexer.lru import LRU
+from indexer.sources.scan import MEMORY_FOLDER, Scan, SourceFile, scan_memories
 from indexer.text import lazy_regex
 from indexer.types import EVERGREEN, EXTRA_MARK
 from memory_service import disk
@@ -51,6 +53,9 @@ MAX_FILE_BYTES = 8 * 1024 * 1024
 # Each may be a passage of its own, which is embedded by itself.
 MAX_FILE_LINES = 100_000
 MAX_LINES = 2_000
+_MEASURED_FILES = 20_000
+# A file that was written twice within a tick of its file system's clock may look as if it was not.
+_TICK_SECONDS = 2.0
 _LOCK = Path(".locks", "memory.lock")
 _MEMORY_ID = lazy_regex(r"[A-Za-z0-9._-]{1,64}")
 _UNWRITABLE = lazy_regex("[\x00\ud800-\udfff]")
@@ -73,6 +78,7 @@ class MemoryStore:
         self._max_bytes = max_bytes
         self._lock = disk.WriteLock(folder / _LOCK)
         self.notes = DailyNotes(folder, lock=self._lock, now=now)
+        self._measured: LRU[str, tuple[SourceFile, MemoryFile]] = LRU(_MEASURED_FILES)
 
     def list(self) -> list[MemoryFile]:
         """All memory files, sorted by path.
@@ -82,7 +88,7 @@ class MemoryStore:
         """
         scan = self._scan()
         _check_complete(scan)
-        return [file for path in sorted(scan.files) if (file := self._measure(path)) is not None]
+        return [row for path in sorted(scan.files) if (row := self._row(scan.files[path])) is not None]
 
     def read(self, path: str, start_line: int = 1, lines: int | None = None) -> FileText:
         """Reads some lines of a file: as many as asked for, and 2,000 at most.
@@ -229,6 +235,16 @@ class MemoryStore:
             if (self._folder / MEMORY_FOLDER).is_symlink():
                 return Scan(files={path: file for path, file in scan.files.items() if path in EVERGREEN}, failures=())
             return scan
+
+    def _row(self, file: SourceFile) -> MemoryFile | None:
+        """Listing row of a file, which is read only if it changed since the last listing."""
+        known = self._measured.get(file.path)
+        if known and known[0] == file:
+            return known[1]
+        row = self._measure(file.path)
+        if row and time.time() - max(file.mtime_ns, file.ctime_ns) / 1e9 > _TICK_SECONDS:
+            self._measured[file.path] = file, row
+        return row
 
     def _measure(self, path: str) -> MemoryFile | None:
         """Listing row of a file; None if it vanished, or has a name that no caller could give back."""

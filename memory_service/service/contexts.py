@@ -190,15 +190,17 @@ class SessionRecall:
         sources: tuple[Source, ...] = (),
         order: Order = "score",
         min_relevance: float | None = None,
+        forgotten: int = 0,
         at: dt.datetime,
     ) -> Recalled:
         """A block of what is not in view, of at most so many tokens, with its stored receipt.
 
-        What is less relevant than `min_relevance` stays out; None is as the settings have it.
+        What is less relevant than `min_relevance` stays out; None is as the settings have it. Of a view that is not
+        ours, `forgotten` is the last message that is in it no more.
         """
         degraded = list[str]()
         in_view = snapshot.session_id
-        path, shown = f"sessions/{snapshot.session_id}.jsonl", snapshot.view().first_seq
+        path, shown = f"sessions/{snapshot.session_id}.jsonl", max(snapshot.view().first_seq, forgotten + 1)
         # The log begins with its header: a first message has nothing before it that could be found.
         if any(each.seq < shown for each in snapshot.state.messages[:1]):
             unready = self._services.longterm.session_ready(
@@ -219,7 +221,7 @@ class SessionRecall:
             )
         except MemoryServiceError as error:
             return Recalled(degraded=(*degraded, f"recall: {error}"))
-        hits = drop_redundant(found.hits, self._shown_of(snapshot))
+        hits = drop_redundant(found.hits, self._shown_of(snapshot, shown))
         context = build_context(
             hits,
             query=query,
@@ -251,10 +253,11 @@ class SessionRecall:
         least = recall.min_relevance if min_relevance is None else min_relevance
         return RelevanceLimits(min_relevance=checked_share(least), min_gain=recall.min_gain)
 
-    def _shown_of(self, snapshot: SessionSnapshot) -> ViewText:
-        """Text of the view, for dropping memories that repeat it."""
+    def _shown_of(self, snapshot: SessionSnapshot, first_seq: int) -> ViewText:
+        """Text of the view from a message on, for dropping memories that repeat it."""
         before = self._shown.get(snapshot.session_id)
-        shown = ViewText.of(snapshot.view().tail, before=before)
+        tail = [each for each in snapshot.view().tail if each.seq >= first_seq]
+        shown = ViewText.of(tail, before=before)
         self._shown[snapshot.session_id] = shown
         return shown
 

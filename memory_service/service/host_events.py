@@ -15,11 +15,17 @@ import json
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts
+from memory_service.compaction.checkpoint import (
+    Checkpoint,
+    checkpoint_messages,
+    is_request,
+    pinned_texts,
+    shortened,
+)
 from memory_service.compaction.view import pin_texts
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, NotFound, TooLarge
 from memory_service.hosts.dialects import HostEvent, host_chars, rendered_answer
@@ -27,9 +33,11 @@ from memory_service.hosts.progress import Progress, ProgressFile, note_faults
 from memory_service.hosts.projects import project_of
 from memory_service.hosts.transcripts import Stretch, TranscriptPlace, is_of_subagent, read_on
 from memory_service.messages import text_of
+from memory_service.messages.placeholders import handle
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.schemas.sessions import MAX_PIN_CHARS
 from memory_service.service.sessions import check_messages
+from memory_service.text.injected import said_messages
 from memory_service.text.recall import decide_recall
 
 if TYPE_CHECKING:
@@ -43,6 +51,9 @@ _SPARE_CHARS = 200
 # Of a long transcript so many stretches are read before the answer, the others after it.
 _MOST_STRETCHES = 2
 _KEPT_IDS = 20_000
+_KEPT_CALLS = 100
+# Of a request that the host has compacted.
+_REQUEST_CHARS = 2_000
 # Of what was noted last, so much says what the work is about.
 _QUERY_CHARS = 500
 _STORING = frozenset({"prompt", "reply", "stop", "pre_compact", "session_end"})
@@ -83,6 +94,7 @@ class HookCall:
         self._faults = list[str]()
         self._file = ProgressFile(service.settings.home, event.session_id)
         self._unread_bytes = 0
+        self._rules = dict[str, str]()
 
     def answered(self) -> HostAnswer:
         """The answer; never an error."""
@@ -103,18 +115,18 @@ class HookCall:
         """Do what the event asks for; gives the text for the agent."""
         with self._file.held() as progress:
             self._workspace = progress.workspace = self._named_workspace(progress)
-            rules = self._pinned_rules(progress)
             if self._event.kind in _STORING:
                 self._store(progress)
-            if self._event.kind == "pre_compact":
-                progress.told = False
-                return self._opening() if self._event.most_chars else ""
-            if self._event.kind == "prompt":
-                return self._recalled(rules)
-            if self._event.kind != "session_start":
+            rules = self._pinned_rules(progress)
+            if self._event.kind not in ("pre_compact", "prompt", "session_start"):
                 return ""
-            text = rules if self._is_known(progress) else self._opening()
-            progress.told = True
+            snapshot = self._snapshot()
+            if snapshot and (self._event.kind == "pre_compact" or self._event.source == "compact"):
+                progress.forgotten = snapshot.state.last_seq
+            if self._event.kind == "prompt":
+                return self._recalled(progress, snapshot, rules)
+            text = rules if self._is_known(progress) else self._opening(progress, snapshot)
+            progress.told = self._event.kind == "session_start"
             return text
 
     def _afterwards(self, cancelled: Callable[[], bool]) -> None:
@@ -135,7 +147,7 @@ class HookCall:
 
     def _is_known(self, progress: Progress) -> bool:
         """True if the conversation that goes on has been given its memory already."""
-        return progress.told and self._event.source in ("resume", "fork")
+        return progress.told and self._event.kind == "session_start" and self._event.source in ("resume", "fork")
 
     def _named_workspace(self, progress: Progress) -> str:
         if self._workspace:
@@ -167,17 +179,18 @@ class HookCall:
 
     # What the agent is given
 
-    def _opening(self) -> str:
+    def _opening(self, progress: Progress, snapshot: SessionSnapshot | None) -> str:
         """Pins, summary and memories, as long as the host takes."""
+        if not self._event.most_chars:
+            return ""
         room = self._event.most_chars - _SPARE_CHARS
-        snapshot = self._snapshot()
-        record = _record(snapshot, room) if snapshot else ""
+        record = _record(snapshot, progress.forgotten, room) if snapshot else _rules_record(self._rules, room)
         tokens = (room - host_chars(record)) // _CHARS_PER_TOKEN
         query = self._topic(snapshot)
-        block = self._block(query, tokens, snapshot) if query else ""
+        block = self._block(query, tokens, progress, snapshot) if query else ""
         return "\n\n".join(filter(None, (record, block)))
 
-    def _recalled(self, rules: str) -> str:
+    def _recalled(self, progress: Progress, snapshot: SessionSnapshot | None, rules: str) -> str:
         """Memories that a prompt asks for."""
         event = self._event
         if not event.most_chars:
@@ -186,10 +199,10 @@ class HookCall:
         if not decision.search:
             return rules
         room = (event.most_chars - _SPARE_CHARS - host_chars(rules)) // _CHARS_PER_TOKEN
-        block = self._block(decision.query, min(room, _PROMPT_TOKENS), self._snapshot())
+        block = self._block(decision.query, min(room, _PROMPT_TOKENS), progress, snapshot)
         return "\n\n".join(filter(None, (rules, block)))
 
-    def _block(self, query: str, tokens: int, snapshot: SessionSnapshot | None) -> str:
+    def _block(self, query: str, tokens: int, progress: Progress, snapshot: SessionSnapshot | None) -> str:
         """A block of memories that the conversation does not have in view; empty where nothing is found."""
         if tokens <= 0:
             return ""
@@ -199,7 +212,8 @@ class HookCall:
                 made = service.context(workspace, query, budget_tokens=tokens, **service.settings.recall.model_dump())
                 self._faults += _lasting(made.degraded)
                 return made.block
-            found = service.sessions(workspace).recalls.recall(snapshot, query, tokens, at=service.settings.now())
+            recalls, now = service.sessions(workspace).recalls, service.settings.now()
+            found = recalls.recall(snapshot, query, tokens, forgotten=progress.forgotten, at=now)
             self._faults += _lasting(found.degraded)
             return found.context.block if found.context else ""
         return ""
@@ -215,7 +229,9 @@ class HookCall:
             if files:
                 newest = max(files, key=lambda file: file.modified_at)
                 text = self._service.get(self._workspace or "", newest.path, max(1, newest.lines - 20)).text
-                return text[-_QUERY_CHARS:].strip()
+                # Headings and comments of entries are nothing that memories speak of.
+                noted = (line for line in text.splitlines() if line.strip() and not line.startswith(("#", "<!--")))
+                return "\n".join(noted)[-_QUERY_CHARS:]
         return ""
 
     def _snapshot(self) -> SessionSnapshot | None:
@@ -226,34 +242,36 @@ class HookCall:
     # Rules
 
     def _pinned_rules(self, progress: Progress) -> str:
-        """Pin the rules of the project anew where they changed; gives those that the agent has not seen."""
+        """Pin the rules of the project anew where they changed; gives those that the agent has not seen.
+
+        A session begins with the first message, not with its rules: until then they are known and not pinned.
+        """
         if not self._service.settings.pin_rules or not self._reads_files or not self._event.folder:
             return ""
         changed = list[str]()
         with self._noting():
-            texts = project_of(self._event.folder).rules()
+            texts = self._rules = project_of(self._event.folder).rules()
+            begun = self._snapshot() is not None
             for name in {**texts, **progress.rules}:
                 text = texts.get(name, "")
                 digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
                 known = progress.rules.get(name, [])
-                if known[:1] == [digest]:
+                same = known[:1] == [digest]
+                if same and (known[1:] or not begun):
                     continue
                 self._unpin(known[1:])
                 progress.rules.pop(name, None)
                 if text:
-                    progress.rules[name] = [digest, *self._pin(name, text)]
-                    changed.append(f"The rules of {name} as they are now:\n{text}")
+                    progress.rules[name] = [digest, *(self._pin(name, text) if begun else ())]
+                    changed += [] if same else [f"The rules of {name} as they are now:\n{text}"]
                 elif known:
                     changed.append(f"The rules of {name} are no more.")
         room = self._event.most_chars - _SPARE_CHARS
         return _cut("\n\n".join(changed), room) if progress.told else ""
 
     def _pin(self, name: str, text: str) -> list[str]:
-        head = f"Rules of {name}:\n"
-        size = MAX_PIN_CHARS - len(head)
-        pieces = [text[at : at + size] for at in range(0, len(text), size)]
         workspace, session_id = self._workspace or "", self._event.session_id
-        return [self._service.pin(workspace, session_id, head + piece).pin_id for piece in pieces]
+        return [self._service.pin(workspace, session_id, piece).pin_id for piece in _rule_pieces(name, text)]
 
     def _unpin(self, pin_ids: Sequence[str]) -> None:
         for pin_id in pin_ids:
@@ -275,12 +293,13 @@ class HookCall:
     def _append_sent(self, progress: Progress, sent: Sequence[Mapping[str, object]]) -> None:
         """Append messages of the event itself, those with an id once."""
         known = set(progress.message_ids)
-        new = [each for each in sent if str(each.get("id") or "") not in known]
+        fresh = [each for each in sent if str(each.get("id") or "") not in known]
+        new = _said(fresh, progress)
         if not new:
             return
         digest = hashlib.blake2b(repr(new).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
         self._append(new, f"{self._event.turn}:{digest}" if self._event.turn else None)
-        ids = [*progress.message_ids, *(str(each["id"]) for each in new if each.get("id"))]
+        ids = [*progress.message_ids, *(str(each["id"]) for each in fresh if each.get("id"))]
         progress.message_ids = ids[-_KEPT_IDS:]
 
     def _append_transcript(self, progress: Progress) -> None:
@@ -308,12 +327,16 @@ class HookCall:
         """Append the messages of a stretch once, whatever happens in between."""
         if stretch.begun_anew:
             progress.again, progress.place = True, TranscriptPlace()
-        messages = self._unsaid(stretch.messages) if progress.again else stretch.messages
+        before = progress.asked
+        said = _said(stretch.messages, progress)
+        messages = self._unsaid(said) if progress.again else said
         if messages:
-            progress.until = stretch.end.offset
+            # After a crash the same stretch is read again, with the same calls known.
+            found, progress.asked, progress.until = progress.asked, before, stretch.end.offset
             self._file.keep(progress)
             with suppress(Conflict):  # another version stored this stretch, and reads it otherwise
                 self._append(messages, f"{stretch.end.head}:{stretch.start}-{stretch.end.offset}")
+            progress.asked = found
         progress.place, progress.until = stretch.end, 0
 
     def _unsaid(self, messages: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
@@ -339,19 +362,50 @@ class HookCall:
         self._service.append(workspace, session_id, messages, model=self._event.model or None, key=key)
 
 
-def _record(snapshot: SessionSnapshot, room: int) -> str:
-    """Pins and summary of a session; pins that do not fit are named, and a long summary is cut."""
+def _said(messages: Sequence[Mapping[str, object]], progress: Progress) -> list[Mapping[str, object]]:
+    """Messages without what the memory itself gave the agent."""
+    asked = set(progress.asked)
+    said = said_messages(messages, asked)
+    progress.asked = [*progress.asked, *sorted(asked.difference(progress.asked))][-_KEPT_CALLS:]
+    return said
+
+
+def _rule_pieces(name: str, text: str) -> list[str]:
+    """A file of rules as pins, each as long as a pin may be."""
+    head = f"Rules of {name}:\n"
+    size = MAX_PIN_CHARS - len(head)
+    return [head + text[at : at + size] for at in range(0, len(text), size)]
+
+
+def _rules_record(rules: Mapping[str, str], room: int) -> str:
+    """Rules for a session that has no message yet."""
+    pieces = [(piece, None) for name, text in rules.items() for piece in _rule_pieces(name, text)]
+    return _rendered_record(pieces, Checkpoint(), room)
+
+
+def _record(snapshot: SessionSnapshot, forgotten: int, room: int) -> str:
+    """Pins and summary of a session, and the request that its host has compacted and our summary does not have."""
     state = snapshot.state
-    pins, fitting = pinned_texts(pin_texts(state)), list[str]()
-    left = room
+    asked = next((each for each in reversed(state.messages) if is_request(each.message)), None)
+    parts = Checkpoint(summary=state.head.summary)
+    if asked and state.head.tail_start <= asked.seq <= forgotten:
+        words = shortened(text_of(asked.message), _REQUEST_CHARS, handle(asked.seq))
+        parts = replace(parts, request=words, request_seq=asked.seq)
+    return _rendered_record(pin_texts(state), parts, room)
+
+
+def _rendered_record(given: Sequence[tuple[str, int | None]], parts: Checkpoint, room: int) -> str:
+    """A record with its pins; pins that do not fit are named, and a long summary is cut."""
+    pins, fitting = pinned_texts(given), list[str]()
+    left = room - host_chars(parts.request)
     for pin in pins:
         left -= host_chars(pin) + 1
         if left < _SPARE_CHARS:
             fitting.append(f"- [… {len(pins) - len(fitting)} more pins do not fit here; the session has them …]")
             break
         fitting.append(pin)
-    summary = _cut(state.head.summary, left - _SPARE_CHARS) if left > 2 * _SPARE_CHARS else ""
-    made = checkpoint_messages(Checkpoint(summary=summary, pins=tuple(fitting)))
+    summary = _cut(parts.summary, left - _SPARE_CHARS) if left > 2 * _SPARE_CHARS else ""
+    made = checkpoint_messages(replace(parts, summary=summary, pins=tuple(fitting)))
     text = str(made[0]["content"]) if made else ""
     # What is escaped may be longer.
     return text if host_chars(text) <= room else _cut(text, room)

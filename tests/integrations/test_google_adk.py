@@ -99,6 +99,7 @@ def test_the_model_looks_up_with_adk_s_tool(backend: MemoryServiceBackend, user:
     (log,) = [each for each in logs if len(each) > 2]
     assert [each["role"] for each in log] == ["user", "assistant", "tool", "assistant"]
     assert log[1]["tool_calls"][0]["id"] == log[2]["tool_call_id"]
+    assert log[2]["content"] == "[recalled]", "it is in the memory already"
 
 
 def test_an_event_is_kept_once(backend: MemoryServiceBackend, user: Any, place: Place) -> None:

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.memories.block import (
-    NOTE,
     Span,
     _block_text,
     _line_range,
@@ -22,8 +21,9 @@ from memory_service.memories.block import (
     wrapper_quarters,
 )
 from memory_service.messages.sizes import quarters
+from memory_service.text.frames import BLOCK_NOTE
 
-BLOCK = re.compile(rf"<relevant_context>\n{re.escape(NOTE)}\n(?P<files>.*)</relevant_context>", re.DOTALL)
+BLOCK = re.compile(rf"<relevant_context>\n{re.escape(BLOCK_NOTE)}\n(?P<files>.*)</relevant_context>", re.DOTALL)
 FILE = re.compile(r'<file path="(?P<path>[^"<>\n]*)" lines="(?P<lines>[0-9,-]*)">\n(?P<body>[^<>]*)</file>\n')
 # Said once more, in other words than in the code: C0 but tab and line feed, DEL, C1, what turns the order of
 # writing, marks of the byte order, halves of pairs, what has no width, the letters of tags; but not the flags that are
@@ -71,7 +71,7 @@ NASTY = st.sampled_from(
         "浇水",
         "…",
         "e\u0301",
-        NOTE,
+        BLOCK_NOTE,
     ]
 )
 TEXT = st.lists(NASTY | st.text(max_size=8), max_size=8).map("".join)

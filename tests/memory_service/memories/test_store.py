@@ -427,6 +427,20 @@ def test_a_listing_tells_what_there_is(files: MemoryStore, tmp_path: Path) -> No
     assert listed[0].etag == files.read("MEMORY.md").etag
 
 
+def test_a_listing_reads_what_changed_alone(
+    files: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_service.memories.store._TICK_SECONDS", -1.0)
+    for name in ("memory/a.md", "memory/b.md"):
+        _put(tmp_path / "w", name, "one")
+    first = files.list()
+    when = (tmp_path / "w/memory/b.md").stat().st_mtime_ns
+    _put(tmp_path / "w", "memory/b.md", "two")
+    os.utime(tmp_path / "w/memory/b.md", ns=(when, when))
+    again = files.list()
+    assert again[0] is first[0] and again[1].etag == files.read("memory/b.md").etag != first[1].etag
+
+
 @pytest.mark.parametrize(
     ("start", "lines", "text", "end", "following"),
     [

@@ -40,8 +40,8 @@ class Agent:
     def workspace(self) -> str:
         return project_of(str(self.project)).workspace
 
-    def says(self, role: str, text: str, **fields: object) -> None:
-        line = {"type": role, "isSidechain": False, "message": {"role": role, "content": text}, **fields}
+    def says(self, role: str, content: object, **fields: object) -> None:
+        line = {"type": role, "isSidechain": False, "message": {"role": role, "content": content}, **fields}
         with self.transcript.open("a", encoding="utf-8") as opened:
             opened.write(json.dumps(line, ensure_ascii=False) + "\n")
 
@@ -93,6 +93,8 @@ def test_a_decision_of_one_conversation_is_given_to_the_next(agent: Agent, servi
     assert "never on Fridays" in service.get(agent.workspace, written).text
     other = Agent(service, agent.project, session="other")
     assert "never on Fridays" in other.given("SessionStart", source="startup")
+    [receipts] = (service.settings.home / agent.workspace / "receipts").iterdir()
+    assert "never on Fridays" in receipts.read_text("utf-8") and "<!--" not in receipts.read_text("utf-8")
     assert "never on Fridays" in other.given("UserPromptSubmit", prompt="When do deploys go out?")
     assert agent.faults() == []
 
@@ -213,13 +215,56 @@ def test_after_a_compaction_the_agent_gets_pins_summary_and_what_it_forgot(agent
     assert len(agent.logged()) == before
 
 
+def test_after_a_compaction_of_a_short_talk_the_agent_gets_what_it_forgot(agent: Agent) -> None:
+    agent.says("user", "The hinge of the shop's door is 12 mm wide, and 三号房间用蓝色油漆.")
+    agent.says("assistant", "Wrote src/door.py.")
+    agent.says("user", "Go on with the hinge, 然后是三号房间。")
+    agent.hook("Stop")
+    agent.hook("PreCompact", trigger="manual")
+    given = agent.given("SessionStart", source="compact")
+    assert "Go on with the hinge, 然后是三号房间。" in given and "12 mm" in given
+    assert "蓝色油漆" in agent.given("UserPromptSubmit", prompt="三号房间用什么油漆？")
+    agent.says("user", "And the handle is made of brass, 门把手是黄铜的。")
+    agent.hook("Stop")
+    assert "brass" not in agent.given("UserPromptSubmit", prompt="What is the handle made of?"), "it is in view"
+
+
+def test_what_the_memory_gave_is_not_kept_as_something_that_was_said(agent: Agent) -> None:
+    agent.says("user", FRIDAY)
+    agent.hook("Stop")
+    one = Agent(agent.service, agent.project, session="one")
+    block = one.given("UserPromptSubmit", prompt="When do deploys go out? 什么时候部署？")
+    assert "never on Fridays" in block
+    one.says(
+        "user", f"What now?\n<system-reminder>\nUserPromptSubmit hook additional context: {block}\n</system-reminder>"
+    )
+    one.says("user", [{"type": "text", "text": "现在呢？"}, {"type": "text", "text": f"<x>{block}</x>"}])
+    calls = [
+        ("t1", "mcp__memory-service__search", {"query": "deploys"}),
+        ("t2", "Bash", {"command": f"memory-service search '{FRIDAY[:9]}'"}),
+    ]
+    one.says(
+        "assistant", [{"type": "tool_use", "id": call, "name": name, "input": given} for call, name, given in calls]
+    )
+    one.hook("Stop")
+    results = [{"type": "tool_result", "tool_use_id": call, "content": f"1. {FRIDAY}"} for call in ("t1", "t2", "t3")]
+    one.says("user", results)
+    one.hook("Stop")
+    said = [message["content"] for message in agent.service.messages(one.workspace, "claude-code-one", "log").messages]
+    assert said[:2] == ["What now?", [{"type": "text", "text": "现在呢？"}]]
+    assert [part["content"] for part in said[3]] == ["[recalled]", "[recalled]", f"1. {FRIDAY}"], "t3 is another tool's"
+
+
 def test_rules_are_pinned_and_pinned_anew_when_they_change(agent: Agent) -> None:
     rules = agent.project / "AGENTS.md"
     rules.write_text("Run the linter before each commit.")
     assert "Run the linter before each commit." in agent.given("SessionStart", source="startup")
     assert agent.hook("UserPromptSubmit", prompt="thanks!") == {}
+    assert not (agent.service.settings.home / agent.workspace).exists(), "nothing was said yet"
     rules.write_text("Run the linter and the tests. 提交前先跑测试。")
     assert "提交前先跑测试" in agent.given("UserPromptSubmit", prompt="thanks!")
+    agent.says("user", "thanks!")
+    agent.hook("Stop")
     pins = agent.service.pins(agent.workspace, f"claude-code-{SESSION}").pins
     assert [pin.text for pin in pins] == ["Rules of AGENTS.md:\nRun the linter and the tests. 提交前先跑测试。"]
     assert "before each commit" not in agent.given("SessionStart", source="compact")

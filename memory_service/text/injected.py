@@ -1,0 +1,112 @@
+"""Words that the memory itself put into a conversation, taken out of what is kept of it. Pure.
+
+Without this a memory would store its own notes as something that was said, and find them again beside the notes.
+
+Invariants: what people, agents and other tools said stays word for word; a call of a tool keeps its result, which says
+no more than that it was recalled; messages of no known shape stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from indexer.text import lazy_regex
+from memory_service.text.frames import BLOCK_NOTE, CHECKPOINT_BEGIN, CHECKPOINT_END, PINS_BEGIN
+
+RECALLED = "[recalled]"
+# Hosts name the tools of an MCP server after it; a shell may call the command itself.
+_OWN_TOOL = lazy_regex(r"memory[-_]service")
+_OWN_COMMAND = lazy_regex(r"\bmemory-service['\"]? +(?:context|get|search)\b")
+# How each thing that the memory gives begins and ends. What is inside is escaped, so the first end is its own.
+_FRAMES = (
+    (f"<relevant_context>\n{BLOCK_NOTE}\n", "</relevant_context>"),
+    (CHECKPOINT_BEGIN, CHECKPOINT_END),
+    (PINS_BEGIN, "</pinned>"),
+)
+# Hosts put a tag around it, and words before it: "SessionStart hook additional context: …".
+_WRAPPER = lazy_regex(
+    r"<(?P<tag>[\w-]{1,40})>\s*(?:\w{1,40} hook additional context:\s*)?</(?P=tag)>"
+    r"|^\w{1,40} hook additional context:[ \t]*$",
+    re.MULTILINE,
+)
+
+
+def _said_text(text: str) -> str:
+    """A text without blocks of memories, checkpoints and pins; empty if it was nothing else."""
+    left = text
+    for opening, closing in _FRAMES:
+        left = _without(left, opening, closing)
+    return text if left == text else _WRAPPER.sub("", left).strip()
+
+
+def _without(text: str, opening: str, closing: str) -> str:
+    """A text without what stands between two marks, and without the marks."""
+    kept, at = list[str](), 0
+    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
+        kept.append(text[at:start])
+        at = end + len(closing)
+    return "".join((*kept, text[at:])) if at else text
+
+
+def said_messages(
+    messages: Iterable[Mapping[str, Any]], asked: set[str], tools: Collection[str] = ()
+) -> list[Mapping[str, Any]]:
+    """Messages without what the memory put there, in the shapes of OpenAI and Anthropic.
+
+    Args:
+        messages: What is to be kept.
+        asked: Ids of calls that asked the memory. Those found here are added, as a result may come later.
+        tools: Names of tools that ask it, beside those of our own server and command.
+    """
+    return [kept for message in messages if (kept := _said(message, asked, tools)) is not None]
+
+
+def _said(message: Mapping[str, Any], asked: set[str], tools: Collection[str]) -> Mapping[str, Any] | None:
+    """A message as it was said; None if nobody said it."""
+    content, calls = message.get("content"), message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping) and _asks(function.get("name"), function.get("arguments"), tools):
+            asked.add(str(call.get("id")))
+    if message.get("role") == "tool":
+        return {**message, "content": _result(content, str(message.get("tool_call_id")) in asked)}
+    if isinstance(content, str):
+        text = _said_text(content)
+        return message if text == content else {**message, "content": text} if text or calls else None
+    if not isinstance(content, list):
+        return message
+    parts = [kept for part in content if (kept := _said_part(part, asked, tools)) is not None]
+    return message if parts == content else {**message, "content": parts} if parts or calls else None
+
+
+def _said_part(part: Any, asked: set[str], tools: Collection[str]) -> Any:
+    match part:
+        case {"type": "text", "text": str(text)} if text:
+            left = _said_text(text)
+            return part if left == text else {**part, "text": left} if left else None
+        case {"type": "tool_use", "id": str(call_id), "name": name, "input": given}:
+            if _asks(name, given, tools):
+                asked.add(call_id)
+        case {"type": "tool_result", "tool_use_id": str(call_id), "content": content}:
+            return {**part, "content": _result(content, call_id in asked)}
+    return part
+
+
+def _result(content: Any, recalled: bool) -> Any:
+    """The result of a tool, without what the memory gave it."""
+    if recalled:
+        return RECALLED
+    if isinstance(content, str):
+        return _said_text(content) or (RECALLED if content else content)
+    return content
+
+
+def _asks(name: object, arguments: object, tools: Collection[str]) -> bool:
+    """True if a call asks the memory: a tool of ours, or our command in a shell."""
+    if name in tools or (isinstance(name, str) and _OWN_TOOL.search(name)):
+        return True
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+    return bool(_OWN_COMMAND.search(text))
