@@ -17,9 +17,7 @@ from memory_service.compaction.audit import Audit, audit_problems, audit_record,
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.cut import Snapshot
-from memory_service.compaction.extractive import extract
 from memory_service.compaction.ledger import ledger_of, merge_ledger
-from memory_service.compaction.model_summary import summarize
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
@@ -350,6 +348,8 @@ class Compactor:
         return note, audit_summary(note.text, request=request)
 
     def _by_model(self, model: ChatModel, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
+        from memory_service.compaction.model_summary import summarize
+
         audits: list[Audit] = []
         headings, pins = terms.rules.headings, terms.pins
 
@@ -373,6 +373,8 @@ class Compactor:
         return written, audits[-1]
 
     def _by_rules(self, request: SummaryRequest, terms: _Terms, *notes: str) -> tuple[Summary, Audit]:
+        from memory_service.compaction.extractive import extract
+
         if request.identifier_policy == "anonymize":
             # Done before: nothing has to be left out for it.
             request = replace(request, identifier_policy="preserve")

@@ -13,14 +13,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indexer import Embedder, IndexerError, QueryInvalid, SearchFilter, SourceMissing, SyncProgress
 from indexer.lru import LRU
 from indexer.sources.scan import is_session_path
 from indexer.throttle import THROTTLE
 from indexer.types import EXTRA_MARK
-from memory_service.compaction.stateless import compact_messages
 from memory_service.config import Settings, load_settings
 from memory_service.disk import write_fault
 from memory_service.engines import check_engine
@@ -60,18 +59,7 @@ from memory_service.schemas.memories import (
     WrittenFile,
 )
 from memory_service.service import answers
-from memory_service.service.benchmark import Benchmark, measure
-from memory_service.service.compaction_items import CompactionItems
-from memory_service.service.conversations import (
-    ConversationCall,
-    ConversationPrompt,
-    Conversations,
-    last_words,
-    with_block,
-)
-from memory_service.service.doctor import examine
 from memory_service.service.events import EventHub
-from memory_service.service.handles import Original, original_of_file, original_of_messages, read_handle
 from memory_service.service.host_events import HookCall, HostAnswer
 from memory_service.service.locks import SessionLocks
 from memory_service.service.models import Models, make_embedder, make_models, make_reranker
@@ -81,7 +69,6 @@ from memory_service.service.session_services import SharedServices
 from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.sessions import check_messages
 from memory_service.service.short_term import ShortTermMemory
-from memory_service.service.upstreams import Upstreams
 from memory_service.service.watching import Operations, SyncedChange, follow
 from memory_service.service.workspace import OpenWorkspaces
 from memory_service.sessions.folder import check_session_id
@@ -89,6 +76,15 @@ from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.session import SessionState
 from memory_service.text.recall import decide_recall
 
+if TYPE_CHECKING:
+    from memory_service.service.benchmark import Benchmark
+    from memory_service.service.compaction_items import CompactionItems
+    from memory_service.service.conversations import ConversationCall, ConversationPrompt, Conversations
+    from memory_service.service.handles import Original
+    from memory_service.service.upstreams import Upstreams
+
+# The parts for providers' clients, for checks and for measurements are imported where they are used: a command that
+# searches has no need of them.
 _MOST_CONVERSATIONS = 256
 
 
@@ -189,6 +185,8 @@ class MemoryService(SessionUseCases):
             handle: A path, with or without lines, or messages such as `log:12`.
             session_id: The session of such messages, where the handle does not name it.
         """
+        from memory_service.service.handles import original_of_file, original_of_messages, read_handle
+
         read = read_handle(handle)
         if not read.path:
             return original_of_messages(read, self.sessions(workspace).store, session_id)
@@ -327,6 +325,8 @@ class MemoryService(SessionUseCases):
 
     def conversations(self, workspace: str, *, make: bool = False) -> Conversations:
         """The conversations that clients keep themselves, as sessions of a workspace; see `sessions`."""
+        from memory_service.service.conversations import Conversations
+
         sessions = self._workspaces.sessions(workspace, make=make)
         with self._conversing:
             known = self._conversations.get(workspace)
@@ -373,6 +373,8 @@ class MemoryService(SessionUseCases):
         return self._compaction_items(workspace).compact(call, cancelled=cancelled)
 
     def _compaction_items(self, workspace: str) -> CompactionItems:
+        from memory_service.service.compaction_items import CompactionItems
+
         return CompactionItems(workspace, self.conversations(workspace, make=True), self._seals)
 
     def conversation(
@@ -392,6 +394,8 @@ class MemoryService(SessionUseCases):
             InvalidRequest: A message is in no shape that is known.
             Incompressible: The prompt cannot be made to fit.
         """
+        from memory_service.service.conversations import ConversationCall
+
         check_session_id(session_id)
         check_messages(request.messages)
         call = ConversationCall(
@@ -403,6 +407,8 @@ class MemoryService(SessionUseCases):
 
     def recalled_prompt(self, workspace: str, call: ConversationCall) -> ConversationPrompt:
         """The messages of a call with the memories that they ask for; no session is read or written."""
+        from memory_service.service.conversations import ConversationPrompt, last_words, with_block
+
         decision = decide_recall(last_words(call.messages))
         if not decision.search:
             return ConversationPrompt(messages=tuple(call.messages))
@@ -431,12 +437,16 @@ class MemoryService(SessionUseCases):
     @cached_property
     def upstreams(self) -> Upstreams:
         """The providers that calls of clients are sent on to."""
+        from memory_service.service.upstreams import Upstreams
+
         return Upstreams(self.settings)
 
     def compact_messages(
         self, request: StatelessRequest, *, cancelled: Callable[[], bool] = not_cancelled
     ) -> CompactedMessages:
         """Compact a list of messages without a session, as the settings say; see `memory_service.compaction`."""
+        from memory_service.compaction.stateless import compact_messages
+
         header = SessionHeader(session_id="", model=request.model, context_window=request.context_window)
         options = options_of(
             self.settings, SessionState(header=header), preset=request.preset, overrides=request.overrides
@@ -526,12 +536,16 @@ class MemoryService(SessionUseCases):
 
     def examine(self, workspace: str) -> Iterator[Check]:
         """Check every part by using it, one after the other."""
+        from memory_service.service.doctor import examine
+
         folder = self._workspaces.folders.folder(workspace)
         failing = self._workspaces.known_problems(workspace)
         return examine(self.settings, folder, self._embedder, reranker=self._reranker, engine_problems=failing)
 
     def bench(self, workspace: str, *, seconds: float = 5.0, told: Callable[[str], None] = lambda _: None) -> Benchmark:
         """Measure a workspace's index: searches by stage, the fast path against the exact one, indexing."""
+        from memory_service.service.benchmark import measure
+
         index = self._workspaces.memory(workspace).index
         with _translated():
             return measure(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal
 from memory_service.compaction.budget import ContextBudget
 from memory_service.config import FlushTable
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, UpstreamFailed
-from memory_service.flush.model import extract_facts
 from memory_service.flush.replies import agent_prompt, facts_of_reply, is_silent
 from memory_service.flush.rules import Candidate, find_candidates
 from memory_service.hooks import Intent
@@ -164,6 +163,8 @@ class Flushes:
         cancelled: Callable[[], bool],
         spent: Spent,
     ) -> _Found:
+        from memory_service.flush.model import extract_facts
+
         try:
             candidates = extract_facts(
                 stretch,
