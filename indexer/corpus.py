@@ -71,12 +71,21 @@ def _others(starts: Ints, labels: NDArray[np.integer], rows: Ints) -> Ints:
     spoken = np.flatnonzero(labels > 0)
     files = np.searchsorted(starts, spoken, "right") - 1
     base = int(labels.max()) + 1
-    speakers = np.unique(files * base + labels[spoken])
+    speakers = unique_rows(files * base + labels[spoken])
     count = np.bincount(speakers // base, minlength=len(starts))
     total = np.bincount(speakers // base, weights=speakers % base, minlength=len(starts)).astype(np.int64)
     here = np.searchsorted(starts, rows, "right") - 1
     others: Ints = np.where(count[here] == 2, total[here] - labels[rows], 0)
     return others
+
+
+def unique_rows(rows: Ints) -> Ints:
+    """Rows ascending, each once. `np.unique` does more around its sorting, and imports `numpy.ma` at its first use."""
+    ordered = np.sort(rows)
+    kept = np.empty(len(ordered), bool)
+    kept[:1] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
+    return ordered[kept]
 
 
 Floats = NDArray[np.float64]
@@ -170,7 +179,7 @@ class Corpus:
     @cached_property
     def speakers(self) -> dict[int, str]:
         """Names of the labels that occur, by number."""
-        return {int(label): self.label_names[int(label)] for label in np.unique(self.labels) if label}
+        return {int(label): self.label_names[int(label)] for label in np.flatnonzero(np.bincount(self.labels)) if label}
 
     @cached_property
     def greetings(self) -> Greetings:

@@ -14,13 +14,14 @@ from indexer.documents.blocks import Kind, Line, Outline, dedented
 from indexer.documents.code import Language
 from indexer.documents.markdown import outline_passages, split_lines, split_markdown
 from indexer.text import lazy_regex
-from indexer.text.scripts import WIDE_CHARACTER
+from indexer.text.scripts import WIDE
 from indexer.text.sentences import LIST_ITEM
 from indexer.types import Passage
 
 # Who writes lines of this length has an editor that wraps them: each is a paragraph of its own.
 _UNWRAPPED_CHARS = 160
 _UNWRAPPED_WIDE_CHARS = 60
+_WIDE_CHARACTER = lazy_regex(f"[{WIDE}]")
 
 
 def split_text(text: str, *, path: str) -> list[Passage]:
@@ -67,7 +68,7 @@ def _parts(paragraph: list[Line]) -> Iterator[tuple[Kind, list[Line]]]:
 def _is_unwrapped(text: str) -> bool:
     if len(text) > _UNWRAPPED_CHARS:
         return True
-    return len(text) > _UNWRAPPED_WIDE_CHARS and len(WIDE_CHARACTER.findall(text)) > len(text) // 2
+    return len(text) > _UNWRAPPED_WIDE_CHARS and len(_WIDE_CHARACTER.findall(text)) > len(text) // 2
 
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.

@@ -29,7 +29,8 @@ from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.lru import LRU
 from indexer.providers.errors import HOPELESS, SIZES, EmbeddingFailure, FailureKind
 from indexer.providers.litellm_package import ProviderFailed, Target, embed, require_litellm, rerank
-from indexer.text.scripts import DENSE_CHARACTER
+from indexer.text import lazy_regex
+from indexer.text.scripts import DENSE
 from indexer.text.terms import is_spaced
 from indexer.types import Vectors
 
@@ -45,11 +46,12 @@ _RERANKER_REST_SECONDS = 30.0
 _LONGEST_WAIT_SECONDS = 60.0
 # Left free, as another text may have more tokens to the character.
 _MARGIN = 0.9
+_DENSE_CHARACTER = lazy_regex(f"[{DENSE}]")
 
 
 def estimated_tokens(text: str) -> int:
     """Size of a text: characters / 4, CJK characters one token each; at least 1."""
-    quarters = len(text) if text.isascii() else len(text) + 3 * len(DENSE_CHARACTER.findall(text))
+    quarters = len(text) if text.isascii() else len(text) + 3 * len(_DENSE_CHARACTER.findall(text))
     return max(1, -(-quarters // 4))
 
 

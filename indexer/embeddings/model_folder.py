@@ -18,9 +18,10 @@ from typing import Any, Literal
 from indexer.embeddings.onnx_session import read_vocabulary
 from indexer.errors import EmbedderUnavailable
 from indexer.text import lazy_regex
-from indexer.text.scripts import CJK_LETTER
+from indexer.text.scripts import CJK_LETTERS
 from indexer.text.terms import is_spaced
 
+_CJK_LETTER = lazy_regex(f"[{CJK_LETTERS}]")
 # A name tells at its ends and between - _ . / and :, never within a word.
 _START, _END = r"(?:^|[-_./:])", r"(?=$|[-_./:])"
 
@@ -322,7 +323,7 @@ def _has_tokens_for_more(path: Path) -> bool:
     count = cjk = 0
     for token in _tokens(path):
         count += 1
-        cjk += bool(CJK_LETTER.search(token))
+        cjk += bool(_CJK_LETTER.search(token))
     return count > _MANY_TOKENS or cjk > _CJK_SHARE * count > 0
 
 

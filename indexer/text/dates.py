@@ -211,7 +211,7 @@ def _days(*dates: tuple[int, int, int]) -> Iterator[Stretch]:
 
 
 def _relative(question: str, today: dt.date) -> Iterator[Stretch]:
-    for pattern, read in _RELATIVE:
+    for pattern, read in _RELATIVE_ENGLISH if question.isascii() else _RELATIVE:
         for match in pattern.finditer(question):
             stretch = read(match, today)
             if stretch is not None and stretch[0] > 0 and stretch[1] <= dt.date.max.toordinal():
@@ -364,6 +364,8 @@ _RELATIVE: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], dt.date], Stret
         (r"前(?P<count>[几幾两兩])(?P<unit>天)", _ago),
     )
 )
+# Those that are not Chinese alone: compiling the others takes as long as a search. English letters stand in `(?i:`.
+_RELATIVE_ENGLISH = tuple((pattern, read) for pattern, read in _RELATIVE if "(?i:" in pattern.pattern)
 
 
 _LOOK_CHARS = 96

@@ -6,8 +6,6 @@ the fingerprint of an index: a passage or a term may change with a range.
 
 from __future__ import annotations
 
-from indexer.text import lazy_regex
-
 COMMON_HAN = "\u4e00-\u9fff"
 HAN = "\u3400-\u4dbf" + COMMON_HAN
 # With compatibility and rare characters.
@@ -25,8 +23,8 @@ INDIC = "\u0900-\u0963\u0966-\u0dff"
 EAST_ASIAN = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"
 
 # Han, kana, Hangul, their punctuation and full-width forms: tokenizers spend about one token on each.
-DENSE_CHARACTER = lazy_regex(f"[\u1100-\u11ff{EAST_ASIAN}\U00020000-\U0003ffff]")
+DENSE = f"\u1100-\u11ff{EAST_ASIAN}\U00020000-\U0003ffff"
 # Characters of twice the width of a letter, as an editor wraps them.
-WIDE_CHARACTER = lazy_regex("[\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]")
+WIDE = "\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef"
 # Characters that a vocabulary for Chinese, Japanese or Korean has; nothing of punctuation.
-CJK_LETTER = lazy_regex(f"[{KANA}\u3400-\u9fff\uac00-\ud7ff]")
+CJK_LETTERS = f"{KANA}\u3400-\u9fff\uac00-\ud7ff"

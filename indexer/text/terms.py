@@ -103,7 +103,7 @@ _GRAMMAR = lazy_regex(
 
 def has_unspaced(text: str) -> bool:
     """True if a text has characters of a script that is written without spaces, such as Chinese."""
-    return _CJK.search(text) is not None
+    return not text.isascii() and _CJK.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,17 +7,20 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
 from memory_service.cli.options import Place, with_place
 from memory_service.cli.output import announce_work, columns, emit_json, emit_value, warn
+from memory_service.cli.warm import found_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from memory_service.schemas.memories import Rebuild, ReindexReport, Status, Watching
+    from memory_service.schemas.memories import Check, Rebuild, ReindexReport, Status, Watching
     from memory_service.service import MemoryService, SyncProgress
     from memory_service.service.benchmark import Benchmark
     from memory_service.service.watching import SyncedChange
@@ -152,8 +155,9 @@ def status(place: Place) -> None:
     with place.service() as service:
         found = service.status(place.workspace)
         folder = service.settings.home / place.workspace
+    server = found_server(folder.parent, place.workspace)
     if place.as_json:
-        emit_json(found)
+        emit_value({**found.model_dump(mode="json"), "server": server and server._asdict()})
         return
     rows = [
         ("workspace", f"{found.workspace}  ({folder})"),
@@ -169,6 +173,7 @@ def status(place: Place) -> None:
         ("model", found.embedding_model),
         ("timezone", found.timezone),
         ("watching", _watching_row(found.watching)),
+        ("server", str(server or "none on this home")),
     ]
     for line in columns(rows):
         click.echo(line)
@@ -202,7 +207,7 @@ def doctor(place: Place) -> None:
     """
     checks = []
     with place.service() as service:
-        for check in service.examine(place.workspace):
+        for check in chain(service.examine(place.workspace), _server_checks(service.settings.home, place.workspace)):
             checks.append(check)
             if not place.as_json:
                 mark = click.style("ok   ", fg="green") if check.ok else click.style("WRONG", fg="red")
@@ -211,6 +216,16 @@ def doctor(place: Place) -> None:
         emit_value({"checks": checks})
     if not all(check.ok for check in checks):
         sys.exit(1)
+
+
+def _server_checks(home: Path, workspace: str) -> Iterator[Check]:
+    """The server that runs beside the command; one that commands cannot use costs their speed alone."""
+    from memory_service._version import __version__
+    from memory_service.schemas.memories import Check
+
+    if server := found_server(home, workspace):
+        remedy = "" if server.version == __version__ else "Restart it with this version."
+        yield Check(name="server", ok=not remedy, detail=str(server), remedy=remedy)
 
 
 @click.command()

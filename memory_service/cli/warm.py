@@ -25,6 +25,7 @@ from memory_service.errors import (
     Forbidden,
     InvalidRequest,
     MemoryServiceError,
+    NotFound,
     PreconditionFailed,
     ServerFailed,
     Unauthorized,
@@ -143,8 +144,61 @@ def server_for(home: Path | None, *, on_files: bool = False) -> Server | None:
         return Server(url.rstrip("/"))
     found = server_of(home_of(home))
     if found and found.version != __version__:
-        raise Unusable(f"the server at {found.url} is version {found.version}, and this is {__version__}")
+        # One that was killed before an upgrade left its address, and is not there to be restarted.
+        is_there = _answers(found.url)
+        raise Unusable(
+            f"the server at {found.url} is version {found.version}, and this is {__version__}" if is_there else ""
+        )
     return Server(found.url, found.instance) if found else None
+
+
+def _answers(url: str) -> bool:
+    """True if somebody listens at an address."""
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or 0), _CONNECT_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+class FoundServer(NamedTuple):
+    """A server that runs on a home, as `status` and `doctor` show it.
+
+    Attributes:
+        used: Whether commands go through it.
+        reason: Why they do not; empty where they do.
+    """
+
+    url: str
+    version: str
+    pid: int
+    used: bool
+    reason: str
+
+    def __str__(self) -> str:
+        told = f"commands work on the files, as {self.reason}" if self.reason else "commands go through it"
+        return f"{self.url}, version {self.version}, process {self.pid}; {told}"
+
+
+def found_server(home: Path, workspace: str) -> FoundServer | None:
+    """The server that runs on a home, asked here and now; None where none answers."""
+    address = server_of(home)
+    if address is None:
+        return None
+    reason = ""
+    try:
+        if server := server_for(home, on_files=True):
+            server.ask("GET", f"/v1/workspaces/{workspace}/status", seconds=_CONNECT_SECONDS)
+    except NotFound:
+        pass  # the workspace is not there yet
+    except Unusable as error:
+        if not str(error):
+            return None
+        reason = str(error)
+    except MemoryServiceError as error:
+        reason = str(error)
+    return FoundServer(address.url, address.version, address.pid, not reason, reason)
 
 
 def _exchanged(

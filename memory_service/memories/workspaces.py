@@ -10,11 +10,11 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from indexer.sources.folders import ExtraFolder, Folders
-from indexer.sources.scan import is_memory_path
+from indexer.sources.scan import is_memory_path, is_session_path
 from indexer.text import lazy_regex
 from indexer.types import EXTRA_MARK
 from memory_service.config import read_extra_paths
@@ -125,6 +125,27 @@ def memory_path(path: str) -> str:
     if fault:
         raise InvalidName(f"The path {shown_name(path)} {fault}. {_ALLOWED}.")
     return path
+
+
+def indexed_paths(paths: Collection[str]) -> tuple[str, ...]:
+    """Checks paths that the index is to read: files, folders, logs of sessions, and what lies in extra folders.
+
+    Raises:
+        InvalidName: One is none of these.
+    """
+    # The logs of sessions are named by the service alone, and the index checks the names; so it does in extra folders.
+    return tuple(
+        path
+        if path.rstrip("/") in ("memory", "sessions") or path.startswith(EXTRA_MARK) or is_session_path(path)
+        else _file_or_folder(path)
+        for path in paths
+    )
+
+
+def _file_or_folder(path: str) -> str:
+    # A folder below memory/ is as good as a file: checked as the file that it might hold.
+    folder = path.rstrip("/")
+    return memory_path(path) if path.lower().endswith(".md") else memory_path(f"{folder}/x.md").removesuffix("/x.md")
 
 
 def resolve(folder: Path, path: str) -> Path:

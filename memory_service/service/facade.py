@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from indexer import Embedder, IndexerError, QueryInvalid, SearchFilter, SourceMissing, SyncProgress
 from indexer.lru import LRU
-from indexer.sources.scan import is_session_path
 from indexer.throttle import THROTTLE
 from indexer.types import EXTRA_MARK
 from memory_service.config import Settings, load_settings
@@ -32,7 +31,7 @@ from memory_service.memories.block import RelevanceLimits, build_context, candid
 from memory_service.memories.format import entry_draft
 from memory_service.memories.receipts import new_receipt_id
 from memory_service.memories.store import read_range
-from memory_service.memories.workspaces import memory_path
+from memory_service.memories.workspaces import indexed_paths, memory_path
 from memory_service.schemas.compaction import (
     CompactedMessages,
     ConversationContext,
@@ -460,7 +459,7 @@ class MemoryService(SessionUseCases):
         """The plan of a reindex, without doing it."""
         memory = self._workspaces.memory(workspace)
         with _translated():
-            return answers.planned_report(memory.index.plan(_checked_paths(paths)))
+            return answers.planned_report(memory.index.plan(indexed_paths(paths)))
 
     def reindex(
         self,
@@ -474,13 +473,13 @@ class MemoryService(SessionUseCases):
         """Bring the index up to date with the files, here and now."""
         memory = self._workspaces.memory(workspace)
         with _translated():
-            report = memory.sync(_checked_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
+            report = memory.sync(indexed_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
         return answers.reindex_report(report)
 
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
         """Start a reindex in the background."""
         memory = self._workspaces.memory(workspace)
-        checked = _checked_paths(paths)
+        checked = indexed_paths(paths)
         return self._operations.start(
             workspace,
             lambda on_progress, cancelled: memory.sync(
@@ -528,7 +527,7 @@ class MemoryService(SessionUseCases):
         """Index what changes in one workspace, here and now, until told to stop; see `watching.follow`."""
         memory = self._workspaces.memory(workspace)
         with _translated():
-            follow(memory.index, on_followed, stop, only=_checked_paths(paths))
+            follow(memory.index, on_followed, stop, only=indexed_paths(paths))
 
     def workspaces(self) -> list[str]:
         """Names of all workspaces."""
@@ -582,22 +581,6 @@ class MemoryService(SessionUseCases):
     @property
     def _fusion(self) -> str:
         return self.settings.ranking.fusion
-
-
-def _checked_paths(paths: Collection[str]) -> tuple[str, ...]:
-    # The logs of sessions are named by the service alone, and the index checks the names; so it does in extra folders.
-    return tuple(
-        path
-        if path.rstrip("/") in ("memory", "sessions") or path.startswith(EXTRA_MARK) or is_session_path(path)
-        else _checked(path)
-        for path in paths
-    )
-
-
-def _checked(path: str) -> str:
-    # A folder below memory/ is as good as a file: checked as the file that it might hold.
-    folder = path.rstrip("/")
-    return memory_path(path) if path.lower().endswith(".md") else memory_path(f"{folder}/x.md").removesuffix("/x.md")
 
 
 @contextmanager

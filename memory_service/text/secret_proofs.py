@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from indexer.text import lazy_regex
-
 REDACTED = "[redacted]"
 VALUES = ("secret", "other", "third", "q1", "q2", "q3", "q4", "q5", "bare")
 
@@ -32,39 +30,39 @@ _NO_VALUES = frozenset(
     what when where which who why will with wrong yes yet you your
     """.split()
 )
-_NO_CHINESE = lazy_regex(
+_NO_CHINESE = re.compile(
     "(?:必填|选填|可选|请|不|无|没|至少|至多|最少|最多|长度|需要?|必须|已|忘|错|重置|修改|为空|规则|策略|政策|由|可|区分|同|见|如|包含|每|怎么|什么|多少"
     "|要|应|字符|字母|数字|保存|存|过期|正确|安全|太|很|有|用|在|是|和|或|与|被|从|找|问|改|换|输入|设置|默认|管理|加密|登录|强度)"
 )
-_PLACEHOLDER = lazy_regex(
+_PLACEHOLDER = re.compile(
     r"<[^<>]*>?|\$\{?[A-Za-z_{(]|%[A-Za-z_(]|\{[\w{ .$]|\[\w[\w -]*\]?|\*{2,}|[xX•·.…_-]{3,}\W*\Z|your\b|your[-_]"
     r"|my[-_]|example|changeme|(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?:\(|\W*\Z)|[A-Za-z_.]+[(\[{]|\W+\Z|/|~/|\./|https?:",
     re.IGNORECASE,
 )
-_AGAIN = lazy_regex(r"(?:pass(?:word|wd|code)|token|secret|key|pin|code|密码|口令)s?[\"'`*]{0,3}[:=：]", re.IGNORECASE)
-_ENDED = lazy_regex(r"(?:ed|ing|able|ible|ful|ory|ent|ive|ly|al|er|ong|eak)\Z")
-_MEASURE = lazy_regex(
+_AGAIN = re.compile(r"(?:pass(?:word|wd|code)|token|secret|key|pin|code|密码|口令)s?[\"'`*]{0,3}[:=：]", re.IGNORECASE)
+_ENDED = re.compile(r"(?:ed|ing|able|ible|ful|ory|ent|ive|ly|al|er|ong|eak)\Z")
+_MEASURE = re.compile(
     r"[ -]{0,2}(?:characters?|chars?|digits?|letters?|symbols?|words?|bits?|bytes?|[kmg]b|days?|weeks?|months?|years?"
     r"|hours?|minutes?|seconds?|times?|percent|tokens|%|个|位|天|月|年|小时|分钟|秒|次|字)",
     re.IGNORECASE,
 )
-_MEASURED = lazy_regex(r"\d[\d.,-]*(?:[kKmM]|h|d|s|ms|min|bit|-?char\w*|-?digit\w*|-?bit|st|nd|rd|th|x)?\Z")
-_NAMED_THINGS = lazy_regex(
+_MEASURED = re.compile(r"\d[\d.,-]*(?:[kKmM]|h|d|s|ms|min|bit|-?char\w*|-?digit\w*|-?bit|st|nd|rd|th|x)?\Z")
+_NAMED_THINGS = re.compile(
     r"(?:sha-?\d+|md5|oauth-?\d?|argon2\w*|pbkdf2|base64|utf-?8|[bs]crypt\d*|aes-?\d*|v\d[\d.]*|gpt-?\d.*|p?256|rs256"
     r"|hs256|es256|ed25519|rsa-?\d*|1password|keepass\w*|web3|ipv[46]|tls1.*|\d{4}-\d\d-\d\d.*|\w+\.(?:py|md|txt|json|ya?ml))\W*\Z",
     re.IGNORECASE,
 )
-_IDENTIFIED = lazy_regex(
+_IDENTIFIED = re.compile(
     r"(?:\b(?:id|ids|hash|sha|commit|digest|checksum|etag|integrity|uuid|fingerprint|public key|order|invoice"
     r"|tracking|imei|isbn|issn|doi|ticket|case|parcel|phone|tel|sku|ean|gtin|serial|part|version|build|base64)"
     r"(?: (?:no|number|id|code))?[\"'.]?\s{0,2}(?:[:=#]|is|was)?\s{0,2}[\"'#]?"
     r"|base64,|sha\d{3}-|ssh-[a-z0-9-]{3,20} |单号|编号|订单|条码|电话|手机)[号码:： ]{0,3}\Z",
     re.IGNORECASE,
 )
-_PUBLIC = lazy_regex(r"AAAA[A-Z]3NzaC1|AAAAE2VjZHNh|sha\d{3}-|MII[A-Za-z]")
-_COUNTED = lazy_regex(r"\d[\d,.]*[kKmM]? \Z")
+_PUBLIC = re.compile(r"AAAA[A-Z]3NzaC1|AAAAE2VjZHNh|sha\d{3}-|MII[A-Za-z]")
+_COUNTED = re.compile(r"\d[\d,.]*[kKmM]? \Z")
 _PLACES = frozenset(("KEY", "TOKEN", "SECRET", "PASSWORD", "VALUE", "PASS"))
-_NO_KEY = lazy_regex(
+_NO_KEY = re.compile(
     r"(?:cache|primary|foreign|partition|object|sort|row|public|s3|map|dict|max)[ _-]\Z", re.IGNORECASE
 )
 _NO_SEED = frozenset(
@@ -84,7 +82,7 @@ _IBAN_LENGTHS = {
         ).split()
     )
 }
-_CARDS = lazy_regex(
+_CARDS = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|3[47]\d{13}"
     r"|(?:6011|65\d\d|64[4-9]\d)\d{12}|62\d{14,17}|35(?:2[89]|[3-8]\d)\d{12}|3(?:0[0-5]|[68]\d)\d{11}"
 )

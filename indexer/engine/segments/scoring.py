@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indexer.corpus import Floats, Ints, Mask
+from indexer.corpus import Floats, Ints, Mask, unique_rows
 from indexer.engine.bm25 import RangeStatistics, TextEvidence, TextStatistics
 from indexer.engine.ranking import CANDIDATES, Candidates, VectorEvidence, candidates
 from indexer.engine.segments import quantizer as coding
@@ -25,7 +25,6 @@ from indexer.engine.segments.shortlist import (
     counts_at,
     frequencies,
     rows_in_ranges,
-    unique_rows,
 )
 from indexer.types import Vectors
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.corpus import WINDOW_REACH, Floats, Ints, Mask
+from indexer.corpus import WINDOW_REACH, Floats, Ints, Mask, unique_rows
 from indexer.engine.bm25 import K1, B
 from indexer.engine.segments.postings import Counts, Found, Ranges
 
@@ -80,15 +80,6 @@ def candidate_rows(
     after = np.minimum(pairs + 1, len(around.totals) - 2)
     chosen = unique_rows(np.concatenate([pairs, after, rows_in_ranges(around.windows(np.sort(sites)))]))
     return chosen if allowed is None else chosen[allowed.take(chosen)]
-
-
-def unique_rows(rows: Ints) -> Ints:
-    """Rows ascending, each once. For so few, what `np.unique` does around its sorting costs more than the sorting."""
-    ordered = np.sort(rows)
-    kept = np.empty(len(ordered), bool)
-    kept[:1] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
-    return ordered[kept]
 
 
 def rows_in_ranges(ranges: Ranges) -> Ints:

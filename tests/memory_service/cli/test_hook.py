@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -54,6 +56,48 @@ def test_without_a_server(cli: CommandLine, project: Path) -> None:
     assert faults(cli) == []
 
 
+def test_a_hook_without_a_server_loads_only_what_it_needs(cli: CommandLine, project: Path) -> None:
+    program = (
+        "import json, sys\nfrom memory_service.cli import main\nsys.argv[1:] = ['hook', 'claude-code']\n"
+        "try:\n    main()\nexcept SystemExit:\n    print(json.dumps([*sys.modules]), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=call(project, "UserPromptSubmit", prompt="When did we decide to deploy?"),
+        env=cli.variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(json.loads(done.stderr))
+    assert "memory_service.service.facade" in loaded and faults(cli) == []
+    never = {
+        "asyncio",
+        "ssl",
+        "httpx",
+        "rich",
+        "fastapi",
+        "memory_service.llm.translation",
+        "memory_service.llm.litellm",
+    }
+    rarely = {
+        f"memory_service.{name}"
+        for name in (
+            "compaction.extractive",
+            "compaction.model_summary",
+            "compaction.stateless",
+            "flush.model",
+            "llm.litellm",
+            "llm.translation",
+            "service.benchmark",
+            "service.conversations",
+            "service.doctor",
+            "service.upstreams",
+        )
+    }
+    assert not loaded & (never | rarely)
+
+
 def test_through_a_server(cli: CommandLine, project: Path) -> None:
     broken = CommandLine(home=cli.home, environment={"MEMORY_SERVICE_EMBEDDING_MODEL": "cannot be used"})
     with own_process(cli.home, WORDS_ALONE) as (url, _):
@@ -92,9 +136,10 @@ def test_a_wrong_setting_or_address_is_a_line_of_the_log(
 
 def test_a_server_of_another_version_or_with_a_wrong_key_is_named_and_not_used(cli: CommandLine, project: Path) -> None:
     cli.home.mkdir()
-    announce(cli.home, "http://127.0.0.1:9", "9.9.9")
-    assert "周五不部署" in told(cli, project)
-    assert "version 9.9.9" in faults(cli)[0]
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        announce(cli.home, f"http://127.0.0.1:{other.getsockname()[1]}", "9.9.9")
+        assert "周五不部署" in told(cli, project)
+        assert "version 9.9.9" in faults(cli)[0]
     with own_process(cli.home, {**WORDS_ALONE, "MEMORY_SERVICE_API_KEYS": "right:*"}):
         wrong = CommandLine(home=cli.home, environment={**WORDS_ALONE, "MEMORY_SERVICE_API_KEY": "wrong"})
         assert "周五不部署" in told(wrong, project)

@@ -158,10 +158,35 @@ def test_another_server_at_the_address_of_a_dead_one_gets_nothing(cli: CommandLi
 
 
 def test_a_server_of_another_version_is_named_and_not_used(cli: CommandLine) -> None:
-    announce(cli.home, "http://127.0.0.1:9", "9.9.9")
-    run = cli.run("search", "deploys")
-    assert run.code == 0 and "Tuesdays" in run.out
-    assert "http://127.0.0.1:9 is version 9.9.9" in run.err and run.err.count("\n") == 1
+    with server(cli) as url:
+        announce(cli.home, url, "9.9.9")
+        run = cli.run("search", "deploys")
+        assert run.code == 0 and "Tuesdays" in run.out
+        assert f"{url} is version 9.9.9" in run.err and run.err.count("\n") == 1
+        row = next(line for line in cli.ok("status").splitlines() if line.startswith("server"))
+        assert url in row and "commands work on the files" in row and "version 9.9.9" in row
+        checked = cli.run("doctor")
+        assert checked.code == 1 and "WRONG server: " in checked.out and "Restart it" in checked.out
+    # Killed, and then the package was upgraded: nobody is there to be restarted.
+    announce(cli.home, url, "9.9.9")
+    assert "Tuesdays" in cli.ok("search", "deploys")
+    assert "server     none on this home" in cli.ok("status").splitlines()
+
+
+def test_status_and_doctor_show_the_server_that_commands_go_through(cli: CommandLine) -> None:
+    assert json.loads(cli.ok("status", "--json"))["server"] is None
+    assert "server:" not in cli.run("doctor").out
+    with server(cli, MEMORY_SERVICE_API_KEYS="right:default") as url:
+        found = server_of(cli.home)
+        assert found is not None
+        own = with_variables(cli, MEMORY_SERVICE_API_KEY="right")
+        shown = {"url": url, "version": found.version, "pid": found.pid, "used": True, "reason": ""}
+        assert json.loads(own.ok("status", "--json"))["server"] == shown
+        row = f"server     {url}, version {found.version}, process {found.pid}; commands go through it"
+        assert row in own.ok("status").splitlines()
+        assert f"ok    server: {url}, version" in own.run("doctor").out
+        stranger = json.loads(with_variables(cli, MEMORY_SERVICE_API_KEY="wrong").ok("status", "--json"))["server"]
+        assert not stranger["used"] and "MEMORY_SERVICE_API_KEY" in stranger["reason"]
 
 
 def test_a_key_is_needed_as_over_http(cli: CommandLine) -> None:
