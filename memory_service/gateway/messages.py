@@ -55,8 +55,9 @@ class AnthropicMessages(Dialect):
         user = metadata.get("user_id")
         if self._ours and body.get("compaction"):
             raise Conflict(
-                "The field compaction asks Anthropic for a summary, and this server compacts itself. Leave it out, or "
-                'set gateway.provider_compaction to "pass".'
+                "The field compaction asks Anthropic for a summary, and this server compacts itself. Leave the field "
+                "out: a conversation is compacted when it nears its window, and at once if its last message is "
+                '`/compact`. For a summary of Anthropic\'s, set gateway.provider_compaction to "pass".'
             )
         return ConversationCall(
             messages=messages_of(body),

@@ -1,14 +1,16 @@
 """Messages of a list and of a log as they are compared: which of them say the same.
 
-Invariants: pure; a message counts by what it says and does, whatever else a client adds or leaves out.
+Invariants: pure; a message counts by what it says and does, whatever else a client adds or leaves out; words and calls
+of a model count the same as one message or as two.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from memory_service.messages import (
@@ -30,12 +32,21 @@ CUT = "_cut"
 
 @dataclass(frozen=True, slots=True)
 class ComparedMessage:
-    """A message as it is compared: its digest, whether it was broken off, and its number in the log or its place."""
+    """A message as it is compared.
+
+    Attributes:
+        digest: Of all that it says and does.
+        role: Its role.
+        cut: Whether it was broken off.
+        at: Its number in the log, or its place in a list.
+        units: Digests of what may stand in messages of their own: the words of a model, and its calls.
+    """
 
     digest: bytes
     role: str
     cut: bool
     at: int
+    units: tuple[bytes, ...]
 
 
 def compared(messages: Sequence[SentMessage]) -> Iterator[ComparedMessage]:
@@ -48,7 +59,21 @@ def compared(messages: Sequence[SentMessage]) -> Iterator[ComparedMessage]:
 
 def compared_message(messages: Sequence[Message], at: int) -> ComparedMessage:
     """A message as it is compared, whose number or place is `at`."""
-    return ComparedMessage(_digest_of(messages), messages[-1]["role"], CUT in messages[-1], at)
+    digest, units = _digest_of(messages), list[Message]()
+    for message in messages:
+        units += _parted(message)
+    parted = tuple(_digest_of([unit]) for unit in units) if len(units) > len(messages) else (digest,)
+    return ComparedMessage(digest, messages[-1]["role"], CUT in messages[-1], at, parted)
+
+
+def _parted(message: Message) -> list[Message]:
+    """The words of a message and its calls, if it has both; else the message."""
+    if message["role"] != "assistant" or not tool_calls_of(message):
+        return [message]
+    words: Message = {"role": "assistant", "content": message.get("content")}
+    if not (text_of(words).strip() or media_parts_of(words)):
+        return [message]
+    return [words, {**message, "content": None}]
 
 
 def _digest_of(messages: Sequence[Message]) -> bytes:
@@ -72,21 +97,51 @@ def shared_beginning(log: Sequence[ComparedMessage], said: Sequence[ComparedMess
     at = read = 0
     while at < len(log) and read < len(said):
         if log[at].digest == said[read].digest:
-            read += 1
+            at, read = at + 1, read + 1
+        elif same := _same(partial(_units_at, log, at), partial(_units_at, said, read)):
+            at, read = at + same[0], read + same[1]
         elif not log[at].cut:
             break
-        elif said[read].role == "assistant":
-            read += 1
-        at += 1
+        else:
+            at, read = at + 1, read + (said[read].role == "assistant")
     return at, read
+
+
+def _units_at(messages: Sequence[ComparedMessage], start: int, count: int) -> tuple[bytes, ...]:
+    """The units of the message that is `count` behind the one at `start`; none beyond the end."""
+    return messages[start + count].units if start + count < len(messages) else ()
+
+
+def _same(one: Callable[[int], tuple[bytes, ...]], other: Callable[[int], tuple[bytes, ...]]) -> tuple[int, int] | None:
+    """How many messages of two lists say the same, at least one of both; None if they differ.
+
+    Two answers without input between them are one message in some protocols, and two in others.
+
+    Args:
+        one: The units of a message of a list, by its number from 0; none beyond the end.
+        other: The same of the other list.
+    """
+    lists, counts, units = (one, other), [1, 1], [one(0), other(0)]
+    while units[0] != units[1]:
+        short = int(len(units[1]) < len(units[0]))
+        size, longer = len(units[short]), units[1 - short]
+        more = lists[short](counts[short])
+        if not more or size == len(longer) or longer[:size] != units[short]:
+            return None
+        units[short] += more
+        counts[short] += 1
+    return counts[0], counts[1]
 
 
 def overlap_of(log: Sequence[ComparedMessage], said: Sequence[ComparedMessage]) -> int:
     """How much of a list the log has at its end; the list may begin later than the log, or earlier."""
+    logged = [unit for message in log for unit in message.units]
+    units = [unit for message in said for unit in message.units]
     for end in range(len(said), 0, -1):
-        size = min(end, len(log))
-        if all(a.digest == b.digest for a, b in zip(said[end - size : end], log[len(log) - size :], strict=True)):
+        size = min(len(units), len(logged))
+        if units[len(units) - size :] == logged[len(logged) - size :]:
             return end
+        del units[len(units) - len(said[end - 1].units) :]
     return 0
 
 
@@ -125,18 +180,27 @@ def as_the_client_has_it(written: Sequence[SentMessage], given: Sequence[SentMes
     What the client put on a message, such as the marks of a cache, counts as it stands in this call: older ones would
     become too many.
     """
-    sent = [_without_marks(message) for message in written]
-    for back in range(1, min(len(sent), len(given)) + 1):
-        shown, own = written[-back], given[-back]
-        if shown == own or _wire_digest(shown) == _wire_digest(own):
-            sent[-back] = own
-        elif not (shown.get("role") == own.get("role") and _has_result(own)):
+    sent = list[SentMessage]()
+    at, place = len(written), len(given)
+    while at and place:
+        shown, own = written[at - 1], given[place - 1]
+        same = (
+            (1, 1) if shown == own else _same(partial(_units_before, written, at), partial(_units_before, given, place))
+        )
+        if same:
+            sent[:0] = given[place - same[1] : place]
+        elif shown.get("role") == own.get("role") and _has_result(own):
+            sent.insert(0, _without_marks(shown))
+        else:
             break
-    return sent
+        at, place = (at - same[0], place - same[1]) if same else (at - 1, place - 1)
+    return [*map(_without_marks, written[:at]), *sent]
 
 
-def _wire_digest(message: SentMessage) -> bytes:
-    return _digest_of(read_sent([message]))
+def _units_before(messages: Sequence[SentMessage], end: int, count: int) -> tuple[bytes, ...]:
+    """The units of the message that is `count` before the last one of the first `end`, the last first."""
+    at = end - 1 - count
+    return compared_message(read_sent([messages[at]]), at).units[::-1] if at >= 0 else ()
 
 
 def _has_result(message: SentMessage) -> bool:

@@ -120,6 +120,26 @@ def test_a_client_that_cuts_its_history_stays_in_its_session(tmp_path: Path) -> 
         assert gate.sessions() == ["mine"]
 
 
+@pytest.mark.parametrize("begin", [0, 2], ids=["whole", "cut"])
+def test_words_and_calls_are_the_same_as_one_message_or_two(tmp_path: Path, begin: int) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    output = {"role": "tool", "tool_call_id": "call_1", "content": "fur"}
+    with gateway(tmp_path, "Hello.", Reply(text="Let me see.", tool_call="look"), "A cat.", "Yes.") as gate:
+        named = {"X-Memory-Session": "mine"}
+        talk: list[Any] = [user("Hi"), said("Hello."), user("What is it?")]
+        for end in (1, 3):
+            ask(gate, talk[:end], **named)
+        [_, _, _, answer] = gate.log("mine")
+        call["id"] = output["tool_call_id"] = answer["tool_calls"][0]["id"]
+        talk += [said("Let me see."), {"role": "assistant", "content": None, "tool_calls": [call]}, output]
+        ask(gate, talk[begin:], **named)
+        ask(gate, [*talk, said("A cat."), user("Sure?")][begin:], **named)
+        assert gate.sessions() == ["mine"]
+        roles = [message["role"] for message in gate.log("mine")]
+        assert roles == ["user", "assistant", "user", "assistant", "tool", "assistant", "user", "assistant"]
+        assert gate.sent()["messages"][begin - 8 :] == [*talk, said("A cat."), user("Sure?")][begin:]
+
+
 def test_a_trimmed_log_goes_on(tmp_path: Path) -> None:
     with gateway(tmp_path, "a1", "a2", "a3") as gate:
         session = ask(gate, [user("1")])

@@ -226,8 +226,11 @@ def test_compaction_can_be_ours(tmp_path: Path) -> None:
         )
         assert given.headers["x-memory-compaction"] and "context_management" not in gate.sent()
         assert len(gate.sent()["messages"]) < len(LONG)
-        with pytest.raises(anthropic.ConflictError, match="provider_compaction"):
+        with pytest.raises(anthropic.ConflictError, match=r"`/compact`.*provider_compaction"):
             beta.create(model="m", max_tokens=9, messages=[user("When?")], compaction={"type": "summarize"})
+        # What the error names works.
+        talk = [*LONG, user("When?"), said("Seen."), user("/compact")]
+        assert beta.create(model="m", max_tokens=9, messages=talk).content[0].text.startswith("Compacted: ")
 
 
 def test_a_turn_keeps_its_memories_while_tools_work(tmp_path: Path) -> None:

@@ -163,6 +163,27 @@ def test_an_edited_turn_is_a_branch_and_a_retry_is_not_said_twice(tmp_path: Path
         assert gate.words(session) == ["u: Hi", "a: A1", "u: On", "a: A2"]
 
 
+@pytest.mark.parametrize("long", [False, True], ids=["whole", "compacted"])
+def test_two_answers_without_input_between_them_are_one_talk(tmp_path: Path, long: bool) -> None:
+    call = Reply(text="", tool_call="look", arguments='{"at": "it"}')
+    window: dict[str, Any] = {"context_window": 6_000} if long else {}
+    with gateway(tmp_path, "Let me see.", call, "A cat.", "Yes.", **window) as gate:
+        talk: list[Any] = [*(LONG if long else []), user("What is it?")]
+        for _ in range(2):
+            talk += [item.to_dict() for item in ask(gate, talk, tools=[TOOL]).parse().output]
+        talk.append({"type": "function_call_output", "call_id": talk[-1]["call_id"], "output": "fur"})
+        talk += [item.to_dict() for item in ask(gate, talk, tools=[TOOL]).parse().output]
+        given = ask(gate, [*talk, user("Sure?")], tools=[TOOL])
+        [session] = gate.sessions()
+        assert "x-memory-branch-of" not in given.headers
+        end = [message["role"] for message in gate.log(session)][-7:]
+        assert end == ["user", "assistant", "assistant", "tool", "assistant", "user", "assistant"]
+        # What the view still shows goes on as the client has it, ids and all.
+        sent = gate.sent()["input"]
+        assert sent[-5:] == [*talk[-4:], user("Sure?")]
+        assert (sent == [*talk, user("Sure?")]) is not long
+
+
 def test_a_stream_comes_as_it_is_made(tmp_path: Path) -> None:
     reply = Reply(text="one two three four five", pause_seconds=0.15)
     with gateway(tmp_path, reply) as gate:
