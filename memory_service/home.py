@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -75,6 +74,8 @@ def citation(path: str, start_line: int, end_line: int) -> str:
 
 def new_instance() -> str:
     """A name for one run of a server."""
+    import secrets
+
     return secrets.token_hex(8)
 
 

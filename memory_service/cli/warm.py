@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 _SECONDS = 60.0
 _CONNECT_SECONDS = 5.0
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
-_VISIBLE = re.compile(r"[\x21-\x7e]+")
+_TOKEN = rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+'
+_VISIBLE = r"[\x21-\x7e]+"
 Cold = Callable[[], AbstractContextManager["MemoryService"]]
 
 
@@ -96,7 +96,7 @@ class Server(NamedTuple):
 
     def _headers(self, headers: Mapping[str, str] | None) -> dict[str, str]:
         key = os.environ.get(f"{PREFIX}API_KEY", "")
-        if key and not _VISIBLE.fullmatch(key):
+        if key and not re.fullmatch(_VISIBLE, key):
             raise InvalidRequest(f"{PREFIX}API_KEY has a character that no key has. Set the key alone.")
         return {
             "User-Agent": f"memory-service/{__version__}",
@@ -261,7 +261,7 @@ def _answer_of(raw: bytes) -> WarmAnswer:
 
 def _indented(raw: bytes, by: int) -> str:
     """Compact JSON in lines, as pydantic writes it."""
-    made, depth, tokens = list[bytes](), 0, _TOKEN.findall(raw)
+    made, depth, tokens = list[bytes](), 0, re.findall(_TOKEN, raw)
     for at, token in enumerate(tokens):
         empty = token in b"[{" and tokens[at + 1] in (b"]", b"}")
         if token in (b"[", b"{") and not empty:
