@@ -3,8 +3,10 @@
 Invariants: a field that is missing or of another type than its host says counts as empty; an event that is not known,
 or that a subagent had, asks for nothing; an answer is never longer than its host takes, and never cut within a block.
 
-Source: the types of claude-agent-sdk 0.2.187; codex-rs/hooks/schema/generated of openai/codex; Cursor's page of hooks.
-Claude Code shows a model 10,000 characters of `additionalContext`; of more it shows a preview.
+Source: the types of claude-agent-sdk 0.2.187; codex-rs/hooks/schema/generated of openai/codex; Cursor's page of hooks,
+which does not name `additional_context` of `beforeSubmitPrompt`: Cursor 3.20 takes up to 10,000 characters of it, and
+others pass it over (DietrichGebert/ponytail, docs/cursor-hooks.md). Claude Code shows a model 10,000 characters of
+`additionalContext`; of more it shows a preview.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _CURSOR_WORDS: Mapping[str, HostEventKind] = {
 _LISTENS: Mapping[HostName, frozenset[HostEventKind]] = {
     "claude-code": frozenset({"session_start", "prompt"}),
     "codex": frozenset({"session_start", "prompt"}),
-    "cursor": frozenset({"session_start"}),
+    "cursor": frozenset({"session_start", "prompt"}),
     "opencode": frozenset({"session_start", "prompt", "pre_compact"}),
     "openclaw": frozenset({"session_start", "prompt", "pre_compact"}),
 }
@@ -115,7 +117,9 @@ def rendered_answer(event: HostEvent, context: str) -> dict[str, object]:
         return {}
     if event.host in ("claude-code", "codex"):
         return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}
-    return {"additional_context": context}
+    # Cursor asks with a prompt if it may go on.
+    asked = {"continue": True} if event.host == "cursor" and event.kind == "prompt" else {}
+    return {**asked, "additional_context": context}
 
 
 def host_chars(text: str) -> int:

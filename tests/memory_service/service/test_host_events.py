@@ -311,8 +311,12 @@ def test_cursor_is_kept_by_its_events(agent: Agent) -> None:
     agent.hook("stop", status="completed", **base)
     agent.session = "c1"
     assert agent.logged() == [FRIDAY, "Noted."]
-    given = agent.hook("sessionStart", **{**base, "conversation_id": "c2"})
+    other = {**base, "conversation_id": "c2"}
+    given = agent.hook("sessionStart", **other)
     assert "never on Fridays" in given["additional_context"]
+    given = agent.hook("beforeSubmitPrompt", prompt="When do deploys go out?", generation_id="g2", **other)
+    assert given["continue"] is True and "never on Fridays" in given["additional_context"]
+    assert agent.hook("beforeSubmitPrompt", prompt="thanks!", generation_id="g3", **other) == {}
 
 
 @pytest.mark.parametrize("host", ["opencode", "openclaw"])
