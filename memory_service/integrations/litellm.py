@@ -37,6 +37,8 @@ except ImportError as error:
     raise missing("litellm", error) from error
 
 _MOST_CALLS = 10_000
+# Calls of other shapes, in which something is said too.
+_OTHER_TALKS = (CallTypes.aresponses, CallTypes.anthropic_messages, CallTypes.atext_completion)
 
 
 class MemoryLogger(CustomLogger):
@@ -80,6 +82,10 @@ class MemoryLogger(CustomLogger):
     ) -> dict[str, Any] | None:
         """The call with the view of its session."""
         if call_type != CallTypes.acompletion:
+            if call_type in _OTHER_TALKS:
+                LOGGER.warning(
+                    "session: %s goes on without it: acompletion and /v1/chat/completions have it", call_type
+                )
             return None
         said = kwargs.get("messages")
         if not isinstance(said, list) or not said:

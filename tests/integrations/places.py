@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -62,18 +63,20 @@ class Place:
         return [each.session_id for each in self.service.list_sessions(self.workspace).sessions]
 
 
-def recipe(heading: str) -> str:
-    """The program below a heading of the page."""
+def recipes(heading: str) -> list[str]:
+    """The programs and settings below a heading of the page."""
     section = PAGES[PAGE].partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    program = section.partition("```python\n")[2].partition("```")[0]
-    assert program and program.count("\n") <= _MOST_LINES, f"{PAGE} has no recipe of {_MOST_LINES} lines for {heading}"
-    return program
+    found = re.findall(r"^```\w+\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert found and max(text.count("\n") for text in found) <= _MOST_LINES, (
+        f"{PAGE}: {_MOST_LINES} lines for {heading}"
+    )
+    return found
 
 
 def run_recipe(heading: str, place: Place, **environment: str) -> str:
     """Run the recipe of an adapter as its reader would, with a server of ours; gives what it printed."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", recipe(heading).replace(_SERVER, place.url)],
+        [sys.executable, "-W", "ignore", "-c", recipes(heading)[0].replace(_SERVER, place.url)],
         env={**os.environ, "no_proxy": "127.0.0.1", **environment},
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip

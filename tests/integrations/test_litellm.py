@@ -6,11 +6,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from tests.integrations.places import DEPLOYS, NO_SERVER, Place, needs, run_recipe
+from tests.integrations.places import DEPLOYS, NO_SERVER, Place, needs, recipes, run_recipe
 
 needs("litellm")
 
@@ -173,13 +174,24 @@ def test_calls_without_a_place_for_a_memory_are_told(
 ) -> None:
     litellm.callbacks.append(MemoryLogger(place.source, place.workspace))
     said = [user("When do we deploy?")]
-    with ScriptedServer("Tuesdays.", "Tuesdays.") as server, caplog.at_level(logging.WARNING):
+    with ScriptedServer("Tuesdays.", "Tuesdays.", "Tuesdays.") as server, caplog.at_level(logging.WARNING):
         with OpenAI(base_url=server.url, api_key="any") as client:
             litellm.completion("openai/gpt-4o", messages=said, client=client)
         assert "completion goes on without it" in caplog.text
         run(litellm, litellm.acompletion("openai/gpt-4o", said, api_base=server.url, api_key="any"))
         assert "give acompletion its messages by name" in caplog.text
         assert sent(server, 0) == sent(server, 1) == said
+        run(litellm, litellm.aresponses(input="When?", model="openai/gpt-4o", api_base=server.url, api_key="any"))
+        assert "aresponses goes on without it" in caplog.text
+
+
+def test_the_proxy_finds_the_callback_of_its_recipe(litellm: Any, tmp_path: Path) -> None:
+    from litellm.proxy.types_utils.utils import get_instance_fn
+
+    program, config = recipes("litellm")[1:]
+    (tmp_path / "memory_callback.py").write_text(program, "utf-8")
+    name = config.partition("callbacks: ")[2].split()[0]
+    assert isinstance(get_instance_fn(name, config_file_path=str(tmp_path / "config.yaml")), MemoryLogger)
 
 
 def test_the_recipe(place: Place) -> None:
