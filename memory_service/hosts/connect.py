@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -147,7 +147,7 @@ def connect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> Hos
         files=_told(changes),
         home=str(Path(target.memory_options(project="")[1]).expanduser()),
         see=_HOSTS[host].see,
-        notes=tuple(_HOSTS[host].notes(target)),
+        notes=(*_HOSTS[host].notes(target), *_twice(host, target, notes)),
     )
 
 
@@ -168,6 +168,18 @@ def disconnect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> 
         notes.leave()
         notes.save()
     return HostConnection(host=host, scope=target.scope, connected=False, dry_run=dry_run, files=_told(changes))
+
+
+def _twice(host: HostName, target: HostTarget, notes: ConnectionNotes) -> Iterator[str]:
+    """Warn of a host that has the memory from the other scope too: it runs the hooks of both."""
+    if host == "openclaw":
+        return
+    other = replace(target, scope="user" if target.scope == "project" else "project")
+    # In the user's own folder both are the same files.
+    own = {file.path for file in _files(host, target)}
+    if any(file.path in notes.files and file.path not in own for file in _files(host, other)):
+        whose, option = ("Your own settings have", "") if other.scope == "user" else ("This project has", " --project")
+        yield f"{whose} it too, and both run here. Keep one: memory-service disconnect {host}{option}"
 
 
 def _told(changes: list[Change]) -> tuple[ConnectedFile, ...]:

@@ -7,14 +7,18 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from memory_service import MemoryClient
 from memory_service._version import __version__
-from tests.memory_service.cli.commands import WORDS_ALONE, CommandLine
+from memory_service.hosts.projects import project_of
+from tests.memory_service.cli.commands import WORDS_ALONE, CommandLine, Run
 from tests.memory_service.cli.test_warm import announce
 from tests.serving import own_process
 
@@ -107,6 +111,37 @@ def test_through_a_server(cli: CommandLine, project: Path) -> None:
         start = call(project, "SessionStart", session_id="s3", source="startup")
         assert "周五不部署" in named.ok("hook", "claude-code", "--home", str(named.home), stdin=start)
     assert faults(cli) == [] and not named.home.exists()
+
+
+def test_two_agents_of_one_project_while_their_transcripts_are_written(cli: CommandLine, project: Path) -> None:
+    said = {name: [f"{name}: 第{number}句 is fact {number}" for number in range(30)] for name in ("a", "b")}
+
+    def write(name: str) -> None:
+        with (project / f"{name}.jsonl").open("wb", buffering=0) as opened:
+            for text in said[name]:
+                line = json.dumps({"type": "user", "message": {"role": "user", "content": text}}, ensure_ascii=False)
+                raw = f"{line}\n".encode()
+                for at in range(0, len(raw), 17):
+                    opened.write(raw[at : at + 17])
+                    time.sleep(0.001)
+
+    def agent(name: str) -> None:
+        stop = call(project, "Stop", session_id=name, transcript_path=str(project / f"{name}.jsonl")).encode()
+        writer = threading.Thread(target=write, args=(name,))
+        writer.start()
+        while writer.is_alive():
+            assert cli.spawn("hook", "claude-code", input=stop) == Run(code=0, out="", err="")
+        assert cli.spawn("hook", "claude-code", input=stop) == Run(code=0, out="", err="")
+
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    with own_process(cli.home, WORDS_ALONE) as (url, _):
+        with ThreadPoolExecutor() as agents:
+            assert list(agents.map(agent, said)) == [None, None]
+        with MemoryClient(url, workspace=project_of(str(project)).workspace) as client:
+            for name, texts in said.items():
+                kept = client.session(f"claude-code-{name}").messages("log").messages
+                assert [message["content"] for message in kept] == texts
+    assert [fault for fault in faults(cli) if "There is no transcript" not in fault] == []
 
 
 @pytest.mark.parametrize("stdin", ["", "garbage", '{"hook_event_name": "St', "[]", "7", b"\xff\xfe", "[" * 100_000])

@@ -18,6 +18,7 @@ from memory_service.errors import InvalidRequest
 from memory_service.hosts import HOSTS, HostName
 from memory_service.hosts.connect import HostConnection, HostTarget, Scope, connect, disconnect
 from memory_service.hosts.dialects import read_event
+from tests.memory_service.hosts.test_projects import git
 
 PLACES: list[tuple[HostName, Scope]] = [(host, "user") for host in HOSTS] + [
     (host, "project") for host in HOSTS if host != "openclaw"
@@ -313,6 +314,34 @@ def test_a_skill_that_a_person_changed_stays(top: Path) -> None:
     gone = disconnect("cursor", target(top))
     assert path.read_text("utf-8") == "mine now\n"
     assert [file.note for file in gone.files if file.path.endswith("SKILL.md")] == ["left there: somebody changed it"]
+
+
+@pytest.mark.parametrize("host", [host for host in HOSTS if host != "openclaw"])
+def test_a_host_that_has_it_twice_is_told(host: HostName, top: Path) -> None:
+    assert "both run here" not in str(connect(host, target(top)).notes)
+    assert f"disconnect {host}" in connect(host, target(top, "project")).notes[-1]
+    assert connect(host, target(top)).notes[-1].endswith(f"disconnect {host} --project")
+    disconnect(host, target(top, "project"))
+    assert "both run here" not in str(connect(host, target(top)).notes)
+    assert "both run here" not in str(connect(host, HostTarget(folder=top / "home")).notes)
+
+
+def test_a_submodule_and_a_worktree_have_settings_of_their_own(top: Path) -> None:
+    outer, library = top / "外 outer", top / "library"
+    for folder in (outer, library):
+        folder.mkdir()
+        git(folder, "init", "-q")
+        (folder / "a.txt").write_text("a")
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", "one")
+    git(outer, "submodule", "add", "-q", str(library), "vendor/库 lib")
+    git(outer, "worktree", "add", "-q", "-b", "feature", str(top / "工作 tree"))
+    for root in (outer, outer / "vendor" / "库 lib", top / "工作 tree"):
+        (root / "src" / "深").mkdir(parents=True)
+        done = connect("claude-code", HostTarget(scope="project", folder=root / "src" / "深"))
+        assert {Path(file.path).parent for file in done.files} >= {root / ".claude", root}
+        disconnect("claude-code", HostTarget(scope="project", folder=root))
+        assert not (root / ".claude").exists() and not (root / ".mcp.json").exists()
 
 
 def test_openclaw_has_no_settings_of_a_project(top: Path) -> None:
