@@ -86,7 +86,7 @@ class _HookCommand:
         from memory_service.service import open_at_once
 
         call = _call_of(raw)
-        with open_at_once(self._home) as service:
+        with open_at_once(self._home, embeds=True) as service:
             answered = service.host_event(self._host, call, workspace=self._workspace)
             _print(json.dumps(answered.answer).encode())
             answered.afterwards(lambda: False)

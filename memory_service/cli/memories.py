@@ -80,7 +80,7 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     PATH is relative to the workspace, such as MEMORY.md or memory/2026-11-20.md, or as a hit names a file of an extra
     folder, such as @docs/guide.rst.
     """
-    with place.memory() as service:
+    with place.memory(embeds=False) as service:
         found = service.get(place.workspace, path, start_line, lines)
     if place.as_json:
         emit_json(found)

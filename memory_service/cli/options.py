@@ -33,17 +33,17 @@ class Place:
     home_named: bool = False
 
     @contextmanager
-    def service(self) -> Iterator[MemoryService]:
-        """The service on this home, closed afterwards."""
+    def service(self, *, embeds: bool = False) -> Iterator[MemoryService]:
+        """The service on this home, closed afterwards; for a command that embeds, the model is loaded at once."""
         from memory_service.service import open_at_once
 
         # The home of the environment says nothing beside a server of the environment.
         named = self.home_named or not os.environ.get(f"{PREFIX}URL")
-        with open_at_once(self.home if named else None) as service:
+        with open_at_once(self.home if named else None, embeds=embeds) as service:
             yield service
 
     @contextmanager
-    def memory(self) -> Iterator[MemoryService | WarmMemory]:
+    def memory(self, *, embeds: bool = True) -> Iterator[MemoryService | WarmMemory]:
         """The memories of this home, or of the server that was named: through a server if one runs, else as above."""
         from memory_service.cli.warm import Unusable, WarmMemory, server_for
 
@@ -53,9 +53,9 @@ class Place:
             server = None
             _tell_cold(str(reason))
         if server:
-            yield WarmMemory(server, self.service, _tell_cold)
+            yield WarmMemory(server, functools.partial(self.service, embeds=embeds), _tell_cold)
             return
-        with self.service() as service:
+        with self.service(embeds=embeds) as service:
             yield service
 
 

@@ -24,29 +24,33 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def open_at_once(home: Path | str | None) -> MemoryService:
+def open_at_once(home: Path | str | None, *, embeds: bool) -> MemoryService:
     """Open a home folder in a process that is there for one call, and has not loaded the service yet.
 
     Half of such a call is imports. The embedding model is loaded beside them, by a thread that hardly needs Python, and
     the garbage collector, which finds nothing and would look through all modules time and again, waits.
+
+    Args:
+        home: The folder.
+        embeds: Whether the call will ask the embedding model.
     """
     if "memory_service.service.facade" in sys.modules or not gc.isenabled():
-        return _opened(home)
+        return _opened(home, embeds)
     gc.disable()
     try:
-        return _opened(home)
+        return _opened(home, embeds)
     finally:
         gc.enable()
         gc.freeze()
 
 
-def _opened(home: Path | str | None) -> MemoryService:
+def _opened(home: Path | str | None, embeds: bool) -> MemoryService:
     from memory_service.config import load_settings
     from memory_service.service.models import make_embedder
 
     settings = load_settings(home=home)
     embedder = make_embedder(settings)
-    if embedder is not None:
+    if embeds and embedder is not None:
         # To ask about no text loads a model of this machine, and of others nothing.
         threading.Thread(target=embedder.reads, args=("",), daemon=True).start()
     from memory_service.service.facade import MemoryService
