@@ -29,6 +29,7 @@ from indexer.corpus import Ints
 from indexer.documents.incremental import Logs, Splitter
 from indexer.embeddings.base import Embedder
 from indexer.embeddings.reranking import RERANKED_HITS, Reranker, Reranking
+from indexer.engine.facts import current_first
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
 from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
@@ -41,7 +42,7 @@ from indexer.sources.scan import require_folder
 from indexer.stores import DEFAULT_STORE, open_store
 from indexer.stores.base import IndexStore, StoredPassage, Unembedded, passages_of
 from indexer.sync.plan import SyncPlan, SyncPlanner, failures
-from indexer.sync.run import Progress, Sync, SyncControl, SyncRunner, not_cancelled
+from indexer.sync.run import Progress, Sync, SyncControl, SyncRunner, not_cancelled, restate
 from indexer.sync.vectors import TextVectors, fill_in
 from indexer.text.terms import passage_terms
 from indexer.throttle import THROTTLE
@@ -291,8 +292,11 @@ class Index:
         filter: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
         explain: bool = False,
         snippets: bool = True,
+        history: bool = False,
     ) -> SearchResults:
-        """Find the passages that answer a question, best first.
+        """Find the passages that answer a question, best first; what holds now comes before what it has replaced.
+
+        With `history`, hits tell all values that their fact ever had.
 
         Raises:
             QueryInvalid: The question is empty or over-long, or the limit is not positive.
@@ -302,7 +306,14 @@ class Index:
         text = searching.check_query(query, limit)
         most = max(limit, RERANKED_HITS) if self._reranking else limit
         asked = searching.Query(
-            text=text, limit=most, mode=mode, filter=filter, today=self._today(), explain=explain, snippets=snippets
+            text=text,
+            limit=most,
+            mode=mode,
+            filter=filter,
+            today=self._today(),
+            explain=explain,
+            snippets=snippets,
+            history=history,
         )
         with THROTTLE.passing():
             for _ in range(_ROUNDS):
@@ -370,6 +381,7 @@ class Index:
         watch.lap("fetch")
         if self._reranking:
             hits, problem = self._reranking.reranked(hits, text)
+            hits = current_first(hits)
             degraded += [problem] if problem else []
             watch.lap("rerank")
         return SearchResults(
@@ -512,6 +524,8 @@ class Index:
         runner = self._runner(self._compatibility.embedder(made), made, control, self._splitter, self._logs)
         with THROTTLE.passing() if paths else THROTTLE.behind():
             report = runner.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
+            if not paths:
+                restate(self._store, made, control)
         return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self.pack())))
 
     def _filled(self, most: int | None, cancelled: Callable[[], bool]) -> MissingVectors:

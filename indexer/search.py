@@ -16,6 +16,7 @@ import numpy as np
 from indexer.corpus import Corpus, Floats, Ints, Mask
 from indexer.embeddings.base import Embedder
 from indexer.engine.bm25 import NO_STATISTICS, RangeStatistics, text_evidence
+from indexer.engine.facts import FactResolver
 from indexer.engine.ranking import (
     CANDIDATES,
     Candidates,
@@ -66,6 +67,7 @@ class Query:
         limit: Most hits to return.
         today: The day that "yesterday" and recency count from.
         explain: Give each hit the contribution of every signal to its score.
+        history: Give hits all values that their facts ever had.
         snippets: Look for the part of a long passage that is nearest to the question.
         named: The speakers that it names.
     """
@@ -77,6 +79,7 @@ class Query:
     today: dt.date
     explain: bool = False
     snippets: bool = True
+    history: bool = False
     named: Named = NOBODY
 
 
@@ -352,7 +355,30 @@ def to_hits(
     terms, chosen = analysis.query_terms(query.text), chosen[: query.limit]
     relevant = relevance.of(ranked, chosen) if relevance and chosen else [None] * len(chosen)
     hits = (_hit(found, position, ranked, terms, query) for position, found in chosen)
-    return tuple(replace(hit, relevance=each) for hit, each in zip(hits, relevant, strict=True))
+    judged = (replace(hit, relevance=each) for hit, each in zip(hits, relevant, strict=True))
+    stored = [found for _, found in chosen]
+
+    def brought(found: StoredPassage, before: Hit) -> Hit:
+        position = np.flatnonzero(ranked.candidates.keys == found.key)
+        if len(position):
+            return _hit(found, int(position[0]), ranked, terms, query)
+        return replace(
+            before,
+            path=found.path,
+            source=found.source,
+            passage=found.passage,
+            ordinal=found.ordinal,
+            snippet=snippet(found.passage.text, terms) if query.snippets else found.passage.text,
+            text_score=0.0,
+            vector_score=None,
+            replaces=(),
+            replaced_by=None,
+            history=(),
+            signals={},
+        )
+
+    resolver = FactResolver(view.store, view.facts, query.filter, history=query.history)
+    return tuple(resolver.resolved(list(zip(stored, judged, strict=True)), brought))
 
 
 def _distinct(store: IndexStore, ranked: Ranked, count: int) -> list[tuple[int, StoredPassage]]:

@@ -94,6 +94,26 @@ class SearchFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A value of a fact, and where it stands.
+
+    Attributes:
+        date: The day that it was said, or that it says it holds from; None if neither is known.
+        text: The passage; of a long one the beginning.
+        about: The fact, such as "location (ana)".
+        current: In a history, True for what holds now; else None.
+    """
+
+    path: str
+    start_line: int
+    end_line: int
+    date: dt.date | None
+    text: str
+    about: str
+    current: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A passage found by a search.
 
@@ -104,6 +124,9 @@ class Hit:
         vector_score: Cosine of question and passage; None without vectors.
         relevance: Probability that the passage bears on the question; None where it is not known.
         snippet: The passage's text; of a long one the part that is nearest to the question.
+        replaced_by: The statement that holds now, if this passage states a value that was replaced since.
+        replaces: Earlier statements that this passage has replaced, the newest first.
+        history: All statements of the fact, oldest first; filled when it was asked for, at the first hit of each fact.
         signals: Share of each ranking signal in the score; filled when `explain` was asked for.
     """
 
@@ -116,6 +139,9 @@ class Hit:
     text_score: float
     vector_score: float | None
     relevance: float | None = None
+    replaced_by: Statement | None = None
+    replaces: tuple[Statement, ...] = ()
+    history: tuple[Statement, ...] = ()
     signals: dict[str, float] = field(default_factory=dict)
 
 

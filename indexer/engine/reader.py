@@ -18,6 +18,7 @@ import numpy as np
 
 from indexer.corpus import Corpus, Mask
 from indexer.engine.bm25 import Posting, TextStatistics, text_statistics
+from indexer.engine.facts import FactChains
 from indexer.engine.matrix import Matrix
 from indexer.engine.segments.postings import Found, find
 from indexer.engine.segments.segment import Recent, Segment
@@ -115,6 +116,7 @@ class IndexReader:
         matrix: Their vectors, where they are in memory.
         packed: The others, where the index is large.
         terms: Occurrences of the terms of late questions, of a small index.
+        facts: Statements of one thing that were asked for.
     """
 
     store: IndexStore
@@ -122,6 +124,7 @@ class IndexReader:
     matrix: Matrix | None
     packed: Packed | None = None
     terms: TermCache = field(default_factory=TermCache, compare=False, repr=False)
+    facts: FactChains = field(default_factory=FactChains, compare=False, repr=False)
 
     def __len__(self) -> int:
         """Number of passages; those that were replaced since the packing count too."""

@@ -117,9 +117,22 @@ class Unembedded(NamedTuple):
     paths: Collection[str] | None = None
 
 
+class OfThings(NamedTuple):
+    """Passages that state facts of some things, see `indexer.text.facts`.
+
+    Attributes:
+        things: Numbers of the things; those that fewer passages than `least` speak of are left out.
+        limit: Most passages of each thing, the newest dated ones and as many of the last undated ones; -1 for all.
+    """
+
+    things: tuple[int, ...]
+    limit: int
+    least: int = 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPassage:
-    """A passage to store: position in its file, terms, vector, and the name that it greets."""
+    """A passage to store: position in its file, terms, vector, the name that it greets, things that it states."""
 
     ordinal: int
     passage: Passage
@@ -127,6 +140,7 @@ class NewPassage:
     terms: tuple[str, ...]
     vector: bytes | None
     greeted: str = ""
+    things: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +154,7 @@ class FileWrite:
         inserted: New passages.
         moved: Passages that stay: key, new ordinal, new lines.
         removed: Passages to remove: key, and the terms they were stored with.
+        stated: Things that stored passages state, by key; they take the place of those stored before.
     """
 
     path: str
@@ -148,6 +163,7 @@ class FileWrite:
     inserted: tuple[NewPassage, ...] = ()
     moved: tuple[tuple[int, int, Passage], ...] = ()
     removed: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    stated: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @property
     def changes_passages(self) -> bool:
@@ -179,6 +195,7 @@ class Head:
         fingerprint: Fingerprint of the index; None for one that was never begun.
         files: Number, path and source of each present file that was written since.
         gone: Numbers of the files that were removed since.
+        fact_rules: Version of the rules that the facts of all passages were read with; empty where some were not.
     """
 
     revision: int
@@ -186,6 +203,7 @@ class Head:
     fingerprint: Fingerprint | None = None
     files: tuple[tuple[int, str, Source], ...] = ()
     gone: tuple[int, ...] = ()
+    fact_rules: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,8 +362,8 @@ class IndexStore(Protocol):
         """Packed stat of files, by path: of every file, or of at most so many; see `FileState.stat`."""
         ...
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded) -> dict[int, StoredPassage]:
-        """Passages by key: those of some keys, of a file, or without a vector, in the order described there.
+    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings) -> dict[int, StoredPassage]:
+        """Passages by key: those of some keys, of a file, of things, or without a vector, in the order described there.
 
         Unknown keys and files are left out.
         """
@@ -398,6 +416,7 @@ class IndexStore(Protocol):
         *,
         vectors: Sequence[tuple[int, bytes]] = (),
         made_with: Fingerprint | None = None,
+        fact_rules: str = "",
     ) -> Written:
         """Apply all changes, except for files whose expected revision no longer holds.
 
@@ -405,6 +424,7 @@ class IndexStore(Protocol):
             writes: The changes, file by file.
             vectors: Vectors of passages without one, by key; removed passages are ignored.
             made_with: Expected fingerprint of the index.
+            fact_rules: The facts of all passages are read with these rules now.
 
         Raises:
             StoreReplaced: It has another one.

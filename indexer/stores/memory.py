@@ -32,6 +32,7 @@ from indexer.stores.base import (
     Head,
     IndexStore,
     OfFile,
+    OfThings,
     StoreCounts,
     StoredPassage,
     TermEntries,
@@ -41,6 +42,7 @@ from indexer.stores.base import (
     Written,
 )
 from indexer.stores.memory_contents import Contents, Draft, FileRows
+from indexer.text.facts import FACT_RULES
 from indexer.text.terms import term_hashes
 from indexer.types import Fingerprint, SearchFilter, Vectors
 
@@ -124,7 +126,12 @@ class InMemoryStore:
     def head(self, since: int | None = None) -> Head:
         """See `IndexStore`."""
         now = self.contents
-        head = Head(revision=now.revision, generation=now.generation, fingerprint=now.fingerprint)
+        head = Head(
+            revision=now.revision,
+            generation=now.generation,
+            fingerprint=now.fingerprint,
+            fact_rules=FACT_RULES if now.generation else "",
+        )
         if since is None or since == now.revision:
             return head
         files = ((file.number, path, file.state.source) for path, file in now.changed(since))
@@ -141,7 +148,7 @@ class InMemoryStore:
         files = self.contents.files
         return {path: files[path].state.stat for path in [*files][:limit]}
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded) -> dict[int, StoredPassage]:
+    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings) -> dict[int, StoredPassage]:
         """See `IndexStore`."""
         now = self.contents
         match which:
@@ -150,6 +157,8 @@ class InMemoryStore:
                 rows = known[-1:] if first < 0 else [row for row in known if row.stored.ordinal >= first]
             case Unembedded():
                 rows = [row for key in now.unembedded(which) if (row := now.row(key))]
+            case OfThings():
+                rows = [row for key in now.stating(which) if (row := now.row(key))]
             case _:
                 rows = [row for key in which if (row := now.row(key))]
         return {row.stored.key: row.stored for row in rows}
@@ -243,6 +252,7 @@ class InMemoryStore:
         *,
         vectors: Sequence[tuple[int, bytes]] = (),
         made_with: Fingerprint | None = None,
+        fact_rules: str = "",
     ) -> Written:
         """See `IndexStore`."""
         with self._writing() as current:

@@ -16,7 +16,7 @@ import numpy as np
 
 from indexer.corpus import COLUMNS, CorpusFile, Floats, Ints, Mask
 from indexer.errors import StoreError
-from indexer.stores.base import FileState, FileWrite, NewPassage, StoredPassage, Unembedded
+from indexer.stores.base import FileState, FileWrite, NewPassage, OfThings, StoredPassage, Unembedded
 from indexer.types import Fingerprint, Passage, SearchFilter, Vectors
 
 
@@ -29,6 +29,7 @@ class PassageRow:
     label: int
     greeted: int
     vector: bytes | None
+    things: tuple[int, ...] = ()
 
     def columns(self) -> tuple[int, ...]:
         """The passage in the order of `COLUMNS`."""
@@ -79,6 +80,15 @@ class FileRows:
     def vectors_by_text(self) -> Mapping[bytes, bytes]:
         """Vectors by the hash of their text."""
         return {row.stored.text_hash: row.vector for row in self.rows.values() if row.vector is not None}
+
+    @cached_property
+    def stated(self) -> Mapping[int, list[int]]:
+        """Keys of the passages that state a thing, by its number."""
+        found = defaultdict[int, list[int]](list)
+        for key, row in self.rows.items():
+            for thing in row.things:
+                found[thing].append(key)
+        return found
 
     @cached_property
     def names(self) -> frozenset[int]:
@@ -156,6 +166,24 @@ class Contents:
         )
         return sorted(keys, reverse=True)[: which.limit]
 
+    def stating(self, which: OfThings) -> list[int]:
+        """Keys of passages that state facts of things."""
+        keys = list[int]()
+        for thing in which.things:
+            among = [key for file in self.files.values() if thing in file.stated for key in file.stated[thing]]
+            if len(among) >= which.least:
+                keys += self._newest(among, which.limit)
+        return keys
+
+    def _newest(self, keys: Sequence[int], limit: int) -> list[int]:
+        stored = [row.stored for key in keys if (row := self.row(key))]
+        dated = sorted(
+            (each for each in stored if each.passage.date), key=lambda each: (each.passage.date, each.ordinal)
+        )
+        undated = sorted((each for each in stored if not each.passage.date), key=lambda each: each.ordinal)
+        most = len(keys) if limit < 0 else limit
+        return [each.key for part in (dated, undated) for each in part[::-1][:most]]
+
     def row(self, key: int) -> PassageRow | None:
         """The passage of a key."""
         path = self.paths.get(key)
@@ -191,6 +219,9 @@ class Draft:
         for key, ordinal, passage in write.moved:
             if key in rows:
                 rows[key] = self._moved(rows[key], ordinal, passage)
+        for key, things in write.stated:
+            if key in rows:
+                rows[key] = replace(rows[key], things=things)
         for new in write.inserted:
             row = self._inserted(write.state, new)
             rows[row.stored.key] = row
@@ -232,6 +263,7 @@ class Draft:
             label=self._label(new.passage.label),
             greeted=self._label(new.greeted or None),
             vector=self._checked(new.vector) if new.vector is not None else None,
+            things=new.things,
         )
 
     def _label(self, name: str | None) -> int:

@@ -31,6 +31,7 @@ from indexer.stores.base import (
     FileWrite,
     Head,
     OfFile,
+    OfThings,
     StoreCounts,
     StoredPassage,
     TermEntries,
@@ -40,6 +41,7 @@ from indexer.stores.base import (
 )
 from indexer.stores.sqlite_generations import SqliteBeside
 from indexer.stores.sqlite_rows import (
+    FACTS,
     PASSAGE_COLUMNS,
     SCHEMA,
     STATE_COLUMNS,
@@ -54,6 +56,7 @@ from indexer.stores.sqlite_rows import (
     revisions_of,
     vector_filter,
 )
+from indexer.text.facts import FACT_RULES
 from indexer.types import Fingerprint, LineRange, SearchFilter, Source, Vectors, short_path
 
 if TYPE_CHECKING:
@@ -142,9 +145,11 @@ class SqliteStore:
         self._database.run(TABLES)
         if fingerprint.dimensions:
             self._database.run(VECTORS.format(dimensions=fingerprint.dimensions))
+        self._database.run(FACTS)
         self._database.run_many(
             "INSERT INTO meta VALUES (?, ?)",
             [
+                ("fact_rules", FACT_RULES),
                 ("fingerprint", _fingerprint_json(fingerprint)),
                 ("revision", revision),
                 ("generation", secrets.token_hex(8)),
@@ -190,13 +195,15 @@ class SqliteStore:
         most = -1 if limit is None else limit
         return dict(self._database.rows(f"SELECT path, {column} FROM files LIMIT ?", (most,)))
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded) -> dict[int, StoredPassage]:
+    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings) -> dict[int, StoredPassage]:
         """See `IndexStore`."""
         match which:
             case OfFile():
                 rows: Iterable[Row] = self._of_file(which)
             case Unembedded():
                 rows = self._unembedded(which)
+            case OfThings():
+                rows = self._of_things(which)
             case _:
                 rows = self._by_keys(which)
         return {
@@ -240,6 +247,23 @@ class SqliteStore:
             (_NO_KEY if below is None else below, *bound, which.limit),
         )
 
+    def _of_things(self, which: OfThings) -> Iterator[Row]:
+        if not self._now().fact_rules:
+            return
+        spoken = self._database.rows(
+            """SELECT j.value FROM json_each(?) j WHERE
+               (SELECT count(*) FROM (SELECT 1 FROM facts WHERE thing = j.value LIMIT ?)) = ?""",
+            (json.dumps(which.things), which.least, which.least),
+        )
+        for (thing,) in spoken:
+            for dated in ("p.day > 0", "p.day = 0"):
+                yield from self._database.rows(
+                    f"""SELECT {_STORED} FROM facts x JOIN passages p USING (key) JOIN files f USING (file)
+                        LEFT JOIN labels l USING (label) WHERE x.thing = ? AND {dated}
+                        ORDER BY p.day DESC, p.ordinal DESC LIMIT ?""",
+                    (thing, which.limit),
+                )
+
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """See `IndexStore`."""
         hexed = json.dumps([text_hash.hex() for text_hash in text_hashes])
@@ -256,15 +280,19 @@ class SqliteStore:
         *,
         vectors: Sequence[tuple[int, bytes]] = (),
         made_with: Fingerprint | None = None,
+        fact_rules: str = "",
     ) -> Written:
         """See `IndexStore`."""
         with self._database.writing():
             if made_with is not None:
                 self._require(made_with)
+            self._database.run(FACTS)
             revision = self._next_revision()
             refused = apply(self._database, writes, revision) if writes else []
             if vectors:
                 fill(self._database, vectors, revision)
+            if fact_rules:
+                self._database.run("INSERT OR REPLACE INTO meta VALUES ('fact_rules', ?)", (fact_rules,))
         self._note_growth(writes, refused, revision)
         return Written(revision=revision, refused=tuple(refused))
 
@@ -454,12 +482,15 @@ class SqliteStore:
     def _now(self) -> Head:
         # One statement: a `begin` between two would give a head that never was.
         noted: dict[str, Any] = dict(
-            self._meta_rows("SELECT name, value FROM meta WHERE name IN ('fingerprint', 'generation', 'revision')")
+            self._meta_rows(
+                "SELECT name, value FROM meta WHERE name IN ('fingerprint', 'generation', 'revision', 'fact_rules')"
+            )
         )
         return Head(
             revision=int(noted.get("revision", 0)),
             generation=str(noted.get("generation", "")),
             fingerprint=_fingerprint(noted["fingerprint"]) if "fingerprint" in noted else None,
+            fact_rules=str(noted.get("fact_rules", "")),
         )
 
     def _meta_rows(self, query: str) -> list[Row]:

@@ -62,6 +62,12 @@ VECTORS = """
         key INTEGER PRIMARY KEY, embedding FLOAT[{dimensions}] distance_metric=cosine,
         source TEXT, day INTEGER, chunk_size=16)
 """
+# Made when an index of an earlier version is written to, whose tables are else the same.
+FACTS = """
+    CREATE TABLE IF NOT EXISTS facts (
+        thing INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (thing, key)) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS facts_key ON facts (key);
+"""
 PASSAGE_COLUMNS = "p.start_line, p.end_line, p.text, p.heading, p.opens_section, p.day, coalesce(l.name, ''), p.cues"
 STATE_COLUMNS = "path, source, size_bytes, mtime_ns, ctime_ns, inode, checked_ns, content_hash, failure, revision"
 
@@ -254,6 +260,15 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
     )
     inserted = [(files[state.path], state.source, new) for write, state in there for new in write.inserted]
     _insert_passages(database, inserted, labels)
+    stated = [each for write, _ in there for each in write.stated]
+    database.run_many("DELETE FROM facts WHERE key = ?", [(key,) for key, _ in stated])
+    _insert_facts(database, stated)
+
+
+def _insert_facts(database: Database, stated: Iterable[tuple[int, tuple[int, ...]]]) -> None:
+    rows = [(thing, key) for key, things in stated for thing in things]
+    if rows:
+        database.run_many("INSERT OR IGNORE INTO facts VALUES (?, ?)", rows)
 
 
 def _put_states(database: Database, states: Sequence[FileState], files: dict[str, int], revision: int) -> None:
@@ -295,6 +310,7 @@ def _insert_passages(
     database.run_many(_NEW_PASSAGE, passages)
     database.run_many("INSERT INTO terms (rowid, body) VALUES (?, ?)", terms)
     database.run_many("INSERT INTO vectors VALUES (?, ?, ?, ?)", vectors)
+    _insert_facts(database, ((row[0], new.things) for row, (_, _, new) in zip(passages, inserted, strict=True)))
 
 
 def _remove_passages(database: Database, removed: Sequence[tuple[int, tuple[str, ...]]]) -> None:
@@ -311,6 +327,7 @@ def _remove_passages(database: Database, removed: Sequence[tuple[int, tuple[str,
         [(key, " ".join(terms[: lengths.get(key, 0)])) for key, terms in removed],
     )
     database.run_many("DELETE FROM vectors WHERE key = ?", embedded)
+    database.run(f"DELETE FROM facts WHERE {among}", (keys,))
     database.run(f"DELETE FROM passages WHERE {among}", (keys,))
 
 

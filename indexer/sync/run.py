@@ -24,6 +24,7 @@ from indexer.sources.scan import Content, SourceFile, read, source_file
 from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written, passages_of
 from indexer.sync.plan import PassageDiff, SyncPlan, SyncPlanner, compare, text_hash
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
+from indexer.text.facts import FACT_RULES, facts_of, things_of
 from indexer.text.names import greeted_name
 from indexer.text.terms import passage_terms
 from indexer.throttle import THROTTLE
@@ -303,9 +304,12 @@ class Sync:
             path=state.path,
             state=state,
             expected_revision=state.revision if portion.first else self._revisions[state.path],
-            inserted=tuple(_new_passage(ordinal, passage, vectors) for ordinal, passage in portion.diff.inserted),
+            inserted=tuple(
+                _new_passage(state.path, ordinal, passage, vectors) for ordinal, passage in portion.diff.inserted
+            ),
             moved=portion.diff.moved,
             removed=_keys_and_terms(portion.diff.removed),
+            stated=tuple((key, _things(state.path, passage)) for key, _, passage in portion.diff.moved),
         )
 
     def _advance(self, path: str, size_bytes: int, *, files: int = 1, passages: int = 0) -> None:
@@ -357,7 +361,7 @@ def _batches(portions: Iterator[_Portion], batch_texts: int) -> Iterator[list[_P
         yield batch
 
 
-def _new_passage(ordinal: int, passage: Passage, vectors: dict[bytes, bytes]) -> NewPassage:
+def _new_passage(path: str, ordinal: int, passage: Passage, vectors: dict[bytes, bytes]) -> NewPassage:
     hashed = text_hash(passage.text)
     return NewPassage(
         ordinal=ordinal,
@@ -366,7 +370,12 @@ def _new_passage(ordinal: int, passage: Passage, vectors: dict[bytes, bytes]) ->
         terms=passage_terms(passage),
         vector=vectors.get(hashed),
         greeted=greeted_name(passage.text),
+        things=_things(path, passage),
     )
+
+
+def _things(path: str, passage: Passage) -> tuple[int, ...]:
+    return things_of(facts_of(passage.text, passage.heading, passage.label, path))
 
 
 def _state(content: Content, before: FileState | None) -> FileState:
@@ -406,6 +415,34 @@ class SyncControl:
             return self.cancelled()
 
         return replace(self, cancelled=cancelled)
+
+
+def restate(store: IndexStore, made_with: Fingerprint, control: SyncControl) -> None:
+    """Read the facts of all stored passages with the rules of today, where they were read with others, or never.
+
+    Args:
+        store: The index.
+        made_with: Its fingerprint.
+        control: Whether to go on, asked before every file.
+
+    Raises:
+        StoreReplaced: It was made anew meanwhile.
+    """
+    if store.head().fact_rules == FACT_RULES:
+        return
+    refused = tuple(store.file_states())
+    while refused:
+        left = list[str]()
+        for path in refused:
+            if control.cancelled():
+                raise SyncCancelled("The reading of facts was stopped. The next reindex begins it again.")
+            state = store.file_states([path]).get(path)
+            if state is not None:
+                stated = tuple((known.key, _things(path, known.passage)) for known in passages_of(store, path))
+                write = FileWrite(path=path, state=state, expected_revision=state.revision, stated=stated)
+                left += store.write([write], made_with=made_with).refused
+        refused = tuple(left)
+    store.write([], made_with=made_with, fact_rules=FACT_RULES)
 
 
 # Makes the run that carries a plan out: for a store, with an embedder or without, under somebody's control.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ from memory_service.cli.options import DAY, Place, with_filters, with_min_releva
 from memory_service.cli.output import emit_json, erased_line, indented, warn
 
 if TYPE_CHECKING:
-    from memory_service.schemas.memories import Origin, SearchResults
+    from memory_service.schemas.memories import Origin, SearchResult, SearchResults, Statement
 
 
 @click.command()
@@ -103,6 +104,7 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     help="Words, meaning, or both.",
 )
 @click.option("--explain", is_flag=True, help="Show what every signal added to each score.")
+@click.option("--history", is_flag=True, help="Show all values that a fact has had, with their days.")
 @with_min_relevance
 @with_order
 @with_place
@@ -126,8 +128,25 @@ def _print_results(answer: SearchResults) -> None:
         title = click.style(" › ".join(result.heading), dim=True)
         click.echo(f"{number}. {where}  {result.score:.2f}  {title}".rstrip())
         click.echo(indented(result.text))
+        for line in _changes(result):
+            click.secho(f"   {line}", fg="yellow")
         for name, part in (result.signals or {}).items():
             click.secho(f"     {name:<10} {part:+.3f}", dim=True)
+
+
+def _changes(result: SearchResult) -> Iterator[str]:
+    """What a result has replaced, what has replaced it, and how the fact changed."""
+    if result.replaced_by:
+        day = f"{result.date}; " if result.date else ""
+        yield f"({day}since replaced: {result.replaced_by.citation})"
+    if result.replaces:
+        yield f"(replaces {', '.join(_dated(each) for each in result.replaces)})"
+    for each in result.history:
+        yield f"  {'->' if each.current else '  '} {_dated(each)}: {indented(each.text).strip()}"
+
+
+def _dated(stated: Statement) -> str:
+    return f"{stated.citation}, {stated.date}" if stated.date else stated.citation
 
 
 @click.command()

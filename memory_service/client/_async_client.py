@@ -120,6 +120,7 @@ class AsyncMemoryClient:
         min_relevance: float = 0.0,
         order: schemas.Order = "score",
         explain: bool = False,
+        history: bool = False,
     ) -> schemas.SearchResults:
         """Find the passages that answer a question, best first.
 
@@ -135,6 +136,7 @@ class AsyncMemoryClient:
             min_relevance: Only results that bear on the question with at least this probability.
             order: `memory_first` puts memories and files before what was said in sessions.
             explain: Say what every signal added to each score.
+            history: Tell all values that the facts found have had.
         """
         return await self._connection.send(
             self._calls.search(
@@ -149,6 +151,7 @@ class AsyncMemoryClient:
                 min_relevance=min_relevance,
                 order=order,
                 explain=explain,
+                history=history,
             )
         )
 

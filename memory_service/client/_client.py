@@ -121,6 +121,7 @@ class MemoryClient:
         min_relevance: float = 0.0,
         order: schemas.Order = "score",
         explain: bool = False,
+        history: bool = False,
     ) -> schemas.SearchResults:
         """Find the passages that answer a question, best first.
 
@@ -136,6 +137,7 @@ class MemoryClient:
             min_relevance: Only results that bear on the question with at least this probability.
             order: `memory_first` puts memories and files before what was said in sessions.
             explain: Say what every signal added to each score.
+            history: Tell all values that the facts found have had.
         """
         return self._connection.send(
             self._calls.search(
@@ -150,6 +152,7 @@ class MemoryClient:
                 min_relevance=min_relevance,
                 order=order,
                 explain=explain,
+                history=history,
             )
         )
 

@@ -398,13 +398,22 @@ def _offer(hit: Hit, order: Order, heard: str) -> Offer:
         ordinal=hit.ordinal,
         start_line=hit.passage.start_line,
         end_line=hit.passage.end_line,
-        text=_without_secrets(hit.passage.text) if is_others else _as_it_is(hit.passage.text),
+        text=(_without_secrets(hit.passage.text) if is_others else _as_it_is(hit.passage.text)) + _since(hit),
         score=hit.score,
         relevance=hit.relevance,
         # A memory file has its day in its name, the log of a session has not.
         day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
         goes_first=order == "memory_first" and hit.source != "sessions",
     )
+
+
+def _since(hit: Hit) -> str:
+    """Words behind a passage that was replaced since: its day, and where what holds now stands."""
+    by = hit.replaced_by
+    if by is None:
+        return ""
+    place = escaped(escape(_UNSEEN_IN_PATH.sub("\ufffd", f"{by.path}#L{by.start_line}")))
+    return f" [{hit.passage.date}; since replaced ({place})]" if hit.passage.date else f" [since replaced ({place})]"
 
 
 # The same passages are offered again and again, most of them in vain.

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import get_args
 
 from indexer import (
@@ -28,6 +29,7 @@ from indexer import (
     SyncProgress,
     SyncReport,
 )
+from indexer.engine.facts import current_first
 from indexer.lru import LRU
 from indexer.sources.scan import is_session_path
 from indexer.stores.base import StoredPassage
@@ -265,6 +267,7 @@ class LongTermMemory:
         snippets: bool = True,
         order: Order = "score",
         in_view: str = "",
+        history: bool = False,
     ) -> SearchResults:
         """Search, after a look for files that people have changed, and for what was just said in sessions.
 
@@ -278,11 +281,18 @@ class LongTermMemory:
         if order == "memory_first":
             most = max(limit, _ORDERED)
             found = self.search(
-                query, limit=most, kept=kept, mode=mode, explain=explain, snippets=snippets, in_view=in_view
+                query,
+                limit=most,
+                kept=kept,
+                mode=mode,
+                explain=explain,
+                snippets=snippets,
+                in_view=in_view,
+                history=history,
             )
             # Stable: within its kind, the better one stays before the other.
             hits = sorted(found.hits, key=lambda hit: hit.source == "sessions")
-            return replace(found, hits=tuple(hits[:limit]))
+            return replace(found, hits=current_first(hits)[:limit])
         with self._searching.joined() as alone:
             # By its words alone it could not be found by vectors.
             waits = alone or mode == "vector"
@@ -293,18 +303,26 @@ class LongTermMemory:
                 waiting = self._sessions.undone - ({_session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
                 said = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
-            found = self.index.search(query, limit=limit, mode=mode, filter=kept, explain=explain, snippets=snippets)
+            asked = partial(
+                self.index.search,
+                query,
+                limit=limit,
+                mode=mode,
+                filter=kept,
+                explain=explain,
+                snippets=snippets,
+                history=history,
+            )
+            found = asked()
             self._was_filled = self._was_filled or bool(found.hits)
             if not found.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
                 behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
                 behind = (*behind, *self._heard(kept, in_view, waits=waits))
-                found = self.index.search(
-                    query, limit=limit, mode=mode, filter=kept, explain=explain, snippets=snippets
-                )
+                found = asked()
         if said is not None:
-            found = replace(found, hits=interleave_hits(found.hits, said, limit))
+            found = replace(found, hits=current_first(interleave_hits(found.hits, said, limit)))
             behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
         if self.erasures.is_marked:
             found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(hit)))

@@ -225,6 +225,20 @@ class SearchRequest(Request):
     min_relevance: MinRelevance = 0.0
     order: ResultOrder = "score"
     explain: bool = Field(default=False, description="Say what every signal added to each score.")
+    history: bool = Field(default=False, description="Tell all values that the facts found have had, with their days.")
+
+
+class Statement(Answer):
+    """A value of a fact that changes, and where it stands."""
+
+    path: str
+    start_line: int
+    end_line: int
+    citation: str = Field(description="Path and lines in one word.", examples=["memory/2026-03-01.md#L7"])
+    date: dt.date | None
+    about: str = Field(description="The fact.", examples=["location (ana)"])
+    text: str = Field(description="The passage; of a long one the beginning.")
+    current: bool | None = Field(default=None, description="In a history: whether it holds now.")
 
 
 class SearchResult(Answer):
@@ -243,7 +257,16 @@ class SearchResult(Answer):
     vector_score: float | None = Field(description="Cosine of query and passage; null without vectors.")
     citation: str = Field(description="Path and lines in one word.", examples=["memory/2026-11-20.md#L14-L15"])
     signals: dict[str, float] | None = Field(
-        default=None, description="With explain: what each signal added before the score was scaled."
+        default=None,
+        description="With explain: what each signal added before the score was scaled; `current` is what a passage got "
+        "for what holds now, to stand before what it has replaced.",
+    )
+    replaced_by: Statement | None = Field(
+        default=None, description="What holds now, if the passage states a value that was replaced since."
+    )
+    replaces: list[Statement] = Field(default=[], description="What the passage has replaced, the newest first.")
+    history: list[Statement] = Field(
+        default=[], description="With history: all values of the fact, oldest first, at its first result."
     )
 
 

@@ -11,6 +11,7 @@ from indexer import FileFailure as IndexFailure
 from indexer import Fingerprint, Hit, IndexStatus, RebuildState, SyncPlan, SyncReport
 from indexer import SearchResults as Found
 from indexer.sources.watch import WatchState
+from indexer.types import Statement as Stated
 from memory_service import schemas
 from memory_service.config import Settings
 from memory_service.home import citation
@@ -84,6 +85,22 @@ def _result(hit: Hit, score: float, explain: bool) -> schemas.SearchResult:
         vector_score=None if hit.vector_score is None else round(hit.vector_score, 6),
         citation=citation(hit.path, passage.start_line, passage.end_line),
         signals={name: round(part, 6) for name, part in hit.signals.items()} if explain else None,
+        replaced_by=_statement(hit.replaced_by) if hit.replaced_by else None,
+        replaces=[_statement(each) for each in hit.replaces],
+        history=[_statement(each) for each in hit.history],
+    )
+
+
+def _statement(stated: Stated) -> schemas.Statement:
+    return schemas.Statement(
+        path=stated.path,
+        start_line=stated.start_line,
+        end_line=stated.end_line,
+        citation=citation(stated.path, stated.start_line, stated.end_line),
+        date=stated.date,
+        about=stated.about,
+        text=stated.text,
+        current=stated.current,
     )
 
 

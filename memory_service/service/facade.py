@@ -229,6 +229,7 @@ class MemoryService(SessionUseCases):
         min_relevance: float = 0.0,
         order: Order = "score",
         explain: bool = False,
+        history: bool = False,
     ) -> SearchResults:
         """Find the passages that answer a question, best first.
 
@@ -245,12 +246,15 @@ class MemoryService(SessionUseCases):
             min_relevance: Only results with at least this relevance, and those whose relevance is not known.
             order: `memory_first` puts memories and files before what was said in sessions.
             explain: Say what every signal added to each score.
+            history: Tell all values that the facts found have had.
         """
         started = time.perf_counter()
         memory = self._workspaces.memory(workspace)
         with _translated():
             kept = SearchFilter(sources=tuple(sources), path_prefix=path_prefix, since=since, until=until)
-            found = memory.search(query, limit=limit, mode=mode, kept=kept, explain=explain, order=order)
+            found = memory.search(
+                query, limit=limit, mode=mode, kept=kept, explain=explain, order=order, history=history
+            )
         return answers.search_results(
             found,
             fusion=self._fusion,

@@ -1,0 +1,331 @@
+"""Words of facts: attributes that have one value at a time, kinds of tools and tastes, states, values and subjects.
+
+Invariants: pure; a subject is a set of words, so that "the price of the Pro plan", "Pro plan price" and "Pro price"
+are one thing; a value is folded, and two values are the same where one only says more than the other.
+"""
+
+from __future__ import annotations
+
+import re
+
+from indexer.text import lazy_regex
+
+# Subjects: the person of the notes, and the group that they speak for.
+ME, WE = "@me", "@we"
+
+_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "location": ("location", "city", "residence", "所在地", "所在城市", "居住地", "常住地", "住址"),
+    "employer": ("employer", "workplace", "公司", "雇主", "工作单位", "单位"),
+    "owner": ("owner", "dri", "code owner", "负责人", "所有者", "主理人"),
+    "maintainer": ("maintainer", "维护者", "维护人"),
+    "lead": ("lead", "leader", "team lead", "tech lead", "组长", "队长", "领队"),
+    "manager": ("manager", "boss", "supervisor", "经理", "主管", "上司", "领导"),
+    "assignee": ("assignee", "reviewer", "经办人", "处理人", "审核人", "评审人"),
+    "oncall": ("on-call", "oncall", "值班人", "值班人员"),
+    "price": ("price", "cost", "fee", "pricing", "rent",
+              "价格", "费用", "售价", "单价", "定价", "月费", "年费", "票价", "租金", "房租"),
+    "salary": ("salary", "wage", "工资", "薪水", "薪资", "月薪", "年薪"),
+    "deadline": ("deadline", "due date", "cutoff", "cut-off",
+                 "截止日期", "截止时间", "截止日", "期限", "最后期限", "交付日期"),
+    "day": ("date", "day", "日期", "日子"),
+    "time": ("time", "start time", "时间", "开始时间"),
+    "status": ("status", "state", "phase", "stage", "状态", "进度", "阶段"),
+    "version": ("version", "版本", "版本号"),
+    "port": ("port", "端口", "端口号"),
+    "phone": ("phone", "phone number", "telephone", "telephone number", "tel", "cell", "cell phone", "mobile",
+              "mobile number", "number", "电话", "手机", "手机号", "手机号码", "电话号码", "联系电话"),
+    "email": ("email", "e-mail", "mail", "email address", "e-mail address", "邮箱", "电子邮箱", "邮箱地址", "邮件地址"),
+    "address": ("address", "地址", "家庭地址", "收货地址"),
+    "name": ("name", "nickname", "username", "handle", "codename", "code name",
+             "名字", "名称", "昵称", "用户名", "代号", "姓名"),
+    "password": ("password", "passcode", "passphrase", "pin", "密码", "口令"),
+    "url": ("url", "website", "site", "domain", "endpoint", "base url", "网址", "域名", "网站", "链接"),
+    "host": ("host", "hostname", "ip", "ip address", "server", "主机", "服务器", "ip 地址", "ip地址"),
+    "region": ("region", "zone", "区域", "地域"),
+    "timezone": ("timezone", "time zone", "tz", "时区"),
+    "database": ("database", "db", "数据库"),
+    "cache": ("cache", "缓存"),
+    "queue": ("queue", "message queue", "broker", "message broker", "消息队列", "队列"),
+    "framework": ("framework", "框架"),
+    "target": ("target", "目标", "部署目标"),
+    "environment": ("environment", "env", "环境", "部署环境"),
+    "branch": ("branch", "分支"),
+    "editor": ("editor", "ide", "编辑器"),
+    "browser": ("browser", "浏览器"),
+    "os": ("os", "operating system", "操作系统"),
+    "shell": ("shell",),
+    "theme": ("theme", "主题"),
+    "font": ("font", "字体"),
+    "package manager": ("package manager", "包管理器", "包管理工具"),
+    "formatter": ("formatter", "格式化工具"),
+    "linter": ("linter",),
+    "model": ("model", "模型"),
+    "provider": ("provider", "host provider", "hosting", "hosting provider", "供应商", "服务商", "云服务商"),
+    "runtime": ("runtime", "运行时"),
+    "ci": ("ci", "ci system"),
+    "license": ("license", "licence", "许可证"),
+    "budget": ("budget", "预算"),
+    "limit": ("limit", "quota", "rate limit", "上限", "限额", "配额"),
+    "timeout": ("timeout", "超时", "超时时间"),
+    "threshold": ("threshold", "阈值"),
+    "interval": ("interval", "frequency", "频率", "间隔", "周期"),
+    "size": ("size", "尺寸", "大小", "尺码", "鞋码"),
+    "headcount": ("headcount", "team size", "人数"),
+    "capacity": ("capacity", "容量"),
+    "priority": ("priority", "severity", "优先级"),
+    "role": ("role", "position", "job", "job title", "title", "职位", "职务", "岗位", "头衔"),
+    "department": ("department", "部门"),
+    "school": ("school", "university", "college", "学校", "大学"),
+    "spouse": ("spouse", "husband", "wife", "丈夫", "妻子", "老公", "老婆"),
+    "partner": ("boyfriend", "girlfriend", "fiance", "fiancé", "fiancée", "男朋友", "女朋友", "男友", "女友"),
+    "weight": ("weight", "体重"),
+    "height": ("height", "身高"),
+    "age": ("age", "年龄", "岁数"),
+    "birthday": ("birthday", "birth date", "date of birth", "生日"),
+    "currency": ("currency", "货币", "币种"),
+    "plan": ("plan", "tier", "subscription", "套餐"),
+    "room": ("room", "meeting room", "venue", "seat", "gate", "desk",
+             "会议室", "房间", "地点", "会场", "座位", "工位", "登机口"),
+    "color": ("color", "colour", "颜色"),
+    "slogan": ("slogan", "tagline", "motto", "口号"),
+    "diet": ("diet", "饮食"),
+    "cadence": ("cadence", "schedule", "排期"),
+}  # fmt: skip
+ATTRIBUTES = {noun: attribute for attribute, nouns in _ATTRIBUTES.items() for noun in nouns}
+# Of what: alone on a line they tell nothing, as each task, meeting or person has its own.
+NEEDS_SUBJECT = frozenset(
+    "status day time name role size limit priority room age weight height plan number url host"
+    " school department spouse "
+    "partner birthday color password salary manager lead assignee deadline location interval cadence threshold".split()
+)
+# Alone on a line they are of the person whose notes these are.
+OF_PERSON = frozenset("location employer timezone".split())
+# With one of these before it, any noun has one value.
+ONE_OF = frozenset("default primary main preferred favorite favourite 默认 首选 主要 最喜欢的 最爱的".split())
+
+_KINDS: dict[str, str] = {
+    "drink":
+        "tea coffee espresso latte cappuccino matcha water juice beer wine cola decaf 茶 咖啡 绿茶 红茶"
+        " 奶茶 果汁 啤酒 白酒 红酒 拿铁 美式",
+    "editor":
+        "vim neovim nvim emacs vscode code helix zed sublime cursor intellij pycharm nano atom 编辑器"
+        " webstorm goland",
+    "package manager": "npm yarn pnpm bun pip poetry uv pipenv conda cargo rye pdm hatch",
+    "database":
+        "postgres postgresql mysql mariadb sqlite mongodb mongo cockroachdb oracle dynamodb duckdb"
+        " clickhouse tidb cassandra",
+    "cache": "redis valkey memcached dragonfly keydb",
+    "queue": "rabbitmq kafka sqs nats pulsar redpanda celery sidekiq",
+    "host":
+        "heroku fly.io fly render vercel netlify aws gcp azure railway hetzner digitalocean cloudflare"
+        " 阿里云 腾讯云 华为云 linode",
+    "language": "python java javascript typescript rust go golang ruby kotlin swift php elixir scala c++ c# zig",
+    "frontend": "react vue svelte angular solid preact htmx ember",
+    "web framework": "django flask fastapi rails express nestjs spring laravel starlette litestar",
+    "chat": "slack teams discord telegram whatsapp signal mattermost 微信 钉钉 飞书 企业微信",
+    "video": "zoom meet webex 腾讯会议 google-meet",
+    "channel": "email phone call calls text sms chat letter 邮件 电话 短信 微信",
+    "browser": "chrome firefox safari edge brave arc vivaldi opera",
+    "os": "windows linux macos mac ubuntu debian fedora arch nixos",
+    "shell": "bash zsh fish nushell powershell",
+    "tracker": "jira linear asana trello github-issues monday notion clickup shortcut youtrack 禅道 tapd",
+    "notes": "notion obsidian evernote roam logseq onenote bear 印象笔记 语雀 有道云笔记",
+    "forge": "github gitlab bitbucket gitea codeberg gitee forgejo",
+    "ci": "jenkins circleci travis github-actions buildkite drone teamcity",
+    "indent": "tabs spaces tab space 空格 制表符",
+    "seat": "aisle window 靠窗 过道 靠过道",
+    "theme": "dark light 深色 浅色 暗色 亮色",
+    "daytime": "mornings morning afternoons afternoon evenings evening nights night 早上 上午 下午 晚上",
+    "units": "metric imperial celsius fahrenheit 公制 英制",
+    "transport": "car bike bus train subway tram metro plane bicycle 地铁 公交 开车 骑车 高铁 飞机 火车 打车",
+    "payment": "visa mastercard paypal cash amex 支付宝 微信支付 现金 信用卡",
+    "bundler": "webpack vite rollup esbuild parcel turbopack rspack",
+    "formatter": "black ruff prettier biome yapf autopep8 gofmt",
+    "linter": "flake8 pylint eslint tslint oxlint",
+    "tests": "jest vitest mocha pytest unittest nose karma cypress playwright selenium",
+    "cloud ai": "openai anthropic gemini claude gpt-4 gpt-4o mistral llama qwen deepseek 通义千问 文心一言 chatgpt",
+    "search": "elasticsearch opensearch solr meilisearch typesense",
+    "design": "figma sketch xd penpot photoshop",
+    "analytics": "mixpanel amplitude posthog plausible matomo",
+    "proxy": "nginx caddy traefik haproxy apache envoy",
+    "monitoring": "datadog grafana newrelic sentry prometheus honeycomb zabbix",
+    "containers": "docker podman kubernetes nomad swarm",
+    "phone": "iphone android pixel samsung galaxy 苹果 华为 小米 安卓",
+    "bank": "revolut wise n26 monzo chase 招商银行 工商银行 建设银行",
+    "diet": "vegan vegetarian pescatarian keto paleo omnivore 素食 纯素 吃素",
+    "music": "spotify tidal deezer 网易云音乐 qq音乐",
+    "password manager": "1password bitwarden lastpass keepass dashlane",
+}  # fmt: skip
+_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+_LONG_STATES = (
+    "in progress", "in review", "in production", "in staging", "on hold", "up and running", "work in progress", "wip",
+    "code complete", "not started", "rolled back", "shut down", "signed off", "switched off", "turned off", "turned on",
+)  # fmt: skip
+_STATES = (
+    "open opened merged closed done blocked unblocked deployed live paused cancelled canceled shipped finished resolved"
+    " fixed pending active inactive deprecated online offline archived released launched completed complete abandoned"
+    " reopened stalled delayed postponed enabled disabled retired draft drafted submitted published sold planned"
+)
+STATE = "|".join(sorted([*_LONG_STATES, *_STATES.split()], key=len, reverse=True))
+STATE_ZH = (
+    "进行中|审核中|评审中|开发中|测试中|合并|关闭|完成|上线|下线|暂停|取消|发布"
+    "|解决|修复|搁置|归档|废弃|启用|停用|重新打开|打开|阻塞|延期"
+    "|部署|交付|通过审核|启动|恢复|停止"
+)
+DIETS = "vegan|vegetarian|pescatarian|omnivore|keto"
+
+# Class words say what a thing is, not which: "the billing service" is "billing".
+_CLASS = frozenset(
+    "project service team app application repo repository product plan module system tool 项目 服务 套餐".split()
+)
+_STOP = frozenset(
+    "the a an of for our we us is are its their his her your this that current currently latest now new to on in at and"
+    " today as".split()
+)
+_ME = frozenset({"i", "my", "me", "mine", "user", "我", "用户", "本人", "我的"})
+_TOKEN = lazy_regex(r"@\w+|[\w][\w.+\-]*|[$€£¥]", re.UNICODE)
+_HAN = "\u4e00-\u9fff"
+_SPLIT_TOKEN = lazy_regex(rf"[{_HAN}]+|[^{_HAN}\s]+")
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words that tell which subject is meant."""
+    found = []
+    for token in _TOKEN.findall(text.casefold().replace("’", "'").replace("'s", "").replace("-", " ")):
+        if token in _ME:
+            found.append(ME)
+        elif token not in _STOP:
+            found += [_singular(part) for part in _SPLIT_TOKEN.findall(token)]
+    telling = frozenset(word for word in found if word not in _CLASS)
+    return telling or frozenset(found)
+
+
+def _singular(word: str) -> str:
+    word = word.strip("._-").strip("的")
+    for ending in ("项目", "服务", "套餐"):
+        if len(word) > len(ending):
+            word = word.removesuffix(ending)
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+def is_tool(text: str) -> bool:
+    """True if a text names a tool, or something to choose among several of its kind."""
+    return any(word.strip(_QUOTES) in _KIND_OF for word in text.casefold().split()[:3])
+
+
+def kind_of(value: str) -> str:
+    """The kind of tool or taste that a value is of; that of its last word where the value is several; else empty."""
+    if value in _KIND_OF:
+        return _KIND_OF[value]
+    words = value.split()
+    if len(words) > 3:
+        return ""
+    return next((_KIND_OF[word] for word in words if word in _KIND_OF), words[-1] if len(words) > 1 else "")
+
+
+# --- values ------------------------------------------------------------------------------------------------------
+
+# Behind it stands the former value, or one that does not hold: the value before it is a correction.
+_CORRECTS = lazy_regex(
+    r"\s*[,(（，]?\s*\b(?:was|were|formerly|previously|before (?:it was|that)|used to be|instead of|rather than"
+    r"|in place of|no longer|not|up from|down from|replacing|changed from|moved from)\b.*$"
+    r"|[,(（，]\s*(?:原来?(?:是|为)?|之前(?:是|为)?|以前(?:是|为)?|不是|而不是|不再是|原价).*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_CUT = lazy_regex(
+    r"\s*(?:[,;(（，；。!！]|[.](?=\s|$)|\s[-–—]\s|\b(?:because|since|as of|after"
+    r"|so that|until further|thanks to|due to"
+    r"|starting|effective|according to|per our|which|who|where|while|although|though|but)\b).*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_FRESH = lazy_regex(
+    r"^(?:(?P<now>now|at present|from now on|already|officially|back (?:to|in"
+    r"|at)|现在|目前|如今|改为|改成|已改为|已经?)"
+    r"|(?:currently|actually|only|just|set to|still|probably the|the|目前|暂定|大约|约))\s*[:：]?\s*(?=\S)",
+    re.IGNORECASE,
+)
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_LATE = lazy_regex(
+    r"\s+(?:now|again|instead|for now|from now on|going forward|these days|nowadays|any ?more|already|at the moment"
+    r"|once more)$",
+    re.IGNORECASE,
+)
+_WHEN = lazy_regex(
+    r"\s+(?:today|yesterday|recently|currently|tonight|(?:last|this|next|past) \w+|earlier this"
+    r" \w+|(?:a|two|three|\d+) \w+"
+    rf" ago|(?:in|on|since|from|by) (?:early |late |mid[- ])?(?:(?:{_MONTHS})\w*|\d{{4}}\S*|q[1-4]|\w+day)\b.*"
+    r"|(?:on|since|from) \d\S*)$",
+    re.IGNORECASE,
+)
+_QUOTES = "\"'“”‘’「」『』《》`*_ .:：。!！~"
+_NO_VALUE = frozenset(
+    "it that this them him her me us you there here him tbd tba tbc unknown n/a na none null unclear undecided open?"
+    " same the-same ok okay yes no true-ish 待定 未定 未知 不详 无 same-as-before".split()
+)
+_PART = lazy_regex(rf"[{_HAN}]+|[a-z0-9]+(?:[.:/@+\-][a-z0-9]+)*")
+_HAS_DAY = lazy_regex(
+    rf"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?s?\b|\b(?:{_MONTHS})"
+    rf"(?:[a-z]{{0,6}})\.? ?\d{{1,2}}"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{_MONTHS})|\b\d{{4}}-\d\d?-\d\d?\b|\btomorrow\b"
+    rf"|\b(?:{_MONTHS}|january|february"
+    r"|march|april|june|july|august|september|october|november|december)\b|\bq[1-4]\b|\bnext"
+    r" (?:week|month|year|quarter)\b"
+    r"|\bweekend|\b\d{1,2}/\d{1,2}\b|周[一二三四五六日天末]|星期[一二三四五六日天]"
+    r"|礼拜[一二三四五六日天]|\d+ ?月|\d+ ?[日号]|明天|后天|下周|月底|年底|季度",
+    re.IGNORECASE,
+)
+_HAS_TIME = lazy_regex(
+    r"\b\d{1,2}[:.]\d\d\b|\b\d{1,2} ?(?:am|pm|a\.m|p\.m|o['’]clock)\b|\bnoon\b"
+    r"|\bmidnight\b|\d+ ?点|[一二两三四五六七八九十]+点|中午",
+    re.IGNORECASE,
+)
+
+
+def is_day(value: str) -> bool:
+    """True if a value tells a day."""
+    return _HAS_DAY.search(value) is not None
+
+
+def is_time(value: str) -> bool:
+    """True if a value tells a time of the day."""
+    return _HAS_TIME.search(value) is not None
+
+
+def value_of(text: str, *, keeps_days: bool = False) -> tuple[str, bool]:
+    """A value as it is compared, and whether its words say that it is new; empty where it is none."""
+    corrected = _CORRECTS.sub("", text)
+    changes, value = corrected != text, corrected.strip(_QUOTES)
+    value = _CUT.sub("", value) if not keeps_days else re.sub(r"\s*[;；。(（].*$", "", value, flags=re.DOTALL)
+    while fresh := _FRESH.match(value):
+        changes, value = changes or bool(fresh["now"]), value[fresh.end() :]
+    while late := _LATE.search(value) or (None if keeps_days else _WHEN.search(value)):
+        value = value[: late.start()]
+    value = value.strip(_QUOTES).removesuffix("了").casefold().strip(_QUOTES)
+    value = " ".join(value.replace("’", "'").split())
+    if (
+        not value
+        or len(value) > 60
+        or len(value.split()) > 8
+        or value in _NO_VALUE
+        or value.startswith(("not ", "n't "))
+    ):
+        return "", changes
+    return value, changes
+
+
+def is_same(first: str, second: str) -> bool:
+    """True if two values are one, or one of them only says more: "Lisbon" and "Lisbon, Portugal"."""
+    if first == second:
+        return True
+    one, other = _parts(first), _parts(second)
+    if not one or not other:
+        return False
+    if one <= other or other <= one:
+        return True
+    if first.isascii() or second.isascii():
+        return False
+    return len(one) == len(other) == 1 and (first in second or second in first)
+
+
+def _parts(value: str) -> frozenset[str]:
+    return frozenset(re.sub(r"^v(?=\d)", "", part) for part in _PART.findall(value))

@@ -1,0 +1,300 @@
+"""Facts that a text states of a subject: what has one value at a time, and what a word of change ends. Pure; linear.
+
+A claim is a value of a thing. The thing is the words of its subject and an attribute, or the subject and one value
+("uses vim"), which is on or off. Two claims of one thing contradict each other if their values differ, and the thing
+has one value at a time or the later one has a word of change: "now", "no longer", "moved to", 「改为」.
+
+Invariants: questions, plans, conditions, what was once, and what holds beside something else ("also") claim nothing;
+nothing is told by likeness; a long text is read as far as `_MOST_CHARS`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from indexer.text import lazy_regex
+from indexer.text.dates import day_of_name, full_day, heading_day
+from indexer.text.fact_words import ME, words_of
+from indexer.text.facts_chinese import chinese_claims
+from indexer.text.facts_clause import Claim, Clause
+from indexer.text.facts_english import english_claims
+from indexer.types import EVERGREEN
+
+# Version of these rules: an index whose passages were read with others is read again.
+FACT_RULES = "facts-1"
+_MOST_CHARS = 2_000
+_MOST_CLAUSES = 40
+_MARKUP = lazy_regex(r"\*\*|__|`|~~|(?<=\s)\*(?=\S)|(?<=\S)\*(?=\s|$)|^\*|^\[[ xX]\]\s*|^#+\s+")
+_LINK = lazy_regex(r"\[([^\]]+)\]\([^)]*\)")
+_SPLIT = lazy_regex(
+    r"(?<=[.!?])[\"'”’)]?\s+(?=[\"'“(\[]?[A-Z0-9\u4e00-\u9fff])|[;；。！\n]+|(?<=[？?])|\s[—–]\s|\s\|\s"
+    r"|,?\s+(?:but|and|so|then)\s+(?=(?:(?:I|we|she|he|they|it) )?(?:now|no longer|currently"
+    r"|instead|(?:works?|lives?|uses?"
+    r"|prefers?|moved|joined|switched|owns?|costs?|is now)\b))"
+    r"|,\s+(?=(?:now|currently|she|he|they|I|we|it|no longer)\b)|(?<=[\u4e00-\u9fff了])[，,、](?=\S)|[，](?=\S)"
+)
+_QUESTION = lazy_regex(r"[?？]\s*$|[吗呢]$|什么|哪[里儿个些家]|是谁|谁是|多少|怎么|为什么|是否|能否")
+_ASKS = lazy_regex(
+    r"^(?:what|where|who|whose|when|which|how|why|do|does|did|is|are|can|could|will|should|has|have|todo|ask|remind"
+    r"|remember to|check|verify|confirm|find out)\b(?!:)",
+    re.IGNORECASE,
+)
+# Not the case, not yet, no longer, only at times, or beside something else.
+_HEDGED = lazy_regex(
+    r"\b(?:if|would|could|might|maybe|perhaps|possibly|probably|consider\w*|thinking (?:of|about)"
+    r"|wonder\w*|plan(?:s|ned)? to"
+    r"|planning|wants? to|would like|hop(?:es?|ing) to|wish\w*|should|unless|whether|used to"
+    r"|formerly|previously|originally"
+    r"|initially|back then|at the time|suppose|imagine|e\.g|propos\w+|suggest\w*|discuss\w*|decide"
+    r" (?:if|on)|not sure|rumou?r"
+    r"|also|too|as well|another|second(?:ary)?|additionally|besides|either|sometimes|occasionally"
+    r"|part[- ]time|on weekends"
+    r"|in (?:summer|winter|the (?:summer|winter|morning|afternoon|evening))|during|when (?:i"
+    r"|we|she|he|they) (?:was|were)"
+    r"|as a (?:child|kid|student|teenager)|tried|trying|try|evaluat\w+|test(?:ed|ing)|learn(?:ed"
+    r"|ing)?|almost|nearly|never"
+    r"|every other|alternat\w+|visiting|visited|temporarily|old|former|previous|backup|fallback|draft of)\b"
+)
+_MAY = lazy_regex(r"\bmay\b")
+_HEDGED_ZH = lazy_regex(
+    "如果|假如|要是|可能|也许|或许|打算|考虑|想要|想去|想在|想换|想搬|计划|希望"
+    "|曾经|曾|过去|当时|应该|建议|另外|同时|除了|偶尔|有时"
+    "|听说|万一|也(?!许)|还(?![是款钱])|将要|准备|暂时|小时候|上学时|以前|之前|原来|原先|备用|尝试|试用|评估"
+)
+_FROM_FORMER = lazy_regex("从|由|改|换|变|调整")
+_CORRECTION = lazy_regex(
+    r"^(?:\W{0,3}(?:correction|corrected|update[ds]?|edit(?:ed)?|errat(?:um|a)|fix|change[ds]?"
+    r"|news|rename[ds]?|actually"
+    r"|from now on|going forward|henceforth|as of (?:now|today)|更正|更新|修正"
+    r"|订正|纠正|勘误|变更|改名|最新|从现在起|从今以后|从今天起"
+    r"|今后|以后|改)\s*(?:\([^)]{1,20}\))?[:：,，—–-]?\s*)+(?=\S)",
+    re.IGNORECASE,
+)
+_OPENING = lazy_regex(
+    r"^(?:(?:so|well|ok|okay|fyi|btw|note|heads[- ]up|reminder|fact|good news|also note|and|but"
+    r"|then|remember|today|yesterday"
+    r"|recently|last \w+|this \w+|decided|decision|since \w+|注意|备注|提醒|记住"
+    r"|对了|今天|昨天|上周|上个月|最近|这周|本周|但是?|而且"
+    r"|决定)[:：,，]?\s+|(?:记住|注意|提醒|备注|决定|今天|昨天|上周|上个月|最近|本周)[:：,，]?\s*)(?=\S)",
+    re.IGNORECASE,
+)
+_DATED = lazy_regex(r"^[\[(（]?(\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?)[\])）]?\s*[:：,，—–-]?\s+(?=\S)")
+_AS_OF = lazy_regex(
+    r"\b(?:as of|since|effective|from|on)\s+(\d{4}-\d{2}-\d{2})\b,?|(?:截至|自"
+    r"|从)\s*(\d{4}[年-]\d{1,2}[月-]\d{1,2}日?)起?[，,]?"
+)
+_NOW = lazy_regex(
+    r"\b(?:now|no longer|any ?more|instead|nowadays|these days|from now on|going forward|henceforth"
+    r"|correction|starting)\b"
+    "|现在|如今|改|换|不再|从现在起|以后|今后|目前已|变为|变成|更正"
+)
+# A claim has one of these words, or a colon.
+_HINT = lazy_regex(
+    r"[:：=→]|\b(?:liv(?:es?|ing)|resid|based|locat|mov(?:ed?|ing)|work(?:s|ing)?|employ|join"
+    r"|left|own|maintain|leads?|manag"
+    r"|took|takes|hand|reassign|transfer|cost|pric|due|port|prefer|favou?r|us(?:es?|ing|ed)|switch"
+    r"|migrat|replac|swap|renam"
+    r"|call(?:ed)?|named?|known|brand|is|are|was|were|been|got|chang|updat|rais|lower|push|postpon"
+    r"|resched|bump|no longer"
+    r"|stop|quit|drink|eat|like|love|enjoy|play|ha[sv]e?|smoke|drive|speak|support|attend|deploy"
+    r"|host|I'm|went|runs?|drop"
+    r"|ditch|upgrad|downgrad|set|extend|shorten|delay|increas|decreas|reduc|cut|turned|going"
+    r"|became|adopt|settled|chose|located|retir|meets?|happens|takes|starts?|reach|promoted|becam)",
+    re.IGNORECASE,
+)
+_HINT_ZH = lazy_regex("[是为在搬住用叫名改换变调由负成加任职跳入更新推提延定喜偏爱不合上取已：]")
+
+_GENERIC = frozenset(
+    "notes note facts fact memory memories log logs daily journal preferences preference people"
+    " person decisions decision"
+    " todo todos tasks misc general overview summary details detail info information profile"
+    " contact contacts basics about"
+    " personal updates update changes change changelog history today yesterday session conversation context key project"
+    " projects work team meeting meetings weekly status reference references things important user setup config"
+    " configuration settings setting monday tuesday wednesday thursday friday saturday sunday learned observations"
+    " 笔记 记忆 事实 日志 偏好 决定 概述 概览 待办 备忘 个人信息 用户 联系方式"
+    " 更新 变更 会议记录 今日 记录 项目 设置 配置 基本信息 资料".split()
+)
+_NO_TOPIC = frozenset(
+    "memory user readme notes index todo inbox agents claude soul identity tools facts log journal".split()
+)
+_CODE = lazy_regex(r"[\w]+", re.UNICODE)
+_NOT_SAME = lazy_regex(
+    r"^\W*(?:not the same(?: thing)?|both (?:are true|hold)|different things|不是同一件事|不是一回事|两者不同"
+    r"|并不矛盾|都成立)\s*[:：]\s*(?P<both>.+)$",
+    re.IGNORECASE,
+)
+_BETWEEN = lazy_regex(
+    r"\s+(?:and|und|vs\.?|/|\||&|<>)\s+|\s*(?:和|与|以及|，|、|；|;)\s*(?=[\"“「『'‘]"
+    r"|[\w/.-]+#L)|(?<=[\"”」』])\s*[,/&]?\s*"
+    r"(?=[\"“「『])"
+)
+_CITED = lazy_regex(r"^(?P<path>[\w@][^\s#]*)#L?(?P<line>\d+)")
+_QUOTED = "\"'“”‘’「」『』《》` .。"
+
+
+class NotSame(NamedTuple):
+    """Two entries that a person says are not the same thing; each is a path with a line, or words of the entry."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a passage claims, and the pairs of which it says that they are not the same."""
+
+    claims: tuple[Claim, ...] = ()
+    not_same: tuple[NotSame, ...] = ()
+
+
+_NOTHING = Facts()
+
+
+@lru_cache(maxsize=4_096)
+def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None, path: str = "") -> Facts:
+    """The facts of a passage.
+
+    Args:
+        text: The passage.
+        heading: Titles above it.
+        label: Its speaker.
+        path: Its file; what is no Markdown, text or session log claims nothing.
+    """
+    if not _is_prose(path):
+        return _NOTHING
+    text = text[:_MOST_CHARS]
+    if match := _NOT_SAME.match(text):
+        return Facts(not_same=_pairs(match["both"]))
+    if _HINT.search(text) is None and (text.isascii() or _HINT_ZH.search(text) is None):
+        return _NOTHING
+    topic = _topic(heading, path)
+    found = dict[tuple[str, str], Claim]()
+    for claim in _claims(text, topic, label):
+        found.setdefault((claim.thing, claim.value), claim)
+    return Facts(claims=tuple(found.values())) if found else _NOTHING
+
+
+def thing_number(thing: str) -> int:
+    """A thing as a number of 63 bits, as it is stored."""
+    return int.from_bytes(hashlib.blake2b(thing.encode("utf-8", "surrogatepass"), digest_size=8).digest()) >> 1
+
+
+NOT_SAME = "not the same"
+
+
+def things_of(facts: Facts) -> tuple[int, ...]:
+    """The things that a passage is found by."""
+    things = [claim.thing for claim in facts.claims] + ([NOT_SAME] if facts.not_same else [])
+    return tuple(dict.fromkeys(map(thing_number, things)))
+
+
+def _is_prose(path: str) -> bool:
+    if not path or path.startswith(("memory/", "sessions/")) or path in EVERGREEN:
+        return True
+    return path.lower().endswith((".md", ".markdown", ".txt", ".mdx"))
+
+
+def _pairs(both: str) -> tuple[NotSame, ...]:
+    parts = [part.strip(_QUOTED) for part in _BETWEEN.split(both)]
+    parts = [part for part in parts if part]
+    return tuple(NotSame(parts[i], parts[j]) for i in range(len(parts[:8])) for j in range(i + 1, len(parts[:8])))
+
+
+def is_named(reference: str, path: str, first: int, last: int, text: str) -> bool:
+    """True if a reference of `NotSame` means a passage: by its path and a line of it, or by words of it."""
+    if cited := _CITED.match(reference):
+        return path == cited["path"] and first <= int(cited["line"]) <= last
+    return _plain(reference) in _plain(text)
+
+
+def _plain(text: str) -> str:
+    return "".join(_CODE.findall(text.casefold()))
+
+
+@lru_cache(maxsize=1_024)
+def _topic(heading: tuple[str, ...], path: str) -> frozenset[str]:
+    """Words of the titles and of the file's name that tell what the lines below are about."""
+    words = set[str]()
+    for title in heading:
+        if heading_day(title) is None and not re.fullmatch(r"[\d:.\-/ ]+(?:[ap]m)?", title.strip()):
+            words |= {word for word in words_of(title) if word not in _GENERIC and not word.isdigit()}
+    stem = PurePosixPath(path).stem
+    if path and not path.startswith("sessions/") and day_of_name(path) is None and stem.lower() not in _NO_TOPIC:
+        words |= {word for word in words_of(re.sub(r"[_\-.]+", " ", stem)) if word not in _GENERIC}
+    return frozenset(words)
+
+
+def _claims(text: str, topic: frozenset[str], label: str | None) -> Iterator[Claim]:
+    speaker = (
+        words_of(label) if label and label.casefold() not in ("user", "human", "assistant", "用户") else frozenset({ME})
+    )
+    if label and text.casefold().startswith(label.casefold()):
+        text = text[len(label) :].lstrip(":： ")
+    before: frozenset[str] = frozenset()
+    sentence_changes = False
+    for plain in _clauses(text):
+        day, said = _day_of(plain)
+        corrected = _CORRECTION.match(said)
+        said = said[corrected.end() :] if corrected else said
+        while opening := _OPENING.match(said):
+            said = said[opening.end() :]
+        if _is_open(said):
+            continue
+        changes = bool(corrected) or _NOW.search(said) is not None
+        clause = Clause(
+            text=said,
+            subject=before,
+            topic=topic,
+            speaker=speaker,
+            changes=changes or sentence_changes,
+            day=day,
+        )
+        sentence_changes = changes
+        for claim in (*english_claims(clause), *(() if said.isascii() else chinese_claims(clause))):
+            before = claim.subject or before
+            yield claim
+
+
+def _clauses(text: str) -> Iterable[str]:
+    plain = _MARKUP.sub("", _LINK.sub(r"\1", text))
+    parts = (part.strip(" \t-*•>") for part in _SPLIT.split(plain) if part)
+    return [part for part in parts if 3 <= len(part) <= 160][:_MOST_CLAUSES]
+
+
+def _is_open(said: str) -> bool:
+    """True if a clause asks, or says nothing of what is the case now."""
+    if _QUESTION.search(said) or _ASKS.match(said):
+        return True
+    lowered = said.lower()
+    if _HEDGED.search(_without_aside(lowered)) or _MAY.search(said):
+        return True
+    if said.isascii():
+        return False
+    return _HEDGED_ZH.search(_without_aside(said)) is not None and _FROM_FORMER.search(said) is None
+
+
+_ASIDE = lazy_regex(
+    r"[(（][^)）]*[)）]|[,，]\s*(?:was|formerly|previously|before|not|原|之前|以前).*$|\b(?:formerly|previously) \w+$"
+)
+
+
+def _without_aside(said: str) -> str:
+    return _ASIDE.sub("", said)
+
+
+def _day_of(said: str) -> tuple[dt.date | None, str]:
+    """The day that a clause says it holds from, and the clause without it."""
+    if dated := _DATED.match(said):
+        return full_day(re.sub(r"[年月/.]", "-", dated[1]).rstrip("日")), said[dated.end() :]
+    if since := _AS_OF.search(said):
+        written = re.sub(r"[年月]", "-", since[1] or since[2]).rstrip("日")
+        return full_day(written), (said[: since.start()] + said[since.end() :]).strip()
+    return None, said

@@ -1,0 +1,213 @@
+"""A clause that facts are read from, and the claims that the rules of both languages make of it. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from indexer.text import lazy_regex
+from indexer.text.fact_words import (
+    ATTRIBUTES,
+    ME,
+    NEEDS_SUBJECT,
+    OF_PERSON,
+    ONE_OF,
+    WE,
+    is_day,
+    is_time,
+    kind_of,
+    value_of,
+    words_of,
+)
+
+_PRONOUNS = {
+    **dict.fromkeys(("we", "us", "our team", "the team", "the company", "team", "everyone",
+                     "我们", "咱们", "团队", "我们团队"), WE),
+    **dict.fromkeys(("he", "him", "他"), "@he"),
+    **dict.fromkeys(("she", "her", "她"), "@she"),
+    **dict.fromkeys(("they", "them", "他们"), "@they"),
+    **dict.fromkeys(("it", "this", "that", "它", "这个"), "@it"),
+}  # fmt: skip
+_FORMER = lazy_regex(
+    r"^(?:the |our |my )?(?:old|previous|former|original|initial|first|next|last|other|another"
+    r"|alternative)\b|旧的?|上一|下一|其他",
+    re.IGNORECASE,
+)
+_NEW = lazy_regex(r"^(?:the |our |my )?(?:new|latest|updated)\b|^新的?|^最新的?", re.IGNORECASE)
+_OF = lazy_regex(r"^(?P<a>.+?)\s+(?:of|for|on)\s+(?P<s>.+)$", re.IGNORECASE)
+_FILLER = lazy_regex(
+    r"(?:^|\s+)(?:has|have|had|is|are|am|was|were|be|been|being|got|gets|will|just|recently|finally"
+    r"|now|currently|officially"
+    r"|already|still|really|actually|then|both|all|['’](?:ve|s|m|re|d|ll))$|['’](?:ve|s|m|re|d|ll)$",
+    re.IGNORECASE,
+)
+
+
+class Claim(NamedTuple):
+    """A value of a thing.
+
+    Attributes:
+        thing: Words of the subject, sorted, "|", and the attribute.
+        value: The value, folded; "on" or "off" of a thing that is one value.
+        changes: True if its words say that it is new.
+        single: True if the thing has one value at a time; else only a claim that `changes` ends another.
+        day: The day that it says it holds from; None where it says none.
+        subject: Words of the subject.
+    """
+
+    thing: str
+    value: str
+    changes: bool
+    single: bool
+    day: dt.date | None
+    subject: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """A clause to read.
+
+    Attributes:
+        text: The clause.
+        subject: Words of the subject of the clause before; empty for none.
+        topic: Words of the titles above it.
+        speaker: Words for whoever says "I".
+        changes: True if a word says that something is new.
+        day: The day that it says it holds from.
+    """
+
+    text: str
+    subject: frozenset[str]
+    topic: frozenset[str]
+    speaker: frozenset[str]
+    changes: bool
+    day: dt.date | None
+
+    def subject_of(self, text: str) -> frozenset[str] | None:
+        """Words of a subject as it is written; None if it is none that could be met again."""
+        plain = text.strip(" ,:：，\"'“”")
+        while filler := _FILLER.search(plain):
+            plain = plain[: filler.start()].strip(" ,")
+        lowered = plain.casefold()
+        if not lowered:
+            return self.subject or self.topic or self.speaker
+        if lowered in _PRONOUNS:
+            standing = _PRONOUNS[lowered]
+            return frozenset({standing}) if standing == WE else (self.subject or self.topic or frozenset({standing}))
+        words = words_of(plain)
+        if len(plain) > 60 or not 0 < len(words) <= 6 or _FORMER.search(plain):
+            return None
+        return self._spoken(words)
+
+    def _spoken(self, words: frozenset[str]) -> frozenset[str]:
+        return (words - {ME}) | self.speaker if ME in words else words
+
+    def attribute_of(self, text: str) -> tuple[frozenset[str], str] | None:
+        """Subject and attribute that a noun phrase names; None if it names no attribute with one value."""
+        plain = text.strip(" ,:：\"'“”*-").replace("’", "'")
+        if not plain or len(plain) > 70 or _FORMER.search(plain):
+            return None
+        plain = re.sub(r"[()（）]", " ", plain)
+        for subject, noun in _readings(plain):
+            attribute, rest = _head(noun)
+            if attribute:
+                words = words_of(f"{rest} {subject}") if f"{rest}{subject}".strip() else frozenset()
+                pronoun = _PRONOUNS.get(subject.strip().casefold())
+                words = words - words_of(subject) | {pronoun} if pronoun and pronoun != WE else words
+                words = self._spoken(words)
+                if len(words) > 6:
+                    return None
+                if not words and not self.topic and attribute in OF_PERSON:
+                    return self.speaker, attribute
+                if not words and not self.topic and attribute in NEEDS_SUBJECT:
+                    return None
+                return words or self.topic, attribute
+        return None
+
+    def is_new(self, noun: str) -> bool:
+        """True if a noun phrase says that what it names is new."""
+        return _NEW.search(noun.strip()) is not None
+
+    def claim(
+        self, subject: frozenset[str], attribute: str, value: str, *, changes: bool = False, single: bool = True
+    ) -> Claim:
+        """A claim of this clause."""
+        thing = f"{' '.join(sorted(subject))}|{attribute}"
+        return Claim(thing, value, self.changes or changes, single, self.day, subject)
+
+    def holds(self, subject: frozenset[str], attribute: str, text: str, *, changes: bool = False) -> Iterator[Claim]:
+        """That a subject has a value of an attribute, as it is written."""
+        timely = attribute in ("day", "time", "deadline", "birthday", "cadence")
+        value, corrects = value_of(text, keeps_days=timely)
+        if not value:
+            return
+        new = changes or corrects
+        if attribute in ("day", "time", "deadline"):
+            # A day and an hour hold beside each other: both are claims of their own.
+            if is_day(value) or attribute == "deadline":
+                yield self.claim(subject, "deadline" if attribute == "deadline" else "day", value, changes=new)
+            elif is_time(value) or attribute == "time":
+                yield self.claim(subject, "time", value, changes=new)
+            return
+        yield self.claim(subject, attribute, value, changes=new)
+        yield self.turned(subject, attribute, value, on=True, changes=new)
+
+    def turned(self, subject: frozenset[str], attribute: str, value: str, *, on: bool, changes: bool = False) -> Claim:
+        """That one value of an attribute holds, or does so no longer."""
+        return self.claim(subject, f"{attribute}={value}", "on" if on else "off", changes=changes or not on)
+
+    def tastes(
+        self, subject: frozenset[str], relation: str, text: str, purpose: str = "", *, changes: bool = False
+    ) -> Iterator[Claim]:
+        """That a subject uses or prefers something, of several that it may: a new one ends another of its kind."""
+        value, corrects = value_of(text)
+        if not value or len(value.split()) > 5:
+            return
+        new = changes or corrects
+        yield self.turned(subject, relation, value, on=True, changes=new)
+        if purpose and (words := words_of(purpose)):
+            yield self.claim(subject | words, relation, value, changes=new, single=relation == "prefer")
+        elif kind := kind_of(value):
+            yield self.claim(subject, f"{relation} {kind}", value, changes=new, single=False)
+
+
+def _readings(noun: str) -> Iterator[tuple[str, str]]:
+    """Ways to part a noun phrase into a subject and an attribute."""
+    if match := _OF.match(noun):
+        yield match["s"], match["a"]
+    if "'" in noun:
+        subject, mark, rest = noun.rpartition("'s ")
+        if not mark:
+            subject, mark, rest = noun.rpartition("s' ")
+        if mark:
+            yield subject, rest
+    if "的" in noun:
+        subject, _, rest = noun.rpartition("的")
+        yield subject, rest
+    yield "", noun
+
+
+def _head(noun: str) -> tuple[str, str]:
+    """The attribute at the end of a noun phrase, and the words before it; empty if it has none."""
+    lowered = noun.casefold().strip()
+    words = lowered.split()
+    for size in (3, 2, 1):
+        if len(words) >= size and (found := ATTRIBUTES.get(" ".join(words[-size:]))):
+            return found, " ".join(words[:-size])
+    if not lowered.isascii():
+        for size in range(min(6, len(lowered)), 1, -1):
+            if found := ATTRIBUTES.get(lowered[-size:]):
+                return found, lowered[:-size]
+    chosen = next((word for word in words[:-1] if word in ONE_OF), "")
+    if chosen:
+        return f"favourite {words[-1]}" if chosen.startswith("favo") else words[-1], " ".join(
+            word for word in words[:-1] if not word.startswith("favo")
+        )
+    mark = next((mark for mark in ("最喜欢的", "最爱的", "默认", "首选") if mark in lowered), "")
+    if mark and len(lowered) > len(mark):
+        before, _, after = lowered.partition(mark)
+        return f"favourite {after}", before
+    return "", ""
