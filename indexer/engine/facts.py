@@ -131,6 +131,14 @@ class Chain:
         later = (each for each in standing if each.stored.key != old.stored.key and each.is_after(old))
         return next((each for each in later if not parted(each, old)), None)
 
+    def renewed(self, old: Stated) -> Stated | None:
+        """The statement that holds now, if an earlier one said the same before the value changed and came back."""
+        now = self.current
+        if now is None or now.stored.key == old.stored.key or not now.is_after(old):
+            return None
+        between = (each for each in self.statements if each.differs(now) and each.is_after(old) and now.is_after(each))
+        return now if next(between, None) is not None else None
+
     def in_order(self) -> list[Stated]:
         """All statements, oldest first; those without a day first, by file."""
         return sorted(self.statements, key=lambda each: (each.day, each.stored.path, each.stored.ordinal, each.place))
@@ -254,10 +262,10 @@ class FactResolver:
         return chain.replacer(old, parted=self._parted)
 
     def _allowed(self, chain: Chain, old: Stated) -> Stated | None:
-        """The same among what the filter lets pass."""
+        """The statement that stands before an earlier one, of those that the filter lets pass."""
         if not self._is_open:
             chain = Chain(tuple(each for each in chain.statements if passes(self._filter, each.stored)))
-        return self._replacer(chain, old)
+        return self._replacer(chain, old) or chain.renewed(old)
 
     def _replaced(self, chain: Chain, new: Stated) -> Iterator[Statement]:
         """What gave way to a statement, the newest first."""

@@ -16,7 +16,7 @@ ME, WE = "@me", "@we"
 _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "location": ("location", "city", "residence", "所在地", "所在城市", "居住地", "常住地", "住址"),
     "employer": ("employer", "workplace", "公司", "雇主", "工作单位", "单位"),
-    "owner": ("owner", "dri", "code owner", "负责人", "所有者", "主理人"),
+    "owner": ("owner", "ownership", "dri", "code owner", "负责人", "所有者", "主理人"),
     "maintainer": ("maintainer", "维护者", "维护人"),
     "lead": ("lead", "leader", "team lead", "tech lead", "组长", "队长", "领队"),
     "manager": ("manager", "boss", "supervisor", "经理", "主管", "上司", "领导"),

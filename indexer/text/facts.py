@@ -126,6 +126,7 @@ _NO_TOPIC = frozenset(
     "memory user readme notes index todo inbox agents claude soul identity tools facts log journal".split()
 )
 _CODE = lazy_regex(r"[\w]+", re.UNICODE)
+_TICKET = lazy_regex(r"(?:pr|issue|ticket|bug|task|mr|story)\W{0,2}[\w-]*\d|#\d", re.IGNORECASE)
 _NOT_SAME = lazy_regex(
     r"^\W*(?:not the same(?: thing)?|both (?:are true|hold)|different things|不是同一件事|不是一回事|两者不同"
     r"|并不矛盾|都成立)\s*[:：]\s*(?P<both>.+)$",
@@ -233,6 +234,8 @@ def _topic(heading: tuple[str, ...], path: str) -> frozenset[str]:
 
 
 def _claims(text: str, topic: frozenset[str], label: str | None) -> Iterator[Claim]:
+    if label and _is_key(label):
+        label = None
     speaker = (
         words_of(label) if label and label.casefold() not in ("user", "human", "assistant", "用户") else frozenset({ME})
     )
@@ -261,6 +264,12 @@ def _claims(text: str, topic: frozenset[str], label: str | None) -> Iterator[Cla
         for claim in (*english_claims(clause), *(() if said.isascii() else chinese_claims(clause))):
             before = claim.subject or before
             yield claim
+
+
+def _is_key(label: str) -> bool:
+    """True if what stands before a colon in several lines names an attribute or a ticket, and nobody who speaks."""
+    plain = Clause(text="", subject=frozenset(), topic=frozenset("?"), speaker=frozenset(), changes=False, day=None)
+    return plain.attribute_of(label) is not None or _TICKET.match(label) is not None
 
 
 def _clauses(text: str) -> Iterable[str]:

@@ -271,6 +271,9 @@ def _moved_value(clause: Clause) -> Iterator[Claim]:
             yield from clause.holds(*found, value, changes=True)
             return
         subject = clause.subject_of(re.sub(r"^(?:the|our|my)\s+", "", noun, flags=_I))
+        if subject and match["verb"].lower().startswith(("handed", "transferred", "reassigned")) and value[0].isupper():
+            yield from clause.holds(subject, "owner", value, changes=True)
+            return
         if subject and (is_day(value) or is_time(value)):
             yield from clause.holds(subject, "day" if is_day(value) else "time", value, changes=True)
             return

@@ -1,7 +1,8 @@
 """Quality of facts that change: `python -m tests.evals.facts` prints the numbers of each class and of both halves.
 
 A case is two or three notes and a question. Corrections and reverted values must have the current note first and every
-older one marked with it; coexisting values, other subjects and unrelated notes must have no mark. Templates are split by
+older one
+marked with it; coexisting values, other subjects and unrelated notes must have no mark. Templates are split by
 the hash of their text: rules were written with the tuned half, and the judged half has other wordings and other names.
 """
 
