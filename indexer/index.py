@@ -29,7 +29,7 @@ from indexer.corpus import Ints
 from indexer.documents.incremental import Logs, Splitter
 from indexer.embeddings.base import Embedder
 from indexer.embeddings.reranking import RERANKED_HITS, Reranker, Reranking
-from indexer.engine.facts import current_first
+from indexer.engine.chains import current_first
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
 from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers

@@ -16,7 +16,7 @@ import numpy as np
 from indexer.corpus import Corpus, Floats, Ints, Mask
 from indexer.embeddings.base import Embedder
 from indexer.engine.bm25 import NO_STATISTICS, RangeStatistics, text_evidence
-from indexer.engine.facts import FactResolver
+from indexer.engine.chains import FactResolver
 from indexer.engine.ranking import (
     CANDIDATES,
     Candidates,

@@ -18,7 +18,7 @@ import numpy as np
 
 from indexer.corpus import Corpus, Mask
 from indexer.engine.bm25 import Posting, TextStatistics, text_statistics
-from indexer.engine.facts import FactChains
+from indexer.engine.chains import FactChains
 from indexer.engine.matrix import Matrix
 from indexer.engine.segments.postings import Found, find
 from indexer.engine.segments.segment import Recent, Segment

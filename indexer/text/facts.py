@@ -150,7 +150,7 @@ class NotSame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a passage claims, and the pairs of which it says that they are not the same."""
+    """Claims of a passage, and the pairs of which it says that they are not the same."""
 
     claims: tuple[Claim, ...] = ()
     not_same: tuple[NotSame, ...] = ()

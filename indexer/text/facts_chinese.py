@@ -127,7 +127,7 @@ _DEPLOYS = lazy_regex(rf"^{_SUBJECT}{_TIMES}(?:部署|托管|发布)(?:在|到|�
 
 
 def chinese_claims(clause: Clause) -> Iterator[Claim]:
-    """What a Chinese clause claims."""
+    """Claims of a Chinese clause."""
     for letters, rule in _RULES:
         if not letters.isdisjoint(clause.text):
             yield from rule(clause)
@@ -256,7 +256,7 @@ def _tools(clause: Clause) -> Iterator[Claim]:
 
 
 def _purpose(subject: frozenset[str], text: str) -> tuple[str, frozenset[str]]:
-    """What something is used for, where that stands before the verb: 「缓存用 Redis」."""
+    """Purpose of a tool, where that stands before the verb: 「缓存用 Redis」."""
     if subject <= {WE, ME} or text.startswith(("我", "用户", "他", "她")):
         return "", subject
     return _plain(text), frozenset({WE})

@@ -230,7 +230,7 @@ _INDEFINITE = lazy_regex(r"^(?:an?|some|his|her|their|my|our|another|different|b
 
 
 def english_claims(clause: Clause) -> Iterator[Claim]:
-    """What an English clause claims."""
+    """Claims of an English clause."""
     lowered = clause.text.lower()
     if any(word in lowered for word in _ENDS) and _NO_LONGER.match(clause.text):
         yield from _stopped(clause)
@@ -477,7 +477,7 @@ def _succeeded(clause: Clause, noun: str, holder: str) -> Iterator[Claim]:
 
 
 def _stopped(clause: Clause) -> Iterator[Claim]:
-    """What does not hold any more: "I no longer use vim"."""
+    """Facts that hold no more: "I no longer use vim"."""
     match = _NO_LONGER.match(clause.text)
     if not match:
         return
@@ -494,9 +494,7 @@ def _stopped(clause: Clause) -> Iterator[Claim]:
                 yield clause.turned(subject, attribute, value, on=False)
         return
     verb = done["verb"].lower()
-    lemma = next(
-        (lemma for stem, lemma in _LEMMAS.items() if verb.startswith(stem)), verb.removesuffix("ing").removesuffix("s")
-    )
+    lemma = next((lemma for stem, lemma in _LEMMAS.items() if verb.startswith(stem)), re.sub("(?:ing|s)$", "", verb))
     thing = re.sub(r"^(?:an?|the|any|his|her|my|our)\s+", "", done["o"], flags=_I)
     if lemma in ("owner", "own"):
         yield from _disowned(clause, subject, before, thing)
@@ -513,7 +511,7 @@ def _disowned(clause: Clause, holder: frozenset[str], before: str, thing: str) -
 
 
 def _habit(clause: Clause) -> Iterator[Claim]:
-    """What somebody has, likes or does, of which there may be many; only "no longer" ends it."""
+    """Habits and possessions, of which there may be many; only "no longer" ends one."""
     match = _HABIT.match(clause.text)
     if not match or not (subject := clause.subject_of(match["s"])):
         return
@@ -572,7 +570,7 @@ def _role(clause: Clause) -> Iterator[Claim]:
         yield clause.claim(subject, "role", value, changes=match is not None, single=False)
 
 
-# Each rule with words, or parts of words, of which a clause that it reads has one: looking for them costs a hundredth.
+# Each rule with parts of words of which a clause that it reads has one: looking for them costs a hundredth.
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Clause], Iterator[Claim]]], ...] = (
     ((":", "：", "=", "→", "->", " is ", " are ", "'s now", "’s now", "equals", "remains", "becom",
       "became"), _written),

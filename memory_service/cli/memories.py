@@ -135,7 +135,7 @@ def _print_results(answer: SearchResults) -> None:
 
 
 def _changes(result: SearchResult) -> Iterator[str]:
-    """What a result has replaced, what has replaced it, and how the fact changed."""
+    """Lines on what a result has replaced, what has replaced it, and how the fact changed."""
     if result.replaced_by:
         day = f"{result.date}; " if result.date else ""
         yield f"({day}since replaced: {result.replaced_by.citation})"

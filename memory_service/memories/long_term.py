@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import get_args
 
 from indexer import (
@@ -29,7 +28,7 @@ from indexer import (
     SyncProgress,
     SyncReport,
 )
-from indexer.engine.facts import current_first
+from indexer.engine.chains import current_first
 from indexer.lru import LRU
 from indexer.sources.scan import is_session_path
 from indexer.stores.base import StoredPassage
@@ -278,18 +277,10 @@ class LongTermMemory:
         """
         if order not in (orders := get_args(Order)):
             raise InvalidRequest(f"There is no order {order[:80]!a}. Use one of {', '.join(orders)}.")
+        wanted = {"explain": explain, "snippets": snippets, "history": history}
         if order == "memory_first":
             most = max(limit, _ORDERED)
-            found = self.search(
-                query,
-                limit=most,
-                kept=kept,
-                mode=mode,
-                explain=explain,
-                snippets=snippets,
-                in_view=in_view,
-                history=history,
-            )
+            found = self.search(query, limit=most, kept=kept, mode=mode, order="score", in_view=in_view, **wanted)
             # Stable: within its kind, the better one stays before the other.
             hits = sorted(found.hits, key=lambda hit: hit.source == "sessions")
             return replace(found, hits=current_first(hits)[:limit])
@@ -303,24 +294,14 @@ class LongTermMemory:
                 waiting = self._sessions.undone - ({_session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
                 said = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
-            asked = partial(
-                self.index.search,
-                query,
-                limit=limit,
-                mode=mode,
-                filter=kept,
-                explain=explain,
-                snippets=snippets,
-                history=history,
-            )
-            found = asked()
+            found = self.index.search(query, limit=limit, mode=mode, filter=kept, **wanted)
             self._was_filled = self._was_filled or bool(found.hits)
             if not found.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
                 behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
                 behind = (*behind, *self._heard(kept, in_view, waits=waits))
-                found = asked()
+                found = self.index.search(query, limit=limit, mode=mode, filter=kept, **wanted)
         if said is not None:
             found = replace(found, hits=current_first(interleave_hits(found.hits, said, limit)))
             behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)

@@ -249,10 +249,9 @@ class MemoryService(SessionUseCases):
             history: Tell all values that the facts found have had.
         """
         started = time.perf_counter()
-        memory = self._workspaces.memory(workspace)
         with _translated():
             kept = SearchFilter(sources=tuple(sources), path_prefix=path_prefix, since=since, until=until)
-            found = memory.search(
+            found = self._workspaces.memory(workspace).search(
                 query, limit=limit, mode=mode, kept=kept, explain=explain, order=order, history=history
             )
         return answers.search_results(
@@ -301,8 +300,7 @@ class MemoryService(SessionUseCases):
         receipt = answers.receipt(made.receipt, fusion=self._fusion)
         try:
             self._workspaces.receipts(workspace).put(made.receipt)
-        except StorageFailed as error:
-            # The block is good without it: the caller gets both, and hears that the receipt was not kept.
+        except StorageFailed as error:  # the block is good without it
             receipt = receipt.model_copy(update={"degraded": [*receipt.degraded, f"receipt: {error}"]})
         return made.model_copy(update={"receipt": receipt, "degraded": receipt.degraded})
 

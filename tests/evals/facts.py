@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from indexer import Index
 
@@ -68,15 +68,15 @@ def cases() -> list[Case]:
     return [case for language, part in known.items() for case in _of_language(language, part)]
 
 
-def _of_language(language: str, part: dict[str, dict[str, list[str]]]) -> Iterator[Case]:
-    slots = part["slots"]
-    lists = part["templates"]
+def _of_language(language: str, part: Any) -> Iterator[Case]:
+    slots: dict[str, list[str]] = part["slots"]
+    lists: dict[str, list[str]] = part["templates"]
     changing = [template.split(" | ") for template in lists["changing"]]
     for number, (older, newer, question) in enumerate(changing):
         judged = is_judged(older + newer)
         for fill in range(FILLS):
             first, second = _values(slots, judged, number + fill), _values(slots, judged, number + fill + 1)
-            common = {"language": language, "judged": judged, "one_file": fill == 2}
+            common: Any = {"language": language, "judged": judged, "one_file": fill == 2}
             old, new = _filled(older, first, first), _filled(newer, first, second)
             asked = _filled(question, first, first)
             yield Case(kind="correction", notes=(old, new), question=asked, **common)
@@ -93,16 +93,21 @@ def _of_language(language: str, part: dict[str, dict[str, list[str]]]) -> Iterat
         judged = is_judged(template)
         for fill in range(FILLS + 1):
             first, second = _values(slots, judged, number + fill), _values(slots, judged, number + fill + 1)
-            notes = tuple(_filled(note, first, second) for note in template.split(" | "))
+            several = tuple(_filled(note, first, second) for note in template.split(" | "))
             yield Case(
-                kind="coexisting", language=language, judged=judged, notes=notes, question=notes[0], one_file=fill == 2
+                kind="coexisting",
+                language=language,
+                judged=judged,
+                notes=several,
+                question=several[0],
+                one_file=fill == 2,
             )
     for number, (older, _, question) in enumerate(changing):
-        other = changing[(number + 7) % len(changing)]
+        apart = changing[(number + 7) % len(changing)]
         judged = is_judged(older + changing[number][1])
         for fill in range(2):
             first, second = _values(slots, judged, number + fill), _values(slots, judged, number + fill + 3)
-            notes = (_filled(older, first, first), _filled(other[1], second, _values(slots, judged, number + fill + 4)))
+            notes = (_filled(older, first, first), _filled(apart[1], second, _values(slots, judged, number + fill + 4)))
             yield Case(
                 kind="unrelated",
                 language=language,
@@ -172,7 +177,7 @@ def _write(root: Path, case: Case) -> None:
 class Numbers(NamedTuple):
     """The three numbers of some cases: shares of all, and how many there are."""
 
-    count: int
+    cases: int
     first: float
     wrong: float
     reachable: float
@@ -182,7 +187,7 @@ def numbers(found: list[tuple[Case, Outcome]]) -> Numbers:
     """The three numbers: current first and reachable among what changes, wrongly marked among all."""
     changing = [outcome for case, outcome in found if case.changes]
     return Numbers(
-        count=len(found),
+        cases=len(found),
         first=sum(each.first for each in changing) / max(1, len(changing)),
         wrong=sum(each.wrong for _, each in found) / max(1, len(found)),
         reachable=sum(each.reachable for each in changing) / max(1, len(changing)),
@@ -196,7 +201,7 @@ def main() -> None:
         half = [each for each in found if each[0].judged is judged]
         print("judged" if judged else "tuned", numbers(half))
         for language in ("en", "zh"):
-            groups = defaultdict(list)
+            groups = defaultdict[str, list[tuple[Case, Outcome]]](list)
             for case, result in half:
                 if case.language == language:
                     groups[case.kind].append((case, result))

@@ -70,7 +70,7 @@ class Stated:
         )
 
 
-def stated_in(stored: StoredPassage) -> list[Stated]:
+def _stated_in(stored: StoredPassage) -> list[Stated]:
     """The claims of a passage."""
     passage = stored.passage
     claims = facts_of(passage.text, passage.heading, passage.label, stored.path).claims
@@ -158,7 +158,7 @@ class FactChains:
             return
         found = dict[int, list[Stated]]()
         for stored in store.passages(OfThings(missing, limit, least=2)).values():
-            for each in stated_in(stored):
+            for each in _stated_in(stored):
                 found.setdefault(thing_number(each.claim.thing), []).append(each)
         for thing in missing:
             self._known[thing, limit] = Chain(tuple(found.get(thing, ())))
@@ -207,7 +207,7 @@ class FactResolver:
             hits: Best first.
             found: A passage as a hit that stands before another.
         """
-        stated = {stored.key: stated_in(stored) for stored, _ in hits}
+        stated = {stored.key: _stated_in(stored) for stored, _ in hits}
         things = {key: [thing_number(each.claim.thing) for each in claims] for key, claims in stated.items()}
         limit = -1 if self._history else _READ
         self._chains.read(self._store, (thing for numbers in things.values() for thing in numbers), limit)
@@ -240,7 +240,7 @@ class FactResolver:
                     placed[new.key] = _not_below(marked[new.key][1], hit)
                 else:
                     brought = found(new, hit)
-                    chains = [(each, self._known(each)) for each in stated_in(new)]
+                    chains = [(each, self._known(each)) for each in _stated_in(new)]
                     placed[new.key] = self._marked(_not_below(brought, hit), chains)
             placed.setdefault(key, hit)
         return [*placed.values()], {(stored.path, stored.ordinal): stored for stored in passages}
@@ -264,11 +264,11 @@ class FactResolver:
     def _allowed(self, chain: Chain, old: Stated) -> Stated | None:
         """The statement that stands before an earlier one, of those that the filter lets pass."""
         if not self._is_open:
-            chain = Chain(tuple(each for each in chain.statements if passes(self._filter, each.stored)))
+            chain = Chain(tuple(each for each in chain.statements if _passes(self._filter, each.stored)))
         return self._replacer(chain, old) or chain.renewed(old)
 
     def _replaced(self, chain: Chain, new: Stated) -> Iterator[Statement]:
-        """What gave way to a statement, the newest first."""
+        """Statements that gave way to one, the newest first."""
         current = chain.current
         if current is not None and current.stored.key != new.stored.key:
             return
@@ -282,7 +282,7 @@ class FactResolver:
         told, made = set[str](), list[Hit]()
         for hit in hits:
             history = dict[tuple[str, int], Statement]()
-            for each in stated_in(stored[hit.path, hit.ordinal]):
+            for each in _stated_in(stored[hit.path, hit.ordinal]):
                 chain = self._known(each)
                 if "=" in each.claim.thing or each.claim.thing in told or len(chain.statements) < 2:
                     continue
@@ -329,7 +329,7 @@ def current_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return tuple(placed.values()) if len(place) == len(hits) else tuple(hits)
 
 
-def passes(filter: SearchFilter, stored: StoredPassage) -> bool:
+def _passes(filter: SearchFilter, stored: StoredPassage) -> bool:
     """True if a filter lets a passage pass."""
     day, passage = stored.passage.date, stored.passage
     if (filter.sources and stored.source not in filter.sources) or not stored.path.startswith(filter.path_prefix):

@@ -1,0 +1,135 @@
+"""Facts that change, as a search of an index shows them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from indexer import Hit, Index, SearchFilter
+
+Search = Callable[..., tuple[Hit, ...]]
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Index]:
+    made = Index(tmp_path, None, store=request.param)
+    yield made
+    made.close()
+
+
+def notes(index: Index, **texts: str) -> None:
+    """Write files, by name, and index them."""
+    (index.root / "memory").mkdir(exist_ok=True)
+    for name, text in texts.items():
+        stem = name.removeprefix("d").replace("_", "-")
+        (index.root / "memory" / f"{stem}.md").write_text(text, encoding="utf-8")
+    index.sync()
+
+
+def marks(index: Index, question: str, **options: object) -> dict[str, str]:
+    """Text of each hit, best first, and of the one that replaced it; empty for none."""
+    hits = index.search(question, **options).hits  # type: ignore[arg-type]
+    return {hit.passage.text: hit.replaced_by.text if hit.replaced_by else "" for hit in hits}
+
+
+def test_what_holds_now_stands_first_and_both_cite_each_other(index: Index) -> None:
+    notes(index, d2026_01_02="- Ana lives in Lisbon, where Ana lives well\n", d2026_03_01="- x\n- Ana moved to Porto\n")
+    new, old = index.search("where does Ana live").hits[:2]
+    assert (new.passage.text, new.score) == ("Ana moved to Porto", old.score)
+    assert old.replaced_by is not None
+    assert (old.replaced_by.path, old.replaced_by.start_line) == ("memory/2026-03-01.md", 2)
+    assert [each.date for each in new.replaces] == [dt.date(2026, 1, 2)]
+
+
+def test_what_holds_now_is_brought_in_where_the_filter_lets_it(index: Index) -> None:
+    notes(index, d2026_01_02="- We use npm for builds\n", d2026_03_01="- 以后用 pnpm，不用 npm 了\n")
+    assert [*marks(index, "builds")] == ["以后用 pnpm，不用 npm 了", "We use npm for builds"]
+    until = SearchFilter(until=dt.date(2026, 2, 1))
+    assert marks(index, "builds", filter=until) == {"We use npm for builds": "以后用 pnpm，不用 npm 了"}
+
+
+def test_a_history_goes_from_the_oldest_to_the_newest(index: Index) -> None:
+    prices = {f"d2026_0{month}_01": f"- The price of the Pro plan is ${month}0\n" for month in (1, 2, 3)}
+    notes(index, **prices)
+    first = index.search("price of the Pro plan", limit=1, history=True).hits[0]
+    assert [each.text[-3:] for each in first.history] == ["$10", "$20", "$30"]
+    assert [each.current for each in first.history] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'Not the same: "Ana lives in Lisbon" and "Ana lives in Porto"',
+        "不是同一件事：memory/2026-01-02.md#L1 和 memory/2026-03-01.md#L1",
+    ],
+)
+def test_a_person_can_say_that_two_are_not_the_same(index: Index, line: str) -> None:
+    notes(index, d2026_01_02="- Ana lives in Lisbon\n", d2026_03_01="- Ana lives in Porto\n")
+    assert marks(index, "where does Ana live")["Ana lives in Lisbon"]
+    notes(index, d2026_03_02=f"- {line}\n")
+    assert not any(marks(index, "where does Ana live").values())
+
+
+def test_two_notes_that_replace_each_other_are_left_alone(index: Index) -> None:
+    notes(
+        index,
+        left="- Correction: the staging port is 80, not 90\n",
+        right="- Correction: the staging port is 90, not 80\n",
+    )
+    assert marks(index, "staging port") == dict.fromkeys(marks(index, "staging port"), "")
+
+
+def test_without_days_only_a_word_of_change_tells_which_is_newer(index: Index) -> None:
+    notes(index, left="- Kim owns billing\n", right="- Lee owns billing\n")
+    assert not any(marks(index, "who owns billing").values())
+    notes(index, right="- Lee now owns billing\n")
+    assert marks(index, "who owns billing") == {"Lee now owns billing": "", "Kim owns billing": "Lee now owns billing"}
+
+
+def test_thousands_of_values_take_no_quadratic_time(index: Index) -> None:
+    lines = "".join(f"- Build status: run {number}\n" for number in range(4000))
+    notes(index, log=lines)
+    index.search("build status")
+    started = time.process_time()
+    hits = index.search("build status run 17", limit=50).hits
+    few = time.process_time() - started
+    assert hits[0].passage.text.endswith("run 3999")
+    assert all(hit.replaced_by for hit in hits[1:])
+    started = time.process_time()
+    whole = index.search("build status run 17", limit=50, history=True).hits
+    assert len(whole[0].history) == 4000
+    assert time.process_time() - started < 200 * max(few, 0.02)
+
+
+def test_what_is_removed_replaces_nothing_any_more(index: Index) -> None:
+    notes(index, d2026_01_02="- Ana lives in Lisbon\n", d2026_03_01="- Ana moved to Porto\n")
+    notes(index, d2026_03_01="- nothing\n")
+    assert marks(index, "where does Ana live") == {"Ana lives in Lisbon": ""}
+
+
+def test_a_title_that_changes_changes_what_its_lines_are_about(index: Index) -> None:
+    notes(index, d2026_01_02="# Billing\n\ntext\n\n- Owner: Kim\n", d2026_03_01="# Search\n\ntext\n\n- Owner: Lee\n")
+    assert not any(marks(index, "owner").values())
+    notes(index, d2026_03_01="# Billing\n\ntext\n\n- Owner: Lee\n")
+    assert marks(index, "owner")["Owner: Kim"] == "Owner: Lee"
+
+
+def test_an_index_of_an_earlier_version_gets_its_facts_without_being_made_anew(tmp_path: Path) -> None:
+    index = Index(tmp_path, None)
+    notes(index, d2026_01_02="- Ana lives in Lisbon\n", d2026_03_01="- Ana moved to Porto\n")
+    index.close()
+    generation = Path(tmp_path / "index.sqlite").resolve()
+    database = apsw.Connection(str(generation))
+    database.execute("DROP TABLE facts; DELETE FROM meta WHERE name = 'fact_rules'")
+    database.close()
+    index = Index(tmp_path, None)
+    assert not any(marks(index, "where does Ana live").values())
+    report = index.sync()
+    assert (report.added, report.changed, report.unchanged) == (0, 0, 2)
+    assert marks(index, "where does Ana live")["Ana lives in Lisbon"] == "Ana moved to Porto"
+    index.close()
