@@ -25,16 +25,22 @@ from tests.serving import running_process
 PLAYERS = Path(__file__).parent / "plugins"
 PACKAGES = Path(os.environ.get("HOST_PACKAGES") or PLAYERS)
 OLDEST_NODE = 20
+OPENCLAW_NODE = 24
+
+
+def node_version() -> int:
+    """Major version of the node that is found first; 0 for none."""
+    if not shutil.which("node"):
+        return 0
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
+    return int(version.strip("v\n").partition(".")[0])
 
 
 def missing() -> str:
     """Why the plugins cannot be run here; empty if they can."""
     if not (PACKAGES / "node_modules" / "typescript").is_dir():
         return "the hosts' packages are not installed: npm ci in tests/memory_service/hosts/plugins"
-    if not shutil.which("node"):
-        return "node is not installed"
-    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
-    return "" if int(version.strip("v\n").partition(".")[0]) >= OLDEST_NODE else f"node is {version}"
+    return "" if node_version() >= OLDEST_NODE else f"node {OLDEST_NODE} is not installed"
 
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -136,6 +142,18 @@ def test_openclaw_goes_on_without_a_server(openclaw: dict[str, Any]) -> None:
     assert down["same"] and down["authority"] == "preassembly_may_overflow"
     assert down["ingest"] == {"ingested": False} and down["commit"] == {"status": "committed"}
     assert down["found"]["unavailable"] and down["warnings"] == 4
+
+
+@pytest.mark.skipif(node_version() < OPENCLAW_NODE, reason=f"OpenClaw needs node {OPENCLAW_NODE}")
+def test_a_compaction_without_a_server_is_openclaw_s_own(compiled: dict[str, Path], tmp_path: Path) -> None:
+    # Its own model is asked for, which is none: so far only OpenClaw itself gets.
+    (tmp_path / "node_modules").symlink_to(PACKAGES.resolve() / "node_modules")
+    (tmp_path / "package.json").write_text('{"type": "module"}', "utf-8")
+    plugin = shutil.copy(compiled["openclaw"], tmp_path / "openclaw.js")
+    printed = ran("node", PLAYERS / "handover.mjs", plugin, environment={"HOME": str(tmp_path)})
+    found = json.loads(printed.splitlines()[-1])
+    assert found["answer"]["compacted"] is False and "Unknown model: nobody/unknown" in found["answer"]["reason"]
+    assert "the compaction is OpenClaw's own" in found["warnings"][0]
 
 
 @pytest.fixture(scope="module", params=["server", "command"])
