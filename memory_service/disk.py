@@ -309,6 +309,19 @@ def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Sig
     return True
 
 
+def replace_undurably(target: Path, raw: bytes) -> None:
+    """Puts `raw` in the place of a file, in one step, without waiting for the disk: a power cut may lose it."""
+    draft = _draft_of(target)
+    try:
+        with open_no_follow(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+            _write_all(descriptor, raw)
+        os.replace(draft, target)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+
+
 def overwrite_durably(target: Path, versions: Sequence[bytes], *, expected: Signature) -> bool:
     """Changes a file where it stands, which takes no room on the disk.
 

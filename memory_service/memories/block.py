@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from heapq import heapify, heappop, heappush
@@ -338,6 +338,7 @@ class _Picker:
 
 # A receipt explains the near misses; the two-hundredth is not one.
 _OMITTED = 20
+_SHOWN = "already shown: an earlier block of the prompt has it"
 
 
 def build_context(
@@ -352,20 +353,27 @@ def build_context(
     degraded: Sequence[str] = (),
     order: Order = "score",
     heard: str = "",
+    shown: Callable[[str], bool] | None = None,
 ) -> Context:
     """Pack hits, in the order that they shall have, into a block of at most `budget_tokens`, behind a system prompt.
 
     The words of sessions have no secrets in it, but for those of the log `heard`, whose prompt it is for. The scores of
-    its receipt are those of the hits, as they are stored.
+    its receipt are those of the hits, as they are stored. A text that the prompt shows in another block, as `shown`
+    tells, is chosen with the others, since it is worth as much as they are, and is not written again.
     """
     offers = [_offer(hit, order, heard) for hit in hits]
     packed = pack(offers, budget_tokens, limits)
-    chosen, unpaid = frozenset(packed.chosen), frozenset(packed.unpaid)
-    left = [i for i in range(len(offers)) if i not in chosen]
-    tokens = count_tokens(packed.block)
-    spare = budget_tokens - tokens
+    known = frozenset(i for i in packed.chosen if shown is not None and shown(hits[i].passage.text))
+    included = [i for i in packed.chosen if i not in known]
+    chosen, unpaid = frozenset(included), frozenset(packed.unpaid)
+    left = sorted((i for i in range(len(offers)) if i not in chosen), key=lambda i: i not in known)
+    block = (_rendered(offers, included) if known else packed.block) if included else ""
+    tokens = count_tokens(block)
+    spare = budget_tokens - count_tokens(packed.block)
 
     def why(i: int) -> str:
+        if i in known:
+            return _SHOWN
         return _why_irrelevant(offers[i], limits, unpaid=i in unpaid) or _why_omitted(offers[i], spare)
 
     receipt = Receipt.model_validate(
@@ -375,16 +383,16 @@ def build_context(
             "query": query,
             "budget_tokens": budget_tokens,
             "tokens": tokens,
-            "included": [_item(hits[i], offers[i]) for i in packed.chosen],
+            "included": [_item(hits[i], offers[i]) for i in included],
             "omitted": [_item(hits[i], offers[i]) | {"reason": why(i)} for i in left[:_OMITTED]],
             "omitted_count": len(left),
-            "reason": "" if packed.block else _why_empty(offers, budget_tokens, limits),
+            "reason": "" if block else _SHOWN if known else _why_empty(offers, budget_tokens, limits),
             "degraded": list(degraded),
         }
     )
     return Context(
-        system_prompt="\n\n".join(part for part in (system_prompt, packed.block) if part),
-        block=packed.block,
+        system_prompt="\n\n".join(part for part in (system_prompt, block) if part),
+        block=block,
         tokens=tokens,
         receipt=receipt,
         degraded=receipt.degraded,

@@ -17,7 +17,6 @@ from typing import get_args
 from indexer import (
     EmbeddingError,
     FileFailure,
-    Hit,
     Index,
     IndexerError,
     Mode,
@@ -32,7 +31,7 @@ from indexer.engine.chains import current_first
 from indexer.lru import LRU
 from indexer.sources.scan import is_session_path
 from indexer.stores.base import StoredPassage
-from memory_service.errors import InvalidRequest
+from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.memories.format import EntryDraft
 from memory_service.memories.indexing import (
     ConcurrencyProbe,
@@ -41,6 +40,7 @@ from memory_service.memories.indexing import (
     UnindexedMessages,
     interleave_hits,
 )
+from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
 from memory_service.memories.store import Erasures, MemoryStore
 from memory_service.schemas.memories import Erased, ErasedFile, ForgottenMemory, Order, StoredMemory, WrittenFile
 from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
@@ -110,12 +110,14 @@ class LongTermMemory:
 
     Attributes:
         erasures: Of all that is kept in the workspace.
+        prompts: Blocks that stand in the prompts of its sessions.
     """
 
     def __init__(self, files: MemoryStore, index: Index) -> None:
         self.files = files
         self.index = index
         self.erasures = Erasures(index.root)
+        self.prompts = StandingBlocks(index.root, self._stands)
         self._refresher = IndexRefresher(index)
         self._looking = threading.Lock()
         self._look_again = 0.0
@@ -306,7 +308,7 @@ class LongTermMemory:
             found = replace(found, hits=current_first(interleave_hits(found.hits, said, limit)))
             behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
         if self.erasures.is_marked:
-            found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(hit)))
+            found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(passage_of(hit))))
         degraded = tuple(dict.fromkeys((*found.degraded, *behind, *filter(None, [found.unjudged]))))
         return SearchResults(hits=found.hits, mode=found.mode, degraded=degraded)
 
@@ -455,11 +457,11 @@ class LongTermMemory:
         self._heal_again = time.monotonic() + pause
         return self._unhealed
 
-    def _stands(self, hit: Hit) -> bool:
-        """True if files still have what was found: what is erased may not be gone from the index yet."""
-        if hit.source == "sessions":
-            return (self.index.root / hit.path).exists()
-        return hit.source != "memory" or self.files.has_words(hit.path, hit.passage.text)
+    def _stands(self, passage: StandingPassage) -> bool:
+        """True if files still have what was found: what is erased may not be gone from the index, or a prompt, yet."""
+        if passage.source == "sessions":
+            return (self.index.root / passage.path).exists()
+        return passage.source != "memory" or self.files.says(passage.path, passage.text)
 
     def _held(self, paths: Collection[str]) -> tuple[StoredPassage, ...] | None:
         """Passages that the index holds of some files; None if it cannot be read."""
@@ -492,11 +494,17 @@ class LongTermMemory:
         return Erased(passages=found.passages, checked=checked), missing
 
     def _scrub(self) -> list[str]:
+        """Take what is gone from files out of the prompts and out of the index; what of that failed."""
+        left = list[str]()
+        try:
+            self.prompts.sweep()
+        except MemoryServiceError as error:
+            left.append(f"prompts: {error}")
         try:
             # Of a rebuild that runs, what it made is looked at when it has ended.
-            return [] if self.index.scrub() else [_BEING_REBUILT]
+            return left if self.index.scrub() else [*left, _BEING_REBUILT]
         except IndexerError as error:
-            return [f"index: {error}"]
+            return [*left, f"index: {error}"]
 
     def recover(self) -> list[str]:
         """Remove what killed processes left half-written, and end the erasures that they began."""

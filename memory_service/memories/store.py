@@ -59,6 +59,8 @@ _TICK_SECONDS = 2.0
 _LOCK = Path(".locks", "memory.lock")
 _MEMORY_ID = lazy_regex(r"[A-Za-z0-9._-]{1,64}")
 _UNWRITABLE = lazy_regex("[\x00\ud800-\udfff]")
+_COMMENT = lazy_regex(r"<!--(?:.|\n)*?-->")
+_KEPT_TEXTS = 64
 
 
 class MemoryStore:
@@ -79,6 +81,7 @@ class MemoryStore:
         self._lock = disk.WriteLock(folder / _LOCK)
         self.notes = DailyNotes(folder, lock=self._lock, now=now)
         self._measured: LRU[str, tuple[SourceFile, MemoryFile]] = LRU(_MEASURED_FILES)
+        self._said: LRU[str, tuple[disk.Signature | None, str]] = LRU(_KEPT_TEXTS)
 
     def list(self) -> list[MemoryFile]:
         """All memory files, sorted by path.
@@ -265,15 +268,20 @@ class MemoryStore:
         """True if one of some files has the comment of an entry."""
         return any(self._holds(path, f"memory id={memory_id}".encode()) for path in paths)
 
-    def has_words(self, path: str, text: str) -> bool:
-        """True if a file has each word of a text, wherever."""
+    def says(self, path: str, text: str) -> bool:
+        """True if a file has each line of a text of it, whatever blanks and comments stand between its words."""
+        target = self._folder / path
         try:
-            with storage_errors(path):
-                raw, _ = _read_state(self._folder / path, path)
-        except NotFound:
+            signature = disk.current_signature(target)
+            known = self._said.get(path)
+            if known is None or known[0] != signature:
+                with storage_errors(path):
+                    raw, _ = _read_state(target, path)
+                said = _squashed(_COMMENT.sub("", raw.decode("utf-8", "replace")))
+                known = self._said[path] = signature, said
+        except (OSError, MemoryServiceError):
             return False
-        present = raw.decode("utf-8", "replace")
-        return all(word in present for word in text.split())
+        return all(_squashed(line) in known[1] for line in text.splitlines())
 
     def _holds(self, path: str, word: bytes) -> bool:
         try:
@@ -425,6 +433,10 @@ def _check_copies(memory_id: str, bearers: Sequence[_Bearer]) -> None:
 def _check_complete(scan: Scan) -> None:
     for failure in scan.failures:
         raise StorageFailed(f"The folder {failure.path} was left out: {failure.reason}.")
+
+
+def _squashed(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _encoded(path: str, text: str) -> bytes:

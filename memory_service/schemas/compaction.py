@@ -287,6 +287,11 @@ class SessionContext(Answer):
     system: System = None
     tokens: PromptTokens
     receipt: Receipt | None = Field(description="What was recalled; null if nothing was searched.")
+    cached_prefix_tokens: int = Field(
+        default=0,
+        description="Tokens of the prompt that are, message by message and byte for byte, the beginning of the last "
+        "prompt given for this session: what a provider's prompt cache can hold. 0 for the first.",
+    )
     recall: Recall
     compaction: CompactionReceipt | None = Field(description="The compaction that was made first; null for none.")
     flush: Flush | None = Field(description="The flush that was made first, or that the agent is asked for.")

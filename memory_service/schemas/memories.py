@@ -327,6 +327,9 @@ class Receipt(Answer):
     omitted: list[OmittedItem] = Field(description="The best of those that stayed out.")
     omitted_count: int
     reason: str = Field(description="Why the block is empty; empty where it is not.")
+    cached_prefix_tokens: int | None = Field(
+        default=None, description="Of a session's prompt: see there. Null where the block is of no session."
+    )
     degraded: Degraded = []
 
 

@@ -1,265 +1,42 @@
 """Contexts: the messages an agent sends to its model, with recalled memories, within the window.
 
 Invariants: the prompt is valid on the wire and fits the window, or an error names the part that does not; memories
-take no more than their budget, wrapper included, and the last of the room; nothing that the view shows is recalled
-again; what was decided, and why, is in the answer.
-
-Invariants of the prompt: the parts of `PromptTokens` add up to its total, whatever the counts rest on, and none is
-negative; the list is valid on the wire; what changes least stands first, so that a provider's cache holds: system
-prompt, checkpoint, older messages, then the memories, then the turn that they are for; nothing of the view is
-changed.
-
-Invariants of recall: what the view shows is left out before anything is ranked, and what says the same is left out
-after; the covered messages of this session are found as well as all other sources, whether or not the index has them
-yet.
+take no more than their budget, wrapper included, and the last of the room; nothing that the view or an earlier block
+shows is recalled again; a prompt begins as the one before did, whatever was written to memory, until the view is
+compacted; what was decided, and why, is in the answer.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal
 
-from indexer import LineRange, SearchFilter, Source
-from indexer.lru import LRU
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.plan import CompactionTrigger
 from memory_service.compaction.view import View
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled
-from memory_service.llm.token_counter import scale_tokens
-from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
-from memory_service.memories.overlap import ViewText, drop_redundant
-from memory_service.memories.receipts import Receipts, new_receipt_id
-from memory_service.messages import Message, is_tool_result, message_tokens, text_of, user_message
+from memory_service.memories.receipts import Receipts
+from memory_service.memories.standing import PromptRecord, common_beginning, sent_digests
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens, tools_tokens
 from memory_service.schemas.compaction import (
     CompactionReceipt,
     CompactRequest,
     Flush,
-    PromptTokens,
     Recall,
-    RecallMode,
     SessionContextRequest,
 )
-from memory_service.schemas.memories import Context, Order, Receipt
-from memory_service.schemas.sessions import FoundMessages
+from memory_service.schemas.memories import Receipt
 from memory_service.service.compactions import CompactionCall, SessionCompactions
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
+from memory_service.service.session_prompt import Prompt, prompt_of
+from memory_service.service.session_recall import MemoryRoom, PromptMemory, Question, SessionRecall
 from memory_service.sessions.folder import unreadable
-from memory_service.sessions.search import SessionKeywordSearch
-from memory_service.text.recall import decide_recall
 
 if TYPE_CHECKING:
     from memory_service.service.session_services import SessionServices, SessionSnapshot
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
-    """A list of messages for a model, and what it takes.
-
-    Attributes:
-        tokens: As the model would count them.
-        estimated: The same by estimate alone, which is what a provider's count is learned from.
-        scale: Tokens of the model for each one estimated.
-    """
-
-    messages: tuple[Message, ...]
-    tokens: PromptTokens
-    estimated: PromptTokens
-    scale: float = 1.0
-
-    def with_messages(self, messages: Sequence[Message]) -> Prompt:
-        """Copy of the prompt with other messages in its tail."""
-        more = sum(map(message_tokens, messages)) - self.estimated.total
-        grown = {"tail": self.estimated.tail + more, "total": self.estimated.total + more}
-        estimated = self.estimated.model_copy(update=grown)
-        return replace(self, messages=tuple(messages), estimated=estimated, tokens=_as_counted(estimated, self.scale))
-
-
-def _prompt_of(
-    view: View, *, system_prompt: str = "", memory: str = "", window_tokens: int, scale: float = 1.0
-) -> Prompt:
-    """Put a view, a system prompt and a block of memories together.
-
-    Args:
-        view: The session.
-        system_prompt: Stands before everything; empty for none.
-        memory: A block as `build_context` makes it; empty for none.
-        window_tokens: What the model takes.
-        scale: Tokens of the model for each one estimated.
-    """
-    opening: list[Message] = [{"role": "system", "content": system_prompt}] if system_prompt else []
-    recalled = [user_message(memory)] if memory else []
-    at = _turn(view)
-    messages = (*opening, *view.messages[:at], *recalled, *view.messages[at:])
-    system = sum(map(message_tokens, opening)) + view.system_tokens
-    block = sum(map(message_tokens, recalled))
-    estimated = PromptTokens(
-        system=system,
-        memory=block,
-        summary=view.summary_tokens,
-        tail=view.tail_tokens,
-        total=system + block + view.summary_tokens + view.tail_tokens,
-        window=window_tokens,
-    )
-    return Prompt(messages=messages, tokens=_as_counted(estimated, scale), estimated=estimated, scale=scale)
-
-
-def _as_counted(estimated: PromptTokens, scale: float) -> PromptTokens:
-    """Each part as the model counts it. What is rounded is their running sum, so that they add up to the total."""
-    parts = (estimated.system, estimated.memory, estimated.summary, estimated.tail)
-    sums = [scale_tokens(upto, scale) for upto in accumulate(parts, initial=0)]
-    system, memory, summary, tail = (after - before for before, after in pairwise(sums))
-    return PromptTokens(
-        system=system, memory=memory, summary=summary, tail=tail, total=sums[-1], window=estimated.window
-    )
-
-
-def _turn(view: View) -> int:
-    """Start of the last turn: the user's last message, unless that would part a result from its call."""
-    messages = view.messages
-    for at in range(len(messages) - 1, view.lead - 1, -1):
-        if messages[at]["role"] == "user":
-            return at
-    at = view.lead
-    while at < len(messages) and is_tool_result(messages[at]):
-        at += 1
-    return at
-
-
-_EVERYTHING = 1 << 62
-_KEPT_SESSIONS = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
-    """Recalled memories; no context if nothing was searched or could be."""
-
-    context: Context | None = None
-    degraded: tuple[str, ...] = ()
-
-
-class SessionRecall:
-    """Recalls for the sessions of one workspace.
-
-    Args:
-        services: What work on them needs.
-        receipts: Where receipts are kept.
-    """
-
-    def __init__(self, services: SessionServices, receipts: Receipts) -> None:
-        self._services = services
-        self._receipts = receipts
-        self._live: LRU[str, tuple[int, SessionKeywordSearch]] = LRU(_KEPT_SESSIONS)
-        self._shown: LRU[str, ViewText] = LRU(_KEPT_SESSIONS)
-
-    def decide(
-        self,
-        snapshot: SessionSnapshot,
-        query: str | None,
-        wanted: RecallMode,
-        budget_tokens: int,
-    ) -> tuple[bool, str, str]:
-        """Decide if memories are searched, for what, and why."""
-        if budget_tokens == 0:
-            return False, "", "the budget for memories is 0"
-        if wanted == "never":
-            return False, "", "recall is off"
-        if query is not None and query.strip():
-            return True, query, "a query was given"
-        if snapshot.state.is_commanded:
-            return False, "", "the command /compact needs no memory"
-        said = next((each for each in reversed(snapshot.state.messages) if each.message["role"] == "user"), None)
-        if said is None:
-            return False, "", "the user has said nothing yet"
-        decision = decide_recall(text_of(said.message))
-        if wanted == "always":
-            return True, decision.query or text_of(said.message), "recall is always on"
-        return decision.search, decision.query, decision.reason
-
-    def recall(
-        self,
-        snapshot: SessionSnapshot,
-        query: str,
-        budget_tokens: int,
-        *,
-        sources: tuple[Source, ...] = (),
-        order: Order = "score",
-        min_relevance: float | None = None,
-        forgotten: int = 0,
-        at: dt.datetime,
-    ) -> Recalled:
-        """A block of what is not in view, of at most so many tokens, with its stored receipt.
-
-        What is less relevant than `min_relevance` stays out; None is as the settings have it. Of a view that is not
-        ours, `forgotten` is the last message that is in it no more.
-        """
-        degraded = list[str]()
-        in_view = snapshot.session_id
-        path, shown = f"sessions/{snapshot.session_id}.jsonl", max(snapshot.view().first_seq, forgotten + 1)
-        # The log begins with its header: a first message has nothing before it that could be found.
-        if any(each.seq < shown for each in snapshot.state.messages[:1]):
-            unready = self._services.longterm.session_ready(
-                snapshot.session_id, edition=snapshot.state.edition, upto_seq=shown - 1
-            )
-            degraded += unready or []
-            # What the index does not have yet is looked for by its words, as that of other sessions is.
-            in_view = in_view if unready is not None else ""
-        kept = SearchFilter(sources=sources, without=(LineRange(path=path, start_line=shown, end_line=_EVERYTHING),))
-        try:
-            found = self._services.longterm.search(
-                query,
-                limit=candidates_for(budget_tokens),
-                kept=kept,
-                snippets=False,
-                order=order,
-                in_view=in_view,
-            )
-        except MemoryServiceError as error:
-            return Recalled(degraded=(*degraded, f"recall: {error}"))
-        hits = drop_redundant(found.hits, self._shown_of(snapshot, shown))
-        context = build_context(
-            hits,
-            query=query,
-            budget_tokens=budget_tokens,
-            limits=self._limits(min_relevance),
-            receipt_id=new_receipt_id(at),
-            created_at=at,
-            degraded=found.degraded,
-            order=order,
-            heard=path,
-        )
-        try:
-            with snapshot.session.held(snapshot.state):
-                self._receipts.put(context.receipt, session_id=snapshot.session_id)
-        except (StorageFailed, Conflict) as error:
-            degraded.append(f"receipt: {error}")
-        return Recalled(context=context, degraded=(*found.degraded, *degraded))
-
-    def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> FoundMessages:
-        """Search all messages of a session by words, in view or not."""
-        edition, live = self._live.get(snapshot.session_id) or (0, None)
-        if live is None or (edition, live.upto) != (snapshot.state.edition, snapshot.state.last_seq):
-            live = SessionKeywordSearch.of(snapshot.state.messages, upto=snapshot.state.last_seq, before=live)
-            self._live[snapshot.session_id] = snapshot.state.edition, live
-        return FoundMessages(results=live.search(query, limit=limit), degraded=[*unreadable(snapshot.session.log)])
-
-    def _limits(self, min_relevance: float | None) -> RelevanceLimits:
-        recall = self._services.shared.settings.recall
-        least = recall.min_relevance if min_relevance is None else min_relevance
-        return RelevanceLimits(min_relevance=checked_share(least), min_gain=recall.min_gain)
-
-    def _shown_of(self, snapshot: SessionSnapshot, first_seq: int) -> ViewText:
-        """Text of the view from a message on, for dropping memories that repeat it."""
-        before = self._shown.get(snapshot.session_id)
-        tail = [each for each in snapshot.view().tail if each.seq >= first_seq]
-        shown = ViewText.of(tail, before=before)
-        self._shown[snapshot.session_id] = shown
-        return shown
 
 
 # However small the window, a block of this size says something.
@@ -268,6 +45,11 @@ _LEAST_MEMORY_TOKENS = 64
 _COMPACTION_ATTEMPTS = 3
 # Of what is usable, what memories may take: the session is what the agent is working on.
 _MOST_MEMORY_SHARE = 0.5
+# The same for the blocks of earlier turns. When they take more they go at once: a cache breaks once then, and not with
+# every turn.
+_EARLIER_SHARE = 0.25
+_RECORD_ATTEMPTS = 3
+_RESTLESS = "prompt: others made prompts of this session all the time, so the next one may begin in another way."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,16 +59,18 @@ class BuiltContext:
     Attributes:
         tools_tokens: What the schemas of tools take beside the prompt, by estimate.
         receipt: What was recalled; None if nothing was searched.
+        cached_prefix_tokens: Of the messages that the last prompt of the session began with, too.
         compaction: The compaction that was made first, if one was; and that which the user asked for, made or not.
         flush: The flush that was made first, or that the agent is asked for.
         command: The command to the service that was the last thing said; the model need not be called then.
-        memory: The block of memories in the prompt; empty if there is none.
+        memory: The block of memories of the turn; empty if there is none.
     """
 
     prompt: Prompt
     tools_tokens: int
     recall: Recall
     receipt: Receipt | None = None
+    cached_prefix_tokens: int = 0
     compaction: CompactionReceipt | None = None
     flush: Flush | None = None
     command: Literal["compact"] | None = None
@@ -304,12 +88,14 @@ class Contexts:
         flushes: Flushes,
         recalls: SessionRecall,
         adapter: EngineAdapter,
+        receipts: Receipts,
     ) -> None:
         self._services = services
         self._compactions = compactions
         self._flushes = flushes
         self._recalls = recalls
         self._adapter = adapter
+        self._receipts = receipts
 
     def context(
         self,
@@ -408,49 +194,95 @@ class Contexts:
 
     def _assembled(self, work: _Work, view: View) -> BuiltContext:
         call = work.call
-        room = work.budget.estimated(work.budget.usable_tokens) - view.tokens + work.memory_tokens
-        memory_budget = min(work.memory_budget_tokens, max(room - MESSAGE_TOKENS, 0))
-        recalled = Recalled()
-        if work.decision.searched and memory_budget > 0:
-            recalled = self._recalls.recall(
-                work.snapshot,
-                work.decision.query,
-                memory_budget,
-                sources=tuple(call.sources),
-                order=call.order or work.snapshot.options.preset.recall.order,
-                min_relevance=call.min_relevance,
-                at=self._services.now(),
-            )
-        context = recalled.context
         if not call.auto and work.snapshot.state.open_command is not None:
             work.degraded += ("compaction: the user asked for /compact, and `auto` is off. Ask with auto.",)
-        degraded = [*work.degraded, *self._adapter.failures(work.session_id), *recalled.degraded]
-        degraded += unreadable(work.snapshot.session.log)
-        if work.snapshot.options.window.problem == "warn":
-            degraded.append(f"window: {work.snapshot.options.window.message}")
-        if work.decision.searched and memory_budget < work.memory_budget_tokens:
-            degraded.append(f"memory: {memory_budget} of {work.memory_budget_tokens} tokens were left for memories.")
-        prompt = _prompt_of(
+        for _ in range(_RECORD_ATTEMPTS):
+            record = self._services.longterm.prompts.of(work.session_id)
+            recalled = self._recalled(work, view, record)
+            prompt = self._prompt(work, view, recalled)
+            sent = sent_digests(prompt.messages, call.format)
+            cached_tokens = prompt.beginning_tokens(common_beginning(sent, record.sent))
+            receipt = recalled.receipt
+            if receipt is not None:
+                receipt = receipt.model_copy(update={"cached_prefix_tokens": cached_tokens})
+            blocks = recalled.blocks if call.memory_budget_tokens else record.blocks
+            made = replace(record, view=work.snapshot.state.changed_seq, blocks=blocks, sent=sent)
+            is_kept, left = self._kept(work, record, made, receipt if recalled.is_new else None)
+            if is_kept:
+                break
+        return BuiltContext(
+            prompt=prompt,
+            tools_tokens=work.tools_tokens,
+            recall=work.decision,
+            receipt=receipt,
+            cached_prefix_tokens=cached_tokens,
+            compaction=work.compaction,
+            flush=work.flush,
+            command="compact" if work.snapshot.state.is_commanded else None,
+            memory=recalled.turn.text if recalled.turn else "",
+            degraded=(*self._missing(work), *recalled.degraded, *left),
+        )
+
+    def _recalled(self, work: _Work, view: View, record: PromptRecord) -> PromptMemory:
+        call, budget = work.call, work.budget
+        if not call.memory_budget_tokens:
+            return PromptMemory()
+        total = budget.estimated(budget.usable_tokens) - view.tokens + work.memory_tokens
+        slack = budget.estimated(budget.hard_tokens) - view.tokens
+        room = MemoryRoom(
+            total_tokens=max(total, 0),
+            earlier_tokens=max(0, min(slack, int(_EARLIER_SHARE * budget.estimated(budget.usable_tokens)))),
+        )
+        left = max(total - MESSAGE_TOKENS, 0)
+        question = work.question if left else None
+        recalled = self._recalls.memory(work.snapshot, view, record, question, room, at=self._services.now())
+        wanted = work.question.budget_tokens if work.question else 0
+        if left < wanted and (recalled.turn is None or recalled.is_new):
+            work.squeezed = f"memory: {left} of {wanted} tokens were left for memories."
+        return recalled
+
+    def _prompt(self, work: _Work, view: View, recalled: PromptMemory) -> Prompt:
+        call = work.call
+        prompt = prompt_of(
             view,
             system_prompt=call.system_prompt,
-            memory=context.block if context else "",
+            blocks=recalled.blocks,
             window_tokens=work.snapshot.options.window.tokens,
             scale=work.snapshot.scale(),
         )
         most = min(call.max_tokens or prompt.tokens.window, prompt.tokens.window)
         if prompt.tokens.total > most:
             raise work.failure or _refusal(prompt, most, call)
-        return BuiltContext(
-            prompt=prompt,
-            tools_tokens=work.tools_tokens,
-            recall=work.decision,
-            receipt=_receipt(context),
-            compaction=work.compaction,
-            flush=work.flush,
-            command="compact" if work.snapshot.state.is_commanded else None,
-            memory=context.block if context else "",
-            degraded=tuple(degraded),
-        )
+        return prompt
+
+    def _kept(
+        self, work: _Work, before: PromptRecord, made: PromptRecord, receipt: Receipt | None
+    ) -> tuple[bool, tuple[str, ...]]:
+        """Store a prompt, and its receipt if there is a new one.
+
+        Returns:
+            False if another process stored one meanwhile, or something in it was erased; and what could not be stored.
+        """
+        if made == before and receipt is None:
+            return True, ()
+        snapshot, prompts = work.snapshot, self._services.longterm.prompts
+        try:
+            with snapshot.session.held(snapshot.state):
+                if made != before:
+                    stored = prompts.put(work.session_id, made)
+                    if stored is None or stored.blocks != made.blocks:
+                        return False, (_RESTLESS,)
+                if receipt is not None:
+                    self._receipts.put(receipt, session_id=work.session_id)
+        except (StorageFailed, Conflict) as error:
+            return True, (f"receipt: {error}",)
+        return True, ()
+
+    def _missing(self, work: _Work) -> list[str]:
+        degraded = [*work.degraded, *self._adapter.failures(work.session_id), *unreadable(work.snapshot.session.log)]
+        if work.snapshot.options.window.problem == "warn":
+            degraded.append(f"window: {work.snapshot.options.window.message}")
+        return [*degraded, work.squeezed] if work.squeezed else degraded
 
 
 class _Work:
@@ -473,7 +305,8 @@ class _Work:
         self.compaction: CompactionReceipt | None = None
         self.degraded: tuple[str, ...] = ()
         self.failure: MemoryServiceError | None = None
-        self.memory_budget_tokens = call.memory_budget_tokens
+        self.question: Question | None = None
+        self.squeezed = ""
         self.memory_tokens = 0
         self.tools_tokens = tools_tokens
         self.overhead_tokens = 0
@@ -486,15 +319,28 @@ class _Work:
         searched, query, reason = self._recalls.decide(
             self.snapshot, call.query, call.recall, call.memory_budget_tokens
         )
-        preset = self.snapshot.options.preset
+        preset, budget_tokens = self.snapshot.options.preset, call.memory_budget_tokens
         limit = preset.recall.most_tokens
-        if searched and limit is not None and call.memory_budget_tokens > limit:
-            self.memory_budget_tokens = limit
+        if searched and limit is not None and budget_tokens > limit:
+            budget_tokens = limit
             reason += f"; of {call.memory_budget_tokens:,} tokens it gets {limit:,}, the most in preset {preset.name}"
         self.decision = Recall(searched=searched, query=query, reason=reason)
+        self.question = None
+        if not searched:
+            self.reserve(0)
+            return
+        self.question = Question(
+            query=query,
+            budget_tokens=budget_tokens,
+            sources=tuple(call.sources),
+            order=call.order or preset.recall.order,
+            min_relevance=call.min_relevance,
+        )
+        record = self._services.longterm.prompts.of(self.session_id)
+        own = self._recalls.turn_block(self.snapshot, record, self.question)
         usable = self.budget.estimated(self.budget.usable_tokens)
         most = max(_LEAST_MEMORY_TOKENS, int(usable * _MOST_MEMORY_SHARE))
-        self.reserve(min(self.memory_budget_tokens, most) if searched else 0)
+        self.reserve(min(budget_tokens, most) if own is None else own.tokens)
 
     def reserve(self, memory_tokens: int) -> None:
         """Reserve so much room for memories."""
@@ -538,10 +384,6 @@ class _Work:
         self.budget = self.snapshot.budget(
             overhead_tokens=self.overhead_tokens, tools_tokens=self.tools_tokens, most_tokens=self.call.max_tokens
         )
-
-
-def _receipt(context: Context | None) -> Receipt | None:
-    return context.receipt if context else None
 
 
 def _refusal(prompt: Prompt, most: int, call: SessionContextRequest) -> Incompressible:

@@ -240,6 +240,7 @@ class SessionUseCases(ABC):
             system=sent.system,
             tokens=built.prompt.tokens,
             receipt=answers.receipt(built.receipt, fusion=self.settings.ranking.fusion) if built.receipt else None,
+            cached_prefix_tokens=built.cached_prefix_tokens,
             recall=built.recall,
             compaction=built.compaction,
             flush=built.flush,

@@ -20,7 +20,7 @@ from memory_service import schemas
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.presets import numbers_of
 from memory_service.compaction.record import PinRecord
-from memory_service.errors import Conflict, InvalidRequest, NotFound
+from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
 from memory_service.memories.block import is_block
 from memory_service.memories.receipts import Receipts
 from memory_service.messages import Message, read_sent, text_of
@@ -133,7 +133,7 @@ class SessionStore:
 
         def delete() -> None:
             # What it was asked for last stands in its receipts.
-            services.deleted(session_id, first=lambda: self._receipts.erase(session_id))
+            services.deleted(session_id, first=lambda: self._forget_prompts(session_id))
             if services.engine:
                 kept.extend(services.engine.forget(session_id))
 
@@ -141,6 +141,10 @@ class SessionStore:
             session_id, delete, lambda: services.logs.has_files(session_id)
         )
         return schemas.ErasedSession(session_id=session_id, erased=erased, degraded=[*missing, *kept])
+
+    def _forget_prompts(self, session_id: str) -> None:
+        self._receipts.erase(session_id)
+        self._services.longterm.prompts.erase(session_id)
 
     def append(
         self,
@@ -208,6 +212,9 @@ class SessionStore:
             Conflict: There is a session with the id of the branch.
         """
         self._services.logs.fork(session_id, branch, before_seq=before_seq)
+        with suppress(StorageFailed):
+            # Without them the branch costs a provider's cache, and nothing else.
+            self._services.longterm.prompts.fork(session_id, branch, before_seq=before_seq)
 
     def holding(self, mark: bytes) -> Iterator[str]:
         """Ids of the sessions whose log has some bytes in it, the last active first."""

@@ -34,11 +34,12 @@ from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import CompactRequest, FlushPrompt
 from memory_service.schemas.sessions import Wire
 from memory_service.service.compactions import CompactionCall, SessionCompactions
-from memory_service.service.contexts import BuiltContext, Contexts, SessionRecall
+from memory_service.service.contexts import BuiltContext, Contexts
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.events import Subscription
 from memory_service.service.flushes import Flushes
 from memory_service.service.overflows import Overflows, RecoveryStep
+from memory_service.service.session_recall import SessionRecall
 from memory_service.service.session_services import SessionServices, SessionSnapshot, SharedServices
 from memory_service.service.sessions import SessionStore, on_wire
 from memory_service.sessions.folder import SessionLogs
@@ -205,7 +206,7 @@ class ShortTermMemory:
         self.compactions = SessionCompactions(self._services, compactor, self._adapter)
         self.flushes = Flushes(self._services)
         self.recalls = SessionRecall(self._services, receipts)
-        self.contexts = Contexts(self._services, self.compactions, self.flushes, self.recalls, self._adapter)
+        self.contexts = Contexts(self._services, self.compactions, self.flushes, self.recalls, self._adapter, receipts)
         self.overflows = Overflows(self._services, self.compactions, self.contexts, self._adapter)
         self.subagents = Subagents(self._services, self.store, self.flushes, self._adapter)
         self._estimates: LRU[str, int] = LRU(_KEPT_ESTIMATES)

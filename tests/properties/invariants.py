@@ -13,12 +13,13 @@ from memory_service.compaction.plan import LEAST_PROGRESS
 from memory_service.compaction.record import Compaction
 from memory_service.compaction.view import project
 from memory_service.errors import Conflict, Incompressible, UpstreamFailed
+from memory_service.memories.standing import StandingBlock
 from memory_service.messages import message_tokens as size_of
 from memory_service.messages import text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import CompactionMode, CompactRequest
 from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import _prompt_of
+from memory_service.service.session_prompt import placeable, prompt_of
 from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Record
@@ -148,7 +149,10 @@ def i3_valid_on_every_wire(change: Change) -> None:
     after, world = change.after, change.world
     if not after.view.messages:
         return
-    prompt = _prompt_of(after.view, system_prompt="You help.", memory=MEMORY, window_tokens=world.window)
+    turns = [each.seq for each in after.state.messages if each.message["role"] == "user"]
+    blocks = [StandingBlock(seq=seq, said="", asked="", text=MEMORY, receipt_id="") for seq in turns[-3:] or [0]]
+    placed = placeable(after.view, blocks, blocks[-1].seq)
+    prompt = prompt_of(after.view, system_prompt="You help.", blocks=placed, window_tokens=world.window)
     for messages in (after.view.messages, prompt.messages):
         for provider in PROVIDERS:
             found = problems(on_wire(messages, provider, after.state.pending), provider)

@@ -4,18 +4,27 @@ from typing import Any
 
 import pytest
 
-from memory_service.compaction.view import project
+from memory_service.compaction.view import Conversation, project
+from memory_service.memories.standing import StandingBlock
 from memory_service.messages import message_tokens
-from memory_service.service.contexts import _prompt_of
+from memory_service.service.session_prompt import prompt_of
 from tests.memory_service.compaction.test_view import SHAPE, compacted, session, shown
 from tests.memory_service.service.rooms import calls, refused_by_providers, result, says, system, user
 
 MEMORY = "<relevant_context>周二部署</relevant_context>"
 
 
+def memory(state: Conversation, text: str = MEMORY) -> list[StandingBlock]:
+    """A block for the last turn of a conversation."""
+    turn = max((each.seq for each in state.messages if each.message["role"] == "user"), default=0)
+    return [StandingBlock(seq=turn, said="", asked="", text=text, receipt_id="")]
+
+
 def roles(*said: dict[str, Any], then: Any = (), **given: Any) -> list[str]:
-    view = project(session(*said, then=then), SHAPE)
-    made = _prompt_of(view, window_tokens=8_000, **{"system_prompt": "P", "memory": MEMORY, **given})
+    state = session(*said, then=then)
+    made = prompt_of(
+        project(state, SHAPE), window_tokens=8_000, **{"system_prompt": "P", "blocks": memory(state), **given}
+    )
     assert refused_by_providers(made.messages) == [] or said[0].get("role") == "assistant"
     return ["memory" if each.get("content") == MEMORY else each["role"] for each in made.messages]
 
@@ -32,13 +41,15 @@ def test_memories_never_part_a_call_from_its_results() -> None:
 
 
 def test_without_anything_there_is_nothing() -> None:
-    assert roles(user("x"), memory="", system_prompt="") == ["user"]
+    assert roles(user("x"), blocks=[], system_prompt="") == ["user"]
 
 
 @pytest.mark.parametrize("scale", [0.6, 1.0, 1.37, 2.5])
 def test_the_parts_add_up(scale: float) -> None:
-    view = project(session(system("S"), user("问题"), says("two"), user("three"), then=(compacted(4),)), SHAPE)
-    made = _prompt_of(view, system_prompt="You are 助手.", memory=MEMORY, window_tokens=8_000, scale=scale)
+    state = session(system("S"), user("问题"), says("two"), user("three"), then=(compacted(4),))
+    made = prompt_of(
+        project(state, SHAPE), system_prompt="You are 助手.", blocks=memory(state), window_tokens=8_000, scale=scale
+    )
     tokens = made.tokens
     estimate = sum(map(message_tokens, made.messages))
     assert made.estimated.total == estimate
@@ -49,6 +60,6 @@ def test_the_parts_add_up(scale: float) -> None:
 def test_nothing_of_the_view_is_changed() -> None:
     state = session(user("a"), says("b"), user("c"))
     view = project(state, SHAPE)
-    made = _prompt_of(view, memory=MEMORY, window_tokens=8_000)
+    made = prompt_of(view, blocks=memory(state), window_tokens=8_000)
     assert tuple(each for each in made.messages if each.get("content") != MEMORY) == view.messages
     assert shown(state) == ["a", "b", "c"]

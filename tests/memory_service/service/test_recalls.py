@@ -11,7 +11,7 @@ from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.messages import text_of
 from memory_service.service import answers
-from memory_service.service.contexts import Recalled
+from memory_service.service.session_recall import Recalled
 from tests.memory_service.service.rooms import Room, S, W, calls, result, says, user
 
 Rooms = Callable[..., Room]

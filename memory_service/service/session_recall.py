@@ -1,0 +1,364 @@
+"""Recall for sessions: which memories a turn gets, and which blocks of earlier turns stand.
+
+Invariants: what the view shows is left out before anything is ranked, and what says the same is left out after; what an
+earlier block shows is not written again; the covered messages of this session are found as well as all other sources,
+whether or not the index has them yet; the same turn gets the same block; blocks of earlier turns stand where they
+stood, or go all at once.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from indexer import Hit, LineRange, SearchFilter, Source
+from indexer.lru import LRU
+from memory_service.compaction.view import View
+from memory_service.errors import Conflict, MemoryServiceError, NotFound, StorageFailed
+from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
+from memory_service.memories.overlap import ViewText, drop_redundant
+from memory_service.memories.receipts import Receipts, new_receipt_id
+from memory_service.memories.standing import PromptRecord, StandingBlock, block_tokens, digest_of, passage_of
+from memory_service.messages import Numbered, numbered, text_of, user_message
+from memory_service.messages.sizes import MESSAGE_TOKENS
+from memory_service.schemas.compaction import RecallMode
+from memory_service.schemas.memories import Context, Order, Receipt
+from memory_service.schemas.sessions import FoundMessages
+from memory_service.service.session_prompt import placeable
+from memory_service.sessions.folder import unreadable
+from memory_service.sessions.search import SessionKeywordSearch
+from memory_service.sessions.session import SessionState
+from memory_service.text.recall import decide_recall
+
+if TYPE_CHECKING:
+    from memory_service.service.session_services import SessionServices, SessionSnapshot
+
+_EVERYTHING = 1 << 62
+_KEPT_SESSIONS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A search for a turn.
+
+    Attributes:
+        min_relevance: What is less relevant stays out; None is as the settings have it.
+    """
+
+    query: str
+    budget_tokens: int
+    sources: tuple[Source, ...] = ()
+    order: Order = "score"
+    min_relevance: float | None = None
+
+    @property
+    def digest(self) -> str:
+        """Tells the question, with what limits its answer, from others."""
+        return digest_of([self.query, self.budget_tokens, self.sources, self.order, self.min_relevance])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRoom:
+    """Room for blocks in a prompt, in estimated tokens: for all of them, and for those of earlier turns."""
+
+    total_tokens: int
+    earlier_tokens: int
+
+    def takes(self, earlier: Sequence[StandingBlock], own_tokens: int) -> bool:
+        """True if the blocks of earlier turns and that of this one fit."""
+        tokens = block_tokens(earlier)
+        return tokens <= self.earlier_tokens and tokens + own_tokens <= self.total_tokens
+
+    def kept(self, earlier: tuple[StandingBlock, ...], own: StandingBlock | None = None) -> tuple[StandingBlock, ...]:
+        """The blocks of earlier turns if they fit beside that of this one, else none of them."""
+        return earlier if self.takes(earlier, own.tokens if own else 0) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPassages:
+    """Passages for a block, and what could not be done: by the search itself, and in all."""
+
+    hits: tuple[Hit, ...]
+    searched: tuple[str, ...]
+    degraded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """Recalled memories; no context if nothing was searched or could be."""
+
+    context: Context | None = None
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptMemory:
+    """Blocks of a prompt.
+
+    Attributes:
+        blocks: Those of earlier turns, and that of this one.
+        turn: That of this one; None if nothing was searched or could be.
+        receipt: Its receipt.
+        is_new: Whether it was not recalled before, so that the receipt is to be stored.
+    """
+
+    blocks: tuple[StandingBlock, ...] = ()
+    turn: StandingBlock | None = None
+    receipt: Receipt | None = None
+    is_new: bool = False
+    degraded: tuple[str, ...] = ()
+
+
+class SessionRecall:
+    """Recalls for the sessions of one workspace.
+
+    Args:
+        services: What work on them needs.
+        receipts: Where receipts are kept.
+    """
+
+    def __init__(self, services: SessionServices, receipts: Receipts) -> None:
+        self._services = services
+        self._receipts = receipts
+        self._live: LRU[str, tuple[int, SessionKeywordSearch]] = LRU(_KEPT_SESSIONS)
+        self._shown: LRU[str, ViewText] = LRU(_KEPT_SESSIONS)
+
+    def decide(
+        self,
+        snapshot: SessionSnapshot,
+        query: str | None,
+        wanted: RecallMode,
+        budget_tokens: int,
+    ) -> tuple[bool, str, str]:
+        """Decide if memories are searched, for what, and why."""
+        if budget_tokens == 0:
+            return False, "", "the budget for memories is 0"
+        if wanted == "never":
+            return False, "", "recall is off"
+        if query is not None and query.strip():
+            return True, query, "a query was given"
+        if snapshot.state.is_commanded:
+            return False, "", "the command /compact needs no memory"
+        said = next((each for each in reversed(snapshot.state.messages) if each.message["role"] == "user"), None)
+        if said is None:
+            return False, "", "the user has said nothing yet"
+        decision = decide_recall(text_of(said.message))
+        if wanted == "always":
+            return True, decision.query or text_of(said.message), "recall is always on"
+        return decision.search, decision.query, decision.reason
+
+    def turn_block(self, snapshot: SessionSnapshot, record: PromptRecord, question: Question) -> StandingBlock | None:
+        """The block that this question got in this turn; None if it is to be searched for.
+
+        Where nothing was found, it is asked again until the turn goes on: there is nothing that would move.
+        """
+        said = _turn_of(snapshot.state)
+        seq = said.seq if said else 0
+        own = next((block for block in _sound(record, snapshot.state) if block.seq == seq), None)
+        if own is None or own.asked != question.digest:
+            return None
+        goes_on = said is not None and snapshot.state.messages[-1] is not said
+        return own if own.text or goes_on else None
+
+    def recall(
+        self,
+        snapshot: SessionSnapshot,
+        query: str,
+        budget_tokens: int,
+        *,
+        sources: tuple[Source, ...] = (),
+        order: Order = "score",
+        min_relevance: float | None = None,
+        at: dt.datetime,
+    ) -> Recalled:
+        """A block of what is not in view, of at most so many tokens, with its stored receipt.
+
+        What is less relevant than `min_relevance` stays out; None is as the settings have it.
+        """
+        question = Question(
+            query=query, budget_tokens=budget_tokens, sources=sources, order=order, min_relevance=min_relevance
+        )
+        try:
+            found = self._found(snapshot, question)
+        except MemoryServiceError as error:
+            return Recalled(degraded=(f"recall: {error}",))
+        context, degraded = self._packed(snapshot, found, question, at), found.degraded
+        try:
+            with snapshot.session.held(snapshot.state):
+                self._receipts.put(context.receipt, session_id=snapshot.session_id)
+        except (StorageFailed, Conflict) as error:
+            degraded = (*degraded, f"receipt: {error}")
+        return Recalled(context=context, degraded=degraded)
+
+    def memory(
+        self,
+        snapshot: SessionSnapshot,
+        view: View,
+        record: PromptRecord,
+        question: Question | None,
+        room: MemoryRoom,
+        *,
+        at: dt.datetime,
+    ) -> PromptMemory:
+        """The blocks of a prompt: those that stand, and that of its turn, whose receipt is not stored.
+
+        Args:
+            snapshot: The session.
+            view: Its messages.
+            record: Its last prompt.
+            question: What the turn asks; None if nothing is searched.
+            room: What the blocks may take.
+            at: The present moment.
+        """
+        said = _turn_of(snapshot.state)
+        seq = said.seq if said else 0
+        standing = placeable(view, _sound(record, snapshot.state), seq)
+        if question is None:
+            return PromptMemory(blocks=room.kept(standing))
+        earlier = tuple(block for block in standing if block.seq != seq)
+        own = self.turn_block(snapshot, record, question)
+        if own is not None and room.takes((), own.tokens):
+            receipt = self._receipt(own.receipt_id)
+            degraded = tuple(receipt.degraded) if receipt else ()
+            return PromptMemory(blocks=(*room.kept(earlier, own), own), turn=own, receipt=receipt, degraded=degraded)
+        asked = question.digest
+        question = replace(question, budget_tokens=min(question.budget_tokens, room.total_tokens - MESSAGE_TOKENS))
+        if question.budget_tokens < 1:
+            return PromptMemory(blocks=room.kept(earlier))
+        try:
+            found = self._found(snapshot, question)
+        except MemoryServiceError as error:
+            return PromptMemory(blocks=room.kept(earlier), degraded=(f"recall: {error}",))
+        context = self._packed(snapshot, found, question, at, beside=earlier)
+        own = _block(context, found.hits, asked, said)
+        if not room.takes(earlier, own.tokens):
+            earlier = ()
+            context = self._packed(snapshot, found, question, at)
+            own = _block(context, found.hits, asked, said)
+        return PromptMemory(
+            blocks=(*earlier, own), turn=own, receipt=context.receipt, is_new=True, degraded=found.degraded
+        )
+
+    def _packed(
+        self,
+        snapshot: SessionSnapshot,
+        found: FoundPassages,
+        question: Question,
+        at: dt.datetime,
+        beside: Sequence[StandingBlock] = (),
+    ) -> Context:
+        """The block of what was found, without what other blocks show."""
+        return build_context(
+            found.hits,
+            query=question.query,
+            budget_tokens=question.budget_tokens,
+            limits=self._limits(question.min_relevance),
+            receipt_id=new_receipt_id(at),
+            created_at=at,
+            degraded=found.searched,
+            order=question.order,
+            heard=_log_path(snapshot),
+            shown=_shown_in(beside) if beside else None,
+        )
+
+    def _found(self, snapshot: SessionSnapshot, question: Question) -> FoundPassages:
+        """Passages that answer a question and that the view does not show.
+
+        Raises:
+            MemoryServiceError: Nothing could be searched.
+        """
+        degraded = list[str]()
+        in_view = snapshot.session_id
+        path, shown = _log_path(snapshot), snapshot.view().first_seq
+        # The log begins with its header: a first message has nothing before it that could be found.
+        if any(each.seq < shown for each in snapshot.state.messages[:1]):
+            unready = self._services.longterm.session_ready(
+                snapshot.session_id, edition=snapshot.state.edition, upto_seq=shown - 1
+            )
+            degraded += unready or []
+            # What the index does not have yet is looked for by its words, as that of other sessions is.
+            in_view = in_view if unready is not None else ""
+        without = (LineRange(path=path, start_line=shown, end_line=_EVERYTHING),)
+        found = self._services.longterm.search(
+            question.query,
+            limit=candidates_for(question.budget_tokens),
+            kept=SearchFilter(sources=question.sources, without=without),
+            snippets=False,
+            order=question.order,
+            in_view=in_view,
+        )
+        hits = drop_redundant(found.hits, self._shown_of(snapshot))
+        return FoundPassages(hits=hits, searched=found.degraded, degraded=(*found.degraded, *degraded))
+
+    def _receipt(self, receipt_id: str) -> Receipt | None:
+        try:
+            return self._receipts.get(receipt_id)
+        except NotFound:
+            return None
+
+    def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> FoundMessages:
+        """Search all messages of a session by words, in view or not."""
+        edition, live = self._live.get(snapshot.session_id) or (0, None)
+        if live is None or (edition, live.upto) != (snapshot.state.edition, snapshot.state.last_seq):
+            live = SessionKeywordSearch.of(snapshot.state.messages, upto=snapshot.state.last_seq, before=live)
+            self._live[snapshot.session_id] = snapshot.state.edition, live
+        return FoundMessages(results=live.search(query, limit=limit), degraded=[*unreadable(snapshot.session.log)])
+
+    def _limits(self, min_relevance: float | None) -> RelevanceLimits:
+        recall = self._services.shared.settings.recall
+        least = recall.min_relevance if min_relevance is None else min_relevance
+        return RelevanceLimits(min_relevance=checked_share(least), min_gain=recall.min_gain)
+
+    def _shown_of(self, snapshot: SessionSnapshot) -> ViewText:
+        """Text of the view, for dropping memories that repeat it."""
+        before = self._shown.get(snapshot.session_id)
+        shown = ViewText.of(snapshot.view().tail, before=before)
+        self._shown[snapshot.session_id] = shown
+        return shown
+
+
+def _turn_of(state: SessionState) -> Numbered | None:
+    """The message of the user that the last turn began with."""
+    return next((each for each in reversed(state.messages) if each.message["role"] == "user"), None)
+
+
+def _said_digest(said: Numbered | None) -> str:
+    return digest_of(said.message) if said else ""
+
+
+def _block(context: Context, hits: Sequence[Hit], asked: str, said: Numbered | None) -> StandingBlock:
+    """The block of a turn, with the passages in it."""
+    lines = {(item.path, item.start_line, item.end_line) for item in context.receipt.included}
+    passages = [hit for hit in hits if (hit.path, hit.passage.start_line, hit.passage.end_line) in lines]
+    return StandingBlock(
+        seq=said.seq if said else 0,
+        said=_said_digest(said),
+        asked=asked,
+        text=context.block,
+        receipt_id=context.receipt.receipt_id,
+        passages=tuple(map(passage_of, passages)),
+    )
+
+
+def _sound(record: PromptRecord, state: SessionState) -> tuple[StandingBlock, ...]:
+    """The blocks of a prompt whose view still counts, and whose messages are what they were."""
+    if record.view != state.changed_seq:
+        return ()
+    return tuple(block for block in record.blocks if _is_said(block, state))
+
+
+def _is_said(block: StandingBlock, state: SessionState) -> bool:
+    said = [each for each in state.between(block.seq, block.seq) if each.message["role"] == "user"]
+    return block.said == _said_digest(said[-1] if said else None)
+
+
+def _shown_in(blocks: Sequence[StandingBlock]) -> Callable[[str], bool]:
+    """Tells of a text whether one of some blocks says it."""
+    texts = [passage.text for block in blocks for passage in block.passages]
+    return ViewText.of([numbered(user_message(text), at) for at, text in enumerate(texts)]).says
+
+
+def _log_path(snapshot: SessionSnapshot) -> str:
+    return f"sessions/{snapshot.session_id}.jsonl"
