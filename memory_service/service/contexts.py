@@ -47,7 +47,7 @@ _COMPACTION_ATTEMPTS = 3
 _MOST_MEMORY_SHARE = 0.5
 # The same for the blocks of earlier turns. When they take more they go at once: a cache breaks once then, and not with
 # every turn.
-_EARLIER_SHARE = 0.25
+_EARLIER_SHARE = 0.4
 _RECORD_ATTEMPTS = 3
 _RESTLESS = "prompt: others made prompts of this session all the time, so the next one may begin in another way."
 
@@ -227,11 +227,13 @@ class Contexts:
         call, budget = work.call, work.budget
         if not call.memory_budget_tokens:
             return PromptMemory()
-        total = budget.estimated(budget.usable_tokens) - view.tokens + work.memory_tokens
-        slack = budget.estimated(budget.hard_tokens) - view.tokens
+        usable, taken = budget.estimated(budget.usable_tokens) + work.memory_tokens, view.tokens
+        total = usable - taken
         room = MemoryRoom(
-            total_tokens=max(total, 0),
-            earlier_tokens=max(0, min(slack, int(_EARLIER_SHARE * budget.estimated(budget.usable_tokens)))),
+            own_tokens=max(total, 0),
+            # A compaction is not due because of what could go.
+            beside_tokens=max(0, budget.estimated(budget.hard_tokens) + work.memory_tokens - taken),
+            earlier_tokens=int(_EARLIER_SHARE * usable),
         )
         left = max(total - MESSAGE_TOKENS, 0)
         question = work.question if left else None
@@ -316,25 +318,25 @@ class _Work:
     def _decide(self) -> None:
         """Decide if memories are searched, and reserve room for them."""
         call = self.call
-        searched, query, reason = self._recalls.decide(
-            self.snapshot, call.query, call.recall, call.memory_budget_tokens
-        )
+        decision = self._recalls.decide(self.snapshot, call.query, call.recall, call.memory_budget_tokens)
+        searched, reason = decision.searched, decision.reason
         preset, budget_tokens = self.snapshot.options.preset, call.memory_budget_tokens
         limit = preset.recall.most_tokens
         if searched and limit is not None and budget_tokens > limit:
             budget_tokens = limit
             reason += f"; of {call.memory_budget_tokens:,} tokens it gets {limit:,}, the most in preset {preset.name}"
-        self.decision = Recall(searched=searched, query=query, reason=reason)
+        self.decision = Recall(searched=searched, query=decision.query, reason=reason)
         self.question = None
         if not searched:
             self.reserve(0)
             return
         self.question = Question(
-            query=query,
+            query=decision.query,
             budget_tokens=budget_tokens,
             sources=tuple(call.sources),
             order=call.order or preset.recall.order,
             min_relevance=call.min_relevance,
+            least_beside=decision.least_beside,
         )
         record = self._services.longterm.prompts.of(self.session_id)
         own = self._recalls.turn_block(self.snapshot, record, self.question)

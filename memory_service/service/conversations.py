@@ -40,7 +40,6 @@ from memory_service.messages import (
     is_empty,
     read_sent,
     text_of,
-    user_message,
 )
 from memory_service.schemas import UsageReport
 from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest, PromptTokens, SessionContextRequest
@@ -131,16 +130,6 @@ class ConversationCall:
     mark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _TurnMemory:
-    """The memories that were put into a turn: the user's message that it began with, the block, and its receipt."""
-
-    seq: int
-    block: str
-    receipt_id: str
-    tokens: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationPrompt:
     """A list of messages to send to the model, and how it came about.
@@ -184,7 +173,6 @@ class Conversations:
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
         self._known: LRU[str, tuple[LogEnd, int, tuple[ComparedMessage, ...]]] = LRU(_KNOWN_SESSIONS)
         self._answers: LRU[str, LogPlace] = LRU(_KNOWN_ANSWERS)
-        self._turns: LRU[str, _TurnMemory] = LRU(_KNOWN_SESSIONS)
 
     def join(self, call: ConversationCall) -> tuple[str, int, str]:
         """Append what is new.
@@ -232,18 +220,8 @@ class Conversations:
             return ConversationPrompt(
                 messages=tuple(call.messages), session_id=session_id, last_seq=last_seq, branch_of=branch_of
             )
-        turn = self._turn(session_id)
-        made = self.sessions.context(session_id, _context_call(call, recalls=turn is None), cancelled=cancelled)
-        prompt = self._sent(call, session_id, made, turn)
-        return replace(prompt, last_seq=last_seq, branch_of=branch_of)
-
-    def _turn(self, session_id: str) -> _TurnMemory | None:
-        """The memories of the turn that goes on; None if it has just begun."""
-        known = self._turns.get(session_id)
-        return known if known and known.seq == self._turn_seq(session_id) else None
-
-    def _turn_seq(self, session_id: str) -> int:
-        return next((each.at for each in reversed(self._log(session_id)) if each.role == "user"), 0)
+        made = self.sessions.context(session_id, _context_call(call), cancelled=cancelled)
+        return replace(self._sent(call, session_id, made), last_seq=last_seq, branch_of=branch_of)
 
     def _follow_model(self, session_id: str, model: str | None) -> None:
         """Set the model of a session to the one that is asked now: its window is the one that counts."""
@@ -461,37 +439,30 @@ class Conversations:
 
     # The prompt
 
-    def _sent(
-        self, call: ConversationCall, session_id: str, made: BuiltContext, turn: _TurnMemory | None = None
-    ) -> ConversationPrompt:
-        messages = list(made.prompt.messages)
-        if call.system_prompt and messages and messages[0].get("content") == call.system_prompt:
-            del messages[0]
-        if made.memory:
-            block = user_message(made.memory)
-            at = max(index for index, message in enumerate(messages) if message == block)
-            del messages[at]
-        memory, tokens = turn or self._begun_turn(session_id, made), made.prompt.tokens
-        if turn is not None and tokens.total + turn.tokens <= tokens.window:
-            tokens = tokens.model_copy(update={"memory": turn.tokens, "total": tokens.total + turn.tokens})
-        elif turn is not None:
-            memory = replace(turn, block="", receipt_id="")
+    def _sent(self, call: ConversationCall, session_id: str, made: BuiltContext) -> ConversationPrompt:
+        prompt = made.prompt
+        blocks, messages = set(prompt.blocks), list[Message]()
+        # How many of the user's messages stand before each block: as many do in the client's own list.
+        behind = list[tuple[int, str]]()
+        for at, message in enumerate(prompt.messages):
+            if at in blocks:
+                behind.append((len(messages), text_of(message)))
+            else:
+                messages.append(message)
+        system = bool(call.system_prompt and messages and messages[0].get("content") == call.system_prompt)
+        said = [sum(1 for each in messages[at:] if each["role"] == "user") for at, _ in behind]
+        sent = self._written(call, session_id, messages[system:])
+        for count, (_, text) in zip(said, behind, strict=True):
+            sent = with_block(sent, text, call.wire, back=count)
         return ConversationPrompt(
-            messages=tuple(with_block(self._written(call, session_id, messages), memory.block, call.wire)),
+            messages=tuple(sent),
             session_id=session_id,
-            tokens=tokens,
-            receipt_id=memory.receipt_id,
+            tokens=prompt.tokens,
+            receipt_id=made.receipt.receipt_id if made.receipt else "",
             compaction=made.compaction,
             commanded=_outcome(made) if made.command else "",
             degraded=made.degraded,
         )
-
-    def _begun_turn(self, session_id: str, made: BuiltContext) -> _TurnMemory:
-        """Note what a turn was given: each later call of it gets the same, so that a provider's cache holds."""
-        receipt_id = made.receipt.receipt_id if made.receipt else ""
-        begun = _TurnMemory(self._turn_seq(session_id), made.memory, receipt_id, made.prompt.tokens.memory)
-        self._turns[session_id] = begun
-        return begun
 
     def _written(self, call: ConversationCall, session_id: str, messages: Sequence[Message]) -> list[SentMessage]:
         """The messages of a view as they are sent: the client's own where it still has them."""
@@ -507,12 +478,20 @@ class Conversations:
         return sent
 
 
-def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire) -> list[SentMessage]:
-    """Messages with a block of memories before the user's last words, so that a provider's cache holds up to there."""
+def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire, *, back: int = 1) -> list[SentMessage]:
+    """Messages with a block of memories before words of the user, so that a provider's cache holds up to there.
+
+    Args:
+        messages: In the shape of a call.
+        block: What is put there; empty for nothing.
+        wire: The shape.
+        back: Before which of the user's messages, counted from the last.
+    """
     sent = list(messages)
     if not block:
         return sent
-    at = next((index for index in range(len(sent) - 1, -1, -1) if _is_said_by_user(sent[index])), len(sent))
+    said = [index for index, message in enumerate(sent) if _is_said_by_user(message)]
+    at = said[-min(max(back, 1), len(said))] if said else len(sent)
     if wire != "anthropic" or at == len(sent):
         sent.insert(at, {"role": "user", "content": block})
         return sent
@@ -540,11 +519,9 @@ def _outcome(made: BuiltContext) -> str:
     return f"Compacted: {receipt.tokens_before:,} -> {receipt.tokens_after:,} tokens."
 
 
-def _context_call(call: ConversationCall, *, recalls: bool) -> SessionContextRequest:
+def _context_call(call: ConversationCall) -> SessionContextRequest:
     # Not checked: what a provider takes may be more than a caller of ours may send.
-    return SessionContextRequest.model_construct(
-        system_prompt=call.system_prompt, tools=list(call.tools), recall="auto" if recalls else "never"
-    )
+    return SessionContextRequest.model_construct(system_prompt=call.system_prompt, tools=list(call.tools))
 
 
 def _is_said_by_user(message: SentMessage) -> bool:

@@ -39,12 +39,38 @@ _EVERYTHING = 1 << 62
 _KEPT_SESSIONS = 32
 
 
+# What nobody asked for outright has to be so relevant, to be put beside blocks that stand: it takes room, and is paid
+# for, with every turn that follows.
+# Source: LoCoMo's talks, window 16,000: with .01, .02 and .03 for what is asked the prompts' common beginning is
+_LEAST_ASKED = 0.02
+_LEAST_MENTIONED = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnDecision:
+    """Decision to search memories for a turn or not.
+
+    Attributes:
+        least_beside: Least relevance of what is put beside blocks that stand.
+    """
+
+    searched: bool
+    query: str
+    reason: str
+    least_beside: float = 0.0
+
+
+def _unsearched(reason: str) -> TurnDecision:
+    return TurnDecision(searched=False, query="", reason=reason)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A search for a turn.
 
     Attributes:
         min_relevance: What is less relevant stays out; None is as the settings have it.
+        least_beside: The same beside blocks that stand, if it is more.
     """
 
     query: str
@@ -52,6 +78,7 @@ class Question:
     sources: tuple[Source, ...] = ()
     order: Order = "score"
     min_relevance: float | None = None
+    least_beside: float = 0.0
 
     @property
     def digest(self) -> str:
@@ -61,19 +88,23 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRoom:
-    """Room for blocks in a prompt, in estimated tokens: for all of them, and for those of earlier turns."""
+    """Room for blocks in a prompt, in estimated tokens.
 
-    total_tokens: int
+    Attributes:
+        own_tokens: For that of the turn.
+        beside_tokens: For all, if those of earlier turns are to stand beside it.
+        earlier_tokens: For those of earlier turns.
+    """
+
+    own_tokens: int
+    beside_tokens: int
     earlier_tokens: int
-
-    def takes(self, earlier: Sequence[StandingBlock], own_tokens: int) -> bool:
-        """True if the blocks of earlier turns and that of this one fit."""
-        tokens = block_tokens(earlier)
-        return tokens <= self.earlier_tokens and tokens + own_tokens <= self.total_tokens
 
     def kept(self, earlier: tuple[StandingBlock, ...], own: StandingBlock | None = None) -> tuple[StandingBlock, ...]:
         """The blocks of earlier turns if they fit beside that of this one, else none of them."""
-        return earlier if self.takes(earlier, own.tokens if own else 0) else ()
+        tokens = block_tokens(earlier)
+        fits = tokens <= self.earlier_tokens and tokens + (own.tokens if own else 0) <= self.beside_tokens
+        return earlier if fits else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,28 +157,30 @@ class SessionRecall:
         self._shown: LRU[str, ViewText] = LRU(_KEPT_SESSIONS)
 
     def decide(
-        self,
-        snapshot: SessionSnapshot,
-        query: str | None,
-        wanted: RecallMode,
-        budget_tokens: int,
-    ) -> tuple[bool, str, str]:
+        self, snapshot: SessionSnapshot, query: str | None, wanted: RecallMode, budget_tokens: int
+    ) -> TurnDecision:
         """Decide if memories are searched, for what, and why."""
         if budget_tokens == 0:
-            return False, "", "the budget for memories is 0"
+            return _unsearched("the budget for memories is 0")
         if wanted == "never":
-            return False, "", "recall is off"
+            return _unsearched("recall is off")
         if query is not None and query.strip():
-            return True, query, "a query was given"
+            return TurnDecision(searched=True, query=query, reason="a query was given")
         if snapshot.state.is_commanded:
-            return False, "", "the command /compact needs no memory"
-        said = next((each for each in reversed(snapshot.state.messages) if each.message["role"] == "user"), None)
+            return _unsearched("the command /compact needs no memory")
+        said = _turn_of(snapshot.state)
         if said is None:
-            return False, "", "the user has said nothing yet"
-        decision = decide_recall(text_of(said.message))
+            return _unsearched("the user has said nothing yet")
+        made = decide_recall(text_of(said.message))
         if wanted == "always":
-            return True, decision.query or text_of(said.message), "recall is always on"
-        return decision.search, decision.query, decision.reason
+            query = made.query or text_of(said.message)
+            return TurnDecision(searched=True, query=query, reason="recall is always on")
+        return TurnDecision(
+            searched=made.search,
+            query=made.query,
+            reason=made.reason,
+            least_beside=_LEAST_ASKED if made.asks else _LEAST_MENTIONED,
+        )
 
     def turn_block(self, snapshot: SessionSnapshot, record: PromptRecord, question: Question) -> StandingBlock | None:
         """The block that this question got in this turn; None if it is to be searched for.
@@ -219,12 +252,12 @@ class SessionRecall:
             return PromptMemory(blocks=room.kept(standing))
         earlier = tuple(block for block in standing if block.seq != seq)
         own = self.turn_block(snapshot, record, question)
-        if own is not None and room.takes((), own.tokens):
+        if own is not None and own.tokens <= room.own_tokens:
             receipt = self._receipt(own.receipt_id)
             degraded = tuple(receipt.degraded) if receipt else ()
             return PromptMemory(blocks=(*room.kept(earlier, own), own), turn=own, receipt=receipt, degraded=degraded)
         asked = question.digest
-        question = replace(question, budget_tokens=min(question.budget_tokens, room.total_tokens - MESSAGE_TOKENS))
+        question = replace(question, budget_tokens=min(question.budget_tokens, room.own_tokens - MESSAGE_TOKENS))
         if question.budget_tokens < 1:
             return PromptMemory(blocks=room.kept(earlier))
         try:
@@ -233,7 +266,7 @@ class SessionRecall:
             return PromptMemory(blocks=room.kept(earlier), degraded=(f"recall: {error}",))
         context = self._packed(snapshot, found, question, at, beside=earlier)
         own = _block(context, found.hits, asked, said)
-        if not room.takes(earlier, own.tokens):
+        if room.kept(earlier, own) != earlier:
             earlier = ()
             context = self._packed(snapshot, found, question, at)
             own = _block(context, found.hits, asked, said)
@@ -254,7 +287,7 @@ class SessionRecall:
             found.hits,
             query=question.query,
             budget_tokens=question.budget_tokens,
-            limits=self._limits(question.min_relevance),
+            limits=self._limits(question, beside=bool(beside)),
             receipt_id=new_receipt_id(at),
             created_at=at,
             degraded=found.searched,
@@ -306,10 +339,12 @@ class SessionRecall:
             self._live[snapshot.session_id] = snapshot.state.edition, live
         return FoundMessages(results=live.search(query, limit=limit), degraded=[*unreadable(snapshot.session.log)])
 
-    def _limits(self, min_relevance: float | None) -> RelevanceLimits:
+    def _limits(self, question: Question, *, beside: bool) -> RelevanceLimits:
         recall = self._services.shared.settings.recall
-        least = recall.min_relevance if min_relevance is None else min_relevance
-        return RelevanceLimits(min_relevance=checked_share(least), min_gain=recall.min_gain)
+        least = checked_share(recall.min_relevance if question.min_relevance is None else question.min_relevance)
+        return RelevanceLimits(
+            min_relevance=max(least, question.least_beside) if beside else least, min_gain=recall.min_gain
+        )
 
     def _shown_of(self, snapshot: SessionSnapshot) -> ViewText:
         """Text of the view, for dropping memories that repeat it."""

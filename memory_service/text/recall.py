@@ -7,7 +7,7 @@ may cost a wrong answer. What needs nothing shows it: greetings, thanks, a yes, 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from indexer.text import lazy_regex
@@ -126,11 +126,13 @@ class RecallDecision:
     Attributes:
         query: What for, at most `_MAX_QUERY_CHARS`; empty if they are not.
         reason: Why, in a few plain words.
+        asks: Whether it asks something, or names something by name, and does not only touch on it.
     """
 
     search: bool
     query: str
     reason: str
+    asks: bool = True
 
 
 def decide_recall(text: str) -> RecallDecision:
@@ -154,7 +156,7 @@ def decide_recall(text: str) -> RecallDecision:
         return _yes(said, reason)
     if reason := _needless(said):
         return _no(reason)
-    return _yes(said, _general_reason(said))
+    return _general(said)
 
 
 def _of_command(command: re.Match[str]) -> RecallDecision | None:
@@ -194,12 +196,12 @@ def _needless(said: str) -> str:
     return "it is small talk, a yes or a go-on" if needless else ""
 
 
-def _general_reason(said: str) -> str:
+def _general(said: str) -> RecallDecision:
     if any(sentence.endswith(_ASKING_END) for sentence in _sentences(said)):
-        return "it asks something"
-    if any(map(str.isdigit, said)) or has_time_words(said):
-        return "it names a number or a time"
-    return "it may touch on something known"
+        return _yes(said, "it asks something")
+    timed = any(map(str.isdigit, said)) or has_time_words(said)
+    reason = "it names a number or a time" if timed else "it may touch on something known"
+    return replace(_yes(said, reason), asks=False)
 
 
 def _no(reason: str) -> RecallDecision:

@@ -96,14 +96,14 @@ def test_what_is_searched_for(
 ) -> None:
     room.say(user(said))
     made = room.sessions.recalls.decide(room.sessions.snapshot(S), query, wanted, budget)
-    assert made[0] is searched and made[2]
+    assert made.searched is searched and made.reason
     if asked is not None:
-        assert made[1] == asked
+        assert made.query == asked
 
 
 def test_nobody_has_said_anything(room: Room) -> None:
     room.say(says("Welcome."))
-    assert room.sessions.recalls.decide(room.sessions.snapshot(S), None, "always", 100)[0] is False
+    assert room.sessions.recalls.decide(room.sessions.snapshot(S), None, "always", 100).searched is False
 
 
 def test_a_session_is_searched_by_words_in_view_or_not(room: Room) -> None:
