@@ -219,7 +219,8 @@ _PROMPT = [
 SESSION_CONTEXT = schemas.SessionContext(
     messages=_PROMPT,
     tokens=_TOKENS,
-    receipt=RECEIPT,
+    receipt=RECEIPT.model_copy(update={"cached_prefix_tokens": 2_304}),
+    cached_prefix_tokens=2_304,
     recall=schemas.Recall(searched=True, query="When do we deploy?", reason="the message asks a question"),
     compaction=None,
     flush=None,

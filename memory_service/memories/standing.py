@@ -20,7 +20,7 @@ from memory_service import disk
 from memory_service.disk import Signature, WriteLock, storage_errors
 from memory_service.messages import Message, message_tokens, user_message
 
-FOLDER = "prompts"
+_FOLDER = "prompts"
 _SUFFIX = ".json"
 _LOCK = ".lock"
 _KEPT_RECORDS = 64
@@ -102,7 +102,7 @@ class StandingBlocks:
     """
 
     def __init__(self, folder: Path, stands: Callable[[StandingPassage], bool]) -> None:
-        self._folder = folder / FOLDER
+        self._folder = folder / _FOLDER
         self._stands = stands
         self._lock = WriteLock(self._folder / _LOCK)
         self._known: LRU[str, PromptRecord] = LRU(_KEPT_RECORDS)
@@ -127,7 +127,7 @@ class StandingBlocks:
             StorageFailed: The disk did not take it.
         """
         path = self._path(session_id)
-        with self._lock.held(), storage_errors(f"{FOLDER}/{path.name}"):
+        with self._lock.held(), storage_errors(f"{_FOLDER}/{path.name}"):
             if disk.current_signature(path) != record.signature:
                 return None
             kept = self._sound(record)
@@ -152,7 +152,7 @@ class StandingBlocks:
         path = self._path(session_id)
         if not path.exists():
             return
-        with self._lock.held(), storage_errors(f"{FOLDER}/{path.name}"):
+        with self._lock.held(), storage_errors(f"{_FOLDER}/{path.name}"):
             disk.remove_durably(path)
 
     def sweep(self) -> None:
@@ -163,7 +163,7 @@ class StandingBlocks:
         """
         if not self._folder.is_dir():
             return
-        with self._lock.held(), storage_errors(FOLDER):
+        with self._lock.held(), storage_errors(_FOLDER):
             disk.sweep([self._folder])
             for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
                 record = _read(path, disk.current_signature(path))

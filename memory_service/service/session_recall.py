@@ -108,7 +108,7 @@ class MemoryRoom:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPassages:
+class SearchedPassages:
     """Passages for a block, and what could not be done: by the search itself, and in all."""
 
     hits: tuple[Hit, ...]
@@ -277,7 +277,7 @@ class SessionRecall:
     def _packed(
         self,
         snapshot: SessionSnapshot,
-        found: FoundPassages,
+        found: SearchedPassages,
         question: Question,
         at: dt.datetime,
         beside: Sequence[StandingBlock] = (),
@@ -296,7 +296,7 @@ class SessionRecall:
             shown=_shown_in(beside) if beside else None,
         )
 
-    def _found(self, snapshot: SessionSnapshot, question: Question) -> FoundPassages:
+    def _found(self, snapshot: SessionSnapshot, question: Question) -> SearchedPassages:
         """Passages that answer a question and that the view does not show.
 
         Raises:
@@ -323,7 +323,7 @@ class SessionRecall:
             in_view=in_view,
         )
         hits = drop_redundant(found.hits, self._shown_of(snapshot))
-        return FoundPassages(hits=hits, searched=found.degraded, degraded=(*found.degraded, *degraded))
+        return SearchedPassages(hits=hits, searched=found.degraded, degraded=(*found.degraded, *degraded))
 
     def _receipt(self, receipt_id: str) -> Receipt | None:
         try:
