@@ -318,14 +318,14 @@ class _Work:
     def _decide(self) -> None:
         """Decide if memories are searched, and reserve room for them."""
         call = self.call
-        decision = self._recalls.decide(self.snapshot, call.query, call.recall, call.memory_budget_tokens)
+        decision, least_beside = self._recalls.decide(self.snapshot, call.query, call.recall, call.memory_budget_tokens)
         searched, reason = decision.searched, decision.reason
         preset, budget_tokens = self.snapshot.options.preset, call.memory_budget_tokens
         limit = preset.recall.most_tokens
         if searched and limit is not None and budget_tokens > limit:
             budget_tokens = limit
             reason += f"; of {call.memory_budget_tokens:,} tokens it gets {limit:,}, the most in preset {preset.name}"
-        self.decision = Recall(searched=searched, query=decision.query, reason=reason)
+        self.decision = decision.model_copy(update={"reason": reason})
         self.question = None
         if not searched:
             self.reserve(0)
@@ -336,7 +336,7 @@ class _Work:
             sources=tuple(call.sources),
             order=call.order or preset.recall.order,
             min_relevance=call.min_relevance,
-            least_beside=decision.least_beside,
+            least_beside=least_beside,
         )
         record = self._services.longterm.prompts.of(self.session_id)
         own = self._recalls.turn_block(self.snapshot, record, self.question)

@@ -23,7 +23,7 @@ from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.memories.standing import PromptRecord, StandingBlock, block_tokens, digest_of, passage_of
 from memory_service.messages import Numbered, numbered, text_of, user_message
 from memory_service.messages.sizes import MESSAGE_TOKENS
-from memory_service.schemas.compaction import RecallMode
+from memory_service.schemas.compaction import Recall, RecallMode
 from memory_service.schemas.memories import Context, Order, Receipt
 from memory_service.schemas.sessions import FoundMessages
 from memory_service.service.session_prompt import placeable
@@ -46,22 +46,8 @@ _LEAST_ASKED = 0.02
 _LEAST_MENTIONED = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnDecision:
-    """Decision to search memories for a turn or not.
-
-    Attributes:
-        least_beside: Least relevance of what is put beside blocks that stand.
-    """
-
-    searched: bool
-    query: str
-    reason: str
-    least_beside: float = 0.0
-
-
-def _unsearched(reason: str) -> TurnDecision:
-    return TurnDecision(searched=False, query="", reason=reason)
+def _unsearched(reason: str) -> tuple[Recall, float]:
+    return Recall(searched=False, query="", reason=reason), 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,14 +144,14 @@ class SessionRecall:
 
     def decide(
         self, snapshot: SessionSnapshot, query: str | None, wanted: RecallMode, budget_tokens: int
-    ) -> TurnDecision:
-        """Decide if memories are searched, for what, and why."""
+    ) -> tuple[Recall, float]:
+        """Decide if memories are searched, for what, and why; and how relevant is what stands beside other blocks."""
         if budget_tokens == 0:
             return _unsearched("the budget for memories is 0")
         if wanted == "never":
             return _unsearched("recall is off")
         if query is not None and query.strip():
-            return TurnDecision(searched=True, query=query, reason="a query was given")
+            return Recall(searched=True, query=query, reason="a query was given"), 0.0
         if snapshot.state.is_commanded:
             return _unsearched("the command /compact needs no memory")
         said = _turn_of(snapshot.state)
@@ -174,13 +160,9 @@ class SessionRecall:
         made = decide_recall(text_of(said.message))
         if wanted == "always":
             query = made.query or text_of(said.message)
-            return TurnDecision(searched=True, query=query, reason="recall is always on")
-        return TurnDecision(
-            searched=made.search,
-            query=made.query,
-            reason=made.reason,
-            least_beside=_LEAST_ASKED if made.asks else _LEAST_MENTIONED,
-        )
+            return Recall(searched=True, query=query, reason="recall is always on"), 0.0
+        decision = Recall(searched=made.search, query=made.query, reason=made.reason)
+        return decision, _LEAST_ASKED if made.asks else _LEAST_MENTIONED
 
     def turn_block(self, snapshot: SessionSnapshot, record: PromptRecord, question: Question) -> StandingBlock | None:
         """The block that this question got in this turn; None if it is to be searched for.

@@ -73,7 +73,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_no_receipt_follows_a_delete,
         ),
         "an erased session is found by its words": _mutant(
-            recalls,
+            session_recall,
             "(edition, live.upto) != (snapshot.state.edition, snapshot.state.last_seq)",
             "live.upto != snapshot.state.last_seq",
             erased.check_a_session_begun_anew_is_read_alone,

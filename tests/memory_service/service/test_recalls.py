@@ -95,7 +95,7 @@ def test_what_is_searched_for(
     room: Room, query: str | None, said: str, wanted: Any, budget: int, searched: bool, asked: str | None
 ) -> None:
     room.say(user(said))
-    made = room.sessions.recalls.decide(room.sessions.snapshot(S), query, wanted, budget)
+    made, _ = room.sessions.recalls.decide(room.sessions.snapshot(S), query, wanted, budget)
     assert made.searched is searched and made.reason
     if asked is not None:
         assert made.query == asked
@@ -103,7 +103,7 @@ def test_what_is_searched_for(
 
 def test_nobody_has_said_anything(room: Room) -> None:
     room.say(says("Welcome."))
-    assert room.sessions.recalls.decide(room.sessions.snapshot(S), None, "always", 100).searched is False
+    assert room.sessions.recalls.decide(room.sessions.snapshot(S), None, "always", 100)[0].searched is False
 
 
 def test_a_session_is_searched_by_words_in_view_or_not(room: Room) -> None:
