@@ -186,17 +186,19 @@ class SessionRecall:
         sources: tuple[Source, ...] = (),
         order: Order = "score",
         min_relevance: float | None = None,
+        forgotten: int = 0,
         at: dt.datetime,
     ) -> Recalled:
         """A block of what is not in view, of at most so many tokens, with its stored receipt.
 
-        What is less relevant than `min_relevance` stays out; None is as the settings have it.
+        What is less relevant than `min_relevance` stays out; None is as the settings have it. Of a view that is not
+        ours, `forgotten` is the last message that is in it no more.
         """
         question = Question(
             query=query, budget_tokens=budget_tokens, sources=sources, order=order, min_relevance=min_relevance
         )
         try:
-            found = self._found(snapshot, question)
+            found = self._found(snapshot, question, forgotten)
         except MemoryServiceError as error:
             return Recalled(degraded=(f"recall: {error}",))
         context, degraded = self._packed(snapshot, found, question, at), found.degraded
@@ -278,7 +280,7 @@ class SessionRecall:
             shown=_shown_in(beside) if beside else None,
         )
 
-    def _found(self, snapshot: SessionSnapshot, question: Question) -> SearchedPassages:
+    def _found(self, snapshot: SessionSnapshot, question: Question, forgotten: int = 0) -> SearchedPassages:
         """Passages that answer a question and that the view does not show.
 
         Raises:
@@ -286,7 +288,7 @@ class SessionRecall:
         """
         degraded = list[str]()
         in_view = snapshot.session_id
-        path, shown = _log_path(snapshot), snapshot.view().first_seq
+        path, shown = _log_path(snapshot), max(snapshot.view().first_seq, forgotten + 1)
         # The log begins with its header: a first message has nothing before it that could be found.
         if any(each.seq < shown for each in snapshot.state.messages[:1]):
             unready = self._services.longterm.session_ready(
@@ -304,7 +306,7 @@ class SessionRecall:
             order=question.order,
             in_view=in_view,
         )
-        hits = drop_redundant(found.hits, self._shown_of(snapshot))
+        hits = drop_redundant(found.hits, self._shown_of(snapshot, shown))
         return SearchedPassages(hits=hits, searched=found.degraded, degraded=(*found.degraded, *degraded))
 
     def _receipt(self, receipt_id: str) -> Receipt | None:
@@ -328,10 +330,11 @@ class SessionRecall:
             min_relevance=max(least, question.least_beside) if beside else least, min_gain=recall.min_gain
         )
 
-    def _shown_of(self, snapshot: SessionSnapshot) -> ViewText:
-        """Text of the view, for dropping memories that repeat it."""
+    def _shown_of(self, snapshot: SessionSnapshot, first_seq: int) -> ViewText:
+        """Text of the view from a message on, for dropping memories that repeat it."""
         before = self._shown.get(snapshot.session_id)
-        shown = ViewText.of(snapshot.view().tail, before=before)
+        tail = [each for each in snapshot.view().tail if each.seq >= first_seq]
+        shown = ViewText.of(tail, before=before)
         self._shown[snapshot.session_id] = shown
         return shown
 

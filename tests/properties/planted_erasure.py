@@ -10,7 +10,7 @@ from indexer.engine.segments import builder
 from indexer.sync import run
 from memory_service import disk
 from memory_service.memories import long_term, receipts, store
-from memory_service.service import compactions, contexts, flushes
+from memory_service.service import compactions, contexts, flushes, session_recall
 from memory_service.service import contexts as recalls
 from memory_service.sessions import folder, log, offsets, recovery, session
 from tests.properties import erased
