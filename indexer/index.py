@@ -28,7 +28,7 @@ from indexer.compatibility import IndexCompatibility, IndexStatus, outdated
 from indexer.corpus import Ints
 from indexer.documents.incremental import Logs, Splitter
 from indexer.embeddings.base import Embedder
-from indexer.embeddings.reranking import RERANKED_HITS, Reranker, Reranking
+from indexer.embeddings.reranking import RERANKED_FROM, Reranker, Reranking
 from indexer.engine.chains import current_first
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
@@ -304,7 +304,7 @@ class Index:
             StoreError: The index cannot be read.
         """
         text = searching.check_query(query, limit)
-        most = max(limit, RERANKED_HITS) if self._reranking else limit
+        most = max(limit, RERANKED_FROM) if self._reranking else limit
         asked = searching.Query(
             text=text,
             limit=most,

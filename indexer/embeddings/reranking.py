@@ -1,7 +1,9 @@
 """Reranking of the best hits by a model that reads question and text together: `Reranker`, `Reranking`.
 
-Invariants: only the order of the first hits changes; scores stay those of the ranking; if the model fails or is late,
-the order stays and the reason is reported; a model that hangs holds a bounded number of threads.
+Invariants: scores stay those of the ranking; if the model fails or is late, order and relevance stay and the reason is
+reported; a model that hangs holds a bounded number of threads. Where the hits have a relevance, those are read of which
+it is least sure, and what the model says is weighed against it: the scale of its scores makes no difference, and the
+hits of a question stay as relevant together as they were, so a model that knows nothing makes no probability out of it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.corpus import Floats, Ints
 from indexer.errors import EmbeddingError
 from indexer.types import Hit
 
@@ -22,8 +25,17 @@ Scores = NDArray[np.float64]
 # How many hits get a second look, and how much of each is read. A small model (6 layers of 384) spends on 50 passages
 # of 100 characters 0.5 s of one core, of 300 characters 1.1 s, of 1,000 characters 3.4 s. Source: our measurement.
 RERANKED_HITS = 50
+# Those that these are chosen from. Source: our measurement on LoCoMo with a model that knows the answers: read are the
+# first 50 of 100, .947 of the evidence is in a block of 1,024 tokens, the 50 least sure ones .952.
+RERANKED_FROM = 100
 READ_CHARACTERS = 1_000
 DEADLINE_SECONDS = 2.0
+# Log odds of one standard deviation of the model's scores. Source: our measurement on LoCoMo with scores that are one,
+# two and four standard deviations higher for an answer: evidence .885, .928 and .941 (of weights .5, 1 and 2 the
+# middle one loses least), where the order of the model alone gives .693, .883 and .939.
+_WEIGHT = 1.0
+# Relevance has four digits; so much less than one of them is no relevance.
+_SUREST = 4e-5
 # Searches that wait for the model at the same time; others do without.
 _WAITING = 4
 
@@ -73,7 +85,8 @@ class Reranking:
 
     def reranked(self, hits: tuple[Hit, ...], query: str) -> tuple[tuple[Hit, ...], str]:
         """Hits in their new order, and why it is the old one; empty if it is not."""
-        looked_at = hits[:RERANKED_HITS]
+        relevance = _relevance(hits)
+        looked_at = _least_sure(relevance) if relevance is not None else np.arange(len(hits))[:RERANKED_HITS]
         if len(looked_at) < 2:
             return hits, ""
         if not self._places.acquire(blocking=False):
@@ -81,11 +94,16 @@ class Reranking:
                 hits,
                 f"rerank: the model {self._reranker.name} is busy. Ask again, or set rerank_model to a smaller one.",
             )
-        scores, problem = self._scored([hit.passage.text[:READ_CHARACTERS] for hit in looked_at], query)
+        scores, problem = self._scored([hits[place].passage.text[:READ_CHARACTERS] for place in looked_at], query)
         if problem:
             return hits, f"rerank: {problem}"
-        order = np.argsort(-scores, kind="stable").tolist()
-        return (*(_explained(looked_at[place], scores[place]) for place in order), *hits[len(looked_at) :]), ""
+        found = list(hits)
+        for place, score in zip(looked_at.tolist(), scores.tolist(), strict=True):
+            found[place] = _explained(hits[place], score)
+        if relevance is None:
+            order = np.argsort(-scores, kind="stable").tolist()
+            return (*(found[place] for place in order), *hits[len(looked_at) :]), ""
+        return _weighed(found, relevance, looked_at, scores), ""
 
     def _scored(self, texts: list[str], query: str) -> tuple[Scores, str]:
         """Scores, or why there are none; the thread frees its slot when it is done, however late."""
@@ -123,10 +141,67 @@ class Reranking:
 
 
 def _nonsense(name: str, scores: Scores, texts: int) -> str:
-    what = "scores that are not finite" if scores.shape == (texts,) else f"{scores.size} scores"
+    shape = f"{scores.size} scores" if scores.ndim == 1 else f"scores of shape {scores.shape}"
+    what = "scores that are not finite" if scores.shape == (texts,) else shape
     return f"the model {name} gave {what} for {texts} texts. Choose another rerank_model."
 
 
 def _explained(hit: Hit, score: float) -> Hit:
     # Signals are there where an explanation was asked for.
     return replace(hit, signals={**hit.signals, "rerank": float(score)}) if hit.signals else hit
+
+
+def _relevance(hits: Sequence[Hit]) -> Floats | None:
+    """The relevance of hits; None where it is not known."""
+    known = [hit.relevance for hit in hits if hit.relevance is not None]
+    return np.array(known) if len(known) == len(hits) else None
+
+
+def _least_sure(relevance: Floats) -> Ints:
+    """Places of the hits whose place a second look may change most."""
+    return np.sort(np.argsort(-relevance * (1 - relevance), kind="stable")[:RERANKED_HITS])
+
+
+def _weighed(hits: Sequence[Hit], relevance: Floats, looked_at: Ints, scores: Scores) -> tuple[Hit, ...]:
+    """Hits in the order, and with the relevance, that the ranking and a model give them together."""
+    odds = _log_odds(relevance)
+    shift = np.zeros(len(hits))
+    shift[looked_at] = _shift(odds[looked_at], _standardised(scores))
+    found = list(hits)
+    for place, probability in zip(looked_at.tolist(), _probability((odds + shift)[looked_at]).tolist(), strict=True):
+        found[place] = replace(hits[place], relevance=round(probability, 4))
+    # The ranking's order is a better one than that of relevance, which says how far its places lie apart.
+    order = np.argsort(-(np.sort(odds)[::-1] + shift), kind="stable")
+    return tuple(found[place] for place in order.tolist())
+
+
+def _shift(odds: Floats, told: Floats) -> Floats:
+    """Log odds that what a model told adds; the probabilities have the sum that they had."""
+    whole, low, high = _probability(odds).sum(), -60.0, 60.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if _probability(odds + _WEIGHT * told + middle).sum() > whole:
+            high = middle
+        else:
+            low = middle
+    return _WEIGHT * told + low
+
+
+def _standardised(scores: Scores) -> Floats:
+    """Scores in standard deviations from their mean; zeros if they are equal."""
+    # First to a scale whose squares are finite.
+    scores = scores / (np.abs(scores).max() or 1.0)
+    spread = scores.std()
+    standardised: Floats = (scores - scores.mean()) / spread if spread > 1e-12 else np.zeros(len(scores))
+    return standardised
+
+
+def _log_odds(probability: Floats) -> Floats:
+    known = probability.clip(_SUREST, 1 - _SUREST)
+    odds: Floats = np.log(known / (1 - known))
+    return odds
+
+
+def _probability(odds: Floats) -> Floats:
+    probability: Floats = 1 / (1 + np.exp(-odds.clip(-30, 30)))
+    return probability

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from indexer.index import Index
 from indexer.testing import HashEmbedder
 from indexer.text.terms import index_terms
 from indexer.types import Hit, Passage
+from tests.evals.relevance import calibration_error
 
 
 class Overlap:
@@ -155,3 +157,77 @@ def test_a_search_without_its_reranker_says_so(root: Path) -> None:
     found = index.search("key", limit=2)
     assert len(found.hits) == 2 and found.degraded == ("rerank: The model x is not there. Put it back.",)
     index.close()
+
+
+def judged(relevance: Sequence[float]) -> tuple[Hit, ...]:
+    return tuple(
+        replace(hit(f"note {number}"), score=-float(number), relevance=round(each, 4))
+        for number, each in enumerate(relevance)
+    )
+
+
+def told(scores: Sequence[float]) -> Reranking:
+    """A reranking of the hits of `judged` by scores of each."""
+    return Reranking(Overlap(lambda _, texts: np.array([scores[int(text.split()[1])] for text in texts])))
+
+
+def together(found: Sequence[Hit]) -> float:
+    return sum(one.relevance or 0.0 for one in found)
+
+
+def test_what_the_model_says_is_weighed_against_relevance() -> None:
+    before = judged([0.6, 0.5, 0.4, 0.001, 0.001])
+    found, problem = told([0.1, 0.0, 0.9, 0.1, 0.2]).reranked(before, "which?")
+    assert not problem and together(found) == pytest.approx(together(before), abs=1e-3)
+    assert texts(found)[:2] == ["note 2", "note 0"] and (found[0].relevance or 0.0) > 0.7
+    found, _ = told([0.1, 0.0, 0.0, 0.9, 0.1]).reranked(before, "which?")
+    assert texts(found)[0] == "note 0", "a preference does not undo all that the ranking knows"
+    assert (found[0].relevance or 0.0) > 0.4 and {one.score for one in found} == {one.score for one in before}
+
+
+@pytest.mark.parametrize("change", [lambda s: s * 1e300, lambda s: s * 1e-9 + 7, lambda s: 1 / (1 + np.exp(-s))])
+def test_the_scale_of_scores_makes_no_difference(change: Callable[[Scores], Scores]) -> None:
+    scores, before = np.array([0.01, 0.03, 0.02, 0.04]), judged([0.7, 0.6, 0.2, 0.1])
+    wanted, other = (told(each.tolist()).reranked(before, "?")[0] for each in (scores, change(scores)))
+    assert texts(other) == texts(wanted)
+    assert [one.relevance for one in other] == pytest.approx([one.relevance for one in wanted], abs=0.01)
+
+
+def test_equal_scores_change_nothing() -> None:
+    before = judged([0.9, 0.0, 0.4, 1.0, 0.0])
+    assert told([3.0] * 5).reranked(before, "which?") == (before, "")
+
+
+def test_the_least_sure_are_looked_at() -> None:
+    before = judged([0.99, 0.98, *(0.001 for _ in range(RERANKED_HITS)), 0.3, 0.6])
+    reranker = Overlap(lambda _, texts: np.arange(len(texts), dtype=float))
+    found, _ = Reranking(reranker).reranked(before, "which?")
+    asked = {text for part in reranker.asked for text in part}
+    assert len(asked) == RERANKED_HITS and {"note 0", "note 1", "note 52", "note 53"} <= asked
+    unread = [one for one in found if one.passage.text not in asked]
+    assert [one.relevance for one in unread] == [0.001] * 4 and len(set(texts(found))) == len(before)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1.0, 3.0, 100.0])
+def test_relevance_stays_a_probability_whatever_the_model_is_worth(apart: float) -> None:
+    random = np.random.default_rng(5)
+    said, true = list[float](), list[bool]()
+    for _ in range(400):
+        chances = np.sort(random.beta(0.15, 3.0, 60))[::-1]
+        answers = random.random(60) < chances
+        scores = apart * answers + random.normal(size=60)
+        found, _ = told(scores.tolist()).reranked(judged(chances.tolist()), "which?")
+        said += [one.relevance or 0.0 for one in found]
+        true += [bool(answers[int(one.passage.text.split()[1])]) for one in found]
+    error, _ = calibration_error(np.array(said), np.array(true))
+    assert error <= 0.02
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [np.full(5, np.inf), np.full(5, np.nan), np.zeros(4), np.zeros((5, 1)), np.array([None] * 5), np.array(["x"] * 5)],
+)
+def test_nonsense_changes_neither_order_nor_relevance(scores: Scores) -> None:
+    before = judged([0.9, 0.5, 0.4, 0.01, 0.01])
+    found, problem = Reranking(Overlap(lambda *_: scores)).reranked(before, "which?")
+    assert found == before and problem.startswith("rerank: the model overlap ")
