@@ -22,6 +22,10 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "manager": ("manager", "boss", "supervisor", "经理", "主管", "上司", "领导"),
     "assignee": ("assignee", "reviewer", "经办人", "处理人", "审核人", "评审人"),
     "oncall": ("on-call", "oncall", "值班人", "值班人员"),
+    "ceo": ("ceo", "chief executive", "首席执行官"),
+    "cto": ("cto", "技术总监", "首席技术官"),
+    "cfo": ("cfo", "财务总监", "首席财务官"),
+    "captain": ("captain", "班长", "船长"),
     "price": ("price", "cost", "fee", "pricing", "rent",
               "价格", "费用", "售价", "单价", "定价", "月费", "年费", "票价", "租金", "房租"),
     "salary": ("salary", "wage", "工资", "薪水", "薪资", "月薪", "年薪"),
@@ -173,6 +177,35 @@ STATE_ZH = (
     "|部署|交付|通过审核|启动|恢复|停止"
 )
 DIETS = "vegan|vegetarian|pescatarian|omnivore|keto"
+
+# Roles whose holder changes, and verbs of English clauses with their attributes.
+TITLES = (
+    "owner|maintainer|lead|leader|manager|ceo|cto|cfo|coo|head|director|assignee|captain|president"
+    "|chair|boss|contact|supervisor|dri|on-call"
+)
+ROLE_OF = {"owns": "owner", "owned": "owner", "maintains": "maintainer", "maintained": "maintainer", "leads": "lead",
+            "led": "lead",            "manages": "manager", "managed": "manager", "leader": "lead", "boss": "manager",
+            "supervisor": "manager"}  # fmt: skip
+LEMMAS = {"us": "use", "liv": "location", "bas": "location", "in": "location", "work": "employer",
+           "employ": "employer", "at": "employer",
+           "hav": "have", "has": "have", "smok": "smoke", "driv": "drive", "lov": "like", "lik": "like",
+           "enjoy": "like", "tak": "take",
+           "the owner": "owner", "responsible": "owner", "in charge": "owner"}  # fmt: skip
+NO_EMPLOYER = frozenset("night home scale once nights hours me us you".split())
+
+# Words of jobs, and verbs that say that something has another value from now on.
+JOBS = (
+    "engineer|manager|lead|director|designer|developer|analyst|architect|officer|cto|ceo|cfo|vp|president|intern|consultant"
+    "|teacher|professor|nurse|doctor|principal|scientist"
+)
+MOVES = (
+    "changed|moved|updated|raised|lowered|increased|decreased|dropped|reduced|cut|bumped|set"
+    "|switched|pushed(?: back| out)?"
+    "|postponed|delayed|brought forward|moved up|rescheduled|extended|shortened|upgraded|downgraded"
+    "|reassigned|transferred"
+    "|handed(?: over| off)?|went(?: up| down)?|goes(?: up| down)?|rose|fell|grew|shifted|slipped"
+    "|doubled|corrected|adjusted|put back"
+)
 
 # Class words say what a thing is, not which: "the billing service" is "billing".
 _CLASS = frozenset(

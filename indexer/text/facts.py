@@ -105,7 +105,7 @@ _HINT = lazy_regex(
     r"|resched|bump|no longer"
     r"|stop|quit|drink|eat|like|love|enjoy|play|ha[sv]e?|smoke|drive|speak|support|attend|deploy"
     r"|host|I'm|went|runs?|drop"
-    r"|ditch|upgrad|downgrad|set|extend|shorten|delay|increas|decreas|reduc|cut|turned|going"
+    r"|ditch|slip|ros|fell|gre[wy]|upgrad|downgrad|set|extend|shorten|delay|increas|decreas|reduc|cut|turned|going"
     r"|became|adopt|settled|chose|located|retir|meets?|happens|takes|starts?|reach|promoted|becam)",
     re.IGNORECASE,
 )

@@ -292,6 +292,8 @@ def _tastes(clause: Clause) -> Iterator[Claim]:
                 yield clause.turned(owned, "owner", _plain(match["s"]).casefold(), on=False)
         elif subject:
             yield from _ended(clause, subject, _LEMMAS.get(verb, verb), match["v"])
+            if verb in ("喝", "吃", "玩"):
+                yield from _ended(clause, subject, "like", match["v"])
     elif match := _LIKES.match(text):
         subject, value = clause.subject_of(_plain(match["s"])), value_of(match["v"])[0]
         if subject and value and not match["s"].endswith(("不", "没")):

@@ -122,7 +122,7 @@ class Clause:
                     return None
                 if not words and not self.topic and attribute in OF_PERSON:
                     return self.speaker, attribute
-                if not words and not self.topic and attribute in NEEDS_SUBJECT:
+                if not words and not self.topic and attribute in NEEDS_SUBJECT and " " not in noun.strip():
                     return None
                 return words or self.topic, attribute
         return None

@@ -6,7 +6,24 @@ import re
 from collections.abc import Callable, Iterator
 
 from indexer.text import lazy_regex
-from indexer.text.fact_words import DIETS, ME, STATE, WE, is_day, is_time, is_tool, kind_of, value_of, words_of
+from indexer.text.fact_words import (
+    DIETS,
+    JOBS,
+    LEMMAS,
+    ME,
+    MOVES,
+    NO_EMPLOYER,
+    ROLE_OF,
+    STATE,
+    TITLES,
+    WE,
+    is_day,
+    is_time,
+    is_tool,
+    kind_of,
+    value_of,
+    words_of,
+)
 from indexer.text.facts_clause import Claim, Clause
 
 _I = re.IGNORECASE
@@ -20,23 +37,16 @@ _KEY = lazy_regex(r"^(?P<np>[^:：=→\n]{2,70}?)\s*(?:[:：=→]|->|=>)\s*(?P<v
 _IS = lazy_regex(
     r"^(?P<np>.{2,70}?)(?:\s+(?:is|are|equals|remains|has become|became)|['’]s(?= now\b))\s+(?P<v>\S.*)$", _I
 )
-_MOVES = (
-    "changed|moved|updated|raised|lowered|increased|decreased|dropped|reduced|cut|bumped|set"
-    "|switched|pushed(?: back| out)?"
-    "|postponed|delayed|brought forward|moved up|rescheduled|extended|shortened|upgraded|downgraded"
-    "|reassigned|transferred"
-    "|handed(?: over| off)?|went(?: up| down)?|goes(?: up| down)?|rose|fell|grew|shifted|slipped"
-    "|doubled|corrected|adjusted|put back"
-)
+_GOT_NEW = lazy_regex(r"^(\S+(?: \S+)?) (?:has|have|got) an? new ", _I)
 _PASSIVE = lazy_regex(
     rf"^(?P<np>.{{2,60}}?)\s+(?:(?:has|have|was|were|is|are|been|being|got|gets|will be|now|just"
     rf"|recently|officially)\s+)*"
-    rf"(?P<verb>{_MOVES}){_ON}(?:\s+from\s+(?P<f>.{{1,40}}?))?\s+(?:to|into|until|till|at)\s+(?P<v>\S.*)$",
+    rf"(?P<verb>{MOVES}){_ON}(?:\s+from\s+(?P<f>.{{1,40}}?))?\s+(?:to|into|until|till|at)\s+(?P<v>\S.*)$",
     _I,
 )
 _ACTIVE = lazy_regex(
     rf"^(?P<who>i|we|they|he|she|[A-Z][\w-]+(?: [A-Z][\w-]+)?)(?:['’]ve|\s+(?:have|has|just|recently"
-    rf"|now))*\s+(?P<verb>{_MOVES})\s+"
+    rf"|now))*\s+(?P<verb>{MOVES})\s+"
     rf"(?P<np>.{{2,50}}?){_ON}(?:\s+from\s+(?P<f>.{{1,40}}?))?\s+to\s+(?P<v>\S.*)$",
     _I,
 )
@@ -44,7 +54,7 @@ _LIVES = lazy_regex(
     rf"\b(?:lives?|living|resides?|residing|based|located|headquartered){_ON}{_ONLY_NOW} (?:in|at|out of)\s+(?=\S)", _I
 )
 _MOVED = lazy_regex(rf"\b(?:moved|relocated|moving|moves){_ON}(?: from (?P<f>[^,]{{1,40}}?))? (?:to|into)\s+(?=\S)", _I)
-_WORKS = lazy_regex(rf"\b(?:works?|working|employed){_ONLY_NOW} (?:at|for|by|with)\s+(?=\S)", _I)
+_WORKS = lazy_regex(rf"\b(?:works?|working|employed){_ONLY_NOW} (?:at|for|by)\s+(?=\S)", _I)
 _JOINED = lazy_regex(
     r"\b(?:joined|started(?: working| work| a (?:new )?job)? at|got a (?:new )?job at|(?:was"
     r" |got )?hired (?:by|at)|(?:is|are|am|['’]s|['’]m) now at"
@@ -55,7 +65,6 @@ _LEFT = lazy_regex(
     r"\b(?:left|quit|resigned from)\s+(?P<v>[A-Z][\w.&-]*(?: [A-Z][\w.&-]*)?)\s*(?=$|[.,]|last"
     r"|this|in\b|on\b|and\b|yesterday)"
 )
-_NO_EMPLOYER = frozenset("night home scale once nights hours me us you".split())
 _OWNS = lazy_regex(
     r"^(?P<s>.{1,40}?)\s+(?:now |currently |officially )?(?P<verb>owns|maintains|leads|manages"
     r"|took over|takes over|has taken over|is (?:now )?responsible for"
@@ -72,19 +81,12 @@ _HANDED = lazy_regex(
     rf"(?: ownership of)? (?P<o>.{{2,50}}?)(?: ownership)?{_ON} to\s+(?P<v>\S.*)$",
     _I,
 )
-_TITLES = (
-    "owner|maintainer|lead|leader|manager|ceo|cto|cfo|coo|head|director|assignee|captain|president"
-    "|chair|boss|contact|supervisor|dri|on-call"
-)
 _HOLDS = lazy_regex(
     rf"^(?P<v>.{{1,40}}?)\s*(?:\b(?:is|became|becomes|was (?:made|named|appointed))|['’]s)\s+"
-    rf"(?:now\s+)?(?:the\s+)?(?:new\s+|current\s+)?(?P<role>{_TITLES})"
+    rf"(?:now\s+)?(?:the\s+)?(?:new\s+|current\s+)?(?P<role>{TITLES})"
     r"\s+(?:of|for|on|at)\s+(?P<o>\S.*)$",
     _I,
 )
-_ROLE_OF = {"owns": "owner", "owned": "owner", "maintains": "maintainer", "maintained": "maintainer", "leads": "lead",
-            "led": "lead",            "manages": "manager", "managed": "manager", "leader": "lead", "boss": "manager",
-            "supervisor": "manager"}  # fmt: skip
 _COSTS = lazy_regex(
     r"\b(?:costs?|(?:is|are) priced at|sells? for|retails? (?:for|at)|goes for)(?: now| only"
     r"| about| around)?\s+(?=\S*[\d$€£¥]|free\b)",
@@ -160,11 +162,6 @@ _DOES = lazy_regex(
     r" for|in charge of)\s+(?P<o>\S.*)$",
     _I,
 )
-_LEMMAS = {"us": "use", "liv": "location", "bas": "location", "in": "location", "work": "employer",
-           "employ": "employer", "at": "employer",
-           "hav": "have", "has": "have", "smok": "smoke", "driv": "drive", "lov": "like", "lik": "like",
-           "enjoy": "like", "tak": "take",
-           "the owner": "owner", "responsible": "owner", "in charge": "owner"}  # fmt: skip
 _HABIT = lazy_regex(
     r"^(?P<s>.{1,40}?)\s+(?P<verb>drinks?|eats?|likes?|loves?|enjoys?|plays?|has|have|smokes?"
     r"|drives?|speaks?|supports?|attends?|takes?)\s+"
@@ -207,19 +204,13 @@ _AT_VERSION = lazy_regex(
     _I,
 )
 _PROMOTED = lazy_regex(
-    r"^(?P<s>.{1,40}?)\s+(?:was |got |has been |were )?(?:promoted to|became|is now|are now)\s+"
-    r"(?:an? |the |our |my )?(?P<v>[\w -]{0,30}"
-    r"\b(?:engineer|manager|lead|director|designer|developer|analyst|architect|officer|cto|ceo"
-    r"|cfo|vp|president|intern|consultant|teacher|professor|nurse|doctor|principal|scientist)"
-    r"\b(?: of [\w ]{2,30})?)",
+    rf"^(?P<s>.{{1,40}}?)\s+(?:was |got |has been |were )?(?:promoted to|became|is now|are now|now works? as)\s+"
+    rf"(?:an? |the |our |my )?(?P<v>[\w -]{{0,30}}\b(?:{JOBS})\b(?: of [\w ]{{2,30}})?)",
     _I,
 )
 _IS_ROLE = lazy_regex(
-    r"^(?P<s>[A-Z]\w+(?: [A-Z]\w+)?|I|the user|user)(?:\s+(?:is|am|works as)|['’](?:s|m))\s+"
-    r"(?:currently )?(?:an? |the |our )?(?P<v>[\w -]{0,30}"
-    r"\b(?:engineer|manager|lead|director|designer|developer|analyst|architect|officer|cto|ceo"
-    r"|cfo|vp|president|intern|consultant|teacher|professor|nurse|doctor|principal|scientist)"
-    r"\b(?: of [\w ]{2,30})?)$"
+    r"^(?P<s>[A-Z]\w+(?: [A-Z]\w+)?|I|the user|user)(?:\s+(?:is|am|works? as)|['’](?:s|m))\s+(?:currently )?"
+    rf"(?:an? |the |our )?(?P<v>[\w -]{{0,30}}\b(?:{JOBS})\b(?: of [\w ]{{2,30}})?)$"
 )
 _DENIES = lazy_regex(
     r"\b(?:do|does|did|is|are|was|were|has|have|had|ca|wo|should)n['’]t\b|(?<!, )(?<!and )(?<!\()\b"
@@ -242,7 +233,7 @@ def english_claims(clause: Clause) -> Iterator[Claim]:
 
 def _written(clause: Clause) -> Iterator[Claim]:
     """Lines of a key and a value, and sentences about an attribute: "Owner: Kim", "the port of staging is 8080"."""
-    text = clause.text
+    text = _GOT_NEW.sub(r"\1's new ", clause.text)
     for pattern in (_KEY, _IS):
         if match := pattern.match(text):
             found = clause.attribute_of(match["np"])
@@ -290,6 +281,7 @@ def _lives(clause: Clause) -> Iterator[Claim]:
         return
     value, moved = text[match.end() :], "f" in match.re.groupindex
     subject = clause.subject_of(text[: match.start()])
+    value = re.sub(r"^the (?=[a-z])", "a ", value)
     if subject is None or _INDEFINITE.match(value) or is_day(value) or is_time(value):
         return
     if moved and not _is_name(value, text):
@@ -316,7 +308,7 @@ def _works(clause: Clause) -> Iterator[Claim]:
     elif match := _WORKS.search(text):
         subject, value = clause.subject_of(text[: match.start()]), _before_as(text[match.end() :])
         known = value_of(value)[0]
-        if subject and _is_name(value, text) and known not in _NO_EMPLOYER and not is_time(value) and not is_day(value):
+        if subject and _is_name(value, text) and known not in NO_EMPLOYER and not is_time(value) and not is_day(value):
             yield from clause.holds(subject, "employer", value)
     elif (match := _LEFT.search(text)) and (subject := clause.subject_of(text[: match.start()])):
         yield from _ended(clause, subject, "employer", match["v"])
@@ -356,7 +348,7 @@ def _held_by(clause: Clause, thing: str, word: str, holder: str, *, changes: boo
     if subject and who and len(name.split()) <= 6:
         value = " ".join(sorted(who)) if name.casefold() in ("i", "me") else value_of(name)[0]
         if value:
-            attribute = _ROLE_OF.get(word, "owner" if word not in _TITLES.split("|") else word)
+            attribute = ROLE_OF.get(word, "owner" if word not in TITLES.split("|") else word)
             yield clause.claim(subject, attribute, value, changes=changes)
             yield clause.turned(subject, attribute, value, on=True, changes=changes)
 
@@ -370,6 +362,8 @@ def _measured(clause: Clause) -> Iterator[Claim]:
             if attribute == "target":
                 if not is_day(value) and not is_time(value) and (words := clause.subject_of(before)):
                     yield from clause.holds(words - {WE, ME} | {"deploy"}, "target", value)
+                    if is_tool(value):
+                        yield clause.turned(frozenset({WE}), "use", value_of(value)[0], on=True)
                 return
             subject = clause.subject_of(re.sub(r"^(?:the|our|my)\s+", "", before, flags=_I))
             if subject:
@@ -433,7 +427,9 @@ def _uses(clause: Clause) -> Iterator[Claim]:
             rest, purpose = rest[: found.start()], found["y"]
     yield from clause.tastes(subject, "use", rest, purpose, changes=bool(other))
     if purpose:
-        yield from clause.tastes(subject, "use", rest, changes=bool(other))
+        # Something new for one purpose ends nothing that is used for another.
+        alike = clause.tastes(subject, "use", rest, changes=bool(other))
+        yield from (claim if other else claim._replace(changes=False) for claim in alike)
     if other:
         yield from _ended(clause, subject, "use", other)
 
@@ -494,13 +490,15 @@ def _stopped(clause: Clause) -> Iterator[Claim]:
                 yield clause.turned(subject, attribute, value, on=False)
         return
     verb = done["verb"].lower()
-    lemma = next((lemma for stem, lemma in _LEMMAS.items() if verb.startswith(stem)), re.sub("(?:ing|s)$", "", verb))
+    lemma = next((lemma for stem, lemma in LEMMAS.items() if verb.startswith(stem)), re.sub("(?:ing|s)$", "", verb))
     thing = re.sub(r"^(?:an?|the|any|his|her|my|our)\s+", "", done["o"], flags=_I)
     if lemma in ("owner", "own"):
         yield from _disowned(clause, subject, before, thing)
     if lemma == "use":
         subject = _user(clause, before) or subject
     yield from _ended(clause, subject, lemma, thing)
+    if lemma in ("drink", "eat", "play"):
+        yield from _ended(clause, subject, "like", thing)
 
 
 def _disowned(clause: Clause, holder: frozenset[str], before: str, thing: str) -> Iterator[Claim]:
@@ -516,7 +514,7 @@ def _habit(clause: Clause) -> Iterator[Claim]:
     if not match or not (subject := clause.subject_of(match["s"])):
         return
     verb = match["verb"].lower()
-    lemma = next((lemma for stem, lemma in _LEMMAS.items() if verb.startswith(stem)), verb.removesuffix("s"))
+    lemma = next((lemma for stem, lemma in LEMMAS.items() if verb.startswith(stem)), verb.removesuffix("s"))
     value, _ = value_of(re.sub(r"^(?:an?|the)\s+", "", match["o"], flags=_I))
     if value and len(value.split()) <= 4:
         yield clause.claim(subject, f"{lemma}={value}", "on")

@@ -1,0 +1,78 @@
+"""Facts that a text states, in wordings of people and agents."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from indexer.text.facts import facts_of
+
+
+def claims(text: str, *, heading: tuple[str, ...] = (), path: str = "memory/2026-01-02.md") -> dict[str, str]:
+    """Values by thing, without those that are one value."""
+    found = facts_of(text, heading, None, path).claims
+    return {claim.thing: claim.value for claim in found if "=" not in claim.thing}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "thing"),
+    [
+        ("Ana lives in Lisbon", "Ana moved to Porto last week", "ana|location"),
+        ("Owner of billing: Kim", "Lee took over billing from Kim", "billing|owner"),
+        ("The Pro plan costs $19", "The price of the Pro plan is now $29 (was $19)", "pro|price"),
+        ("PR 12 is open", "status of PR 12: merged", "12 pr|status"),
+        ("The meeting is on Tuesday", "The meeting moved to Thursday", "meeting|day"),
+        ("我住在北京", "我搬到杭州了", "@me|location"),
+        ("项目负责人是韩梅梅", "项目负责人改成李雷", "项目|owner"),
+        ("价格：79 元", "价格调整为 99 元", "|price"),
+        ("会议在周二", "会议改到周四", "会议|day"),
+        ("他在阿里工作", "他现在在腾讯工作", "@he|employer"),
+    ],
+)
+def test_two_wordings_are_of_one_thing(old: str, new: str, thing: str) -> None:
+    assert claims(old)[thing] != claims(new)[thing]
+
+
+@pytest.mark.parametrize(
+    ("text", "ended"),
+    [
+        ("We switched from Redis to Valkey", "@we|use=redis"),
+        ("I no longer use vim; I use Helix", "@we|use=vim"),
+        ("以后用 pnpm，不用 npm 了", "@we|use=npm"),
+        ("Rename: project Foo is now called Bar", "|name=foo"),
+    ],
+)
+def test_a_word_of_change_ends_what_it_names(text: str, ended: str) -> None:
+    assert {claim.thing for claim in facts_of(text).claims if claim.value == "off"} == {ended}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Does Ana live in Porto?",
+        "Ana would like to live in Porto",
+        "Ana used to live in Porto",
+        "Ana moved to the next task",
+        "If the port is 80, restart it",
+        "小明想搬到杭州",
+        "小明住在杭州吗？",
+        "Kim works with Lee",
+    ],
+)
+def test_what_is_asked_planned_or_past_is_no_fact(text: str) -> None:
+    assert not claims(text)
+
+
+def test_a_title_and_a_file_tell_what_a_line_is_about() -> None:
+    assert claims("Owner: Kim", heading=("Billing service",)) == claims("Owner: Kim", path="memory/billing.md")
+
+
+@pytest.mark.parametrize(
+    "part", ["to ", "moved from a to ", "is now ", "用 改成", "Ana's ", "a: ", "x #L3 and ", "owner of "]
+)
+def test_hostile_text_takes_linear_time(part: str) -> None:
+    started = time.process_time()
+    facts_of((part * 2_000)[:100_000])
+    facts_of("Not the same: " + part * 2_000)
+    assert time.process_time() - started < 2
