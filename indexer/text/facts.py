@@ -183,6 +183,7 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
     return Facts(claims=tuple(found.values())) if found else _NOTHING
 
 
+@lru_cache(maxsize=8_192)
 def thing_number(thing: str) -> int:
     """A thing as a number of 63 bits, as it is stored."""
     return int.from_bytes(hashlib.blake2b(thing.encode("utf-8", "surrogatepass"), digest_size=8).digest()) >> 1
