@@ -509,6 +509,7 @@ class LongTermMemory:
     def recover(self) -> list[str]:
         """Remove what killed processes left half-written, and end the erasures that they began."""
         self.files.sweep()
+        self.prompts.sweep()
         return self._ended()
 
     def _ended(self) -> list[str]:

@@ -21,6 +21,7 @@ from memory_service.config import Settings
 from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.errors import MemoryServiceError
 from memory_service.memories.format import entry_draft
+from memory_service.memories.standing import StandingBlocks
 from memory_service.memories.store import Erasures, MemoryStore
 from memory_service.memories.workspaces import extra_folders
 from memory_service.messages import Message, numbered
@@ -131,7 +132,11 @@ def _workspace(folder: Path) -> str:
 
 def _left_over(settings: Settings, folder: Path) -> str:
     """Report temporary files of killed processes, which may hold erased text."""
-    drafts = (*MemoryStore(folder, now=settings.now).drafts, *SessionLogs(folder / "sessions").drafts)
+    drafts = (
+        *MemoryStore(folder, now=settings.now).drafts,
+        *SessionLogs(folder / "sessions").drafts,
+        *StandingBlocks(folder, lambda _: True).drafts,
+    )
     if drafts:
         names = ", ".join(str(draft.relative_to(folder)) for draft in drafts[:_NAMED])
         raise _Failed(f"a process was killed and left {len(drafts)} half-written files: {names}", _SWEPT_BY)
