@@ -34,6 +34,8 @@ DEADLINE_SECONDS = 2.0
 # .952 for models that know little, more and all; where these alone made the order, .69, .88 and .94. With 2 a model
 # that knows little loses .09 of that, with .5 one that knows all .004.
 _WEIGHT = 1.0
+# So far a score may stand from the others, in their standard deviations.
+_FARTHEST = 10.0
 # Relevance has four digits; so much less than one of them is no relevance.
 _SUREST = 4e-5
 # Searches that wait for the model at the same time; others do without.
@@ -101,8 +103,7 @@ class Reranking:
         for place, score in zip(looked_at.tolist(), scores.tolist(), strict=True):
             found[place] = _explained(hits[place], score)
         if relevance is None:
-            order = np.argsort(-scores, kind="stable").tolist()
-            return (*(found[place] for place in order), *hits[len(looked_at) :]), ""
+            return _added(found, looked_at, scores), ""
         return _weighed(found, relevance, looked_at, scores), ""
 
     def _scored(self, texts: list[str], query: str) -> tuple[Scores, str]:
@@ -160,6 +161,28 @@ def _relevance(hits: Sequence[Hit]) -> Floats | None:
 def _least_sure(relevance: Floats) -> Ints:
     """Places of the hits whose place a second look may change most."""
     return np.sort(np.argsort(-relevance * (1 - relevance), kind="stable")[:RERANKED_HITS])
+
+
+def _added(hits: Sequence[Hit], looked_at: Ints, scores: Scores) -> tuple[Hit, ...]:
+    """Hits in the order that the ranking's scores and a model's give them together, where no relevance is known.
+
+    Source: our measurement on LoCoMo with scores that tell a line of evidence from another with AUC .9: .94 of it is in
+    a block of 1,024 tokens, without them .90, by the order of the model alone .85.
+    """
+    # A place has the score that belongs there, as variety may have come before.
+    worth = np.sort(_standardised(np.array([hit.score for hit in hits], np.float64)))[::-1].copy()
+    worth[looked_at] += _from_others(_standardised(scores))
+    return tuple(hits[place] for place in np.argsort(-worth, kind="stable").tolist())
+
+
+def _from_others(apart: Floats) -> Floats:
+    """How far each score stands from the others, in the standard deviations of those, which it is no part of.
+
+    Among few texts one that stands out makes most of the deviation: of nine it is never three away from the mean.
+    """
+    others = (len(apart) - 1 - apart**2) / max(1, len(apart) - 2)
+    found: Floats = apart / np.sqrt(np.maximum(others, (apart / _FARTHEST) ** 2))
+    return found
 
 
 def _weighed(hits: Sequence[Hit], relevance: Floats, looked_at: Ints, scores: Scores) -> tuple[Hit, ...]:

@@ -49,3 +49,12 @@ def test_scores_that_are_missing_are_named() -> None:
         reranker = LiteLLMReranker("hosted_vllm/any", api_base=server.url, api_key="k")
         with pytest.raises(EmbeddingError, match="gave 1 scores for 2 texts"):
             reranker.score("q", ["a", "b"])
+
+
+@pytest.mark.parametrize("labels", [[0, 0], [0, 7], [1, -1], [0, 1, 2]])
+def test_labels_that_are_not_those_of_the_texts_are_named(labels: list[int]) -> None:
+    said = {"id": "r", "results": [{"index": label, "relevance_score": 0.5} for label in labels]}
+    with EmbeddingServer(lambda _: Said(body=said)) as server:
+        reranker = LiteLLMReranker("hosted_vllm/any", api_base=server.url, api_key="k")
+        with pytest.raises(EmbeddingError, match="scores for 2 texts"):
+            reranker.score("q", ["a", "b"])

@@ -231,3 +231,42 @@ def test_nonsense_changes_neither_order_nor_relevance(scores: Scores) -> None:
     before = judged([0.9, 0.5, 0.4, 0.01, 0.01])
     found, problem = Reranking(Overlap(lambda *_: scores)).reranked(before, "which?")
     assert found == before and problem.startswith("rerank: the model overlap ")
+
+
+def unjudged(count: int) -> tuple[Hit, ...]:
+    return tuple(replace(hit(f"line {place}"), score=-place / 10) for place in range(count))
+
+
+def test_without_relevance_the_model_is_weighed_against_the_ranking() -> None:
+    sure = Overlap(lambda _, texts: np.array([float(text == "line 40") for text in texts]))
+    found, _ = Reranking(sure).reranked(unjudged(60), "key")
+    assert texts(found)[:3] == ["line 40", "line 0", "line 1"]
+    # Noise that favours the end of the list a little does not turn it upside down.
+    unsure = Overlap(lambda _, texts: np.array([place % 2 + place / 100 for place in range(len(texts))]))
+    found, _ = Reranking(unsure).reranked(unjudged(60), "key")
+    places = {text: place for place, text in enumerate(texts(found))}
+    assert places["line 1"] < places["line 49"] and {one.relevance for one in found} == {None}
+
+
+@pytest.mark.parametrize(
+    ("lines", "query"),
+    [
+        (["- The key lies in drawer 1.", "- The key lies in the hall.", "- Keys are cut in May."], "Where is the key?"),
+        (["- 备用钥匙在第一个抽屉。", "- 钥匙挂在门厅。", "- 钥匙五月配的。"], "钥匙在哪里？"),
+    ],
+)
+@pytest.mark.parametrize(
+    "scores", [[np.nan, 1, 2], [np.inf, 0, 1], [None, 1, 2], [1, 2], [1, 2, 3, 4], [[1, 2]] * 3, None, "high"]
+)
+def test_a_search_is_as_it_was_where_the_model_gives_nonsense(
+    tmp_path: Path, lines: list[str], query: str, scores: object
+) -> None:
+    (tmp_path / "MEMORY.md").write_text("\n".join(lines), "utf-8")
+    nonsense: Callable[..., Scores] = lambda *_: scores  # type: ignore[assignment]  # noqa: E731
+    index, plain = Index(tmp_path, HashEmbedder(), reranker=Overlap(nonsense)), Index(tmp_path, HashEmbedder())
+    index.sync()
+    found = index.search(query)
+    assert len(found.hits) > 1 and found.hits == plain.search(query).hits
+    assert [each.split(":")[0] for each in found.degraded] == ["rerank"]
+    index.close()
+    plain.close()
