@@ -33,6 +33,7 @@ class IndexStatus:
         failed: Files that could not be indexed.
         rebuild: Progress of a running or interrupted rebuild.
         problem: Why the model cannot be used, as far as that shows without using it; empty where nothing is known.
+        unjudged: Why hits have no relevance, as `degraded` says it; empty where they have.
         packed: Passages of the packed part, which is searched by compact codes first; 0 for a small index.
         slow: Why the index is not packed although it is large; empty where it is, or need not be.
     """
@@ -44,6 +45,7 @@ class IndexStatus:
     failed: tuple[FileFailure, ...]
     rebuild: RebuildState | None = None
     problem: str = ""
+    unjudged: str = ""
     packed: int = 0
     slow: str = ""
 

@@ -376,7 +376,7 @@ class Index:
                 regime=searching.regime_of(asked, vector, trust),
                 asked=searching.question_terms(view, asked, words),
             )
-            unjudged = relevance.problem(self._calibrated_as(made_with), self._ranking)
+            unjudged = self._calibration.problem(relevance.regime, self._calibrated_as(made_with), self._ranking)
             hits = searching.to_hits(view, asked, ranked, self._ranking, None if unjudged else relevance)
         watch.lap("fetch")
         if self._reranking:
@@ -416,6 +416,9 @@ class Index:
             rebuild=partial_state(self._store, current, files),
             failed=failures(plan, states),
             problem=self._compatibility.problem,
+            unjudged=self._calibration.problem("hybrid", self._calibrated_as(current), self._ranking)
+            if current.model
+            else "",
             packed=packed,
             slow=slow,
         )

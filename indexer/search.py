@@ -307,22 +307,12 @@ class Relevance:
     regime: Regime
     asked: QuestionTerms
 
-    def problem(self, model: str, settings: RankingSettings) -> str:
-        """Why they have none that is known, for `degraded`; empty where they have.
-
-        Args:
-            model: Fingerprint of the model that made the vectors.
-            settings: Settings of the ranking.
-        """
-        reason = self.calibration.problem(self.regime, model, settings)
-        return f"relevance: {reason}. Results have none, and min_relevance leaves out none of them." if reason else ""
-
-    def of(self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]) -> list[float]:
-        """The relevance of some candidates."""
+    def of(self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]) -> list[tuple[float, float]]:
+        """The relevance of some candidates, and the probability that they answer."""
         places = np.array([place for place, _ in chosen], np.int64)
         found = signals(ranked, self.regime, self.asked, places, [stored.passage for _, stored in chosen])
-        relevance: list[float] = self.calibration.relevance(found).round(4).tolist()
-        return relevance
+        relevance, answers = self.calibration.judge(found)
+        return list(zip(relevance.round(4).tolist(), answers.tolist(), strict=True))
 
 
 def regime_of(query: Query, vector: Vectors | None, trust: float) -> Regime:
@@ -353,9 +343,11 @@ def to_hits(
     if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda, query.limit)
     terms, chosen = analysis.query_terms(query.text), chosen[: query.limit]
-    relevant = relevance.of(ranked, chosen) if relevance and chosen else [None] * len(chosen)
-    hits = (_hit(found, position, ranked, terms, query) for position, found in chosen)
-    judged = (replace(hit, relevance=each) for hit, each in zip(hits, relevant, strict=True))
+    hits = [_hit(found, position, ranked, terms, query) for position, found in chosen]
+    judged = hits
+    if relevance is not None and chosen:
+        chances = zip(hits, relevance.of(ranked, chosen), strict=True)
+        judged = [replace(hit, relevance=relevant, answers=answers) for hit, (relevant, answers) in chances]
     stored = [found for _, found in chosen]
 
     def brought(found: StoredPassage, before: Hit) -> Hit:

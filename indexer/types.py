@@ -123,6 +123,7 @@ class Hit:
         text_score: Plain BM25 of the passage; 0.0 where no word of the question occurs in it.
         vector_score: Cosine of question and passage; None without vectors.
         relevance: Probability that the passage bears on the question; None where it is not known.
+        answers: Probability that it is one of the passages that answer; known where relevance is.
         snippet: The passage's text; of a long one the part that is nearest to the question.
         replaced_by: The statement that holds now, if this passage states a value that was replaced since.
         replaces: Earlier statements that this passage has replaced, the newest first.
@@ -139,6 +140,7 @@ class Hit:
     text_score: float
     vector_score: float | None
     relevance: float | None = None
+    answers: float | None = None
     replaced_by: Statement | None = None
     replaces: tuple[Statement, ...] = ()
     history: tuple[Statement, ...] = ()

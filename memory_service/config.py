@@ -194,10 +194,13 @@ class RecallTable(_Table):
     """Which memories a session gets without asking."""
 
     min_relevance: float = Field(
-        default=0.0015, ge=0, le=1, description="Memories of less relevance stay out of a session's prompt; 0 is off."
+        default=0.0037, ge=0, le=1, description="Nothing is recalled where no memory has this relevance; 0 is off."
     )
     min_gain: float = Field(
-        default=0.001, ge=0, le=100, description="Least relevance that a memory has to add for 100 tokens; 0 is off."
+        default=0.001,
+        ge=0,
+        le=100,
+        description="Least chance of an answer that a memory has to add for 100 tokens; 0 is off.",
     )
 
 

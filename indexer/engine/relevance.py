@@ -9,6 +9,10 @@ vectors and words together, how many of its telling words occur at all. Those of
 the best; they count the less the more passages there are, as much bears on a question in a large memory and little in
 a small one.
 
+A second function of the same signals, `answers`, tells the passages of one question apart: of dozens of lines that bear
+on it, one or two answer. Packing goes by it. Relevance does not: a limit on it would leave out the second piece of
+evidence of one question before the first of another, which nothing answers.
+
 Source: `relevance.json`, fitted and judged by `python -m tests.evals.relevance`.
 """
 
@@ -139,7 +143,7 @@ def signals(ranked: Ranked, regime: Regime, asked: QuestionTerms, hits: Ints, te
         _about(words[hits], asked, texts),
         scores.max(initial=0.0) - scores[hits],
         ranked.parts["cues"][hits],
-        np.log([min(_LONG, len(passage.text)) for passage in texts]),
+        np.log(np.minimum(_LONG, [len(passage.text) for passage in texts])),
     )
     return Signals(regime=regime, question=question, passages=np.stack(columns, axis=1), share=asked.share)
 
@@ -165,9 +169,9 @@ def _about(words: Floats, asked: QuestionTerms, texts: Sequence[Passage]) -> Flo
     """1.0 where a passage begins with what it is about ("Postgres, pg: …"), and the question names that."""
     unknown = asked.unknown
     about = np.zeros(len(words))
-    for place in range(len(words)) if unknown else np.flatnonzero(words).tolist():
-        # A label is who speaks.
-        if texts[place].label is None:
+    # A label is who speaks.
+    for place in [place for place, passage in enumerate(texts) if passage.label is None]:
+        if unknown or words[place]:
             about[place] = any(_named(subject, asked.terms, unknown) for subject in _subjects(texts[place].text))
     return about
 
@@ -202,12 +206,25 @@ def _subjects(text: str) -> tuple[frozenset[str], ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Weights of the signals in one regime."""
+class Weights:
+    """Weights of the signals in one regime; what is not named weighs nothing."""
 
     intercept: float
     question: Mapping[str, float]
     passages: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What is known of one regime.
+
+    Attributes:
+        relevance: Weights of the probability that a passage bears on the question.
+        answers: Weights of the probability that it is one of those that answer.
+    """
+
+    relevance: Weights
+    answers: Weights
 
 
 class Calibration:
@@ -222,31 +239,46 @@ class Calibration:
     def __init__(self, ranking: str, model: str, tables: Mapping[Regime, Table]) -> None:
         self._ranking = ranking
         self._model = model
-        self._weights = {
-            regime: (
-                table.intercept,
-                np.array([table.question.get(name, 0.0) for name in QUESTION_SIGNALS]),
-                np.array([table.passages.get(name, 0.0) for name in PASSAGE_SIGNALS]),
-            )
-            for regime, table in tables.items()
-        }
+        self._weights = {regime: _columns(table.relevance, table.answers) for regime, table in tables.items()}
 
     def problem(self, regime: Regime, model: str, settings: RankingSettings) -> str:
-        """Why there is no relevance; empty where there is one."""
+        """Why there is no relevance, as `degraded` says it; empty where there is one.
+
+        Args:
+            regime: What hits are known by.
+            model: Fingerprint of the model that made the vectors.
+            settings: Settings of the ranking.
+        """
+        nothing = "limits of relevance leave nothing out"
         if settings.fusion != "evidence":
-            return f"it is known for the ranking evidence alone, and ranking.fusion is {settings.fusion}"
+            return (
+                f"relevance: none is known where ranking.fusion is {settings.fusion}, and {nothing}. "
+                "Set ranking.fusion to evidence."
+            )
         if self._ranking != RULES or regime not in self._weights:
-            return f"its table was fitted to the ranking {self._ranking}, and this is {RULES}"
+            return f"relevance: its table is for the ranking {self._ranking}, not {RULES}: {nothing}. Fit it anew."
         if regime in ("hybrid", "vector") and model != self._model:
-            return f"its table was fitted to the model {self._model}, and the vectors are of {model}"
+            return (
+                f"relevance: none is known for the vectors of {model}, and {nothing}. Search by words has it (mode "
+                "text), and so has the bundled model."
+            )
         return ""
 
-    def relevance(self, found: Signals) -> Floats:
-        """The relevance of each hit."""
-        intercept, question, passages = self._weights[found.regime]
-        logits = intercept + found.question @ question + found.share * (found.passages @ passages)
-        relevance: Floats = 1 / (1 + np.exp(-logits.clip(-30, 30)))
-        return relevance
+    def judge(self, found: Signals) -> tuple[Floats, Floats]:
+        """The relevance of each hit, and the probability that it answers."""
+        intercepts, question, passages = self._weights[found.regime]
+        logits = intercepts + found.question @ question + found.share * (found.passages @ passages)
+        relevance, answers = (1 / (1 + np.exp(-np.clip(logits, -30, 30)))).T
+        return relevance, answers
+
+
+def _columns(*weights: Weights) -> tuple[Floats, Floats, Floats]:
+    """Intercepts, weights of the question's signals and of the passages', a column for each probability."""
+    return (
+        np.array([each.intercept for each in weights]),
+        np.array([[each.question.get(name, 0.0) for each in weights] for name in QUESTION_SIGNALS]),
+        np.array([[each.passages.get(name, 0.0) for each in weights] for name in PASSAGE_SIGNALS]),
+    )
 
 
 @cache
@@ -258,5 +290,8 @@ def bundled_calibration() -> Calibration:
 def _read_calibration(text: str) -> Calibration:
     """A calibration from its file."""
     made = json.loads(text)
-    tables = {regime: Table(**table) for regime, table in made["tables"].items()}
+    tables = {
+        regime: Table(**{name: Weights(**weights) for name, weights in table.items()})
+        for regime, table in made["tables"].items()
+    }
     return Calibration(made["ranking"], made["model"], tables)

@@ -158,7 +158,7 @@ def _dated(stated: Statement) -> str:
     type=click.FloatRange(0, 100),
     default=0.0,
     show_default=True,
-    help="Least relevance that a passage has to add for 100 tokens; 0 fills the budget.",
+    help="Least chance of an answer that a passage adds for 100 tokens; 0 fills the budget.",
 )
 @with_min_relevance
 @with_order

@@ -177,7 +177,7 @@ class MemoryClient:
             system_prompt: The block is appended to it.
             budget_tokens: Most tokens of the block with its wrapper.
             min_relevance: Passages that bear on the query with less than this probability stay out.
-            min_gain: Least relevance that a passage has to add for 100 tokens; 0 fills the budget.
+            min_gain: Least chance of an answer that a passage adds for 100 tokens; 0 fills the budget.
             order: `memory_first` gives memories and files the budget before what was said in sessions.
             sources: Kinds of source; empty means all.
             path_prefix: Only files whose path begins so.

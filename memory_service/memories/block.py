@@ -20,7 +20,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from heapq import heapify, heappop, heappush
 from html import escape
@@ -137,12 +137,15 @@ class Offer(Span):
     """A passage that may go into the block; its text is already fit for that.
 
     Attributes:
+        relevance: Probability that it bears on the question; None where it is not known.
+        answers: Probability that it is one of those that answer; None where it is not known.
         goes_first: Whether it has the budget before those that do not, whatever their scores.
     """
 
     path: str
     score: float
     relevance: float | None = None
+    answers: float | None = None
     goes_first: bool = False
 
 
@@ -152,11 +155,20 @@ class RelevanceLimits:
 
     Attributes:
         min_relevance: Least relevance of it.
-        min_gain: Least relevance for 100 tokens of it, its wrapper counted.
+        min_best: Least relevance of the best; where none has it, nothing goes in.
+        min_gain: Least gain for 100 tokens of it, its wrapper counted: the probability that it answers and nothing that
+            is in the block does.
     """
 
     min_relevance: float = 0.0
+    min_best: float = 0.0
     min_gain: float = 0.0
+
+    def among(self, offers: Sequence[Offer]) -> RelevanceLimits:
+        """The limits of each of some offers, now that the best of them is known."""
+        best = max((1.0 if offer.relevance is None else offer.relevance for offer in offers), default=1.0)
+        least = self.min_relevance if best >= self.min_best else max(self.min_best, self.min_relevance)
+        return replace(self, min_relevance=least, min_best=0.0)
 
 
 _NO_LIMITS = RelevanceLimits()
@@ -183,12 +195,12 @@ class Packed:
     """A choice: positions in the offers, and the block they make; an empty block when nothing fits.
 
     Attributes:
-        unpaid: Positions of those that fit, and are relevant, but too little for what they cost.
+        unpaid: What those would add that fit and are relevant, for 100 tokens of them, by their positions.
     """
 
     chosen: tuple[int, ...]
     block: str
-    unpaid: tuple[int, ...] = ()
+    unpaid: Mapping[int, float] = field(default_factory=dict)
 
 
 def candidates_for(budget_tokens: int) -> int:
@@ -260,7 +272,8 @@ class _Picker:
         self._inner_costs = [own[i] + 1 + lines[i] for i in range(len(offers))]
         self._costs = [own[i] + file_quarters(offers[i].path) + lines[i] for i in range(len(offers))]
         self._left = [self._entry(i) for i in range(len(offers))]
-        self._limits = limits
+        self._limits = limits.among(offers)
+        self._unanswered = 1.0
         self._open: set[str] = set()
         self._picked: list[int] = []
         self._taken: set[int] = set()
@@ -285,21 +298,26 @@ class _Picker:
                 self._take(i)
         return self._picked
 
-    def unpaid(self) -> tuple[int, ...]:
-        """Those that are relevant and fit, and bring too little for their cost."""
+    def unpaid(self) -> dict[int, float]:
+        """The gains of those that are relevant and fit, and bring too little for their cost."""
         least = self._limits.min_relevance
-        return tuple(
-            i
+        return {
+            i: self._gain(i)
             for i, offer in enumerate(self._offers)
             if i not in self._taken
             and is_relevant(offer.relevance, least)
             and self._costs[i] <= self._room
             and not self._brings(i)
-        )
+        }
 
     def _brings(self, i: int) -> bool:
-        least = max(self._limits.min_relevance, self._limits.min_gain * self._costs[i] / _QUARTERS)
-        return is_relevant(self._offers[i].relevance, least)
+        return is_relevant(self._offers[i].relevance, self._limits.min_relevance) and (
+            self._offers[i].answers is None or self._gain(i) >= self._limits.min_gain
+        )
+
+    def _gain(self, i: int) -> float:
+        """Probability for 100 tokens that an offer answers what nothing in the block does."""
+        return (self._offers[i].answers or 0.0) * self._unanswered * _QUARTERS / self._costs[i]
 
     def _regained(self) -> int:
         """Room that the picked ones leave after all: line numbers of neighbours melt into one range."""
@@ -313,6 +331,7 @@ class _Picker:
         self._room -= self._costs[i]
         self._picked.append(i)
         self._taken.add(i)
+        self._unanswered *= 1 - (self._offers[i].answers or 0.0)
         if path not in self._open:
             self._open.add(path)
             touched = self._of_file[path]
@@ -365,7 +384,7 @@ def build_context(
     packed = pack(offers, budget_tokens, limits)
     known = frozenset(i for i in packed.chosen if shown is not None and shown(hits[i].passage.text))
     included = [i for i in packed.chosen if i not in known]
-    chosen, unpaid = frozenset(included), frozenset(packed.unpaid)
+    chosen, limits = frozenset(included), limits.among(offers)
     left = sorted((i for i in range(len(offers)) if i not in chosen), key=lambda i: i not in known)
     block = (_rendered(offers, included) if known else packed.block) if included else ""
     tokens = count_tokens(block)
@@ -374,7 +393,7 @@ def build_context(
     def why(i: int) -> str:
         if i in known:
             return _SHOWN
-        return _why_irrelevant(offers[i], limits, unpaid=i in unpaid) or _why_omitted(offers[i], spare)
+        return _why_irrelevant(offers[i], limits, packed.unpaid.get(i)) or _why_omitted(offers[i], spare)
 
     receipt = Receipt.model_validate(
         {
@@ -409,6 +428,7 @@ def _offer(hit: Hit, order: Order, heard: str) -> Offer:
         text=(_without_secrets(hit.passage.text) if is_others else _as_it_is(hit.passage.text)) + _since(hit),
         score=hit.score,
         relevance=hit.relevance,
+        answers=hit.answers,
         # A memory file has its day in its name, the log of a session has not.
         day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
         goes_first=order == "memory_first" and hit.source != "sessions",
@@ -455,19 +475,11 @@ def _why_omitted(offer: Offer, spare: int) -> str:
     return f"budget: its wrapper takes more than the {spare - needed} tokens that would be left beside it"
 
 
-def _why_irrelevant(offer: Offer, limits: RelevanceLimits, *, unpaid: bool) -> str:
-    """Why relevance keeps an offer out; empty if something else does."""
-    if offer.relevance is None:
-        return ""
-    if offer.relevance < limits.min_relevance:
+def _why_irrelevant(offer: Offer, limits: RelevanceLimits, gain: float | None) -> str:
+    """Why relevance or a gain that is too small keeps an offer out; empty if something else does."""
+    if offer.relevance is not None and offer.relevance < limits.min_relevance:
         return f"relevance {_less(offer.relevance, limits.min_relevance)}"
-    if unpaid:
-        needed = count_tokens(offer.text)
-        return (
-            f"gain: relevance {_decimal(offer.relevance, 4)} for {needed} tokens and its wrapper is less than "
-            f"{_decimal(limits.min_gain, 4)} for 100"
-        )
-    return ""
+    return "" if gain is None else f"gain: {_less(gain, limits.min_gain)} for 100 tokens"
 
 
 def _less(value: float, limit: float) -> str:
@@ -490,7 +502,8 @@ def _why_empty(offers: Sequence[Offer], budget_tokens: int, limits: RelevanceLim
     if fitting and best < limits.min_relevance:
         return f"nothing relevant: the best of {count} passages has relevance {_less(best, limits.min_relevance)}"
     if fitting:
-        return f"nothing worth its tokens: {_why_irrelevant(fitting[0], limits, unpaid=True)}"
+        gain = pack(fitting[:1], budget_tokens, limits).unpaid.get(0)
+        return f"nothing worth its tokens: {_why_irrelevant(fitting[0], limits, gain)}"
     least = min(count_tokens(pack([offer], 10**9).block) for offer in offers)
     return (
         f"budget too small: {budget_tokens} tokens, and the smallest of {count} passages needs {least} with its wrapper"

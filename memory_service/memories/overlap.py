@@ -117,9 +117,9 @@ def drop_redundant(hits: Sequence[Hit], shown: ViewText) -> tuple[Hit, ...]:
         shown: What the model sees.
 
     Returns:
-        The others in their order. Where two say the same, the longer stays, at the place and with the score of the
-        better one; of two that are as long, the one from a memory file. A hit that says the same among much else
-        does not take the place of a better one that says just this.
+        The others in their order. Where two say the same, the longer stays, at the place and with the score and
+        relevance of the better one; of two that are as long, the one from a memory file. A hit that says the same among
+        much else does not take the place of a better one that says just this.
     """
     return _each_once([hit for hit in hits if not shown.says(hit.passage.text)])
 
@@ -133,9 +133,14 @@ def _each_once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
             kept = repeats[kept]
         places[kept] = min(places.get(kept, at), at)
     return tuple(
-        hits[kept] if place == kept else replace(hits[kept], score=hits[place].score)
+        hits[kept] if place == kept else _in_place_of(hits[kept], hits[place])
         for kept, place in sorted(places.items(), key=lambda item: item[1])
     )
+
+
+def _in_place_of(hit: Hit, better: Hit) -> Hit:
+    """A hit that says what a better one says, judged as that is."""
+    return replace(hit, score=better.score, relevance=better.relevance, answers=better.answers)
 
 
 def _repeats(hits: Sequence[Hit]) -> dict[int, int]:

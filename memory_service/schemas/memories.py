@@ -68,7 +68,11 @@ MinRelevance = Annotated[
 ]
 MinGain = Annotated[
     float,
-    Field(ge=0, le=100, description="Least relevance that a passage has to add for 100 tokens; 0 fills the budget."),
+    Field(
+        ge=0,
+        le=100,
+        description="Least chance of an answer that a passage adds for 100 tokens; 0 fills the budget.",
+    ),
 ]
 Relevance = Annotated[
     float | None,

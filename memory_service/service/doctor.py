@@ -247,7 +247,8 @@ def _index(index: Index) -> str:
             f"sqlite-vec finds {right} of {asked} passages by their own vectors", "Run `memory-service reindex --full`."
         )
     packed = f", {status.packed} packed" if status.packed else ""
-    return f"{counts.passages} passages of {counts.files} files{packed}, undamaged"
+    unjudged = f"; {status.unjudged}" if status.unjudged else ""
+    return f"{counts.passages} passages of {counts.files} files{packed}, undamaged{unjudged}"
 
 
 def _rebuild(folder: Path, status: IndexStatus) -> None:

@@ -271,6 +271,7 @@ class MemoryService(SessionUseCases):
         system_prompt: str = "",
         budget_tokens: int = 2000,
         min_relevance: float = 0.0,
+        min_best: float = 0.0,
         min_gain: float = 0.0,
         order: Order = "score",
         sources: Collection[Source] = (),
@@ -290,7 +291,7 @@ class MemoryService(SessionUseCases):
             found.hits,
             query=query,
             budget_tokens=budget_tokens,
-            limits=RelevanceLimits(min_relevance=checked_share(min_relevance), min_gain=min_gain),
+            limits=RelevanceLimits(min_relevance=checked_share(min_relevance), min_best=min_best, min_gain=min_gain),
             receipt_id=new_receipt_id(now),
             created_at=now,
             system_prompt=system_prompt,
@@ -303,6 +304,13 @@ class MemoryService(SessionUseCases):
         except StorageFailed as error:  # the block is good without it
             receipt = receipt.model_copy(update={"degraded": [*receipt.degraded, f"receipt: {error}"]})
         return made.model_copy(update={"receipt": receipt, "degraded": receipt.degraded})
+
+    def recalled(self, workspace: str, query: str, *, budget_tokens: int = 2000) -> Context:
+        """A context as a session recalls it, by the settings `recall`: empty where nothing bears on the question."""
+        recall = self.settings.recall
+        return self.context(
+            workspace, query, budget_tokens=budget_tokens, min_best=recall.min_relevance, min_gain=recall.min_gain
+        )
 
     def receipt(self, workspace: str, receipt_id: str) -> Receipt:
         """The record of a context that was made before."""
@@ -414,7 +422,7 @@ class MemoryService(SessionUseCases):
         if not decision.search:
             return ConversationPrompt(messages=tuple(call.messages))
         try:
-            made = self.context(workspace, decision.query, **self.settings.recall.model_dump())
+            made = self.recalled(workspace, decision.query)
         except MemoryServiceError as error:
             return ConversationPrompt(messages=tuple(call.messages), degraded=(f"recall: {error}",))
         sent = with_block(call.messages, made.block, call.wire)

@@ -14,7 +14,8 @@ writes the table.
 
 A conversation has few lines that are known to answer a question and many that bear on it all the same, so lines of it
 that are not among the known count little in the first two fits: those tell what looks like an answer from what is
-found where there is none. The last fit, to all lines as they are, makes probabilities of that.
+found where there is none. The last fit, to all lines as they are, makes probabilities of that. The second function,
+`answers`, is one fit to all lines as they are.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from indexer.engine.relevance import (
     Regime,
     Signals,
     Table,
+    Weights,
 )
 from tests.evals import chinese
 from tests.evals.locomo import Conversation
@@ -95,9 +97,9 @@ class Recorder(Calibration):
     def problem(self, regime: Regime, model: str, settings: RankingSettings) -> str:
         return ""
 
-    def relevance(self, found: Signals) -> Floats:
+    def judge(self, found: Signals) -> tuple[Floats, Floats]:
         self.seen = found
-        return np.zeros(len(found.passages))
+        return np.zeros(len(found.passages)), np.zeros(len(found.passages))
 
 
 class World:
@@ -226,8 +228,21 @@ def _speakers(talk: Conversation) -> list[str]:
 
 def fitted(rows: Sequence[Asked]) -> Table:
     """The weights for the questions of one regime."""
+    return Table(relevance=_fitted_relevance(rows), answers=_fitted_answers(rows))
+
+
+def _fitted_answers(rows: Sequence[Asked]) -> Weights:
+    """Weights of the probability that a passage is one of those that are known to answer."""
+    found = np.vstack([np.hstack([_repeated(row), row.signals.share * row.signals.passages]) for row in rows])
+    answers = np.concatenate([row.answers for row in rows]).astype(float)
+    weights, intercept = _logistic(found, answers, np.concatenate([_even(row) for row in rows]))
+    return _weights(weights[: len(QUESTION_SIGNALS)], weights[len(QUESTION_SIGNALS) :], intercept)
+
+
+def _fitted_relevance(rows: Sequence[Asked]) -> Weights:
+    """Weights of the probability that a passage bears on the question."""
     hits = np.concatenate([row.signals.passages for row in rows])
-    question = np.repeat(np.array([row.signals.question for row in rows]), [len(row.answers) for row in rows], axis=0)
+    question = np.concatenate([_repeated(row) for row in rows])
     answers = np.concatenate([row.answers for row in rows]).astype(float)
     weights = np.concatenate([row.weight * np.where(row.answers, 1.0, row.unknown) for row in rows])
     share = np.concatenate([np.full(len(row.answers), row.signals.share) for row in rows])
@@ -238,15 +253,27 @@ def fitted(rows: Sequence[Asked]) -> Table:
     score = question @ second + start + own
     # Probabilities, by the hits that are shown.
     shown = np.concatenate([np.arange(len(row.answers)) < _SHOWN for row in rows])
-    even = np.concatenate([np.full(len(row.answers), row.weight) for row in rows])
+    even = np.concatenate([_even(row) for row in rows])
     size = question[:, -1]
     (slope, by_size), low = _logistic(np.stack([score, size], axis=1)[shown], answers[shown], even[shown])
     by_question = slope * second
     by_question[-1] += by_size
-    return Table(
-        intercept=float(low + slope * start),
-        question=dict(zip(QUESTION_SIGNALS, by_question.tolist(), strict=True)),
-        passages=dict(zip(PASSAGE_SIGNALS, (slope * first[len(QUESTION_SIGNALS) :]).tolist(), strict=True)),
+    return _weights(by_question, slope * first[len(QUESTION_SIGNALS) :], float(low + slope * start))
+
+
+def _repeated(row: Asked) -> Floats:
+    return np.repeat(row.signals.question[None], len(row.answers), axis=0)
+
+
+def _even(row: Asked) -> Floats:
+    return np.full(len(row.answers), row.weight)
+
+
+def _weights(question: Floats, passages: Floats, intercept: float) -> Weights:
+    return Weights(
+        intercept=round(intercept, 4),
+        question=dict(zip(QUESTION_SIGNALS, question.round(4).tolist(), strict=True)),
+        passages=dict(zip(PASSAGE_SIGNALS, passages.round(4).tolist(), strict=True)),
     )
 
 
@@ -272,15 +299,15 @@ def _logistic(
     return by_signal, float(found[0] - mean @ by_signal)
 
 
-def judged(rows: Sequence[Asked]) -> list[Floats]:
-    """Relevance of the hits of each question, by weights that were fitted to other parts."""
-    found: list[Floats] = [np.zeros(0)] * len(rows)
+def judged(rows: Sequence[Asked]) -> list[tuple[Floats, Floats]]:
+    """Relevance of the hits of each question and whether they answer, by weights that were fitted to other parts."""
+    found: list[tuple[Floats, Floats]] = [(np.zeros(0), np.zeros(0))] * len(rows)
     for part in range(PARTS):
         table = fitted([row for row in rows if row.group % PARTS != part])
         calibration = Calibration("", "", {row.signals.regime: table for row in rows})
         for place, row in enumerate(rows):
             if row.group % PARTS == part:
-                found[place] = calibration.relevance(row.signals)
+                found[place] = calibration.judge(row.signals)
     return found
 
 
@@ -296,8 +323,8 @@ def calibration_error(relevance: Floats, answers: Answers) -> tuple[float, list[
     return error, lines
 
 
-def report(regime: Regime, rows: Sequence[Asked], relevance: Sequence[Floats]) -> None:
-    """Print the reliability table of a regime."""
+def report(regime: str, rows: Sequence[Asked], relevance: Sequence[Floats]) -> None:
+    """Print the reliability table of a regime's probability."""
     for kind in dict.fromkeys(row.kind for row in rows):
         places = [place for place, row in enumerate(rows) if row.kind == kind]
         said = np.concatenate([relevance[place][:_SHOWN] for place in places])
@@ -343,13 +370,10 @@ def main() -> None:
     tables: dict[str, Any] = {}
     for regime in _REGIMES:
         of_regime = [row for row in rows if row.signals.regime == regime]
-        report(regime, of_regime, judged(of_regime))
-        table = fitted(of_regime)
-        tables[regime] = {
-            "intercept": round(table.intercept, 4),
-            "question": {name: round(value, 4) for name, value in table.question.items()},
-            "passages": {name: round(value, 4) for name, value in table.passages.items()},
-        }
+        relevance, answers = zip(*judged(of_regime), strict=True)
+        report(f"{regime}, relevance", of_regime, relevance)
+        report(f"{regime}, answers", of_regime, answers)
+        tables[regime] = asdict(fitted(of_regime))
     if arguments.write:
         made = {"ranking": RULES, "model": MiniLM.fingerprint, "tables": tables}
         TABLE.write_text(json.dumps(made, indent=2) + "\n", "utf-8")

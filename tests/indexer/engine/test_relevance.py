@@ -9,7 +9,7 @@ import pytest
 
 from indexer import Index, MiniLM, Mode, RankingSettings
 from indexer.engine.ranking import Fusion
-from indexer.engine.relevance import Calibration, Table
+from indexer.engine.relevance import Calibration, Table, Weights
 from indexer.testing import HashEmbedder
 from indexer.types import SearchResults
 from memory_service.service.sample import copy_sample
@@ -121,7 +121,8 @@ def test_another_ranking_has_no_number_and_a_reason(folder: Path, fusion: Fusion
 
 
 def test_a_table_of_another_version_is_not_used(folder: Path) -> None:
-    table = Table(intercept=0.0, question={}, passages={})
+    weights = Weights(intercept=0.0, question={}, passages={})
+    table = Table(relevance=weights, answers=weights)
     old = Calibration("evidence-0/terms-1", MiniLM.fingerprint, {"hybrid": table})
     index = Index(folder, MiniLM(), calibration=old)
     found = index.search("kiln")

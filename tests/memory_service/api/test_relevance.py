@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 from memory_service import MemoryClient
 from memory_service.errors import InvalidRequest
+from memory_service.schemas.compaction import SessionContextRequest
+from memory_service.schemas.sessions import NewSession
 from memory_service.service import MemoryService
 from tests.serving import RunningServer, W, serving, settings
 
@@ -76,7 +79,9 @@ def test_an_empty_block_costs_nothing_and_says_why(server: RunningServer) -> Non
 def test_packing_stops_where_nothing_pays(server: RunningServer) -> None:
     whole, small, none = (answer(server, "context", query=ANSWERED, min_gain=gain) for gain in (0, 0.3, 100))
     assert 0 < small["tokens"] < whole["tokens"] and "students pay 30" in small["block"]
-    assert all(item["reason"].startswith("gain: relevance ") for item in small["receipt"]["omitted"])
+    assert all(
+        re.fullmatch(r"gain: \.\d+ < \.30 for 100 tokens", item["reason"]) for item in small["receipt"]["omitted"]
+    )
     assert (none["tokens"], none["receipt"]["included"]) == (0, [])
     assert none["receipt"]["reason"].startswith("nothing worth its tokens: ")
 
@@ -88,6 +93,30 @@ def test_a_session_has_its_own_least_relevance(server: RunningServer) -> None:
     assert answer(server, path, query=ANSWERED)["tokens"]["memory"] > 0
     strict = answer(server, path, query=ANSWERED, min_relevance=1.0)
     assert strict["tokens"]["memory"] == 0 and strict["receipt"]["omitted"]
+
+
+@pytest.mark.parametrize("question", [ANSWERED, "陶艺课最多几个人？"])
+def test_a_session_is_silent_or_recalls_more_than_the_best(tmp_path: Path, question: str) -> None:
+    def recalled(least: float, **asked: float) -> tuple[str, list[float]]:
+        recall = {"min_relevance": least, "min_gain": 0}
+        with MemoryService(settings(tmp_path, recall=recall)) as service:
+            made = service.session_context("default", "talk", SessionContextRequest(query=question, **asked))
+        assert made.receipt is not None
+        return made.receipt.reason, [item.relevance or 0.0 for item in made.receipt.included]
+
+    with MemoryService(settings(tmp_path)) as service:
+        for note in (*NOTES, "陶艺课的学费一共九百元。"):
+            service.remember("default", note)
+        service.create_session("default", NewSession(session_id="talk"))
+    reason, found = recalled(0)
+    best, second = sorted(found)[:-3:-1]
+    between = (best + second) / 2
+    # A strong second piece of evidence stays, and so does all else that pays for its tokens.
+    assert (reason, recalled(between)) == ("", ("", found))
+    # Who asks for the relevant ones alone gets those.
+    assert recalled(0, min_relevance=between) == ("", [best])
+    reason, found = recalled(min(1.0, best + 0.0001))
+    assert reason.startswith("nothing relevant: the best of ") and found == []
 
 
 @pytest.mark.parametrize("path", ["search", "context", "sessions/talk/context"])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from memory_service.memories.block import (
     Offer,
     Packed,
+    RelevanceLimits,
     Span,
     _block_text,
     _line_range,
@@ -167,3 +168,40 @@ def test_it_packs_more_worth_than_a_fill_by_score_alone(budget_tokens: int) -> N
         ours += sum(offer.score for offer in of(pack(offered, budget_tokens), offered))
         theirs += sum(offer.score for offer in naive(offered, budget_tokens))
     assert ours >= theirs
+
+
+def judged(*chances: tuple[float, float]) -> list[Offer]:
+    """Lines of one length, best first, with their relevance and the chance that they answer."""
+    return [
+        Offer(
+            path="a.md",
+            ordinal=3 * n,
+            start_line=9 * n + 1,
+            end_line=9 * n + 1,
+            text="x" * 200,
+            score=-float(n),
+            relevance=relevance,
+            answers=answers,
+        )
+        for n, (relevance, answers) in enumerate(chances)
+    ]
+
+
+def test_a_gain_is_the_less_the_surer_the_block_answers_already() -> None:
+    sure, unsure = judged((0.9, 0.9), (0.5, 0.02)), judged((0.5, 0.05), (0.5, 0.02))
+    limits = RelevanceLimits(min_gain=0.01)
+    assert pack(sure, 10_000, limits).chosen == (0,)
+    assert pack(unsure, 10_000, limits).chosen == (0, 1)
+    ((place, gain),) = pack(sure, 10_000, limits).unpaid.items()
+    assert place == 1 and 0 < gain < 0.01
+
+
+def test_a_strong_second_piece_of_evidence_stays() -> None:
+    assert pack(judged((0.9, 0.8), (0.9, 0.8), (0.9, 0.7)), 10_000, RelevanceLimits(min_gain=0.01)).chosen == (0, 1, 2)
+
+
+@pytest.mark.parametrize(("best", "chosen"), [(0.3, (0, 1)), (0.29, ())])
+def test_nothing_is_chosen_where_no_offer_has_the_least_relevance_of_the_best(
+    best: float, chosen: tuple[int, ...]
+) -> None:
+    assert pack(judged((best, 0.2), (0.01, 0.01)), 10_000, RelevanceLimits(min_best=0.3)).chosen == chosen

@@ -57,10 +57,13 @@ def test_models_in_onnx_format_find_and_reorder(tmp_path: Path) -> None:
         service.remember("default", "Tea is at four.")
         found = service.search("default", "When does the boat go?", mode="vector", explain=True)
         # The table of relevance is that of another model.
-        assert [line[:10] for line in found.degraded] == ["relevance:"] and service.status("default").degraded == []
+        (said,) = found.degraded
+        assert said.startswith("relevance: none is known for the vectors of ") and "mode text" in said
+        assert service.status("default").degraded == [said]
         scores = {hit.text: hit.signals["rerank"] for hit in found.results if hit.signals}
         assert len(scores) == 2 and [hit.text for hit in found.results] == sorted(scores, key=scores.__getitem__)[::-1]
         told = {finding.name: finding for finding in service.examine("default")}
+        assert told["index"].ok and told["index"].detail.endswith(f", undamaged; {said}")
         assert told["model"].ok and "does not tell an answer from another text" in told["rerank"].detail
 
 
