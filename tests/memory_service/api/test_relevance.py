@@ -97,10 +97,12 @@ def test_a_session_has_its_own_least_relevance(server: RunningServer) -> None:
 
 @pytest.mark.parametrize("question", [ANSWERED, "陶艺课最多几个人？"])
 def test_a_session_is_silent_or_recalls_more_than_the_best(tmp_path: Path, question: str) -> None:
-    def recalled(least: float, **asked: float) -> tuple[str, list[float]]:
+    def recalled(least: float, asked: float | None = None) -> tuple[str, list[float]]:
         recall = {"min_relevance": least, "min_gain": 0}
         with MemoryService(settings(tmp_path, recall=recall)) as service:
-            made = service.session_context("default", "talk", SessionContextRequest(query=question, **asked))
+            made = service.session_context(
+                "default", "talk", SessionContextRequest(query=question, min_relevance=asked)
+            )
         assert made.receipt is not None
         return made.receipt.reason, [item.relevance or 0.0 for item in made.receipt.included]
 
@@ -114,7 +116,7 @@ def test_a_session_is_silent_or_recalls_more_than_the_best(tmp_path: Path, quest
     # A strong second piece of evidence stays, and so does all else that pays for its tokens.
     assert (reason, recalled(between)) == ("", ("", found))
     # Who asks for the relevant ones alone gets those.
-    assert recalled(0, min_relevance=between) == ("", [best])
+    assert recalled(0, between) == ("", [best])
     reason, found = recalled(min(1.0, best + 0.0001))
     assert reason.startswith("nothing relevant: the best of ") and found == []
 
