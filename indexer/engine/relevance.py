@@ -216,7 +216,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What is known of one regime.
+    """Weights of one regime.
 
     Attributes:
         relevance: Weights of the probability that a passage bears on the question.

@@ -305,12 +305,10 @@ class MemoryService(SessionUseCases):
             receipt = receipt.model_copy(update={"degraded": [*receipt.degraded, f"receipt: {error}"]})
         return made.model_copy(update={"receipt": receipt, "degraded": receipt.degraded})
 
-    def recalled(self, workspace: str, query: str, *, budget_tokens: int = 2000) -> Context:
+    def recalled(self, workspace: str, query: str, *, tokens: int = 2000) -> Context:
         """A context as a session recalls it, by the settings `recall`: empty where nothing bears on the question."""
-        recall = self.settings.recall
-        return self.context(
-            workspace, query, budget_tokens=budget_tokens, min_best=recall.min_relevance, min_gain=recall.min_gain
-        )
+        own = self.settings.recall
+        return self.context(workspace, query, budget_tokens=tokens, min_best=own.min_relevance, min_gain=own.min_gain)
 
     def receipt(self, workspace: str, receipt_id: str) -> Receipt:
         """The record of a context that was made before."""
@@ -425,10 +423,8 @@ class MemoryService(SessionUseCases):
             made = self.recalled(workspace, decision.query)
         except MemoryServiceError as error:
             return ConversationPrompt(messages=tuple(call.messages), degraded=(f"recall: {error}",))
-        sent = with_block(call.messages, made.block, call.wire)
-        return ConversationPrompt(
-            messages=tuple(sent), receipt_id=made.receipt.receipt_id, degraded=tuple(made.receipt.degraded)
-        )
+        sent, told = tuple(with_block(call.messages, made.block, call.wire)), made.receipt
+        return ConversationPrompt(messages=sent, receipt_id=told.receipt_id, degraded=tuple(told.degraded))
 
     def host_event(
         self, host: HostName, call: Mapping[str, object], *, workspace: str | None = None, reads_files: bool = True

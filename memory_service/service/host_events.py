@@ -209,7 +209,7 @@ class HookCall:
         service, workspace = self._service, self._workspace or ""
         with suppress(NotFound):
             if snapshot is None:
-                made = service.recalled(workspace, query, budget_tokens=tokens)
+                made = service.recalled(workspace, query, tokens=tokens)
                 self._faults += _lasting(made.degraded)
                 return made.block
             recalls, now = service.sessions(workspace).recalls, service.settings.now()

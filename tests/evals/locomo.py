@@ -1,6 +1,6 @@
 """The LoCoMo measure: is the evidence for a question in the block that the service would put into a prompt?
 
-`python -m tests.evals.locomo PATH/locomo10.json [--budget 1024 2048] [--embedding-model none] [--pooled]`
+`python -m tests.evals.locomo PATH/locomo10.json [--budget 1024 2048] [--embedding-model none] [--pooled] [--min-gain 0.002]`
 
 Get the data from github.com/snap-research/locomo (CC BY-NC 4.0: for evaluation only). Each conversation
 becomes a workspace with one dated Markdown file a day; a real server is asked for the context of each
@@ -222,6 +222,7 @@ def main() -> None:
     parser.add_argument("--embedding-model", default="minilm")
     parser.add_argument("--conversations", type=int, default=10, help="only the first so many")
     parser.add_argument("--pooled", action="store_true", help="all conversations in one workspace")
+    parser.add_argument("--min-gain", type=float, default=0.0, help="least chance of an answer for 100 tokens")
     parser.add_argument("--crowd", type=Path, help="folder of text and source files; implies --pooled")
     parser.add_argument("--crowd-passages", type=int, default=100_000)
     parser.add_argument("--labels", choices=get_args(Labels), default="plain", help="see `relabelled`")
@@ -234,14 +235,14 @@ def main() -> None:
         pooled = arguments.pooled or arguments.crowd is not None
         _fill(url, conversations, pooled)
         for budget in arguments.budget:
-            _measure(url, conversations, budget, pooled)
+            _measure(url, conversations, budget, pooled, arguments.min_gain)
         if arguments.crowd:
             joined = write_crowd(Path(home) / "pooled", arguments.crowd, arguments.crowd_passages)
             with MemoryClient(url, workspace="pooled") as memory:
                 memory.reindex()
             print(f"  {joined:,} passages of {arguments.crowd} have joined", file=sys.stderr)
             for budget in arguments.budget:
-                _measure(url, conversations, budget, pooled)
+                _measure(url, conversations, budget, pooled, arguments.min_gain)
 
 
 def write_crowd(workspace: Path, folder: Path, count: int) -> int:
@@ -279,22 +280,25 @@ def _fill(url: str, conversations: list[Conversation], pooled: bool) -> None:
                 memory.put(where, text)
 
 
-def _measure(url: str, conversations: list[Conversation], budget: int, pooled: bool) -> None:
+def _measure(url: str, conversations: list[Conversation], budget: int, pooled: bool, gain: float) -> None:
     ours, theirs, over, times = list[tuple[int, float]](), list[tuple[int, float]](), 0, list[float]()
+    sizes = list[int]()
     for conversation in conversations:
         bm25 = BM25Okapi([_words(window) for window in conversation.windows])
         with MemoryClient(url, workspace=_workspace(conversation, pooled)) as memory:
             for question in conversation.questions:
                 started = time.perf_counter()
-                block = memory.context(question.text, budget_tokens=budget).block
+                block = memory.context(question.text, budget_tokens=budget, min_gain=gain).block
                 times.append((time.perf_counter() - started) * 1000)
-                over += count_tokens(block) > budget
+                sizes.append(count_tokens(block))
+                over += sizes[-1] > budget
                 ours.append((question.category, share_found(question, block)))
                 plain = baseline_block(bm25, conversation.windows, question.text, budget)
                 theirs.append((question.category, share_found(question, plain)))
         print(f"  {conversation.name}: {len(conversation.questions)} questions", file=sys.stderr)
     p50 = round(statistics.median(times), 2)
-    report({"system": "memory-service", "budget_tokens": budget}, ours, {"over_budget": over, "context_p50_ms": p50})
+    told = {"over_budget": over, "context_p50_ms": p50, "mean_tokens": statistics.mean(sizes)}
+    report({"system": "memory-service", "budget_tokens": budget}, ours, told)
     report({"system": "rank-bm25, windows of 6 turns", "budget_tokens": budget}, theirs, {})
 
 
