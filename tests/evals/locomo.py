@@ -1,6 +1,6 @@
 """The LoCoMo measure: is the evidence for a question in the block that the service would put into a prompt?
 
-`python -m tests.evals.locomo PATH/locomo10.json [--budget 1024 2048] [--embedding-model none] [--pooled] [--min-gain 0.002]`
+`python -m tests.evals.locomo PATH/locomo10.json [--budget 1024 2048] [--embedding-model none] [--pooled]`
 
 Get the data from github.com/snap-research/locomo (CC BY-NC 4.0: for evaluation only). Each conversation
 becomes a workspace with one dated Markdown file a day; a real server is asked for the context of each
