@@ -307,8 +307,8 @@ class MemoryService(SessionUseCases):
 
     def recalled(self, workspace: str, query: str, *, tokens: int = 2000) -> Context:
         """A context as a session recalls it, by the settings `recall`: empty where nothing bears on the question."""
-        own = self.settings.recall
-        return self.context(workspace, query, budget_tokens=tokens, min_best=own.min_relevance, min_gain=own.min_gain)
+        by = self.settings.recall
+        return self.context(workspace, query, budget_tokens=tokens, min_best=by.min_relevance, min_gain=by.min_gain)
 
     def receipt(self, workspace: str, receipt_id: str) -> Receipt:
         """The record of a context that was made before."""
