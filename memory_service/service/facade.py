@@ -82,8 +82,7 @@ if TYPE_CHECKING:
     from memory_service.service.handles import Original
     from memory_service.service.upstreams import Upstreams
 
-# The parts for providers' clients, for checks and for measurements are imported where they are used: a command that
-# searches has no need of them.
+# Parts for providers' clients, checks and measurements are imported where they are used: a search has no need of them.
 _MOST_CONVERSATIONS = 256
 
 
@@ -286,12 +285,12 @@ class MemoryService(SessionUseCases):
         with _translated():
             kept = SearchFilter(sources=tuple(sources), path_prefix=path_prefix, since=since, until=until)
             found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept, snippets=False, order=order)
-        now = self.settings.now()
+        now, least = self.settings.now(), checked_share(min_relevance)
         made = build_context(
             found.hits,
             query=query,
             budget_tokens=budget_tokens,
-            limits=RelevanceLimits(min_relevance=checked_share(min_relevance), min_best=min_best, min_gain=min_gain),
+            limits=RelevanceLimits(min_relevance=least, min_best=min_best, min_gain=min_gain),
             receipt_id=new_receipt_id(now),
             created_at=now,
             system_prompt=system_prompt,
@@ -416,8 +415,7 @@ class MemoryService(SessionUseCases):
         """The messages of a call with the memories that they ask for; no session is read or written."""
         from memory_service.service.conversations import ConversationPrompt, last_words, with_block
 
-        decision = decide_recall(last_words(call.messages))
-        if not decision.search:
+        if not (decision := decide_recall(last_words(call.messages))).search:
             return ConversationPrompt(messages=tuple(call.messages))
         try:
             made = self.recalled(workspace, decision.query)

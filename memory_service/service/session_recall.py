@@ -326,10 +326,12 @@ class SessionRecall:
         return FoundMessages(results=live.search(query, limit=limit), degraded=[*unreadable(snapshot.session.log)])
 
     def _limits(self, question: Question, *, beside: bool) -> RelevanceLimits:
-        recall = self._services.shared.settings.recall
-        least = checked_share(recall.min_relevance if question.min_relevance is None else question.min_relevance)
+        recall, asked = self._services.shared.settings.recall, question.min_relevance
+        least = 0.0 if asked is None else checked_share(asked)
         return RelevanceLimits(
-            min_relevance=max(least, question.least_beside) if beside else least, min_gain=recall.min_gain
+            min_relevance=max(least, question.least_beside) if beside else least,
+            min_best=recall.min_relevance if asked is None else 0.0,
+            min_gain=recall.min_gain,
         )
 
     def _shown_of(self, snapshot: SessionSnapshot, first_seq: int) -> ViewText:
