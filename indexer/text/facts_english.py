@@ -556,7 +556,11 @@ def _renamed(clause: Clause, former: str, new: str) -> Iterator[Claim]:
 
 def _versioned(clause: Clause) -> Iterator[Claim]:
     match = _AT_VERSION.search(clause.text)
-    if match and match["s"].lower() not in ("port", "line", "page", "version", "day", "step", "level"):
+    if (
+        match
+        and not is_day(match["s"])
+        and match["s"].lower() not in ("port", "line", "page", "version", "day", "step", "level")
+    ):
         upgraded = re.match(r"up|down|mov", match[0], _I) is not None
         yield clause.claim(words_of(match["s"]), "version", match["v"], changes=upgraded)
 
