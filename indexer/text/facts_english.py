@@ -572,7 +572,6 @@ def _role(clause: Clause) -> Iterator[Claim]:
         yield clause.claim(subject, "role", value, changes=match is not None, single=False)
 
 
-# Each rule with parts of words of which a clause that it reads has one: looking for them costs a hundredth.
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Clause], Iterator[Claim]]], ...] = (
     ((":", "：", "=", "→", "->", " is ", " are ", "'s now", "’s now", "equals", "remains", "becom",
       "became"), _written),
