@@ -191,8 +191,10 @@ def _weighed(hits: Sequence[Hit], relevance: Floats, looked_at: Ints, scores: Sc
     shift = np.zeros(len(hits))
     shift[looked_at] = _shift(odds[looked_at], _standardised(scores))
     found = list(hits)
-    for place, probability in zip(looked_at.tolist(), _probability((odds + shift)[looked_at]).tolist(), strict=True):
-        found[place] = replace(hits[place], relevance=round(probability, 4))
+    probability = _probability(odds + shift).round(4)
+    for place in looked_at.tolist():
+        answers = _shifted(hits[place].answers, shift[place])
+        found[place] = replace(hits[place], relevance=float(probability[place]), answers=answers)
     # The ranking's order is a better one than that of relevance, which says how far its places lie apart.
     order = np.argsort(-(np.sort(odds)[::-1] + shift), kind="stable")
     return tuple(found[place] for place in order.tolist())
@@ -223,6 +225,11 @@ def _log_odds(probability: Floats) -> Floats:
     known = probability.clip(_SUREST, 1 - _SUREST)
     odds: Floats = np.log(known / (1 - known))
     return odds
+
+
+def _shifted(probability: float | None, shift: float) -> float | None:
+    """A probability with so much more log odds."""
+    return None if probability is None else float(_probability(_log_odds(np.array(probability)) + shift))
 
 
 def _probability(odds: Floats) -> Floats:

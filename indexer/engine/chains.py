@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from indexer.lru import LRU
 from indexer.stores.base import IndexStore, OfThings, StoredPassage
 from indexer.text.fact_words import is_same
 from indexer.text.facts import NOT_SAME, NotSame, facts_of, is_named, thing_number
@@ -24,6 +25,7 @@ from indexer.types import Hit, SearchFilter, Statement
 _READ = 64
 _MOST_REPLACED = 8
 _MOST_PAIRS = 512
+_REMEMBERED = 8_192
 _SHOWN_CHARS = 300
 
 
@@ -68,18 +70,6 @@ class Stated:
             ),
             current=current,
         )
-
-
-def _stated_in(stored: StoredPassage) -> list[Stated]:
-    """The claims of a passage."""
-    passage = stored.passage
-    claims = facts_of(passage.text, passage.heading, passage.label, stored.path).claims
-    return [
-        Stated(
-            claim=claim, stored=stored, day=day.toordinal() if (day := claim.day or passage.date) else 0, place=place
-        )
-        for place, claim in enumerate(claims)
-    ]
 
 
 @dataclass(frozen=True)
@@ -150,6 +140,21 @@ class FactChains:
     def __init__(self) -> None:
         self._known = dict[tuple[int, int], Chain]()
         self._pairs: tuple[NotSame, ...] | None = None
+        self._stated = LRU[int, list[Stated]](_REMEMBERED)
+
+    def stated_in(self, stored: StoredPassage) -> list[Stated]:
+        """The claims of a passage."""
+        if (known := self._stated.get(stored.key)) is not None:
+            return known
+        passage = stored.passage
+        claims = facts_of(passage.text, passage.heading, passage.label, stored.path).claims
+        days = [day.toordinal() if (day := claim.day or passage.date) else 0 for claim in claims]
+        stated = [
+            Stated(claim=claim, stored=stored, day=day, place=place)
+            for place, (claim, day) in enumerate(zip(claims, days, strict=True))
+        ]
+        self._stated[stored.key] = stated
+        return stated
 
     def read(self, store: IndexStore, things: Iterable[int], limit: int = _READ) -> None:
         """Have the chains of some things at hand; to be called within a read of that state."""
@@ -158,7 +163,7 @@ class FactChains:
             return
         found = dict[int, list[Stated]]()
         for stored in store.passages(OfThings(missing, limit, least=2)).values():
-            for each in _stated_in(stored):
+            for each in self.stated_in(stored):
                 found.setdefault(thing_number(each.claim.thing), []).append(each)
         for thing in missing:
             self._known[thing, limit] = Chain(tuple(found.get(thing, ())))
@@ -207,7 +212,7 @@ class FactResolver:
             hits: Best first.
             found: A passage as a hit that stands before another.
         """
-        stated = {stored.key: _stated_in(stored) for stored, _ in hits}
+        stated = {stored.key: self._chains.stated_in(stored) for stored, _ in hits}
         things = {key: [thing_number(each.claim.thing) for each in claims] for key, claims in stated.items()}
         limit = -1 if self._history else _READ
         self._chains.read(self._store, (thing for numbers in things.values() for thing in numbers), limit)
@@ -240,7 +245,7 @@ class FactResolver:
                     placed[new.key] = _not_below(marked[new.key][1], hit)
                 else:
                     brought = found(new, hit)
-                    chains = [(each, self._known(each)) for each in _stated_in(new)]
+                    chains = [(each, self._known(each)) for each in self._chains.stated_in(new)]
                     placed[new.key] = self._marked(_not_below(brought, hit), chains)
             placed.setdefault(key, hit)
         return [*placed.values()], {(stored.path, stored.ordinal): stored for stored in passages}
@@ -282,7 +287,7 @@ class FactResolver:
         told, made = set[str](), list[Hit]()
         for hit in hits:
             history = dict[tuple[str, int], Statement]()
-            for each in _stated_in(stored[hit.path, hit.ordinal]):
+            for each in self._chains.stated_in(stored[hit.path, hit.ordinal]):
                 chain = self._known(each)
                 if "=" in each.claim.thing or each.claim.thing in told or len(chain.statements) < 2:
                     continue
@@ -312,8 +317,9 @@ def _not_below(hit: Hit, other: Hit) -> Hit:
     score = max(hit.score, other.score)
     raised = score - hit.score
     relevance = other.relevance if hit.relevance is None else max(hit.relevance, other.relevance or 0.0)
+    answers = other.answers if hit.answers is None else max(hit.answers, other.answers or 0.0)
     signals = {**hit.signals, "current": raised} if other.signals and raised else hit.signals
-    return replace(hit, score=score, relevance=relevance, signals=signals)
+    return replace(hit, score=score, relevance=relevance, answers=answers, signals=signals)
 
 
 def current_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
