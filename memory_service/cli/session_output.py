@@ -241,7 +241,8 @@ def context_line(made: SessionContext) -> str:
     sizes = made.tokens
     told = [
         f"{sizes.total:,} of {sizes.window:,} tokens: system {sizes.system:,}, memory {sizes.memory:,}, "
-        f"summary {sizes.summary:,}, tail {sizes.tail:,}; {made.cached_prefix_tokens:,} as in the prompt before",
+        f"summary {sizes.summary:,}, tail {sizes.tail:,}",
+        *([f"the first {made.cached_prefix_tokens:,} as in the last prompt"] if made.cached_prefix_tokens else ()),
         f"receipt {made.receipt.receipt_id}" if made.receipt else f"no recall: {made.recall.reason}",
     ]
     if made.flush:

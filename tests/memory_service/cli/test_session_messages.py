@@ -219,6 +219,8 @@ def test_a_context_is_printed_with_what_each_part_takes(cli: CommandLine) -> Non
     assert run.code == 0
     assert run.out.startswith("     - system     Be brief.") and "快递四点来。" in run.out
     assert re.match(r"[\d,]+ of 12,000 tokens: system \d+, memory [1-9]\d*, summary 0, tail [\d,]+; receipt r", run.err)
+    again = cli.run(*arguments)
+    assert re.search(r"tail [\d,]+; the first 1,\d+ as in the last prompt; receipt r", again.err)
     made = cli.run(*arguments, "--json").answer(schemas.SessionContext)
     assert made.tokens.memory <= 310 and made.receipt and made.messages[0]["content"] == "Be brief."
     wired = cli.run(*arguments, "--json", "--wire", "anthropic").answer(schemas.SessionContext)
