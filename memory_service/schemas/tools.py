@@ -72,7 +72,11 @@ class StatusArguments(Arguments):
 
 
 class FoundPassage(Answer):
-    """A passage that was found; its `id` leads to the original."""
+    """A passage that was found; its `id` leads to the original.
+
+    Attributes:
+        replaced_by: The id of what holds now, if the passage states a value that was replaced since.
+    """
 
     id: str
     title: str
@@ -80,6 +84,7 @@ class FoundPassage(Answer):
     text: str
     date: dt.date | None = None
     score: float
+    replaced_by: str | None = None
 
 
 class FoundPassages(Answer):

@@ -145,6 +145,17 @@ def test_the_text_of_an_answer_is_its_json(running_server: RunningServer) -> Non
     by_http(running_server.url, ask)
 
 
+def test_a_value_that_was_replaced_says_by_what(running_server: RunningServer) -> None:
+    async def ask(client: Client) -> None:
+        for day, text in (("2026-01-02", "Ana lives in Lisbon."), ("2026-03-01", "Ana moved to Porto.")):
+            answer_of(await client.call_tool("remember", {"text": text, "date": day}))
+        now, before = answer_of(await client.call_tool("search", {"query": "where does Ana live?"}))["results"]
+        assert "Porto" in now["text"] and "replaced_by" not in now
+        assert "Lisbon" in before["text"] and before["replaced_by"] == now["id"]
+
+    by_http(running_server.url, ask)
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "words"),
     [
