@@ -272,7 +272,7 @@ def _ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[L
 
 
 def _covered_ledger(state: SessionState, below: Head, made: Compaction) -> tuple[LedgerEntry, ...]:
-    """Exact things in the messages that a compaction covers and the one before it did not."""
+    """What the messages hold that a compaction covers and the one before it did not."""
     covered = state.between(below.tail_start, made.tail_start - 1)
     return ledger_of([each for each in covered if not is_system(each.message)])
 
