@@ -44,7 +44,6 @@ class Compaction:
         labels: Originals and their labels, as far as this summary and its ledger hold them.
         notes: What went differently than asked.
         overrides: What of the preset's numbers was overridden.
-        ledger: Exact things in the messages that it covers anew, as found when it was written; empty in older logs.
     """
 
     base: int | None
@@ -73,7 +72,6 @@ class Compaction:
     notes: tuple[str, ...] = ()
     overrides: Mapping[str, Json] = field(default_factory=dict)
     reason: str = ""
-    ledger: tuple[LedgerEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +92,7 @@ class Head:
         base: The one before it in the chain.
         upto: The last record that its plan was made on.
         tail_start: The first message that stays word for word.
-        ledger: Exact things that the messages of its chain held.
+        ledger: Exact things that its messages held, found anew whenever the log is read.
         cleared: The text that stands for a tool result, by message.
         stripped: Messages whose media are labels.
         toolless_upto: The last message that is shown without its tools; 0 for none.

@@ -105,7 +105,7 @@ def _fields_of(body: Body) -> dict[str, Json]:
     told = {name: value for name, value in asdict(body).items() if value or whole or name == "input_tokens"}
     if isinstance(body, SessionHeader) and not body.log_id:
         del told["log_id"]
-    if isinstance(body, TrimRecord) or (isinstance(body, Compaction) and body.ledger):
+    if isinstance(body, TrimRecord):
         told["ledger"] = [entry.model_dump() for entry in body.ledger]
     return told
 
@@ -319,7 +319,6 @@ def _compaction(fields: Fields) -> Compaction:
         overrides=fields.mapping("overrides"),
         notes=fields.texts("notes"),
         reason=fields.text_or("reason", ""),
-        ledger=_ledger(fields),
     )
 
 
@@ -346,12 +345,8 @@ def _trimmed(fields: Fields) -> TrimRecord:
         backup=fields.text("backup"),
         lines=fields.integer("lines"),
         head=fields.integer_or_none("head"),
-        ledger=_ledger(fields),
+        ledger=tuple(_ledger_entry(Fields(item)) for item in fields.items("ledger")),
     )
-
-
-def _ledger(fields: Fields) -> tuple[LedgerEntry, ...]:
-    return tuple(_ledger_entry(Fields(item)) for item in fields.items("ledger"))
 
 
 def _ledger_entry(fields: Fields) -> LedgerEntry:

@@ -267,14 +267,9 @@ def _ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[L
     """The ledger once a compaction counts: what the newly covered messages hold goes into the one before."""
     if made.stage == "prune":
         return below.ledger
-    ledger = merge_ledger(below.ledger, made.ledger or _covered_ledger(state, below, made))
-    return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
-
-
-def _covered_ledger(state: SessionState, below: Head, made: Compaction) -> tuple[LedgerEntry, ...]:
-    """What the messages hold that a compaction covers and the one before it did not."""
     covered = state.between(below.tail_start, made.tail_start - 1)
-    return ledger_of([each for each in covered if not is_system(each.message)])
+    ledger = merge_ledger(below.ledger, ledger_of([each for each in covered if not is_system(each.message)]))
+    return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
 
 
 def chain_of(heads: Mapping[int, Head], head: Head) -> list[int]:
@@ -385,11 +380,8 @@ class OpenSession:
                     f"The session was compacted or undone meanwhile (now {state.head.seq}, planned on {made.base}). "
                     "Look at the view again."
                 )
-            # Stored, so that nobody who opens a long session has to find it again.
-            ledger = () if made.stage == "prune" else _covered_ledger(state, state.head, made)
             try:
-                stored = replace(made, ledger=ledger)
-                return self.log.append([stored], expected_last_seq=state.last_seq, edition=edition).last_seq
+                return self.log.append([made], expected_last_seq=state.last_seq, edition=edition).last_seq
             except Conflict:
                 if state.edition != edition:
                     raise

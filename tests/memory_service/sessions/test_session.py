@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 
-from memory_service.compaction import ledger
 from memory_service.compaction.record import Compaction, PinRecord
 from memory_service.compaction.view import ViewShape
 from memory_service.errors import Conflict
@@ -91,40 +88,6 @@ def test_a_commit_counts_only_on_the_head_it_was_planned_on(logs: SessionLogs) -
         session.commit(compaction(None, 4, 3), planned_on)
     assert session.state().last_seq == seq
     assert session.commit(compaction(seq, 4, 4), session.state()) == seq + 1
-
-
-def test_a_ledger_is_stored_and_one_of_an_older_log_is_found_anew(logs: SessionLogs) -> None:
-    session = OpenSession(logs.get("s"))
-    base = None
-    for number in range(20):
-        things = [user(f"Always keep file /srv/app/{number}.toml."), says(f"端口是 {number + 8000}。"), user("OK?")]
-        last = session.append(said(*things)).last_seq
-        base = session.commit(compaction(base, last, last), session.state())
-    state, read = session.state(), _messages_searched(lambda: OpenSession(logs.get("s")).state())
-    assert "Always keep file /srv/app/3.toml." in [entry.text for entry in state.head.ledger]
-    assert read == 0
-
-    path = logs.get("s")._path
-    path.write_bytes(re.sub(rb',"ledger":\[.*?\}\]', b"", path.read_bytes()))
-    older = SessionLogs(path.parent).get("s")
-    assert _messages_searched(lambda: OpenSession(older).state()) > 20
-    assert OpenSession(older).state().head == state.head
-
-
-def _messages_searched(act: Callable[[], object]) -> int:
-    """How many messages are searched for exact things meanwhile."""
-    count = 0
-
-    def count_calls(frame: FrameType, event: str, _: object) -> None:
-        nonlocal count
-        count += event == "call" and frame.f_code is ledger._message_entries.__code__
-
-    sys.setprofile(count_calls)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def test_what_was_said_between_plan_and_commit_stays(logs: SessionLogs) -> None:
