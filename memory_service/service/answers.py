@@ -165,8 +165,6 @@ def _degraded(found: IndexStatus) -> Iterable[str]:
         yield f"vector: {count} passages have no vector yet. They get one when they are searched and the model answers."
     if found.outdated:
         yield f"index: {found.outdated}"
-    if found.unjudged:
-        yield found.unjudged
     if found.slow:
         yield found.slow
     rebuild = found.rebuild

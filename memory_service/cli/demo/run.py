@@ -461,7 +461,8 @@ def _recall(service: MemoryService, question: str, answer: str) -> AnsweredQuest
     made = service.session_context(WORKSPACE, SAMPLE_SESSION_ID, request)
     view = [str(message.get("content")) for message in service.messages(WORKSPACE, SAMPLE_SESSION_ID).messages]
     texts = [str(message.get("content")) for message in made.messages]
-    block = next((text for text in texts if text not in (PROMPT, *view)), "")
+    # Blocks of earlier turns stand before that of this one.
+    block = next((text for text in texts[::-1] if text not in (PROMPT, *view)), "")
     others = [text for text in texts if text != block]
     receipt = made.receipt
     return AnsweredQuestion(

@@ -59,7 +59,7 @@ def test_models_in_onnx_format_find_and_reorder(tmp_path: Path) -> None:
         # The table of relevance is that of another model.
         (said,) = found.degraded
         assert said.startswith("relevance: none is known for the vectors of ") and "mode text" in said
-        assert service.status("default").degraded == [said]
+        assert service.status("default").degraded == []  # nothing that is wrong with the index
         scores = {hit.text: hit.signals["rerank"] for hit in found.results if hit.signals}
         assert len(scores) == 2 and [hit.text for hit in found.results] == sorted(scores, key=scores.__getitem__)[::-1]
         told = {finding.name: finding for finding in service.examine("default")}
