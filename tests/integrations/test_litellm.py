@@ -81,7 +81,8 @@ def test_memories_stand_before_the_question_and_the_answer_is_kept(litellm: Any,
         calls(litellm, server, said, more, litellm_session_id="support-42")
         system, block, question = sent(server, 0)
         assert (system, question) == tuple(said) and DEPLOYS in block["content"]
-        assert sent(server) == more
+        # The block stays before the question that it is for.
+        assert sent(server) == [system, block, question, *more[2:]]
     assert said == [PROMPT, user("When do we deploy?")], "the caller's list is the caller's"
     texts = [each["content"] for each in place.log("support-42")]
     assert texts == ["When do we deploy?", "On Tuesdays.", "Thanks!", "You are welcome."]

@@ -70,7 +70,9 @@ def test_memories_stand_before_the_question_and_not_in_the_history(place: Place)
         system, block, question = sent(server, 0)
         assert (system["content"], question["content"]) == (PROMPT, "When do we deploy?")
         assert DEPLOYS in block["content"]
-        assert [each["content"] for each in sent(server)[1:]] == ["When do we deploy?", "On Tuesdays.", "Thanks!"]
+        # The block stays before the question that it is for.
+        assert sent(server)[:3] == sent(server, 0)
+        assert [each["content"] for each in sent(server)[3:]] == ["On Tuesdays.", "Thanks!"]
     assert len(history) == 4 and "Deploys go out" not in str(history)
     assert [each["content"] for each in place.log("support-42")][1::2] == ["On Tuesdays.", "You are welcome."]
 
