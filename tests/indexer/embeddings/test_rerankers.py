@@ -96,8 +96,9 @@ def test_a_search_is_reordered_by_it(folder: Path, tmp_path: Path) -> None:
     index.sync()
     found = index.search("parser", limit=30, explain=True)
     assert found.degraded == ()
-    scores = [hit.signals["rerank"] for hit in found.hits]
-    assert scores == sorted(scores, reverse=True)
+    # Scores that differ by less than the model can mean leave the order to what search found.
+    scores = [round(hit.signals["rerank"], 3) for hit in found.hits]
+    assert scores == sorted(scores, reverse=True) and scores[0] > scores[-1]
     assert all("river" in hit.passage.text for hit in found.hits[:10])
     index.close()
 
