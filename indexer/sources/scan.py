@@ -235,6 +235,11 @@ def is_memory_path(path: str) -> bool:
     return path.lower().endswith(".md") and not any(part in path for part in ("//", "/.", "\0"))
 
 
+def session_path(session_id: str) -> str:
+    """Path of a session's log, relative to the workspace."""
+    return f"{SESSIONS_FOLDER}/{session_id}.jsonl"
+
+
 def is_session_path(path: str) -> bool:
     """True if a path, relative to the workspace, is that of a session log."""
     folder, _, name = path.partition("/")

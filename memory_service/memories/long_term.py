@@ -29,7 +29,7 @@ from indexer import (
 )
 from indexer.engine.chains import current_first
 from indexer.lru import LRU
-from indexer.sources.scan import is_session_path
+from indexer.sources.scan import is_session_path, session_path
 from indexer.stores.base import StoredPassage
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.memories.format import EntryDraft
@@ -214,7 +214,7 @@ class LongTermMemory:
 
     def note_session(self, session_id: str) -> None:
         """Take note that a session's log has grown; it is indexed in the background, a moment later."""
-        self._sessions.note(_session_path(session_id))
+        self._sessions.note(session_path(session_id))
 
     def session_ready(self, session_id: str, *, edition: int, upto_seq: int) -> list[str] | None:
         """Make sure that the messages of an edition of a session are searchable up to a number.
@@ -222,7 +222,7 @@ class LongTermMemory:
         Returns:
             Why they are not; None if it takes longer than a search waits, which goes on in the background.
         """
-        path = _session_path(session_id)
+        path = session_path(session_id)
         known, ready = self._ready.get(path) or (0, 0)
         if known == edition and ready >= upto_seq:
             return []
@@ -248,7 +248,7 @@ class LongTermMemory:
         Returns:
             What a look for it shows, and what failed after it was gone from disk.
         """
-        path = _session_path(session_id)
+        path = session_path(session_id)
         with self._erasing() as left:
             before = self._held([path])
             delete()
@@ -293,7 +293,7 @@ class LongTermMemory:
             # Before the index is asked: what is indexed meanwhile is found by one of both.
             said = None
             if _BEING_SAID in behind and mode != "vector":
-                waiting = self._sessions.undone - ({_session_path(in_view)} if in_view else set())
+                waiting = self._sessions.undone - ({session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
                 said = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
             found = self.index.search(query, limit=limit, mode=mode, filter=kept, **wanted)
@@ -420,7 +420,7 @@ class LongTermMemory:
         """Have what was just said indexed, if one may wait for it and that takes no time; else say that it waits."""
         if kept.sources and "sessions" not in kept.sources:
             return ()
-        but = _session_path(in_view) if in_view else ""
+        but = session_path(in_view) if in_view else ""
         if not waits:
             # Several search at once: a round for each would have all of them wait, and the index change under them.
             return (_BEING_SAID,) if self._sessions.undone - {but} else ()
@@ -591,8 +591,3 @@ class LongTermMemory:
 def _unread_logs(failed: Sequence[FileFailure]) -> tuple[str, ...]:
     """The session logs among files that could not be indexed; `status` names the others too."""
     return tuple(f"index: {one.path}: {one.reason}." for one in failed if is_session_path(one.path))
-
-
-def _session_path(session_id: str) -> str:
-    """Path of a session's log, as the index names it."""
-    return f"sessions/{session_id}.jsonl"

@@ -31,8 +31,9 @@ from memory_service.schemas.memories import Receipt
 from memory_service.service.compactions import CompactionCall, SessionCompactions
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
+from memory_service.service.session_blocks import MemoryRoom, PromptMemory, SessionBlocks, turn_block
 from memory_service.service.session_prompt import Prompt, prompt_of
-from memory_service.service.session_recall import MemoryRoom, PromptMemory, Question, SessionRecall
+from memory_service.service.session_recall import Question, SessionRecall, recall_decision
 from memory_service.sessions.folder import unreadable
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Contexts:
         self._services = services
         self._compactions = compactions
         self._flushes = flushes
-        self._recalls = recalls
+        self._blocks = SessionBlocks(recalls, receipts)
         self._adapter = adapter
         self._receipts = receipts
 
@@ -123,7 +124,7 @@ class Contexts:
         if call.memory_budget_tokens < 0 or (call.max_tokens is not None and call.max_tokens < 1):
             raise InvalidRequest("A number of tokens is negative. Give memory_budget_tokens and max_tokens from 0 on.")
         counted = tools_tokens(call.tools) if schemas_tokens is None else schemas_tokens
-        work = _Work(self._services, self._recalls, session_id, call, counted)
+        work = _Work(self._services, session_id, call, counted)
         owned = by_engine and self._adapter.owns_compaction(session_id)
         if call.auto:
             self._prepare(work, cancelled, compacts=not owned)
@@ -237,7 +238,7 @@ class Contexts:
         )
         left = max(total - MESSAGE_TOKENS, 0)
         question = work.question if left else None
-        recalled = self._recalls.memory(work.snapshot, view, record, question, room, at=self._services.now())
+        recalled = self._blocks.memory(work.snapshot, view, record, question, room, at=self._services.now())
         wanted = work.question.budget_tokens if work.question else 0
         if left < wanted and (recalled.turn is None or recalled.is_new):
             work.squeezed = f"memory: {left} of {wanted} tokens were left for memories."
@@ -293,13 +294,11 @@ class _Work:
     def __init__(
         self,
         services: SessionServices,
-        recalls: SessionRecall,
         session_id: str,
         call: SessionContextRequest,
         tools_tokens: int,
     ) -> None:
         self._services = services
-        self._recalls = recalls
         self.session_id, self.call = session_id, call
         self.snapshot: SessionSnapshot = services.snapshot(session_id)
         self.decision = Recall(searched=False, query="", reason="")
@@ -318,7 +317,7 @@ class _Work:
     def _decide(self) -> None:
         """Decide if memories are searched, and reserve room for them."""
         call = self.call
-        decision, least_beside = self._recalls.decide(self.snapshot, call.query, call.recall, call.memory_budget_tokens)
+        decision, least_beside = recall_decision(self.snapshot, call.query, call.recall, call.memory_budget_tokens)
         searched, reason = decision.searched, decision.reason
         preset, budget_tokens = self.snapshot.options.preset, call.memory_budget_tokens
         limit = preset.recall.most_tokens
@@ -339,7 +338,7 @@ class _Work:
             least_beside=least_beside,
         )
         record = self._services.longterm.prompts.of(self.session_id)
-        own = self._recalls.turn_block(self.snapshot, record, self.question)
+        own = turn_block(self.snapshot, record, self.question)
         usable = self.budget.estimated(self.budget.usable_tokens)
         most = max(_LEAST_MEMORY_TOKENS, int(usable * _MOST_MEMORY_SHARE))
         self.reserve(min(budget_tokens, most) if own is None else own.tokens)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from indexer.sources.scan import session_path
 from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
 from memory_service.home import citation
@@ -142,7 +143,7 @@ def original_of_messages(handle: Handle, store: SessionStore, session_id: str | 
     """Messages of a session, as they were said, or one medium of them."""
     session = handle.session_id or session_id or _only_session(handle, store)
     _check_order(handle.first, handle.last or handle.first)
-    log = f"sessions/{session}.jsonl"
+    log = session_path(session)
     if handle.medium:
         content, mime = store.medium(session, handle.first, handle.medium)
         title = f"{session}, medium {handle.medium} of message {handle.first}"

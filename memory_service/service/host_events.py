@@ -36,6 +36,7 @@ from memory_service.messages import text_of
 from memory_service.messages.placeholders import handle
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.schemas.sessions import MAX_PIN_CHARS
+from memory_service.service.session_recall import Question
 from memory_service.service.sessions import check_messages
 from memory_service.text.injected import said_messages
 from memory_service.text.recall import decide_recall
@@ -213,7 +214,8 @@ class HookCall:
                 self._faults += _lasting(made.degraded)
                 return made.block
             recalls, now = service.sessions(workspace).recalls, service.settings.now()
-            found = recalls.recall(snapshot, query, tokens, forgotten=progress.forgotten, at=now)
+            question = Question(query=query, budget_tokens=tokens)
+            found = recalls.recall(snapshot, question, forgotten=progress.forgotten, at=now)
             self._faults += _lasting(found.degraded)
             return found.context.block if found.context else ""
         return ""
@@ -221,7 +223,7 @@ class HookCall:
     def _topic(self, snapshot: SessionSnapshot | None) -> str:
         """Subject of the work: the user's last words; else what was noted last."""
         if snapshot:
-            said = next((each for each in reversed(snapshot.state.messages) if each.message["role"] == "user"), None)
+            said = snapshot.state.turn
             if said and (words := text_of(said.message).strip()):
                 return decide_recall(words).query or words[:_QUERY_CHARS]
         with suppress(NotFound):

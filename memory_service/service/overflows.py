@@ -87,7 +87,7 @@ class Decision:
     tried: RecoveryAttempts
 
 
-def decide(
+def _decide(
     failure: ProviderFailure,
     *,
     failed_compaction: bool,
@@ -278,7 +278,7 @@ class Overflows:
         share = _OVERSIZED_SHARE * snapshot.options.window.tokens
         last = snapshot.state.messages[-1].seq if snapshot.state.messages else 0
         tried = (self._tried.get(snapshot.session_id) or RecoveryAttempts()).at(last)
-        decision = decide(
+        decision = _decide(
             failure,
             failed_compaction=is_compaction_failure(call.error),
             tried=tried,

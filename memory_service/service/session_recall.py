@@ -1,35 +1,30 @@
-"""Recall for sessions: which memories a turn gets, and which blocks of earlier turns stand.
+"""Recall for sessions: whether a turn needs memories, and which ones answer it.
 
-Invariants: what the view shows is left out before anything is ranked, and what says the same is left out after; what an
-earlier block shows is not written again; the covered messages of this session are found as well as all other sources,
-whether or not the index has them yet; the same turn gets the same block; blocks of earlier turns stand where they
-stood, or go all at once.
+Invariants: what the view shows is left out before anything is ranked, and what says the same is left out after; the
+covered messages of this session are found as well as all other sources, whether or not the index has them yet.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from indexer import Hit, LineRange, SearchFilter, Source
 from indexer.lru import LRU
-from memory_service.compaction.view import View
-from memory_service.errors import Conflict, MemoryServiceError, NotFound, StorageFailed
+from indexer.sources.scan import session_path
+from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.overlap import ViewText, drop_redundant
 from memory_service.memories.receipts import Receipts, new_receipt_id
-from memory_service.memories.standing import PromptRecord, StandingBlock, block_tokens, digest_of, passage_of
-from memory_service.messages import Numbered, numbered, text_of, user_message
-from memory_service.messages.sizes import MESSAGE_TOKENS
+from memory_service.memories.standing import StandingBlock, digest_of
+from memory_service.messages import numbered, text_of, user_message
 from memory_service.schemas.compaction import Recall, RecallMode
-from memory_service.schemas.memories import Context, Order, Receipt
+from memory_service.schemas.memories import Context, Order
 from memory_service.schemas.sessions import FoundMessages
-from memory_service.service.session_prompt import placeable
 from memory_service.sessions.folder import unreadable
 from memory_service.sessions.search import SessionKeywordSearch
-from memory_service.sessions.session import SessionState
 from memory_service.text.recall import decide_recall
 
 if TYPE_CHECKING:
@@ -50,6 +45,29 @@ _LEAST_MENTIONED = 0.1
 
 def _unsearched(reason: str) -> tuple[Recall, float]:
     return Recall(searched=False, query="", reason=reason), 0.0
+
+
+def recall_decision(
+    snapshot: SessionSnapshot, query: str | None, wanted: RecallMode, budget_tokens: int
+) -> tuple[Recall, float]:
+    """Decide if memories are searched, for what, and why; and how relevant is what stands beside other blocks."""
+    if budget_tokens == 0:
+        return _unsearched("the budget for memories is 0")
+    if wanted == "never":
+        return _unsearched("recall is off")
+    if query is not None and query.strip():
+        return Recall(searched=True, query=query, reason="a query was given"), 0.0
+    if snapshot.state.is_commanded:
+        return _unsearched("the command /compact needs no memory")
+    said = snapshot.state.turn
+    if said is None:
+        return _unsearched("the user has said nothing yet")
+    made = decide_recall(text_of(said.message))
+    if wanted == "always":
+        query = made.query or text_of(said.message)
+        return Recall(searched=True, query=query, reason="recall is always on"), 0.0
+    decision = Recall(searched=made.search, query=made.query, reason=made.reason)
+    return decision, _LEAST_ASKED if made.asks else _LEAST_MENTIONED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,27 +93,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRoom:
-    """Room for blocks in a prompt, in estimated tokens.
-
-    Attributes:
-        own_tokens: For that of the turn.
-        beside_tokens: For all, if those of earlier turns are to stand beside it.
-        earlier_tokens: For those of earlier turns.
-    """
-
-    own_tokens: int
-    beside_tokens: int
-    earlier_tokens: int
-
-    def kept(self, earlier: tuple[StandingBlock, ...], own: StandingBlock | None = None) -> tuple[StandingBlock, ...]:
-        """The blocks of earlier turns if they fit beside that of this one, else none of them."""
-        tokens = block_tokens(earlier)
-        fits = tokens <= self.earlier_tokens and tokens + (own.tokens if own else 0) <= self.beside_tokens
-        return earlier if fits else ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchedPassages:
     """Passages for a block, and what could not be done: by the search itself, and in all."""
 
@@ -109,24 +106,6 @@ class Recalled:
     """Recalled memories; no context if nothing was searched or could be."""
 
     context: Context | None = None
-    degraded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptMemory:
-    """Blocks of a prompt.
-
-    Attributes:
-        blocks: Those of earlier turns, and that of this one.
-        turn: That of this one; None if nothing was searched or could be.
-        receipt: Its receipt.
-        is_new: Whether it was not recalled before, so that the receipt is to be stored.
-    """
-
-    blocks: tuple[StandingBlock, ...] = ()
-    turn: StandingBlock | None = None
-    receipt: Receipt | None = None
-    is_new: bool = False
     degraded: tuple[str, ...] = ()
 
 
@@ -144,66 +123,16 @@ class SessionRecall:
         self._live: LRU[str, tuple[int, SessionKeywordSearch]] = LRU(_KEPT_SESSIONS)
         self._shown: LRU[str, ViewText] = LRU(_KEPT_SESSIONS)
 
-    def decide(
-        self, snapshot: SessionSnapshot, query: str | None, wanted: RecallMode, budget_tokens: int
-    ) -> tuple[Recall, float]:
-        """Decide if memories are searched, for what, and why; and how relevant is what stands beside other blocks."""
-        if budget_tokens == 0:
-            return _unsearched("the budget for memories is 0")
-        if wanted == "never":
-            return _unsearched("recall is off")
-        if query is not None and query.strip():
-            return Recall(searched=True, query=query, reason="a query was given"), 0.0
-        if snapshot.state.is_commanded:
-            return _unsearched("the command /compact needs no memory")
-        said = _turn_of(snapshot.state)
-        if said is None:
-            return _unsearched("the user has said nothing yet")
-        made = decide_recall(text_of(said.message))
-        if wanted == "always":
-            query = made.query or text_of(said.message)
-            return Recall(searched=True, query=query, reason="recall is always on"), 0.0
-        decision = Recall(searched=made.search, query=made.query, reason=made.reason)
-        return decision, _LEAST_ASKED if made.asks else _LEAST_MENTIONED
+    def recall(self, snapshot: SessionSnapshot, question: Question, *, forgotten: int = 0, at: dt.datetime) -> Recalled:
+        """A block of what is not in view, with its stored receipt.
 
-    def turn_block(self, snapshot: SessionSnapshot, record: PromptRecord, question: Question) -> StandingBlock | None:
-        """The block that this question got in this turn; None if it is to be searched for.
-
-        Where nothing was found, it is asked again until the turn goes on: there is nothing that would move.
+        Of a view that is not ours, `forgotten` is the last message that is in it no more.
         """
-        said = _turn_of(snapshot.state)
-        seq = said.seq if said else 0
-        own = next((block for block in _sound(record, snapshot.state) if block.seq == seq), None)
-        if own is None or own.asked != question.digest:
-            return None
-        goes_on = said is not None and snapshot.state.messages[-1] is not said
-        return own if own.text or goes_on else None
-
-    def recall(
-        self,
-        snapshot: SessionSnapshot,
-        query: str,
-        budget_tokens: int,
-        *,
-        sources: tuple[Source, ...] = (),
-        order: Order = "score",
-        min_relevance: float | None = None,
-        forgotten: int = 0,
-        at: dt.datetime,
-    ) -> Recalled:
-        """A block of what is not in view, of at most so many tokens, with its stored receipt.
-
-        What is less relevant than `min_relevance` stays out; None is as the settings have it. Of a view that is not
-        ours, `forgotten` is the last message that is in it no more.
-        """
-        question = Question(
-            query=query, budget_tokens=budget_tokens, sources=sources, order=order, min_relevance=min_relevance
-        )
         try:
-            found = self._found(snapshot, question, forgotten)
+            found = self.found(snapshot, question, forgotten)
         except MemoryServiceError as error:
             return Recalled(degraded=(f"recall: {error}",))
-        context, degraded = self._packed(snapshot, found, question, at), found.degraded
+        context, degraded = self.packed(snapshot, found, question, at), found.degraded
         try:
             with snapshot.session.held(snapshot.state):
                 self._receipts.put(context.receipt, session_id=snapshot.session_id)
@@ -211,56 +140,7 @@ class SessionRecall:
             degraded = (*degraded, f"receipt: {error}")
         return Recalled(context=context, degraded=degraded)
 
-    def memory(
-        self,
-        snapshot: SessionSnapshot,
-        view: View,
-        record: PromptRecord,
-        question: Question | None,
-        room: MemoryRoom,
-        *,
-        at: dt.datetime,
-    ) -> PromptMemory:
-        """The blocks of a prompt: those that stand, and that of its turn, whose receipt is not stored.
-
-        Args:
-            snapshot: The session.
-            view: Its messages.
-            record: Its last prompt.
-            question: What the turn asks; None if nothing is searched.
-            room: What the blocks may take.
-            at: The present moment.
-        """
-        said = _turn_of(snapshot.state)
-        seq = said.seq if said else 0
-        standing = placeable(view, _sound(record, snapshot.state), seq)
-        if question is None:
-            return PromptMemory(blocks=room.kept(standing))
-        earlier = tuple(block for block in standing if block.seq != seq)
-        own = self.turn_block(snapshot, record, question)
-        if own is not None and own.tokens <= room.own_tokens:
-            receipt = self._receipt(own.receipt_id)
-            degraded = tuple(receipt.degraded) if receipt else ()
-            return PromptMemory(blocks=(*room.kept(earlier, own), own), turn=own, receipt=receipt, degraded=degraded)
-        asked = question.digest
-        question = replace(question, budget_tokens=min(question.budget_tokens, room.own_tokens - MESSAGE_TOKENS))
-        if question.budget_tokens < 1:
-            return PromptMemory(blocks=room.kept(earlier))
-        try:
-            found = self._found(snapshot, question)
-        except MemoryServiceError as error:
-            return PromptMemory(blocks=room.kept(earlier), degraded=(f"recall: {error}",))
-        context = self._packed(snapshot, found, question, at, beside=earlier)
-        own = _block(context, found.hits, asked, said)
-        if room.kept(earlier, own) != earlier:
-            earlier = ()
-            context = self._packed(snapshot, found, question, at)
-            own = _block(context, found.hits, asked, said)
-        return PromptMemory(
-            blocks=(*earlier, own), turn=own, receipt=context.receipt, is_new=True, degraded=found.degraded
-        )
-
-    def _packed(
+    def packed(
         self,
         snapshot: SessionSnapshot,
         found: SearchedPassages,
@@ -278,11 +158,11 @@ class SessionRecall:
             created_at=at,
             degraded=found.searched,
             order=question.order,
-            heard=_log_path(snapshot),
+            heard=session_path(snapshot.session_id),
             shown=_shown_in(beside) if beside else None,
         )
 
-    def _found(self, snapshot: SessionSnapshot, question: Question, forgotten: int = 0) -> SearchedPassages:
+    def found(self, snapshot: SessionSnapshot, question: Question, forgotten: int = 0) -> SearchedPassages:
         """Passages that answer a question and that the view does not show.
 
         Raises:
@@ -290,7 +170,7 @@ class SessionRecall:
         """
         degraded = list[str]()
         in_view = snapshot.session_id
-        path, shown = _log_path(snapshot), max(snapshot.view().first_seq, forgotten + 1)
+        path, shown = session_path(snapshot.session_id), max(snapshot.view().first_seq, forgotten + 1)
         # The log begins with its header: a first message has nothing before it that could be found.
         if any(each.seq < shown for each in snapshot.state.messages[:1]):
             unready = self._services.longterm.session_ready(
@@ -310,12 +190,6 @@ class SessionRecall:
         )
         hits = drop_redundant(found.hits, self._shown_of(snapshot, shown))
         return SearchedPassages(hits=hits, searched=found.degraded, degraded=(*found.degraded, *degraded))
-
-    def _receipt(self, receipt_id: str) -> Receipt | None:
-        try:
-            return self._receipts.get(receipt_id)
-        except NotFound:
-            return None
 
     def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> FoundMessages:
         """Search all messages of a session by words, in view or not."""
@@ -343,46 +217,7 @@ class SessionRecall:
         return shown
 
 
-def _turn_of(state: SessionState) -> Numbered | None:
-    """The message of the user that the last turn began with."""
-    return next((each for each in reversed(state.messages) if each.message["role"] == "user"), None)
-
-
-def _said_digest(said: Numbered | None) -> str:
-    return digest_of(said.message) if said else ""
-
-
-def _block(context: Context, hits: Sequence[Hit], asked: str, said: Numbered | None) -> StandingBlock:
-    """The block of a turn, with the passages in it."""
-    lines = {(item.path, item.start_line, item.end_line) for item in context.receipt.included}
-    passages = [hit for hit in hits if (hit.path, hit.passage.start_line, hit.passage.end_line) in lines]
-    return StandingBlock(
-        seq=said.seq if said else 0,
-        said=_said_digest(said),
-        asked=asked,
-        text=context.block,
-        receipt_id=context.receipt.receipt_id,
-        passages=tuple(map(passage_of, passages)),
-    )
-
-
-def _sound(record: PromptRecord, state: SessionState) -> tuple[StandingBlock, ...]:
-    """The blocks of a prompt whose view still counts, and whose messages are what they were."""
-    if record.view != state.changed_seq:
-        return ()
-    return tuple(block for block in record.blocks if _is_said(block, state))
-
-
-def _is_said(block: StandingBlock, state: SessionState) -> bool:
-    said = [each for each in state.between(block.seq, block.seq) if each.message["role"] == "user"]
-    return block.said == _said_digest(said[-1] if said else None)
-
-
 def _shown_in(blocks: Sequence[StandingBlock]) -> Callable[[str], bool]:
     """Tells of a text whether one of some blocks says it."""
     texts = [passage.text for block in blocks for passage in block.passages]
     return ViewText.of([numbered(user_message(text), at) for at, text in enumerate(texts)]).says
-
-
-def _log_path(snapshot: SessionSnapshot) -> str:
-    return f"sessions/{snapshot.session_id}.jsonl"

@@ -99,6 +99,11 @@ class SessionState(Conversation):
     edition: int = 0
 
     @property
+    def turn(self) -> Numbered | None:
+        """The message of the user that the last turn began with."""
+        return next((each for each in reversed(self.messages) if each.message["role"] == "user"), None)
+
+    @property
     def is_commanded(self) -> bool:
         """True if the last thing said is a command to the service, so that no model need answer."""
         return self.command is not None and (not self.messages or self.messages[-1].seq < self.command.seq)

@@ -11,16 +11,15 @@ from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.messages import text_of
 from memory_service.service import answers
-from memory_service.service.session_recall import Recalled
+from memory_service.service.session_recall import Question, Recalled, recall_decision
 from tests.memory_service.service.rooms import Room, S, W, calls, result, says, user
 
 Rooms = Callable[..., Room]
 
 
 def recalled(room: Room, query: str, budget: int = 1_000, **given: Any) -> Recalled:
-    return room.sessions.recalls.recall(
-        room.sessions.snapshot(S), query, budget, at=room.service.settings.now(), **given
-    )
+    question = Question(query=query, budget_tokens=budget, **given)
+    return room.sessions.recalls.recall(room.sessions.snapshot(S), question, at=room.service.settings.now())
 
 
 def block(room: Room, query: str, **given: Any) -> str:
@@ -95,7 +94,7 @@ def test_what_is_searched_for(
     room: Room, query: str | None, said: str, wanted: Any, budget: int, searched: bool, asked: str | None
 ) -> None:
     room.say(user(said))
-    made, _ = room.sessions.recalls.decide(room.sessions.snapshot(S), query, wanted, budget)
+    made, _ = recall_decision(room.sessions.snapshot(S), query, wanted, budget)
     assert made.searched is searched and made.reason
     if asked is not None:
         assert made.query == asked
@@ -103,7 +102,7 @@ def test_what_is_searched_for(
 
 def test_nobody_has_said_anything(room: Room) -> None:
     room.say(says("Welcome."))
-    assert room.sessions.recalls.decide(room.sessions.snapshot(S), None, "always", 100)[0].searched is False
+    assert recall_decision(room.sessions.snapshot(S), None, "always", 100)[0].searched is False
 
 
 def test_a_session_is_searched_by_words_in_view_or_not(room: Room) -> None:
