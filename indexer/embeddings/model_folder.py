@@ -1,4 +1,4 @@
-"""The files of a sentence-transformers model, read without running it: size, prompts, scripts, identity.
+"""The files of a sentence-transformers model, read without running it, and the embedder that is made of them.
 
 Invariants: reads only, and imports no engine, so a status takes no time; the identity is that of the content, so a
 model that was moved or renamed is the same model, and one that was trained on is another. A model's own files go
@@ -10,16 +10,24 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
+import numpy as np
+
+from indexer.embeddings.base import empty_rows, unit_rows
 from indexer.embeddings.onnx_session import read_vocabulary
-from indexer.errors import EmbedderUnavailable
+from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.text import lazy_regex
 from indexer.text.scripts import CJK_LETTERS
 from indexer.text.terms import is_spaced
+from indexer.types import Vectors
+
+_Loaded = TypeVar("_Loaded")
 
 _CJK_LETTER = lazy_regex(f"[{CJK_LETTERS}]")
 # A name tells at its ends and between - _ . / and :, never within a word.
@@ -371,3 +379,99 @@ def _deciding_files(path: Path) -> list[tuple[Path, Literal["text", "weights"]]]
         formats = [[file for file in files if file.suffix == suffix] for suffix in _WEIGHTS]
         found += [(file, "weights") for file in next(filter(None, formats), [])]
     return found
+
+
+# --- embedders -------------------------------------------------------------------------------------------------
+
+
+def not_here(model: str) -> EmbedderUnavailable:
+    """The error for a model of the hub that a question needs and nobody has fetched."""
+    return EmbedderUnavailable(
+        f"The model {model} is not on this machine yet. Run `memory-service reindex` to fetch it."
+    )
+
+
+class FolderEmbedder(ABC, Generic[_Loaded]):
+    """An embedder whose model is a folder on this machine, loaded at the first text; only documents fetch it.
+
+    Args:
+        engine: What runs the model, such as "onnx": the beginning of its name in the settings and of its fingerprint.
+        model: The folder, or a name on the hub.
+    """
+
+    def __init__(self, engine: str, model: str) -> None:
+        self.name = f"{engine}/{model}"
+        self._engine = engine
+        self._model = model
+        self._folder: ModelFolder | None = None
+        self._loaded: _Loaded | None = None
+        self._learned_dimensions = 0
+        self._reader: Callable[[str], bool] | None = None
+        self._loading = threading.Lock()
+
+    @abstractmethod
+    def _read_folder(self) -> ModelFolder:
+        """The files of the model; `not_here` where they are not on this machine."""
+
+    @abstractmethod
+    def _load(self, *, fetch: bool) -> _Loaded:
+        """Load the model; fetch it from the hub first, if that is allowed and it is not on this machine."""
+
+    @abstractmethod
+    def _rows(self, loaded: _Loaded, texts: Sequence[str], *, query: bool) -> Vectors:
+        """Rows of texts as `_unit_rows` gives them, with the prompt of a question or of a stored text before each."""
+
+    @property
+    def _described(self) -> ModelFolder:
+        folder = self._folder = self._folder or self._read_folder()
+        return folder
+
+    @property
+    def dimensions(self) -> int:
+        """See `Embedder`; from the model's files, 0 if they do not tell before the first text."""
+        try:
+            return self._learned_dimensions or self._described.dimensions
+        except EmbedderUnavailable:
+            return 0
+
+    @property
+    def fingerprint(self) -> str:
+        """See `Embedder`; independent of the model's place and name."""
+        return f"{self._engine}-{self._described.identity}"
+
+    def reads(self, text: str) -> bool:
+        """See `Embedder`; by the name of the model, else by its vocabulary."""
+        try:
+            self._reader = self._reader or self._described.reader()
+        except EmbedderUnavailable:
+            return True
+        return self._reader(text)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`; fetches a model of the hub that is not on this machine."""
+        return self._embedded(texts, query=False) if texts else np.zeros((0, self.dimensions), np.float32)
+
+    def embed_query(self, text: str) -> Vectors:
+        """See `Embedder`."""
+        row: Vectors = self._embedded([text], query=True)[0]
+        return row
+
+    def _embedded(self, texts: Sequence[str], *, query: bool) -> Vectors:
+        if self._loaded is None:
+            with self._loading:
+                if self._loaded is None:
+                    self._loaded = self._load(fetch=not query)
+        vectors = self._rows(self._loaded, texts, query=query)
+        if bad := empty_rows(vectors):
+            raise EmbeddingError(
+                f"The model {self.name} gave no usable vector (not finite, or of no length) "
+                f"for {len(bad)} of {len(texts)} texts. Choose another embedding_model if it stays.",
+                vectors=vectors,
+            )
+        return vectors
+
+    def _unit_rows(self, made: Any, texts: int) -> Vectors:
+        """See `unit_rows`; the first ones tell the length of all."""
+        rows = unit_rows(self.name, made, texts=texts, dimensions=self._learned_dimensions)
+        self._learned_dimensions = rows.shape[1]
+        return rows

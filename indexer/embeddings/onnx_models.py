@@ -19,15 +19,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.embeddings.base import empty_rows, unit_rows, without_surrogates
-from indexer.embeddings.model_folder import ModelFolder, pooling_modes, read_model_folder, read_modules, read_table
+from indexer.embeddings.base import without_surrogates
+from indexer.embeddings.model_folder import (
+    FolderEmbedder,
+    ModelFolder,
+    not_here,
+    pooling_modes,
+    read_model_folder,
+    read_modules,
+    read_table,
+)
 from indexer.embeddings.onnx_files import ModelKind, OnnxFiles, fetch_onnx_files, find_onnx_files
 from indexer.embeddings.onnx_session import default_threads, load_tokenizer, padded, run_in_threads, start_session
 from indexer.embeddings.reranking import Scores
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.types import Vectors
 
-ONNX_PREFIX = "onnx/"
+_ENGINE = "onnx"
 
 # Tokens in one run, padding included; as for the bundled model, of which most encoders are larger relatives.
 _RUN_TOKENS = 512
@@ -316,7 +324,7 @@ def _load_encoder(files: OnnxFiles, folder: ModelFolder) -> _Encoder:
     )
 
 
-class OnnxEmbedder:
+class OnnxEmbedder(FolderEmbedder[_Encoder]):
     """Any encoder in ONNX format; loaded at the first call.
 
     Args:
@@ -327,96 +335,37 @@ class OnnxEmbedder:
     """
 
     def __init__(self, model: str, *, threads: int | None = None) -> None:
-        self.name = ONNX_PREFIX + model
-        self._model = model
+        super().__init__(_ENGINE, model)
         self._threads = threads or default_threads()
-        self._folder: ModelFolder | None = None
-        self._encoder: _Encoder | None = None
-        self._learned_dimensions = 0
-        self._reader: Callable[[str], bool] | None = None
-        self._loading = threading.Lock()
 
-    @property
-    def dimensions(self) -> int:
-        """See `Embedder`; from the model's files, 0 if they do not tell before the first text."""
-        try:
-            return self._learned_dimensions or self._described().dimensions
-        except EmbedderUnavailable:
-            return 0
+    def _read_folder(self) -> ModelFolder:
+        files = self._files()
+        return read_model_folder(files.folder, self._model, weights=(*files.weights, files.tokenizer))
 
-    @property
-    def fingerprint(self) -> str:
-        """See `Embedder`; independent of the model's place and name."""
-        return f"onnx-{self._described().identity}"
+    def _load(self, *, fetch: bool) -> _Encoder:
+        files = fetch_onnx_files(self._model, "embedding") if fetch else self._files()
+        return _load_encoder(files, self._described)
 
-    def reads(self, text: str) -> bool:
-        """See `Embedder`; by the name of the model, else by its vocabulary."""
-        try:
-            self._reader = self._reader or self._described().reader()
-        except EmbedderUnavailable:
-            return True
-        return self._reader(text)
+    def _files(self) -> OnnxFiles:
+        files = find_onnx_files(self._model, "embedding")
+        if files is None:
+            raise not_here(self._model)
+        return files
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """See `Embedder`; fetches a model of the hub that is not on this machine."""
-        if not texts:
-            return np.zeros((0, self.dimensions), np.float32)
-        encoder = self._loaded(fetch=True)
-        return self._embedded(encoder, texts, encoder.folder.prompts.document)
-
-    def embed_query(self, text: str) -> Vectors:
-        """See `Embedder`."""
-        encoder = self._loaded(fetch=False)
-        row: Vectors = self._embedded(encoder, [text], encoder.folder.prompts.query)[0]
-        return row
-
-    def _embedded(self, encoder: _Encoder, texts: Sequence[str], prompt: str) -> Vectors:
-        encoded = [encoder.graph.encode(prompt + text) for text in texts]
-        uncounted = encoder.prompt_tokens(prompt)
+    def _rows(self, loaded: _Encoder, texts: Sequence[str], *, query: bool) -> Vectors:
+        prompt = loaded.folder.prompts.query if query else loaded.folder.prompts.document
+        encoded = [loaded.graph.encode(prompt + text) for text in texts]
+        uncounted = loaded.prompt_tokens(prompt)
         made: list[_Array] = [np.zeros(0)] * len(texts)
 
         def fill(places: list[int]) -> None:
-            found = encoder.vectors([encoded[place] for place in places], uncounted)
+            found = loaded.vectors([encoded[place] for place in places], uncounted)
             for place, row in zip(places, found, strict=True):
                 made[place] = row
 
         lengths = [max(1, len(one.ids)) for one in encoded]
         run_in_threads(lengths, fill, threads=self._threads, run_tokens=_RUN_TOKENS, name="onnx")
-        vectors = unit_rows(self.name, made, texts=len(texts), dimensions=self._learned_dimensions)
-        self._learned_dimensions = vectors.shape[1]
-        bad = empty_rows(vectors)
-        if bad:
-            raise EmbeddingError(
-                f"The model {self.name} gave no usable vector (not finite, or of no length) "
-                f"for {len(bad)} of {len(texts)} texts. Choose another embedding_model if it stays.",
-                vectors=vectors,
-            )
-        return vectors
-
-    def _described(self, files: OnnxFiles | None = None) -> ModelFolder:
-        folder = self._folder
-        if folder is None:
-            files = files or _here(self._model)
-            weights = (*files.weights, files.tokenizer)
-            folder = self._folder = read_model_folder(files.folder, self._model, weights=weights)
-        return folder
-
-    def _loaded(self, *, fetch: bool) -> _Encoder:
-        if self._encoder is None:
-            with self._loading:
-                if self._encoder is None:
-                    files = fetch_onnx_files(self._model, "embedding") if fetch else _here(self._model)
-                    self._encoder = _load_encoder(files, self._described(files))
-        return self._encoder
-
-
-def _here(model: str) -> OnnxFiles:
-    files = find_onnx_files(model, "embedding")
-    if files is None:
-        raise EmbedderUnavailable(
-            f"The model {model} is not on this machine yet. Run `memory-service reindex` to fetch it."
-        )
-    return files
+        return self._unit_rows(made, len(texts))
 
 
 # --- reranker --------------------------------------------------------------------------------------------------
@@ -430,7 +379,7 @@ class OnnxReranker:
     """
 
     def __init__(self, model: str) -> None:
-        self.name = ONNX_PREFIX + model
+        self.name = f"{_ENGINE}/{model}"
         self.at_once = 10
         self._model = model
         self._graph: _Graph | None = None

@@ -12,15 +12,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from indexer.embeddings.base import empty_rows, runs_by_length, unit_rows, without_surrogates
-from indexer.embeddings.model_folder import HUB_NAME, ModelFolder, folder_of, has_weights, read_model_folder
+from indexer.embeddings.base import runs_by_length, without_surrogates
+from indexer.embeddings.model_folder import (
+    HUB_NAME,
+    FolderEmbedder,
+    ModelFolder,
+    folder_of,
+    has_weights,
+    not_here,
+    read_model_folder,
+)
 from indexer.embeddings.onnx_session import usable_processors
 from indexer.embeddings.reranking import Scores
 from indexer.errors import EmbedderUnavailable, EmbeddingError
@@ -73,9 +81,7 @@ def _load_model(name: str, kind: _Kind, *, fetch: bool) -> Any:
     try:
         _prepare()
         if place is None and not fetch:
-            raise EmbedderUnavailable(
-                f"The model {name} is not on this machine yet. Run `memory-service reindex` to fetch it."
-            )
+            raise not_here(name)
         import sentence_transformers
 
         loaded = getattr(sentence_transformers, _CLASSES[kind])
@@ -125,7 +131,7 @@ def _cached(repository: str, file: str, kind: _Kind) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-SENTENCE_TRANSFORMERS_PREFIX = "sentence-transformers/"
+_ENGINE = "sentence-transformers"
 
 # A run holds so many characters at most, padding included, and so many texts: what a run needs of memory grows with
 # both, and a question waits for a run to end.
@@ -137,7 +143,7 @@ _UNLIMITED_TOKENS = 8_192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Engine:
+class _Encoder:
     """The loaded model, and the lock that lets one thread in: every run changes its tokenizer."""
 
     model: Any
@@ -161,7 +167,7 @@ class _Engine:
             ) from error
 
 
-class SentenceTransformerEmbedder:
+class SentenceTransformerEmbedder(FolderEmbedder[_Encoder]):
     """Any model of sentence-transformers; loaded at the first call, on a GPU where there is one.
 
     Args:
@@ -169,87 +175,28 @@ class SentenceTransformerEmbedder:
     """
 
     def __init__(self, model: str) -> None:
-        self.name = SENTENCE_TRANSFORMERS_PREFIX + model
-        self._model = model
-        self._folder: ModelFolder | None = None
-        self._engine: _Engine | None = None
-        self._learned_dimensions = 0
-        self._reader: Callable[[str], bool] | None = None
-        self._loading = threading.Lock()
+        super().__init__(_ENGINE, model)
 
-    @property
-    def dimensions(self) -> int:
-        """See `Embedder`; from the model's files, 0 if they do not tell before the first text."""
-        try:
-            return self._learned_dimensions or self._place().dimensions
-        except EmbedderUnavailable:
-            return 0
+    def _read_folder(self) -> ModelFolder:
+        path = _find_model(self._model)
+        if path is None:
+            raise not_here(self._model)
+        return read_model_folder(path, self._model)
 
-    @property
-    def fingerprint(self) -> str:
-        """See `Embedder`; independent of the model's place and name."""
-        return f"sentence-transformers-{self._place().identity}"
+    def _load(self, *, fetch: bool) -> _Encoder:
+        model = _load_model(self._model, "embedding", fetch=fetch)
+        tokens = getattr(model, "max_seq_length", None) or _UNLIMITED_TOKENS
+        return _Encoder(model=model, folder=self._described, max_characters=_CHARACTERS_PER_TOKEN * tokens)
 
-    def reads(self, text: str) -> bool:
-        """See `Embedder`; by the name of the model, else by its vocabulary."""
-        try:
-            self._reader = self._reader or self._place().reader()
-        except EmbedderUnavailable:
-            return True
-        return self._reader(text)
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """See `Embedder`; fetches a model of the hub that is not on this machine."""
-        if not texts:
-            return np.zeros((0, self.dimensions), np.float32)
-        return self._embedded(self._loaded(fetch=True), texts, query=False)
-
-    def embed_query(self, text: str) -> Vectors:
-        """See `Embedder`."""
-        row: Vectors = self._embedded(self._loaded(fetch=False), [text], query=True)[0]
-        return row
-
-    def _embedded(self, engine: _Engine, texts: Sequence[str], *, query: bool) -> Vectors:
-        cleaned = [without_surrogates(text[: engine.max_characters]) for text in texts]
-        vectors: Vectors | None = None
+    def _rows(self, loaded: _Encoder, texts: Sequence[str], *, query: bool) -> Vectors:
+        cleaned = [without_surrogates(text[: loaded.max_characters]) for text in texts]
+        vectors = np.zeros((len(texts), 0), np.float32)
         for places in runs_by_length([len(text) for text in cleaned], _RUN_CHARACTERS, most_texts=_RUN_TEXTS):
-            made = engine.rows([cleaned[place] for place in places], query=query)
-            rows = unit_rows(self.name, made, texts=len(places), dimensions=self._learned_dimensions)
-            self._learned_dimensions = rows.shape[1]
-            if vectors is None:
+            rows = self._unit_rows(loaded.rows([cleaned[place] for place in places], query=query), len(places))
+            if not vectors.size:
                 vectors = np.zeros((len(texts), rows.shape[1]), np.float32)
             vectors[places] = rows
-        assert vectors is not None
-        bad = empty_rows(vectors)
-        if bad:
-            raise EmbeddingError(
-                f"The model {self.name} gave no usable vector (not finite, or of no length) "
-                f"for {len(bad)} of {len(texts)} texts. Choose another embedding_model if it stays.",
-                vectors=vectors,
-            )
         return vectors
-
-    def _place(self) -> ModelFolder:
-        folder = self._folder
-        if folder is None:
-            path = _find_model(self._model)
-            if path is None:
-                raise EmbedderUnavailable(
-                    f"The model {self._model} is not on this machine yet. Run `memory-service reindex` to fetch it."
-                )
-            folder = self._folder = read_model_folder(path, self._model)
-        return folder
-
-    def _loaded(self, *, fetch: bool) -> _Engine:
-        if self._engine is None:
-            with self._loading:
-                if self._engine is None:
-                    model = _load_model(self._model, "embedding", fetch=fetch)
-                    tokens = getattr(model, "max_seq_length", None) or _UNLIMITED_TOKENS
-                    self._engine = _Engine(
-                        model=model, folder=self._place(), max_characters=_CHARACTERS_PER_TOKEN * tokens
-                    )
-        return self._engine
 
 
 class CrossEncoderReranker:
@@ -260,7 +207,7 @@ class CrossEncoderReranker:
     """
 
     def __init__(self, model: str) -> None:
-        self.name = SENTENCE_TRANSFORMERS_PREFIX + model
+        self.name = f"{_ENGINE}/{model}"
         self.at_once = 10
         self._model = model
         self._loaded: Any = None
