@@ -55,27 +55,14 @@ _MAX_CHARS = 4_000_000
 
 
 def compact(
-    messages: Iterable[Mapping[str, Any]],
-    *,
-    context_window: int | None = None,
-    preset: str = "default",
-    model: ChatModel | None = None,
-    model_name: str | None = None,
-    overrides: Mapping[str, Json] | None = None,
-    trigger: Trigger = "threshold",
-    target_tokens: int | None = None,
-    force: bool = False,
-    instructions: str = "",
-    identifier_policy: IdentifierPolicy = "preserve",
-    pins: Iterable[str] = (),
-    system_prompt: str = "",
-    tools: Iterable[Mapping[str, Any]] = (),
-    format: Wire | None = None,
-    fallback: Fallback | None = None,
-    embedder: Embedder | None = None,
-    timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
+    messages: Iterable[Mapping[str, Any]], *, context_window: int | None = None, preset: str = "default",
+    model: ChatModel | None = None, model_name: str | None = None, overrides: Mapping[str, Json] | None = None,
+    trigger: Trigger = "threshold", target_tokens: int | None = None, force: bool = False, instructions: str = "",
+    identifier_policy: IdentifierPolicy = "preserve", pins: Iterable[str] = (), system_prompt: str = "",
+    tools: Iterable[Mapping[str, Any]] = (), format: Wire | None = None, fallback: Fallback | None = None,
+    embedder: Embedder | None = None, timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
     cancelled: Callable[[], bool] = not_cancelled,
-) -> CompactedMessages:
+) -> CompactedMessages:  # fmt: skip
     """Compact a list of messages, if it has to be or is asked for.
 
     What fits comes back as it is, and `receipt.reason` says why nothing was done. Messages are numbered from 1 in the
@@ -115,21 +102,11 @@ def compact(
     """
     said = [*messages]
     request = _request(
-        messages=said,
-        context_window=context_window,
-        model=model_name,
-        preset=preset,
-        overrides=None if overrides is None else dict(overrides),
-        trigger=trigger,
-        target_tokens=target_tokens,
-        force=force,
-        instructions=instructions,
-        identifier_policy=identifier_policy,
-        pins=[*pins],
-        system_prompt=system_prompt,
-        tools=[*map(dict, tools)],
-        format=format or _wire_of(said),
-    )
+        messages=said, context_window=context_window, model=model_name, preset=preset, trigger=trigger, force=force,
+        target_tokens=target_tokens, instructions=instructions, identifier_policy=identifier_policy, pins=[*pins],
+        overrides=None if overrides is None else dict(overrides), system_prompt=system_prompt,
+        tools=[*map(dict, tools)], format=format or _wire_of(said),
+    )  # fmt: skip
     compactor = Compactor(model=model, embedder=embedder, timeout_seconds=timeout_seconds)
     now = dt.datetime.now(dt.UTC)
     made = compact_messages(request, _options(request, fallback), compactor, now=now, cancelled=cancelled)

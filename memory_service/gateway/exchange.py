@@ -207,8 +207,8 @@ class Exchange:
         return held, ""
 
     async def _send(self) -> UpstreamAnswer:
-        headers = {name.lower(): value for name, value in self.request.headers.items()}
-        return await self.runtime.relay.send(self.target, self.sent_body(), headers, self.request.url.query)
+        request = self.request
+        return await self.runtime.relay.send(self.target, self.sent_body(), request.headers, request.url.query)
 
     async def _recovered(
         self, prompt: ConversationPrompt, call: ConversationCall, refusal: _Refusal

@@ -40,11 +40,7 @@ _BODY: dict[str, Any] = {
 
 
 def gateway_router(runtime: GatewayRuntime) -> APIRouter:
-    """The routes, for a service.
-
-    Args:
-        runtime: What its calls share.
-    """
+    """The routes, for calls that share a runtime."""
     router = APIRouter(prefix="/v1", tags=["gateway"])
     ours = runtime.service.settings.gateway.provider_compaction == "ours"
 
@@ -97,8 +93,7 @@ def gateway_router(runtime: GatewayRuntime) -> APIRouter:
     @router.get("/models", summary="Models", response_class=Response)
     async def models(request: Request) -> Response:
         """The models of all upstreams, in a shape that OpenAI's and Anthropic's clients read."""
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        return JSONResponse(await _listed_models(runtime, headers))
+        return JSONResponse(await _listed_models(runtime, request.headers))
 
     return router
 
