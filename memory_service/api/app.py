@@ -204,6 +204,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         run=shared.pools.contexts.run,
         cancelled=shared.pools.cancelled,
         workspace_of=workspace_of,
+        on_prompt=shared.metrics.prompted,
     )
     app.state.relay = gateway.relay
     for router in ROUTERS:

@@ -72,6 +72,14 @@ class Metrics:
 
     def _add_sessions(self, registry: CollectorRegistry) -> None:
         self._messages = Counter("memory_service_sessions_messages", "Messages appended.", registry=registry)
+        self._prompt_tokens = Counter(
+            "memory_service_prompt_tokens", "Tokens of the prompts of sessions.", registry=registry
+        )
+        self._cached_tokens = Counter(
+            "memory_service_prompt_cached_tokens",
+            "Of these, those that begin a prompt as they began the last one of its session.",
+            registry=registry,
+        )
         self._compactions = Counter(
             "memory_service_compactions",
             "Compactions tried, by why, by who wrote the summary, and by how far they went or why not.",
@@ -129,6 +137,11 @@ class Metrics:
     def appended(self, messages: int) -> None:
         """Count messages of sessions."""
         self._messages.inc(messages)
+
+    def prompted(self, tokens: int, cached_prefix_tokens: int) -> None:
+        """Count the prompt of a session."""
+        self._prompt_tokens.inc(tokens)
+        self._cached_tokens.inc(cached_prefix_tokens)
 
     def compacted(self, event: SessionEvent) -> None:
         """Count a compaction by the event at its end."""

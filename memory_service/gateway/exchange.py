@@ -62,6 +62,7 @@ class GatewayRuntime:
         run: Runs what may wait for a model, in a thread of its own.
         cancelled: Whether the server ends.
         workspace_of: The workspace of a request, by its headers and what its key allows.
+        on_prompt: Hears the tokens of each prompt of a session, and how many of them begin it as the last one.
     """
 
     service: MemoryService
@@ -69,6 +70,7 @@ class GatewayRuntime:
     run: Callable[[Callable[[], object]], Awaitable[object]]
     cancelled: Callable[[], bool]
     workspace_of: Callable[[Headers, str], str]
+    on_prompt: Callable[[int, int], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,6 +178,8 @@ class Exchange:
                     await answer.close()
                 raise
             if again is None:
+                if self.prompt.tokens is not None:
+                    self.runtime.on_prompt(self.prompt.tokens.total, self.prompt.cached_prefix_tokens)
                 return answer
             await answer.close()
             self.prompt = again

@@ -140,6 +140,7 @@ class ConversationPrompt:
         last_seq: The last message of it that the prompt answers to.
         branch_of: The session that this one was parted from by this call; empty if it was not.
         tokens: Of its parts; None if no session stands behind it.
+        cached_prefix_tokens: Of the messages that the last prompt of the session began with, too.
         receipt_id: That of the memories in it; empty for none.
         compaction: The compaction that was made first.
         reference: Sealed, to the session behind its compaction; empty if the call did not ask for one.
@@ -151,6 +152,7 @@ class ConversationPrompt:
     last_seq: int = 0
     branch_of: str = ""
     tokens: PromptTokens | None = None
+    cached_prefix_tokens: int = 0
     receipt_id: str = ""
     compaction: CompactionReceipt | None = None
     reference: str = ""
@@ -458,6 +460,7 @@ class Conversations:
             messages=tuple(sent),
             session_id=session_id,
             tokens=prompt.tokens,
+            cached_prefix_tokens=made.cached_prefix_tokens,
             receipt_id=made.receipt.receipt_id if made.receipt else "",
             compaction=made.compaction,
             commanded=_outcome(made) if made.command else "",

@@ -260,7 +260,8 @@ async def context(
     """
     service, cancelled = shared.service, shared.pools.cancelled
     return await once.slow(
-        lambda: service.session_context(workspace, session_id, body, cancelled=cancelled), shared.pools.contexts
+        lambda: _counted(shared, service.session_context(workspace, session_id, body, cancelled=cancelled)),
+        shared.pools.contexts,
     )
 
 
@@ -284,8 +285,14 @@ async def conversation(
     """
     service, cancelled = shared.service, shared.pools.cancelled
     return await once.slow(
-        lambda: service.conversation(workspace, session_id, body, cancelled=cancelled), shared.pools.contexts
+        lambda: _counted(shared, service.conversation(workspace, session_id, body, cancelled=cancelled)),
+        shared.pools.contexts,
     )
+
+
+def _counted(shared: Shared, made: schemas.SessionContext) -> schemas.SessionContext:
+    shared.metrics.prompted(made.tokens.total, made.cached_prefix_tokens)
+    return made
 
 
 @prompts_router.post(
