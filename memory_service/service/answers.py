@@ -55,14 +55,32 @@ def usage_of(report: UsageReport | None, model: str | None = None, finish_reason
     )
 
 
+# Where some are left out, so many of the best are looked at: neither relevance nor, with memories first, the score falls
+# with every place.
+_LOOKED_AT = 100
+
+
+def looked_at(limit: int, min_score: float | None, min_relevance: float) -> int:
+    """How many results are looked at, for those that a search shall give."""
+    return max(limit, _LOOKED_AT) if min_relevance > 0 or min_score is not None else limit
+
+
 def search_results(
-    found: Found, *, fusion: str, min_score: float | None, min_relevance: float, explain: bool, took_ms: float
+    found: Found,
+    *,
+    limit: int,
+    fusion: str,
+    min_score: float | None,
+    min_relevance: float,
+    explain: bool,
+    took_ms: float,
 ) -> schemas.SearchResults:
-    """Search results as the API answers them."""
+    """Search results as the API answers them: the best of those that have enough."""
     hits = [hit for hit in found.hits if is_relevant(hit.relevance, min_relevance)]
-    results = [_result(hit, _shown_score(hit.score, fusion), explain) for hit in hits]
+    shown = [(hit, _shown_score(hit.score, fusion)) for hit in hits]
+    kept = [(hit, score) for hit, score in shown if min_score is None or score >= min_score]
     return schemas.SearchResults(
-        results=[result for result in results if min_score is None or result.score >= min_score],
+        results=[_result(hit, score, explain) for hit, score in kept[:limit]],
         mode=found.mode,
         degraded=list(found.degraded),
         took_ms=round(took_ms, 3),

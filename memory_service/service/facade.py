@@ -250,11 +250,13 @@ class MemoryService(SessionUseCases):
         started = time.perf_counter()
         with _translated():
             kept = SearchFilter(sources=tuple(sources), path_prefix=path_prefix, since=since, until=until)
+            most = answers.looked_at(limit, min_score, min_relevance)
             found = self._workspaces.memory(workspace).search(
-                query, limit=limit, mode=mode, kept=kept, explain=explain, order=order, history=history
+                query, limit=most, mode=mode, kept=kept, explain=explain, order=order, history=history
             )
         return answers.search_results(
             found,
+            limit=limit,
             fusion=self._fusion,
             min_score=min_score,
             min_relevance=checked_share(min_relevance),
@@ -551,13 +553,8 @@ class MemoryService(SessionUseCases):
 
         index = self._workspaces.memory(workspace).index
         with _translated():
-            return measure(
-                index,
-                lambda place: self._workspaces.index(index.root, place),
-                self._embedder,
-                seconds=seconds,
-                told=told,
-            )
+            opened = partial(self._workspaces.index, index.root)
+            return measure(index, opened, self._embedder, seconds=seconds, told=told)
 
     def ready(self) -> tuple[str, ...]:
         """Problems that keep the service from serving; empty if there are none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ NOTES = (
     "opening hours: Open Tuesday to Saturday from ten to eight.",
     "陶艺课：初学者的课一共八个晚上，最多九个人。",
 )
+HEARD = "The heron flew over the pond at noon."
 ANSWERED, UNANSWERED = "What do students pay a month?", "Where was Napoleon born?"
 
 
@@ -52,6 +54,26 @@ def test_results_below_the_least_relevance_stay_out(server: RunningServer) -> No
     assert [result["relevance"] for result in some["results"]] == [each for each in relevances if each >= cut]
     assert answer(server, "search", query=UNANSWERED, min_relevance=0.5)["results"] == []
     assert answer(server, "search", query=UNANSWERED)["results"] != []
+
+
+def test_what_stays_out_takes_no_place(server: RunningServer) -> None:
+    # The order is that of the scores: of these, not all that are relevant come before all that are not.
+    found = answer(server, "search", query=ANSWERED, limit=len(NOTES))["results"]
+    least = max(after["relevance"] for before, after in pairwise(found) if after["relevance"] > before["relevance"])
+    wanted = [result["citation"] for result in found if result["relevance"] >= least]
+    some = answer(server, "search", query=ANSWERED, limit=len(wanted), min_relevance=least)
+    assert [result["citation"] for result in some["results"]] == wanted
+    one = answer(server, "search", query=ANSWERED, limit=1, min_relevance=least)
+    assert [result["citation"] for result in one["results"]] == wanted[:1]
+
+
+def test_a_least_score_is_asked_of_all_kinds(server: RunningServer) -> None:
+    server.http.post(f"{W}/sessions/chat/messages", json={"messages": [{"role": "user", "content": HEARD}]})
+    found = answer(server, "search", query=HEARD, order="memory_first", limit=20)["results"]
+    assert found[-1]["text"] == HEARD
+    best = answer(server, "search", query=HEARD, order="memory_first", limit=1, min_score=found[-1]["score"])
+    assert [result["text"] for result in best["results"]] == [HEARD]
+    server.http.delete(f"{W}/sessions/chat")
 
 
 @pytest.mark.parametrize(("question", "told"), [(ANSWERED, "students pay 30"), ("陶艺课最多几个人？", "最多九个人")])
