@@ -1,8 +1,9 @@
 """The home folder: where it is, how a workspace and a place in it are named, and the server that runs on it.
 
 A server writes its address into `<home>/.server.json`, and takes it away when it ends. Invariants: the file is its
-owner's alone, and is believed only then; a file that a killed server left behind does no harm, as its address answers
-with another instance, or not at all. This module loads next to nothing: a command that goes through a server is done
+owner's alone, and is believed only then, and only in the folder that it was written for: a copy of a home has another
+server, or none; a file that a killed server left behind does no harm, as its address answers with another instance, or
+not at all. This module loads next to nothing: a command that goes through a server is done
 in the time that others take to import.
 """
 
@@ -34,6 +35,7 @@ class ServerAddress(NamedTuple):
     Attributes:
         url: Its address, as this machine reaches it.
         instance: Its name for this run.
+        folder: What tells the home from a copy of it; empty from versions that did not say.
     """
 
     url: str
@@ -41,6 +43,7 @@ class ServerAddress(NamedTuple):
     pid: int
     started_at: float
     version: str
+    folder: str = ""
 
 
 def home_of(given: Path | str | None) -> Path:
@@ -82,10 +85,10 @@ def new_instance() -> str:
 @contextmanager
 def announced(home: Path, url: str, instance: str) -> Iterator[None]:
     """Let commands find a server until the block ends; without a word where the home cannot be written."""
-    address = ServerAddress(url, instance, os.getpid(), time.time(), __version__)
     file, draft = home / _FILE_NAME, home / f"{_FILE_NAME}.{instance}.tmp"
     with suppress(OSError):
         home.mkdir(parents=True, exist_ok=True)
+        address = ServerAddress(url, instance, os.getpid(), time.time(), __version__, _folder_id(home))
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
             json.dump(address._asdict(), opened)
@@ -106,10 +109,18 @@ def server_of(home: Path) -> ServerAddress | None:
             if not _is_owners_alone(status):
                 return None
             address = ServerAddress(**json.load(opened))
+        if address.folder not in ("", _folder_id(home)):
+            return None
     except (OSError, ValueError, TypeError):
         return None
     texts: tuple[object, ...] = (address.url, address.instance, address.version)
     return address if all(isinstance(text, str) and text.isprintable() for text in texts) else None
+
+
+def _folder_id(home: Path) -> str:
+    """What a folder is known by, however it is called; a copy has another."""
+    status = home.stat()
+    return f"{status.st_dev}-{status.st_ino}"
 
 
 def _is_owners_alone(status: os.stat_result) -> bool:

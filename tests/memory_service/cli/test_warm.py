@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import socket
 import stat
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,15 @@ def test_the_address_is_its_owners_alone_and_goes_with_the_server(cli: CommandLi
         assert server_of(cli.home) is None, "others may have written there"
         file.chmod(0o600)
     assert not file.exists()
+
+
+def test_a_copy_of_a_home_that_is_served_is_another_home(cli: CommandLine, tmp_path: Path) -> None:
+    with server(cli):
+        copy = replace(cli, home=Path(shutil.copytree(cli.home, tmp_path / "copy")))
+        assert server_of(cli.home) is not None and server_of(copy.home) is None
+        copy.ok("remember", "The copy has a note of its own.")
+    assert "of its own" in copy.ok("search", "note of its own")
+    assert cli.run("search", "note of its own").out == ""
 
 
 def test_of_two_servers_the_first_does_not_take_the_address_of_the_second_away(tmp_path: Path) -> None:
