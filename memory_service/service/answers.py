@@ -55,8 +55,8 @@ def usage_of(report: UsageReport | None, model: str | None = None, finish_reason
     )
 
 
-# Where some are left out, so many of the best are looked at: neither relevance nor, with memories first, the score falls
-# with every place.
+# Where some are left out, so many of the best are looked at: relevance does not fall with every place, nor does the
+# score where memories go first.
 _LOOKED_AT = 100
 
 
