@@ -118,7 +118,7 @@ def server_of(home: Path) -> ServerAddress | None:
 
 
 def _folder_id(home: Path) -> str:
-    """What a folder is known by, however it is called; a copy has another."""
+    """Device and inode of a folder: those it has under every name, and no copy of it has."""
     status = home.stat()
     return f"{status.st_dev}-{status.st_ino}"
 
