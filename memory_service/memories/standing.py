@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -115,7 +116,7 @@ class StandingBlocks:
             signature = disk.current_signature(path)
         if known is None or known.signature != signature:
             known = self._known[session_id] = _read(path, signature)
-        return self._sound(known)
+        return _sound(known, self._stands)
 
     def put(self, session_id: str, record: PromptRecord) -> PromptRecord | None:
         """Store a prompt in the place of the one that it was made from.
@@ -130,7 +131,7 @@ class StandingBlocks:
         with self._lock.held(), storage_errors(f"{_FOLDER}/{path.name}"):
             if disk.current_signature(path) != record.signature:
                 return None
-            kept = self._sound(record)
+            kept = _sound(record, self._stands)
             disk.replace_undurably(path, _raw(kept))
             stored = self._known[session_id] = replace(kept, signature=disk.current_signature(path))
             return stored
@@ -165,9 +166,11 @@ class StandingBlocks:
             return
         with self._lock.held(), storage_errors(_FOLDER):
             disk.sweep([self._folder])
+            # Many conversations have the same passages.
+            stands = cache(self._stands)
             for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
                 record = _read(path, disk.current_signature(path))
-                if len((sound := self._sound(record)).blocks) < len(record.blocks):
+                if len((sound := _sound(record, stands)).blocks) < len(record.blocks):
                     disk.remove_durably(path)
                     if sound.blocks:
                         disk.replace_undurably(path, _raw(sound))
@@ -177,12 +180,14 @@ class StandingBlocks:
         """Temporary files of crashed writers."""
         return tuple(disk.draft_files(self._folder))
 
-    def _sound(self, record: PromptRecord) -> PromptRecord:
-        blocks = tuple(block for block in record.blocks if all(map(self._stands, block.passages)))
-        return record if len(blocks) == len(record.blocks) else replace(record, blocks=blocks)
-
     def _path(self, session_id: str) -> Path:
         return self._folder / f"{session_id}{_SUFFIX}"
+
+
+def _sound(record: PromptRecord, stands: Callable[[StandingPassage], bool]) -> PromptRecord:
+    """A prompt with those of its blocks whose passages are all still there."""
+    blocks = tuple(block for block in record.blocks if all(map(stands, block.passages)))
+    return record if len(blocks) == len(record.blocks) else replace(record, blocks=blocks)
 
 
 def _read(path: Path, signature: Signature | None) -> PromptRecord:

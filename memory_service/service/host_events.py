@@ -32,11 +32,12 @@ from memory_service.hosts.dialects import HostEvent, host_chars, rendered_answer
 from memory_service.hosts.progress import Progress, ProgressFile, note_faults
 from memory_service.hosts.projects import project_of
 from memory_service.hosts.transcripts import Stretch, TranscriptPlace, is_of_subagent, read_on
+from memory_service.memories.standing import StandingBlock, StandingPassage
 from memory_service.messages import text_of
 from memory_service.messages.placeholders import handle
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.schemas.sessions import MAX_PIN_CHARS
-from memory_service.service.session_recall import Question
+from memory_service.service.session_recall import Question, Recalled
 from memory_service.service.sessions import check_messages
 from memory_service.text.injected import said_messages
 from memory_service.text.recall import decide_recall
@@ -52,6 +53,9 @@ _SPARE_CHARS = 200
 # Of a long transcript so many stretches are read before the answer, the others after it.
 _MOST_STRETCHES = 2
 _KEPT_IDS = 20_000
+# In place of the place in the log that a prompt of ours was made for: the host makes its prompts itself.
+_GIVEN_BY_HOOKS = -1
+_MOST_GIVEN = 500
 _KEPT_CALLS = 100
 # Of a request that the host has compacted.
 _REQUEST_CHARS = 2_000
@@ -126,9 +130,11 @@ class HookCall:
                 progress.forgotten = snapshot.state.last_seq
             if self._event.kind == "prompt":
                 return self._recalled(progress, snapshot, rules)
-            text = rules if self._is_known(progress) else self._opening(progress, snapshot)
+            if self._is_known(progress):
+                return rules
+            self._forget_given()
             progress.told = self._event.kind == "session_start"
-            return text
+            return self._opening(progress, snapshot)
 
     def _afterwards(self, cancelled: Callable[[], bool]) -> None:
         """Read the rest of a long transcript, flush, and before a compaction of the host make a summary of our own."""
@@ -187,8 +193,7 @@ class HookCall:
         room = self._event.most_chars - _SPARE_CHARS
         record = _record(snapshot, progress.forgotten, room) if snapshot else _rules_record(self._rules, room)
         tokens = (room - host_chars(record)) // _CHARS_PER_TOKEN
-        query = self._topic(snapshot)
-        block = self._block(query, tokens, progress, snapshot) if query else ""
+        block = self._block(self._topic(snapshot), tokens, progress, snapshot, record)
         return "\n\n".join(filter(None, (record, block)))
 
     def _recalled(self, progress: Progress, snapshot: SessionSnapshot | None, rules: str) -> str:
@@ -203,22 +208,32 @@ class HookCall:
         block = self._block(decision.query, min(room, _PROMPT_TOKENS), progress, snapshot)
         return "\n\n".join(filter(None, (rules, block)))
 
-    def _block(self, query: str, tokens: int, progress: Progress, snapshot: SessionSnapshot | None) -> str:
+    def _block(
+        self, query: str, tokens: int, progress: Progress, snapshot: SessionSnapshot | None, record: str = ""
+    ) -> str:
         """A block of memories that the conversation does not have in view; empty where nothing is found."""
-        if tokens <= 0:
-            return ""
-        service, workspace = self._service, self._workspace or ""
+        service, session_id = self._service, self._event.session_id
         with suppress(NotFound):
-            if snapshot is None:
-                made = service.recalled(workspace, query, tokens=tokens)
-                self._faults += _lasting(made.degraded)
-                return made.block
-            recalls, now = service.sessions(workspace).recalls, service.settings.now()
-            question = Question(query=query, budget_tokens=tokens)
-            found = recalls.recall(snapshot, question, forgotten=progress.forgotten, at=now)
+            sessions = service.sessions(self._workspace or "")
+            before = sessions.longterm.prompts.of(session_id)
+            given = before.blocks if before.view == _GIVEN_BY_HOOKS else ()
+            given += _given(StandingPassage("", "", record)) if record else ()
+            found = Recalled()
+            if query and tokens > 0:
+                question, now = Question(query=query, budget_tokens=tokens), service.settings.now()
+                found = sessions.recalls.recall(snapshot, question, forgotten=progress.forgotten, beside=given, at=now)
             self._faults += _lasting(found.degraded)
+            if self._event.kind != "pre_compact":  # what is given then is for the summary alone
+                blocks = (*given, *_given(*found.passages))[-_MOST_GIVEN:]
+                with self._noting():
+                    sessions.longterm.prompts.put(session_id, replace(before, view=_GIVEN_BY_HOOKS, blocks=blocks))
             return found.context.block if found.context else ""
         return ""
+
+    def _forget_given(self) -> None:
+        """Forget what the agent was given: its view does not show that any more."""
+        with self._noting(), suppress(NotFound):
+            self._service.sessions(self._workspace or "").longterm.prompts.erase(self._event.session_id)
 
     def _topic(self, snapshot: SessionSnapshot | None) -> str:
         """Subject of the work: the user's last words; else what was noted last."""
@@ -362,6 +377,13 @@ class HookCall:
     def _appended(self, messages: Sequence[Mapping[str, object]], key: str | None) -> None:
         workspace, session_id = self._workspace or "", self._event.session_id
         self._service.append(workspace, session_id, messages, model=self._event.model or None, key=key)
+
+
+def _given(*passages: StandingPassage) -> tuple[StandingBlock, ...]:
+    """Passages that an agent was given, each a block: one that is changed or erased does not take others with it."""
+    return tuple(
+        StandingBlock(seq=0, said="", asked="", text="", receipt_id="", passages=(passage,)) for passage in passages
+    )
 
 
 def _said(messages: Sequence[Mapping[str, object]], progress: Progress) -> list[Mapping[str, object]]:

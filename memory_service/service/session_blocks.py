@@ -15,12 +15,12 @@ from indexer import Hit
 from memory_service.compaction.view import View
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.memories.receipts import Receipts
-from memory_service.memories.standing import PromptRecord, StandingBlock, block_tokens, digest_of, passage_of
+from memory_service.memories.standing import PromptRecord, StandingBlock, block_tokens, digest_of
 from memory_service.messages import Numbered
 from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.schemas.memories import Context, Receipt
 from memory_service.service.session_prompt import placeable
-from memory_service.service.session_recall import Question, SessionRecall
+from memory_service.service.session_recall import Question, SessionRecall, passages_in
 from memory_service.sessions.session import SessionState
 
 if TYPE_CHECKING:
@@ -153,16 +153,14 @@ def _said_digest(said: Numbered | None) -> str:
 
 
 def _block(context: Context, hits: Sequence[Hit], asked: str, said: Numbered | None) -> StandingBlock:
-    """The block of a turn, with the passages in it."""
-    lines = {(item.path, item.start_line, item.end_line) for item in context.receipt.included}
-    passages = [hit for hit in hits if (hit.path, hit.passage.start_line, hit.passage.end_line) in lines]
+    """The block of a turn."""
     return StandingBlock(
         seq=said.seq if said else 0,
         said=_said_digest(said),
         asked=asked,
         text=context.block,
         receipt_id=context.receipt.receipt_id,
-        passages=tuple(map(passage_of, passages)),
+        passages=passages_in(context, hits),
     )
 
 

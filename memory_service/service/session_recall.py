@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.overlap import ViewText, drop_redundant
 from memory_service.memories.receipts import Receipts, new_receipt_id
-from memory_service.memories.standing import StandingBlock, digest_of
+from memory_service.memories.standing import StandingBlock, StandingPassage, digest_of, passage_of
 from memory_service.messages import numbered, text_of, user_message
 from memory_service.schemas.compaction import Recall, RecallMode
 from memory_service.schemas.memories import Context, Order
@@ -103,10 +104,34 @@ class SearchedPassages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """Recalled memories; no context if nothing was searched or could be."""
+    """Recalled memories; no context if nothing was searched or could be.
+
+    Attributes:
+        passages: Those in the block.
+    """
 
     context: Context | None = None
+    passages: tuple[StandingPassage, ...] = ()
     degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InView:
+    """Part of a session that need not be found.
+
+    Attributes:
+        session_id: The session, if the index has all of it that can be found; else empty.
+        lines: The lines of its log.
+        text: The text of these lines.
+    """
+
+    session_id: str = ""
+    lines: tuple[LineRange, ...] = ()
+    text: ViewText
+    degraded: tuple[str, ...] = ()
+
+
+_NOTHING_IN_VIEW = _InView(text=ViewText.of(()))
 
 
 class SessionRecall:
@@ -123,26 +148,39 @@ class SessionRecall:
         self._live: LRU[str, tuple[int, SessionKeywordSearch]] = LRU(_KEPT_SESSIONS)
         self._shown: LRU[str, ViewText] = LRU(_KEPT_SESSIONS)
 
-    def recall(self, snapshot: SessionSnapshot, question: Question, *, forgotten: int = 0, at: dt.datetime) -> Recalled:
+    def recall(
+        self,
+        snapshot: SessionSnapshot | None,
+        question: Question,
+        *,
+        forgotten: int = 0,
+        beside: Sequence[StandingBlock] = (),
+        at: dt.datetime,
+    ) -> Recalled:
         """A block of what is not in view, with its stored receipt.
 
-        Of a view that is not ours, `forgotten` is the last message that is in it no more.
+        Args:
+            snapshot: The session; None for one in which nothing was said yet.
+            question: The search.
+            forgotten: Of a view that is not ours, the last message that is in it no more.
+            beside: What such a view shows beside the messages of the session.
+            at: The present moment.
         """
         try:
             found = self.found(snapshot, question, forgotten)
         except MemoryServiceError as error:
             return Recalled(degraded=(f"recall: {error}",))
-        context, degraded = self.packed(snapshot, found, question, at), found.degraded
+        context, degraded = self.packed(snapshot, found, question, at, beside), found.degraded
         try:
-            with snapshot.session.held(snapshot.state):
-                self._receipts.put(context.receipt, session_id=snapshot.session_id)
+            with snapshot.session.held(snapshot.state) if snapshot else nullcontext():
+                self._receipts.put(context.receipt, session_id=snapshot.session_id if snapshot else "")
         except (StorageFailed, Conflict) as error:
             degraded = (*degraded, f"receipt: {error}")
-        return Recalled(context=context, degraded=degraded)
+        return Recalled(context=context, passages=passages_in(context, found.hits), degraded=degraded)
 
     def packed(
         self,
-        snapshot: SessionSnapshot,
+        snapshot: SessionSnapshot | None,
         found: SearchedPassages,
         question: Question,
         at: dt.datetime,
@@ -158,16 +196,30 @@ class SessionRecall:
             created_at=at,
             degraded=found.searched,
             order=question.order,
-            heard=session_path(snapshot.session_id),
+            heard=session_path(snapshot.session_id) if snapshot else "",
             shown=_shown_in(beside) if beside else None,
         )
 
-    def found(self, snapshot: SessionSnapshot, question: Question, forgotten: int = 0) -> SearchedPassages:
+    def found(self, snapshot: SessionSnapshot | None, question: Question, forgotten: int = 0) -> SearchedPassages:
         """Passages that answer a question and that the view does not show.
 
         Raises:
             MemoryServiceError: Nothing could be searched.
         """
+        view = self._in_view(snapshot, forgotten) if snapshot else _NOTHING_IN_VIEW
+        found = self._services.longterm.search(
+            question.query,
+            limit=candidates_for(question.budget_tokens),
+            kept=SearchFilter(sources=question.sources, without=view.lines),
+            snippets=False,
+            order=question.order,
+            in_view=view.session_id,
+        )
+        hits = drop_redundant(found.hits, view.text)
+        return SearchedPassages(hits=hits, searched=found.degraded, degraded=(*found.degraded, *view.degraded))
+
+    def _in_view(self, snapshot: SessionSnapshot, forgotten: int) -> _InView:
+        """Part of a session that is in view, and the covered part made ready to be found."""
         degraded = list[str]()
         in_view = snapshot.session_id
         path, shown = session_path(snapshot.session_id), max(snapshot.view().first_seq, forgotten + 1)
@@ -179,17 +231,12 @@ class SessionRecall:
             degraded += unready or []
             # What the index does not have yet is looked for by its words, as that of other sessions is.
             in_view = in_view if unready is not None else ""
-        without = (LineRange(path=path, start_line=shown, end_line=_EVERYTHING),)
-        found = self._services.longterm.search(
-            question.query,
-            limit=candidates_for(question.budget_tokens),
-            kept=SearchFilter(sources=question.sources, without=without),
-            snippets=False,
-            order=question.order,
-            in_view=in_view,
+        return _InView(
+            session_id=in_view,
+            lines=(LineRange(path=path, start_line=shown, end_line=_EVERYTHING),),
+            text=self._shown_of(snapshot, shown),
+            degraded=tuple(degraded),
         )
-        hits = drop_redundant(found.hits, self._shown_of(snapshot, shown))
-        return SearchedPassages(hits=hits, searched=found.degraded, degraded=(*found.degraded, *degraded))
 
     def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> FoundMessages:
         """Search all messages of a session by words, in view or not."""
@@ -215,6 +262,12 @@ class SessionRecall:
         shown = ViewText.of(tail, before=before)
         self._shown[snapshot.session_id] = shown
         return shown
+
+
+def passages_in(context: Context, hits: Sequence[Hit]) -> tuple[StandingPassage, ...]:
+    """Those of some passages that are in a block."""
+    lines = {(item.path, item.start_line, item.end_line) for item in context.receipt.included}
+    return tuple(passage_of(hit) for hit in hits if (hit.path, hit.passage.start_line, hit.passage.end_line) in lines)
 
 
 def _shown_in(blocks: Sequence[StandingBlock]) -> Callable[[str], bool]:

@@ -307,6 +307,8 @@ def covers(said: str, statements: Sequence[str]) -> bool:
 
 
 def _is_made(statement: str, said: str) -> bool:
+    if statement.startswith(f" {_END} "):
+        return True  # It is a sentence of its own: nothing stands before it or behind it.
     at = -1
     for _ in range(_TRIES):
         at = said.find(statement, at + 1)

@@ -129,7 +129,7 @@ export const MemoryService: Plugin = async ({ client, directory }) => {
       const opening = source ? await ask("session_start", input.sessionID, { source }) : ""
       begun.set(input.sessionID, "")
       const recalled = await ask("prompt", input.sessionID, { prompt, model: input.model?.modelID })
-      const note = opening.includes(recalled) ? opening : [opening, recalled].filter(Boolean).join("\n\n")
+      const note = [opening, recalled].filter(Boolean).join("\n\n")
       if (note) notes.set(output.message.id, note)
     }),
     // Behind the words of its turn, the same at each call: a provider's cache of the prompt stays good.

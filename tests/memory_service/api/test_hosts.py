@@ -61,6 +61,15 @@ def test_what_was_said_in_one_session_is_given_to_the_next(running_server: Runni
     assert running_server.http.get(f"/v1/workspaces/{workspace}/sessions/claude-code-s1").json()["messages"] == 1
 
 
+def test_what_was_given_is_not_given_again(running_server: RunningServer, tmp_path: Path) -> None:
+    workspace = project_of(str(tmp_path)).workspace
+    running_server.http.post(f"/v1/workspaces/{workspace}/memories", json={"text": FRIDAY}).raise_for_status()
+    prompt = call(tmp_path, "UserPromptSubmit", prompt="When do deploys go out? 什么时候部署？")
+    assert "周五不部署" in str(posted(running_server, prompt))
+    assert posted(running_server, prompt) == {}
+    assert "周五不部署" in str(posted(running_server, {**prompt, "session_id": "s2"}))
+
+
 def test_a_header_names_the_memory(running_server: RunningServer, tmp_path: Path) -> None:
     said(tmp_path, FRIDAY)
     posted(running_server, call(tmp_path, "Stop"), **{"X-Memory-Workspace": "mine"})

@@ -60,6 +60,15 @@ def test_without_a_server(cli: CommandLine, project: Path) -> None:
     assert faults(cli) == []
 
 
+def test_what_was_given_is_not_given_again(cli: CommandLine, project: Path) -> None:
+    assert "周五不部署" in told(cli, project)
+    prompt = call(project, "UserPromptSubmit", prompt="When do deploys go out? 什么时候部署？", session_id="s2")
+    assert cli.ok("hook", "claude-code", stdin=prompt) == ""
+    start = call(project, "SessionStart", session_id="s2", source="clear")
+    assert "never on Fridays" in cli.ok("hook", "claude-code", stdin=start)
+    assert cli.ok("hook", "claude-code", stdin=prompt) == "" and faults(cli) == []
+
+
 def test_a_hook_without_a_server_loads_only_what_it_needs(cli: CommandLine, project: Path) -> None:
     program = (
         "import json, sys\nfrom memory_service.cli import main\nsys.argv[1:] = ['hook', 'claude-code']\n"

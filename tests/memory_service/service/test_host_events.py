@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,8 @@ def test_a_decision_of_one_conversation_is_given_to_the_next(agent: Agent, servi
     assert "never on Fridays" in other.given("SessionStart", source="startup")
     [receipts] = (service.settings.home / agent.workspace / "receipts").iterdir()
     assert "never on Fridays" in receipts.read_text("utf-8") and "<!--" not in receipts.read_text("utf-8")
-    assert "never on Fridays" in other.given("UserPromptSubmit", prompt="When do deploys go out?")
+    third = Agent(service, agent.project, session="third")
+    assert "never on Fridays" in third.given("UserPromptSubmit", prompt="When do deploys go out?")
     assert agent.faults() == []
 
 
@@ -114,7 +116,6 @@ def test_a_prompt_recalls_with_the_settings_of_recall(tmp_path: Path) -> None:
         agent.says("user", "送花员的电话号码是 0664 123。")
         agent.hook("Stop")
         first = Agent(service, agent.project, session="first")
-        assert "never on Fridays" in first.given("SessionStart", source="startup")
         assert "never on Fridays" in first.given("UserPromptSubmit", prompt="When do deploys go out?")
         assert "0664 123" in first.given("UserPromptSubmit", prompt="送花员的电话是多少?")
         assert first.given("UserPromptSubmit", prompt="How do I centre a heading in CSS?") == ""
@@ -222,8 +223,8 @@ def test_after_a_compaction_of_a_short_talk_the_agent_gets_what_it_forgot(agent:
     agent.hook("Stop")
     agent.hook("PreCompact", trigger="manual")
     given = agent.given("SessionStart", source="compact")
-    assert "Go on with the hinge, 然后是三号房间。" in given and "12 mm" in given
-    assert "蓝色油漆" in agent.given("UserPromptSubmit", prompt="三号房间用什么油漆？")
+    assert "Go on with the hinge, 然后是三号房间。" in given and "12 mm" in given and "蓝色油漆" in given
+    assert "蓝色油漆" not in agent.given("UserPromptSubmit", prompt="三号房间用什么油漆？"), "it was given just now"
     agent.says("user", "And the handle is made of brass, 门把手是黄铜的。")
     agent.hook("Stop")
     assert "brass" not in agent.given("UserPromptSubmit", prompt="What is the handle made of?"), "it is in view"
@@ -314,9 +315,137 @@ def test_cursor_is_kept_by_its_events(agent: Agent) -> None:
     other = {**base, "conversation_id": "c2"}
     given = agent.hook("sessionStart", **other)
     assert "never on Fridays" in given["additional_context"]
+    other |= {"conversation_id": "c3"}
     given = agent.hook("beforeSubmitPrompt", prompt="When do deploys go out?", generation_id="g2", **other)
     assert given["continue"] is True and "never on Fridays" in given["additional_context"]
     assert agent.hook("beforeSubmitPrompt", prompt="thanks!", generation_id="g3", **other) == {}
+
+
+@dataclass
+class Asking:
+    """A host that asks a service started anew for each hook, as the command is."""
+
+    home: Path
+    project: Path
+    host: HostName = "claude-code"
+
+    @contextmanager
+    def service(self) -> Iterator[MemoryService]:
+        with MemoryService(settings(self.home), embedder=HashEmbedder()) as service:
+            yield service
+
+    @property
+    def workspace(self) -> str:
+        return project_of(str(self.project)).workspace
+
+    def remember(self, text: str) -> str:
+        with self.service() as service:
+            return service.remember(self.workspace, text).memory_id
+
+    def hook(self, event: str, **fields: Any) -> str:
+        names = {
+            "claude-code": ("SessionStart", "UserPromptSubmit"),
+            "codex": ("SessionStart", "UserPromptSubmit"),
+            "cursor": ("sessionStart", "beforeSubmitPrompt"),
+        }.get(self.host, ("session_start", "prompt"))
+        name = dict(zip(("start", "prompt"), names, strict=True)).get(event, event)
+        with self.service() as service:
+            answer = Agent(service, self.project, host=self.host).hook(name, transcript_path=None, **fields)
+        return json.dumps(answer, ensure_ascii=False)
+
+    def prompt(self, text: str = "When do deploys go out? 什么时候部署?") -> str:
+        return self.hook("prompt", prompt=text)
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> Asking:
+    (tmp_path / "花店 shop").mkdir()
+    return Asking(tmp_path / "home", tmp_path / "花店 shop")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_was_given_is_not_given_again(asking: Asking, host: HostName) -> None:
+    asking.host = host
+    asking.remember(FRIDAY)
+    asking.remember("周五绝不部署支付服务。")
+    started = asking.hook("start", source="startup")
+    assert "never on Fridays" in started and "绝不部署" in started
+    assert "context" not in asking.prompt(), "the agent has it"
+    asking.remember("Deploys are announced in the channel harbour. 部署在港口频道公布。")
+    first = asking.prompt()
+    assert "harbour" in first and "never on Fridays" not in first and "绝不部署" not in first
+    assert "context" not in asking.prompt()
+
+
+@pytest.mark.parametrize("how", ["compact", "clear", "startup", "PreCompact"])
+def test_what_the_view_of_the_host_lost_is_given_again(asking: Asking, how: str) -> None:
+    asking.remember(FRIDAY)
+    assert "never on Fridays" in asking.prompt() and asking.prompt() == "{}"
+    if how == "PreCompact":
+        asking.hook(how)
+    else:
+        assert "never on Fridays" in asking.hook("start", source=how)
+        assert asking.prompt() == "{}"
+        asking.hook("PreCompact")
+    assert "never on Fridays" in asking.prompt()
+
+
+def test_what_goes_on_has_what_it_was_given(asking: Asking) -> None:
+    asking.remember(FRIDAY)
+    assert "never on Fridays" in asking.hook("start", source="startup")
+    assert asking.hook("start", source="resume") == "{}" and asking.prompt() == "{}"
+
+
+def test_a_value_that_changed_is_given_and_one_that_came_back_too(asking: Asking) -> None:
+    def write(day: str) -> None:
+        with asking.service() as service:
+            etag = service.get(asking.workspace, "MEMORY.md").etag if day != "Tuesdays" else None
+            texts = (f"- Deploys go out on {day}.", "- Lunch is at noon, 部署以后。")
+            service.put(asking.workspace, "MEMORY.md", "\n\n".join(texts), if_match=etag, if_none_match=not etag)
+
+    write("Tuesdays")
+    assert "Tuesdays" in asking.prompt() and asking.prompt() == "{}"
+    write("Mondays")
+    assert "Mondays" in asking.prompt() and asking.prompt() == "{}"
+    write("Tuesdays ")
+    assert "Tuesdays" in asking.prompt()
+
+
+def test_nothing_is_left_of_what_was_given_and_is_erased(asking: Asking) -> None:
+    memory_id = asking.remember("The vault's code is 7443 when deploys go out.")
+    assert "7443" in asking.prompt()
+    with asking.service() as service:
+        service.forget(asking.workspace, memory_id)
+    kept = [file for file in asking.home.rglob("*") if file.is_file() and b"7443" in file.read_bytes()]
+    assert kept == [] and "7443" not in asking.prompt()
+
+
+def test_pins_and_summary_are_not_given_again_as_memories(asking: Asking) -> None:
+    rule = "Deploys go out on Tuesdays at 10:00 in the morning. 周五绝不部署支付服务。"
+    with asking.service() as service:
+        agent = Agent(service, asking.project)
+        agent.says("user", "hello")
+        agent.hook("Stop")
+        service.pin(asking.workspace, f"claude-code-{SESSION}", rule)
+    assert "in the morning" in asking.hook("start", source="startup")
+    asking.remember(rule)
+    assert "in the morning" not in asking.prompt()
+
+
+def test_prompts_at_once_are_given_it_once(asking: Asking) -> None:
+    asking.remember(FRIDAY)
+    with asking.service() as service:
+        agent, given = Agent(service, asking.project), list[str]()
+        threads = [
+            threading.Thread(target=lambda: given.append(agent.given("UserPromptSubmit", prompt="When do we deploy?")))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(given) == 4 and sum("never on Fridays" in each for each in given) == 1
+        assert agent.faults() == []
 
 
 @pytest.mark.parametrize("host", ["opencode", "openclaw"])
