@@ -21,6 +21,7 @@ from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
+from memory_service.compaction.pruning import moment_of
 from memory_service.compaction.record import Compaction, Head, built_on, text_delta
 from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest, read_upto, with_note
 from memory_service.compaction.view import (
@@ -53,14 +54,7 @@ if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder
 
 
-def snapshot_of(
-    state: Conversation,
-    view: View,
-    shape: ViewShape,
-    *,
-    now: dt.datetime,
-    last_used_at: dt.datetime | None = None,
-) -> Snapshot:
+def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.datetime) -> Snapshot:
     """The view of a session as plans are made for it."""
     shown = tail_of(state, shape)
     tail = tuple(each for each in shown if not is_system(each.message))
@@ -81,11 +75,17 @@ def snapshot_of(
         protected=frozenset(pin.target for pin in state.pins if pin.target is not None),
         cleared=state.head.cleared,
         stripped=state.head.stripped,
-        last_used_at=last_used_at,
+        last_used_at=_last_answer_at(state),
         said_tokens={
             each.seq: each.tokens for each in state.since(state.head.tail_start) if is_tool_result(each.message)
         },
     )
+
+
+def _last_answer_at(state: Conversation) -> dt.datetime | None:
+    """When a model last answered, and so had seen the view; None if that is not known."""
+    answer = next((each for each in reversed(state.messages) if each.message["role"] == "assistant"), None)
+    return moment_of(answer) if answer else None
 
 
 def _is_settled(state: Conversation) -> bool:
@@ -237,7 +237,6 @@ class Compactor:
         compaction_options: CompactionOptions,
         *,
         now: dt.datetime,
-        last_used_at: dt.datetime | None = None,
         originals: Originals | None = None,
         cancelled: Callable[[], bool] = not_cancelled,
         spent: Spent | None = None,
@@ -252,7 +251,7 @@ class Compactor:
             CallCancelled: `cancelled` became true.
         """
         started = time.monotonic()
-        snapshot = snapshot_of(state, view, shape, now=now, last_used_at=last_used_at)
+        snapshot = snapshot_of(state, view, shape, now=now)
         plan = self.plan(snapshot, settings, budget, compaction_options)
         if plan.stage == "none":
             return CompactionDraft(plan=plan, made=None, view=view, head=state.head)

@@ -190,7 +190,8 @@ class _Planner:
             usable_tokens=self._usable,
             window_tokens=self._budget.window.tokens,
             now=snapshot.now,
-            last_used_at=snapshot.last_used_at,
+            # What is compacted is new to the provider in any case.
+            last_used_at=snapshot.last_used_at if self._trigger == "cache_ttl" else None,
             hard=self._is_hard(),
         )
         given = PriorPruning(

@@ -50,7 +50,7 @@ def _cache_ttl(
         window_tokens: The model's whole context window.
         tokens: What the view takes of it now, all that is sent with it included.
         now: With a timezone, as `last_used_at`.
-        last_used_at: When the provider was last called with this view; None if never.
+        last_used_at: When the provider was last called with this view; None if that is not known.
         prior: What is settled before.
 
     Returns:
@@ -64,7 +64,7 @@ def _cache_ttl(
         return draft.dropped(f"{tokens:,} tokens are too few to prune in a window of {window_tokens:,}.")
     found = _between_first_user_and_last_replies(messages, rules, results_of(messages, rules, prior))
     if rules.by_result:
-        expired = [result for result in found if _since(result.numbered, last_used_at) <= latest]
+        expired = [each for each in found if (moment_of(each.numbered) or last_used_at or _LONG_AGO) <= latest]
         return _each_by_itself(draft, expired, rules, window_tokens)
     trims = sum(draft.trim(result) for result in found if not media_parts_of(result.numbered.message))
     return _with_note(draft, trims, _clear_while_full(draft, found, rules, window_tokens))
@@ -196,13 +196,13 @@ def _each_by_itself(
     return _with_note(draft, trims, clears)
 
 
-def _since(each: Numbered, otherwise: datetime | None) -> datetime:
-    """When a result came; if that is not known, when the view was last used."""
+def moment_of(each: Numbered) -> datetime | None:
+    """When a message came; None if that is not known."""
     try:
         at = datetime.fromisoformat(each.at)
     except ValueError:
-        at = None
-    return at if at is not None and at.tzinfo is not None else otherwise or _LONG_AGO
+        return None
+    return at if at.tzinfo is not None else None
 
 
 def _start_of_last_turns(messages: Sequence[Numbered], turns: int) -> int:

@@ -184,7 +184,7 @@ class SessionCompactions:
     def _plan(self, snapshot: SessionSnapshot, call: CompactionCall) -> Plan:
         view = snapshot.view()
         return self._compactor.plan(
-            snapshot_of(snapshot.state, view, snapshot.shape, now=self._services.now(), last_used_at=None),
+            snapshot_of(snapshot.state, view, snapshot.shape, now=self._services.now()),
             snapshot.options,
             snapshot.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
             _compaction_options(snapshot, call, Verdict()),

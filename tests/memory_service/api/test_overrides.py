@@ -159,20 +159,35 @@ def test_the_longest_result_of_a_tool(server: RunningServer) -> None:
     assert all("log:" in text for text in shown)
 
 
-def test_old_results_are_shortened_as_the_numbers_say(server: RunningServer) -> None:
+def of_old_results(server: RunningServer, ttl_seconds: float) -> tuple[str, list[int]]:
+    """A session with four old results: its place, and their sizes in the next prompt."""
     numbers = {"pruning_soft_trim_chars": 1_000, "pruning_head_chars": 300, "pruning_tail_chars": 200}
     more = {"pruning_keep_last_assistants": 1, "pruning_soft_trim_ratio": 0.01, "pruning_hard_clear": False}
     own = {
         "compaction": {"preset": "openclaw", "overrides": {**numbers, **more}},
-        "pruning": {"mode": "cache_ttl", "ttl_seconds": 0},
+        "pruning": {"mode": "cache_ttl", "ttl_seconds": ttl_seconds},
     }
     place = session(server, 1, settings=own)
     for number in range(4):
         say(server, [calls(f"c{number}"), result(f"c{number}", f"{number} " * 2_000)], place)
     say(server, turn(9, 10), place)
     made = ok(server.http.post(f"{place}/context", json={"recall": "never"}))
-    sizes = [len(message["content"]) for message in made["messages"] if message["role"] == "tool"]
+    return place, [len(message["content"]) for message in made["messages"] if message["role"] == "tool"]
+
+
+def test_old_results_are_shortened_as_the_numbers_say(server: RunningServer) -> None:
+    _, sizes = of_old_results(server, 0)
     assert all(500 < size < 600 for size in sizes) and len(sizes) == 4
+
+
+def test_old_results_stay_as_long_as_the_provider_keeps_its_cache(server: RunningServer) -> None:
+    place, sizes = of_old_results(server, 3_600)
+    assert sizes == [4_000] * 4, "an answer came a moment ago, so its provider's cache is warm"
+    own = ok(server.http.get(place))["settings"]
+    own["pruning"]["ttl_seconds"] = 0
+    ok(server.http.patch(place, json={"settings": own}))
+    made = ok(server.http.post(f"{place}/context", json={"recall": "never"}))
+    assert made["compaction"]["trigger"] == "cache_ttl"
 
 
 @pytest.mark.parametrize(("overrides", "named"), BAD)
