@@ -15,7 +15,7 @@ from typing import Final
 
 from indexer.types import Hit
 from memory_service.messages import Numbered, text_of, tool_calls_of
-from memory_service.text.similarity import comparable_text, covers, statements_of, words_of_statements
+from memory_service.text.similarity import comparable_text, covers, size_of, statements_of, words_of_statements
 
 # Of two that say the same, the longer one takes the place of a better one only up to this many times its length.
 _LONGER: Final = 4
@@ -145,9 +145,11 @@ def _in_place_of(hit: Hit, better: Hit) -> Hit:
 
 def _repeats(hits: Sequence[Hit]) -> dict[int, int]:
     """Map each redundant hit to the hit that covers it (acyclic)."""
-    sizes = [len(hit.passage.text) for hit in hits]
+    sizes = [size_of(statements_of(hit.passage.text)) for hit in hits]
     # What says more comes first; so each is compared with those before it alone.
-    order = sorted(range(len(hits)), key=lambda at: (-sizes[at], hits[at].source != "memory", at))
+    order = sorted(
+        range(len(hits)), key=lambda at: (-sizes[at], -len(hits[at].passage.text), hits[at].source != "memory", at)
+    )
     texts = _Texts()
     repeats = dict[int, int]()
     for place, at in enumerate(order):

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 from indexer.text import lazy_regex
 from indexer.text.scripts import UNSPACED
 from indexer.text.terms import STOP_WORDS, fold, has_unspaced, query_terms, simplified
+from memory_service.text.phrases import picture_of
 
 Key: TypeAlias = tuple[object, ...]
 
@@ -164,6 +165,10 @@ _SUBJECT_CHARS = 3
 _STOPS = ".!?。！？ "
 _END, _END_SIGNS, _ASSISTANT = ".", ".!?;。；\n", "assistant"
 _SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])")
+_DAY = lazy_regex(r" \d{4}-\d{2}-\d{2} ")
+_ASIDE = lazy_regex(r"\[[^\[\]\n]{4,400}\]")
+# How a note of a message with a picture tells of it (`phrases.picture_of`).
+_PICTURED = "[image: "
 _RUN = lazy_regex("[0-9A-Za-z]+|[^\\W_0-9A-Za-z]+")
 
 
@@ -265,7 +270,7 @@ def statements_of(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for line in text[:_SEARCHED_CHARS].splitlines():
         whole = read_fact(line)
-        for sentence in _SENTENCE_END.split(whole.plain):
+        for sentence in _SENTENCE_END.split(whole.plain.replace(_PICTURED, f". {_PICTURED}")):
             bare = read_fact(sentence).plain
             decided = _DECIDED.match(bare)
             words = [token for token in _tokens(bare[decided.end() :] if decided else bare) if token not in ".?"]
@@ -280,10 +285,23 @@ def statements_of(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=4_096)
+def size_of(statements: tuple[str, ...]) -> int:
+    """Size of some statements: what a text says, without when it was said."""
+    return sum(len(statement) for statement in statements if not _DAY.fullmatch(statement))
+
+
 def comparable_text(text: str) -> str:
     """A text as `covers` looks into it; what lies beyond `_SEARCHED_CHARS` is not read."""
-    words = " ".join(token for token in _tokens(text[:_SEARCHED_CHARS]) if token != "?")
+    words = " ".join(token for token in _tokens(_with_pictures(text[:_SEARCHED_CHARS])) if token != "?")
     return f" {_END} {words} {_END} "
+
+
+def _with_pictures(text: str) -> str:
+    """A text in which each picture that was shared is described as notes do it, in a sentence of its own."""
+    if "[" not in text:
+        return text
+    return _ASIDE.sub(lambda aside: f". {picture_of(aside[0]) or aside[0]}. ", text)
 
 
 @lru_cache(maxsize=1_024)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from indexer import Hit, Passage
 from memory_service.memories.overlap import ViewText, drop_redundant
 from memory_service.messages import Message, Numbered, numbered
-from memory_service.text.similarity import comparable_text, covers, statements_of
+from memory_service.text.similarity import comparable_text, covers, size_of, statements_of
 
 
 def hit(text: str, at: int = 0, *, session: bool = False, score: float | None = None) -> Hit:
@@ -48,6 +48,14 @@ ECHOES = [
     ("周五不部署。周二部署。不行。", "周五不部署。周二部署。不行。"),
     ("Thanks!", "thanks"),
     ("谢谢", "谢谢！"),
+    (
+        "Mara: My husky learned to swim at the lake. [image: a dog beside a lake]",
+        "Mara: Wow! My husky learned to swim at the lake. Here: [shares an image: a photo of a dog beside a lake]",
+    ),
+    (
+        "玛拉：我的哈士奇在湖边学会了游泳。[image: 湖边的狗]",
+        "玛拉：我的哈士奇在湖边学会了游泳。你看：[分享了一张照片：湖边的狗]",
+    ),
 ]
 NEWS = [
     ("We deploy the payment service on Tuesday.", "We deploy the payment service on Thursday."),
@@ -69,6 +77,8 @@ NEWS = [
     ("账单服务和部署流水线以及监控面板的负责人是张伟。", "账单服务和部署流水线以及监控面板的负责人是李娜。"),
     ("预发环境的网关端口是8080。", "预发环境的网关端口是8081。"),
     ("Tea", "Tea or coffee?"),
+    ("Mara: My husky learned to swim at the lake. [image: a dog beside a lake]",
+     "Mara: My husky learned to swim at the lake. [shares an image: a photo of a cat on a sofa]"),
     ("Mara prefers the green pots for the window.", "Mara prefers the blue pots for the window."),
     ("The archive moves from Graz to Linz.", "The archive moves from Linz to Graz."),
     ("We ship live plants to Austria.", "Never think that we ship live plants to Austria."),
@@ -198,17 +208,19 @@ def test_what_is_kept_is_what_was_found_each_thing_once(found: list[str], shown:
 def of_all_pairs(hits: Sequence[Hit]) -> list[Hit]:
     """The same judged pair by pair: each goes to the one that says most of those that say it and are not too long."""
 
-    def says_more(at: int) -> tuple[int, bool, int]:
-        return -len(hits[at].passage.text), hits[at].source != "memory", at
+    sizes = [size_of(statements_of(each.passage.text)) for each in hits]
+
+    def says_more(at: int) -> tuple[int, int, bool, int]:
+        return -sizes[at], -len(hits[at].passage.text), hits[at].source != "memory", at
 
     into = {}
     for at, each in enumerate(hits):
-        statements, size = statements_of(each.passage.text), len(each.passage.text)
+        statements = statements_of(each.passage.text)
         better = [
             n
             for n, other in enumerate(hits)
             if says_more(n) < says_more(at) and covers(comparable_text(other.passage.text), statements)
-            if n < at or len(other.passage.text) <= 4 * size
+            if n < at or sizes[n] <= 4 * sizes[at]
         ]
         if better:
             into[at] = min(better, key=says_more)

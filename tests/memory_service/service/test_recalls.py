@@ -70,6 +70,24 @@ def test_a_memory_that_the_view_says_is_no_news(room: Room) -> None:
     assert "Tuesdays" not in block(room, "when do deploys go out?")
 
 
+@pytest.mark.parametrize(
+    ("fact", "picture", "query"),
+    [
+        ("My husky learned to swim at the lake last week.", "[shares an image: a photo of a wet dog]", "husky swim"),
+        ("我的哈士奇上周在湖边学会了游泳。", "[分享了一张照片：一只湿漉漉的狗]", "哈士奇游泳"),
+    ],
+)
+def test_what_was_flushed_and_what_was_said_with_a_picture_stand_there_once(
+    room: Room, fact: str, picture: str, query: str
+) -> None:
+    room.say(user(f"{fact} {picture}"), says("ok"))
+    room.sessions.flushes.flush(S)
+    assert fact in room.days and "[image: " in room.days
+    room.talk(40, 100)
+    room.compact(force=True)
+    assert block(room, query).count(fact.rstrip(".。")) == 1
+
+
 def test_a_receipt_is_kept(room: Room) -> None:
     room.service.remember(W, "部署在周二。")
     room.say(user("x"))
