@@ -29,7 +29,8 @@ _COMPACTION_SECONDS = (0.01, 0.05, 0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
 _VIEW_TOKENS = (0, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 1_000_000)
 _RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _PARTS = frozenset(
-    {"vector", "index", "receipt", "compaction", "flush", "memory", "recall", "window", "hooks", "log", "relevance"}
+    "vector index relevance rerank recall memory prompt prompts receipt window log messages compaction flush engine "
+    "hooks".split()
 )
 _TRIGGERS = frozenset({"manual", "threshold", "overflow", "cache_ttl", "safeguard"})
 _WRITERS = frozenset({"model", "extractive", "note", "none", "agent", "engine", "hook"})

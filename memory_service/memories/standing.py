@@ -2,14 +2,16 @@
 
 Invariants: a block has the same text in every prompt, whichever process makes it, until the view is compacted or
 undone; nothing stands here that a file, or a session, does not say any more: it is looked at when a block is stored,
-when it is used, and when something is erased; a file that cannot be read stands for no blocks, and costs a cache only.
+when it is used, and when something is erased; a file that cannot be read stands for no blocks, and costs a cache only;
+what is there is never followed elsewhere nor waited for, and no more of it is read than memory has room for.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
@@ -19,12 +21,15 @@ from indexer.lru import LRU
 from indexer.types import Hit
 from memory_service import disk
 from memory_service.disk import Signature, WriteLock, storage_errors
+from memory_service.errors import InvalidName, StorageFailed, TooLarge
 from memory_service.messages import Message, message_tokens, user_message
 
 _FOLDER = "prompts"
 _SUFFIX = ".json"
 _LOCK = ".lock"
 _KEPT_RECORDS = 64
+# A pipe that somebody put there is not waited for.
+_AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 # Of a message or a question: what tells it from others.
 _DIGEST_BYTES = 6
 
@@ -115,7 +120,7 @@ class StandingBlocks:
         with suppress(OSError):
             signature = disk.current_signature(path)
         if known is None or known.signature != signature:
-            known = self._known[session_id] = _read(path, signature)
+            known = self._known[session_id] = _read(path, signature) or PromptRecord(signature=signature)
         return _sound(known, self._stands)
 
     def put(self, session_id: str, record: PromptRecord) -> PromptRecord | None:
@@ -128,7 +133,7 @@ class StandingBlocks:
             StorageFailed: The disk did not take it.
         """
         path = self._path(session_id)
-        with self._lock.held(), storage_errors(f"{_FOLDER}/{path.name}"):
+        with self._writing(f"{_FOLDER}/{path.name}"):
             if disk.current_signature(path) != record.signature:
                 return None
             kept = _sound(record, self._stands)
@@ -151,29 +156,36 @@ class StandingBlocks:
         """
         self._known.pop(session_id)
         path = self._path(session_id)
-        if not path.exists():
-            return
-        with self._lock.held(), storage_errors(f"{_FOLDER}/{path.name}"):
-            disk.remove_durably(path)
+        if path.is_file() or path.is_symlink():
+            with self._writing(f"{_FOLDER}/{path.name}"):
+                disk.remove_durably(path)
 
     def sweep(self) -> None:
-        """Remove what was erased elsewhere, and drafts of crashed writers.
+        """Remove what was erased elsewhere, what cannot be read, and drafts of crashed writers.
 
         Raises:
             StorageFailed: The disk did not let it go.
         """
         if not self._folder.is_dir():
             return
-        with self._lock.held(), storage_errors(_FOLDER):
+        with self._writing(_FOLDER):
             disk.sweep([self._folder])
             # Many conversations have the same passages.
             stands = cache(self._stands)
             for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
-                record = _read(path, disk.current_signature(path))
-                if len((sound := _sound(record, stands)).blocks) < len(record.blocks):
-                    disk.remove_durably(path)
-                    if sound.blocks:
-                        disk.replace_undurably(path, _raw(sound))
+                if path.is_file() and not path.is_symlink():
+                    _sweep(path, stands)
+
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[None]:
+        """Others wait; whatever keeps something from being written is a fault of the disk."""
+        try:
+            with self._lock.held(), storage_errors(what):
+                yield
+        except InvalidName as error:
+            raise StorageFailed(
+                f"{what} cannot be written: a folder or a link stands there, or in the place of its lock. Remove it."
+            ) from error
 
     @property
     def drafts(self) -> tuple[Path, ...]:
@@ -190,17 +202,32 @@ def _sound(record: PromptRecord, stands: Callable[[StandingPassage], bool]) -> P
     return record if len(blocks) == len(record.blocks) else replace(record, blocks=blocks)
 
 
-def _read(path: Path, signature: Signature | None) -> PromptRecord:
+def _sweep(path: Path, stands: Callable[[StandingPassage], bool]) -> None:
+    """Take what does not stand any more out of a file; one that cannot be read may have that in it, and goes."""
+    record = _read(path, disk.current_signature(path))
+    sound = _sound(record, stands) if record else PromptRecord()
+    if record and len(sound.blocks) == len(record.blocks):
+        return
+    disk.remove_durably(path)
+    if sound.blocks:
+        # Where the disk is full it is gone: that costs a cache, and what is erased is to leave the other files, too.
+        with suppress(OSError):
+            disk.replace_undurably(path, _raw(sound))
+
+
+def _read(path: Path, signature: Signature | None) -> PromptRecord | None:
+    """The record in a file, an empty one if there is no file; None if it cannot be read."""
     if signature is None:
         return PromptRecord()
     try:
-        with disk.open_no_follow(path) as descriptor:
+        with disk.open_no_follow(path, _AT_ONCE) as descriptor:
+            disk.check_size(descriptor, path.name)
             found = json.loads(disk.read_all(descriptor))
         blocks = tuple(_block(each) for each in found["blocks"])
         sent = tuple(map(str, found["sent"]))
         return PromptRecord(view=int(found["view"]), blocks=blocks, sent=sent, signature=signature)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return PromptRecord(signature=signature)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError, TooLarge):
+        return None
 
 
 def _block(found: dict[str, object]) -> StandingBlock:

@@ -268,18 +268,25 @@ class Contexts:
         """
         if made == before and receipt is None:
             return True, ()
-        snapshot, prompts = work.snapshot, self._services.longterm.prompts
+        is_kept, left, snapshot = True, tuple[str, ...](), work.snapshot
         try:
             with snapshot.session.held(snapshot.state):
                 if made != before:
-                    stored = prompts.put(work.session_id, made)
-                    if stored is None or stored.blocks != made.blocks:
-                        return False, (_RESTLESS,)
-                if receipt is not None:
+                    is_kept, left = self._stored(work.session_id, made)
+                if is_kept and receipt is not None:
                     self._receipts.put(receipt, session_id=work.session_id)
         except (StorageFailed, Conflict) as error:
-            return True, (f"receipt: {error}",)
-        return True, ()
+            left = (*left, f"receipt: {error}")
+        return is_kept, left
+
+    def _stored(self, session_id: str, made: PromptRecord) -> tuple[bool, tuple[str, ...]]:
+        """Store a prompt; see `_kept`."""
+        try:
+            stored = self._services.longterm.prompts.put(session_id, made)
+        except StorageFailed as error:
+            return True, (f"prompt: {error}",)
+        is_kept = stored is not None and stored.blocks == made.blocks
+        return is_kept, () if is_kept else (_RESTLESS,)
 
     def _missing(self, work: _Work) -> list[str]:
         degraded = [*work.degraded, *self._adapter.failures(work.session_id), *unreadable(work.snapshot.session.log)]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -480,3 +481,31 @@ def test_what_is_erased_on_a_full_disk_is_gone_from_files_and_answers(tmp_path: 
         assert [searched(server, "koala").results[0].text] == texts[2:], "what stays is found"
         assert [file for word in gone_words for file in holding(disk / "home", word)] == []
         assert server.http.post(f"{ROUTE}/memories", json={"text": texts[0]}).status_code == 201
+
+
+def test_a_full_disk_takes_no_prompt_and_no_block_away(tmp_path: Path) -> None:
+    def asked(text: str) -> dict[str, Any]:
+        answer = server.http.post(f"{ROUTE}/sessions/talk/context", json={"query": text})
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    with small_disk(tmp_path / "disk") as disk, serving(opened(disk / "home")) as server:
+        kept = server.http.post(f"{ROUTE}/memories", json={"text": "The bilby code of the greenhouse is 77."}).json()
+        server.http.post(f"{ROUTE}/memories", json={"text": "The koala eats beside the fence."})
+        said = {"messages": [{"role": "user", "content": "The bilby code?"}]}
+        server.http.post(f"{ROUTE}/sessions/talk/messages", json=said)
+        for session in ("talk", "idle"):
+            server.http.post(f"{ROUTE}/sessions/{session}/messages", json=said)
+            made = server.http.post(f"{ROUTE}/sessions/{session}/context", json={"query": "The bilby code?"}).json()
+            assert "is 77." in str(made["messages"])
+        filler = grown(disk)
+        full = asked("Where does the koala eat?")
+        assert "koala eats" in str(full["messages"])
+        assert [told for told in full["degraded"] if told.startswith("prompt: ") and "is full" in told]
+        assert server.http.delete(f"{ROUTE}/entries/{kept['memory_id']}").status_code == 200
+        assert [file for file in holding(disk / "home", "code of the greenhouse") if "prompts" in file] == []
+        assert "is 77." not in str(asked("The bilby code?")["messages"])
+        filler.unlink()
+        again = asked("Where does the koala eat?")
+        assert "koala eats" in str(again["messages"])
+        assert not [told for told in again["degraded"] if told.startswith(("prompt: ", "receipt: "))]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from memory_service.disk import MAX_READ_BYTES
 from memory_service.memories.block import is_block
 from tests.memory_service.api.talking import Json, begin, ok, talking
 from tests.serving import RunningServer, W
@@ -211,3 +214,68 @@ def test_a_restart_and_another_process_give_the_same_beginning(tmp_path: Path) -
         assert begins_as(turn(first, "talk", "And at noon?"), beside)
     with talking(tmp_path) as third:
         assert begins_as(turn(third, "talk", "And in winter?"), beside)
+
+
+def _endless(file: Path) -> None:
+    file.write_text('{"view": Infinity, "blocks": [], "sent": []}')
+
+
+def _torn(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def _huge(file: Path) -> None:
+    os.truncate(file, MAX_READ_BYTES + 1)
+
+
+def _pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize("spoil", [_endless, _torn, _huge, _pipe], ids=lambda each: each.__name__.strip("_"))
+def test_a_record_that_cannot_be_read_costs_a_cache_alone(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    with talking(tmp_path) as server:
+        for name in ("talk", "idle"):
+            begin(server, name, context_window=16_000)
+        kept = remember(server, "The lock of the boathouse opens with 4711-stork.")
+        for name in ("talk", "idle"):
+            assert blocks(turn(server, name, "How does the lock of the boathouse open?"))
+            spoil(tmp_path / "default" / "prompts" / f"{name}.json")
+        made = turn(server, "talk", "And who has the key of the boathouse?")
+        hold(made)
+        assert made["degraded"] == [] and begins_as(turn(server, "talk", "Thanks."), made)
+        assert ok(server.http.delete(f"{W}/entries/{kept}"))["degraded"] == []
+        records = [path for path in tmp_path.rglob("prompts/*.json") if path.is_file()]
+        assert not [path for path in records if b"4711-stork" in path.read_bytes()], "what cannot be read goes, too"
+        ok(server.http.delete(f"{W}/sessions/talk"))
+        assert not (tmp_path / "default" / "prompts" / "talk.json").exists()
+
+
+def _folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def _link_of_folder(file: Path) -> None:
+    file.parent.rename(file.parent.with_name("elsewhere"))
+    file.parent.symlink_to("elsewhere")
+
+
+def _no_folder(file: Path) -> None:
+    shutil.rmtree(file.parent)
+    file.parent.write_text("a note")
+
+
+@pytest.mark.parametrize("spoil", [_folder, _link_of_folder, _no_folder], ids=lambda each: each.__name__.strip("_"))
+def test_a_prompt_that_cannot_be_stored_is_given_and_says_so(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    with talking(tmp_path) as server:
+        begin(server, "talk", context_window=16_000)
+        remember(server, "The lock of the boathouse opens with 4711-stork.")
+        turn(server, "talk", "How does the lock of the boathouse open?")
+        spoil(tmp_path / "default" / "prompts" / "talk.json")
+        made = turn(server, "talk", "Say it again: the lock of the boathouse?", recall="always")
+        hold(made)
+        assert "4711-stork" in json.dumps(made["messages"])
+        assert [told for told in made["degraded"] if told.startswith("prompt: prompts")], made["degraded"]
+        ok(server.http.get(f"{W}/receipts/{made['receipt']['receipt_id']}"))
