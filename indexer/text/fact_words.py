@@ -193,18 +193,10 @@ LEMMAS = {"us": "use", "liv": "location", "bas": "location", "in": "location", "
            "the owner": "owner", "responsible": "owner", "in charge": "owner"}  # fmt: skip
 NO_EMPLOYER = frozenset("night home scale once nights hours me us you".split())
 
-# Words of jobs, and verbs that say that something has another value from now on.
+# Words of jobs.
 JOBS = (
     "engineer|manager|lead|director|designer|developer|analyst|architect|officer|cto|ceo|cfo|vp|president|intern|consultant"
     "|teacher|professor|nurse|doctor|principal|scientist"
-)
-MOVES = (
-    "changed|moved|updated|raised|lowered|increased|decreased|dropped|reduced|cut|bumped|set"
-    "|switched|pushed(?: back| out)?"
-    "|postponed|delayed|brought forward|moved up|rescheduled|extended|shortened|upgraded|downgraded"
-    "|reassigned|transferred"
-    "|handed(?: over| off)?|went(?: up| down)?|goes(?: up| down)?|rose|fell|grew|shifted|slipped"
-    "|doubled|corrected|adjusted|put back"
 )
 
 # Class words say what a thing is, not which: "the billing service" is "billing".
@@ -254,6 +246,51 @@ def kind_of(value: str) -> str:
     if len(words) > 3:
         return ""
     return next((_KIND_OF[word] for word in words if word in _KIND_OF), words[-1] if len(words) > 1 else "")
+
+
+# --- sorts of values ---------------------------------------------------------------------------------------------
+
+# Words of which one holds at a time, whatever they are said of.
+_ONE_AT_A_TIME: dict[str, str] = {
+    "relationship": "single married engaged divorced widowed separated 单身 已婚 离异 丧偶 订婚",
+    "employment": "employed unemployed retired 在职 失业 退休 待业",
+    "switch": "on off 开启 关闭 打开",
+    "visibility": "public private internal 公开 私有 私密",
+    "payment": "paid unpaid overdue refunded 已付款 未付款 已支付 未支付 逾期",
+    "level": "low medium high critical 低 中 高 紧急",
+    "health": "sick ill healthy recovered 生病 健康 康复",
+    "color": "red green blue yellow black white grey gray orange purple pink brown beige "
+             "红色 绿色 蓝色 黄色 黑色 白色 灰色 橙色 紫色 粉色 棕色",
+}  # fmt: skip
+_SORT_OF = {word: sort for sort, words in _ONE_AT_A_TIME.items() for word in words.split()}
+_AMOUNT = lazy_regex(
+    r"(?P<money>[$€£¥￥]\s?)?\d[\d.,]*\s*(?P<scale>k|m|bn|万|亿)?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{1,2})?"
+    r"(?:\s*(?:per|a|an|/|每)\s*[a-z\u4e00-\u9fff]+)?$"
+)
+_VERSION = lazy_regex(r"v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
+_MONEY = frozenset("usd eur gbp dollar dollars euro euros pounds yuan rmb 元 块 美元 欧元".split())
+# Of whom or which one has several at a time.
+SEVERAL = frozenset(
+    "friend colleague cousin brother sister child son daughter kid neighbor neighbour pet cat dog hobby goal idea problem"
+    " teammate guest speaker winner member client customer one example answer reason question point way other rest best"
+    " first second third issue bug task note language skill allergy".split()
+)
+
+
+# What somebody is, though it is written as a name is.
+_NOT_A_NAME = lazy_regex(r"^I\b|^\w+(?:ish|ese|ian|ean|ench|erman|utch|wiss|atholic|uslim|hristian|ewish)\b")
+
+
+def sort_of(value: str) -> str:
+    """The sort of a value of which a thing has one at a time: an amount, a version, a state, a tool; else empty."""
+    if value in _SORT_OF:
+        return _SORT_OF[value]
+    if _VERSION.match(value):
+        return "version"
+    if match := _AMOUNT.match(value):
+        unit = match["unit"] or ""
+        return "price" if match["money"] or unit in _MONEY else f"amount {_singular(unit)}".strip()
+    return _KIND_OF.get(value, "")
 
 
 # --- values ------------------------------------------------------------------------------------------------------
@@ -312,6 +349,12 @@ _HAS_TIME = lazy_regex(
     r"|\bmidnight\b|\d+ ?点|[一二两三四五六七八九十]+点|中午",
     re.IGNORECASE,
 )
+
+
+def is_written_as_name(text: str) -> bool:
+    """True if a value is written with capitals, as names are: "Dr. Silva"."""
+    words = _CUT.sub("", text).strip(_QUOTES).removesuffix(" now").split()
+    return 0 < len(words) <= 4 and all(word[0].isupper() for word in words) and not _NOT_A_NAME.search(text)
 
 
 def is_day(value: str) -> bool:

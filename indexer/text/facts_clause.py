@@ -15,10 +15,13 @@ from indexer.text.fact_words import (
     NEEDS_SUBJECT,
     OF_PERSON,
     ONE_OF,
+    SEVERAL,
     WE,
     is_day,
     is_time,
+    is_written_as_name,
     kind_of,
+    sort_of,
     value_of,
     words_of,
 )
@@ -38,6 +41,9 @@ _FORMER = lazy_regex(
 )
 _NEW = lazy_regex(r"^(?:the |our |my )?(?:new|latest|updated)\b|^新的?|^最新的?", re.IGNORECASE)
 _OF = lazy_regex(r"^(?P<a>.+?)\s+(?:of|for|on)\s+(?P<s>.+)$", re.IGNORECASE)
+_ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", re.IGNORECASE)
+_DEFINITE = lazy_regex(r"^(?:the|our|my|your|his|her|their|its)\b|['’]s?\s|\bof\b|的", re.IGNORECASE)
+_IDENTIFIER = lazy_regex(r"\w+(?:[_.]\w+)+|[a-z]+[A-Z]\w*")
 _FILLER = lazy_regex(
     r"(?:^|\s+)(?:has|have|had|is|are|am|was|were|be|been|being|got|gets|will|just|recently|finally"
     r"|now|currently|officially"
@@ -154,6 +160,19 @@ class Clause:
             return
         yield self.claim(subject, attribute, value, changes=new)
         yield self.turned(subject, attribute, value, on=True, changes=new)
+
+    def by_sort(self, noun: str, text: str, *, changes: bool = False, is_key: bool = False) -> Iterator[Claim]:
+        """That something has a value of which the sort is known, as an attribute that has no name of its own."""
+        value, corrects = value_of(text)
+        subject = self.subject_of(_ARTICLE.sub("", noun.strip()))
+        if not value or not subject:
+            return
+        sort = sort_of(value) or ("setting" if is_key and _IDENTIFIER.fullmatch(noun.strip()) else "")
+        definite = is_key and len(subject) > 1 or _DEFINITE.search(noun) is not None
+        if not sort and definite and not SEVERAL.intersection(words_of(noun)) and is_written_as_name(text):
+            sort = "who"
+        if sort:
+            yield self.claim(subject, sort, value, changes=changes or corrects)
 
     def turned(self, subject: frozenset[str], attribute: str, value: str, *, on: bool, changes: bool = False) -> Claim:
         """That one value of an attribute holds, or does so no longer."""

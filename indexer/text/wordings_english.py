@@ -1,0 +1,124 @@
+"""English wordings of facts, one a line, in the notation of `indexer.text.fact_wordings`: data alone.
+
+A relation is an attribute with one value at a time, but for those that `facts_english` reads in a way of their own:
+`attribute`, `use`, `prefer`, `succeeded`, `ended`, `renamed`, `called`, `status`, `role`, `location`, `employer`.
+"""
+
+# Verbs that say that something has another value from now on, and those that say that something took another's place.
+MOVES = (
+    "changed/moved/updated/raised/lowered/increased/decreased/dropped/reduced/cut/bumped/set/switched/pushed/postponed"
+    "/delayed/brought_forward/put_back/put_off/rescheduled/extended/shortened/upgraded/downgraded/reassigned/transferred"
+    "/handed/went/goes/gone/rose/risen/fell/fallen/grew/grown/climbed/jumped/shrank/shrunk/shifted/slipped/doubled/halved"
+    "/corrected/adjusted/expanded/migrated/flipped/turned/upped/renewed/converted/revised/amended/restored/reverted/reset"
+)
+SWITCHES = "switch(ed)/switches/switching/migrated/migrates/migrating/transitioned/transitioning"
+TURNS = "moved/moving/changed/changing/converted/converting/went/ported/swapped"
+
+ENGLISH = """
+attribute     N be/equals/remains/becomes/stays V
+attribute     N be ~set/fixed/scheduled/planned/booked/capped/limited/pinned to/at/for/on/as/by V
+attribute     N ~stands at V
+attribute!    N ~become/became V
+attribute!    N ~{moves} [up/down/out/back/forward] [from F] to/into/until/till/at/as V
+attribute!    S ~{moves} N [from F] to/into/until V
+attribute!    N be ~up/down/back [from F] to/at V
+
+location      S ~live(s)/living/reside(s)/residing [alone/together] in/at/out_of V
+location      S ~based/located/headquartered in/at/out_of V
+location!     S ~moved/relocated/moving/moves/emigrated/returned [house/home/away/on/out/offices/everything] [from F] to/into V
+
+employer      S ~work(s)/working/employed at/for/by V
+employer!     S ~joined/rejoined V
+employer!     S ~started [working/work/a_job/a_new_job] at V
+employer!     S ~hired by/at V
+employer!     S ~got/took/found/accepted a_job/a_new_job/a_position/an_offer at/with/from V
+employer!     S ~now at V
+employer!     S ~switched/changed jobs/employers/companies to V
+employer!     S ~went_back/gone_back/returned to V
+employer!     S ~left/quit F for/to_join/and_joined/to_work_for/to_work_at/and_started_at V
+ended         S ~left/quit/resigned_from V
+
+manager       S ~report(s)/reporting to V
+school        S ~study/studies/studying/enrolled at V
+subject       S ~study/studies/studying/majoring_in/majors_in V
+vehicle       S ~drive(s)/driving V
+plan!         S ~upgraded/downgraded/switched/moved to V
+plan          S ~on/pay(s)_for/paying_for/have/has/subscribed_to V
+
+maintainer    V ~maintain(s) O
+lead          V ~lead(s)/head(s)_up O
+manager       V ~manage(s) O
+owner         V ~own(s) O
+owner         V be ~responsible_for/in_charge_of O
+owner!        V ~took/takes/taken/taking over O from F
+owner!        V ~took/takes/taken/taking over O
+maintainer    O ~maintained by V
+lead          O ~led/headed by V
+manager       O ~managed by V
+owner         O ~owned/handled/run by V
+owner!        O ~taken over_by V
+owner!        S ~handed/passed/transferred/reassigned/gave [over/off] O [ownership] [over/off] to V
+owner!        O ~handed/passed/transferred/reassigned/given [over/off] to V
+
+holder        V be N
+holder!       V ~became/become/becomes/named/appointed/made N
+
+price         S ~cost(s)/priced_at/sell(s)_for/retail(s)_at/goes_for V
+deadline      S be ~due [on/by/at] V
+port          S ~run(s)/running/listen(s)/listening/serve(s)/served/available/starts on/to port V
+target        S ~deploy(s)/deployed/deploying/hosted/hosting/host/ship(s)/publish(es)/published to/on/at/with V
+when          S ~starts/start/begins/meets/meet/happens/happen/held/opens/closes/departs/leaves/arrives/lands/runs/run [daily/nightly/weekly] [every/each] on/at/for/in V
+when          S ~takes_place [every/each] on/at/for/in V
+when          S ~meets/meet/happens/takes_place every V
+when          S be on/at/every/each V
+contact       S can_be ~reached at/on/under V
+
+prefer        S ~prefer(s)/favors/favours/would_rather_have V
+use           S ~use(s)/using/runs_on/relies_on/rely_on/standardized_on/standardised_on/settled_on/chose/adopted V
+switched!     S ~{switches} [back/over] from F to/onto V
+switched!     S ~{switches} O from F to/onto V
+switched!     S ~{switches} [back/over] to/onto V
+switched!     S ~{switches} O to/onto V
+switched:tool!  S ~{turns} from F to/onto V
+switched:tool!  S ~{turns} O from F to/onto V
+switched:tool!  S ~{turns} [over/back] to/onto V
+switched:tool!  S ~{turns} O to/onto V
+switched!     F ~replaced/superseded/swapped [out] with/by/for V
+switched!     S ~replaced/replaces/replacing/swapped/swaps/exchanged/substituted [out] F with/by/for V
+switched!     S ~ditched/dropped/abandoned/retired/got_rid_of F in_favor_of/in_favour_of/for/and_use/and_now_use/and_switched_to V
+switched!     S ~ditched/dropped/abandoned/retired/got_rid_of/gave_up_on/moved_away_from/migrated_away_from/moved_from/migrated_from F
+succeeded!    V ~replaces/replaced/succeeds/succeeded F as N
+succeeded!    V ~replaces/replaced/succeeds/succeeded F
+renamed!      S ~renamed/renames/renaming/rename F to/as/into V
+renamed!      F ~renamed/rebranded [to/as/into] V
+renamed!      O be/goes/go now_called/now_named/now_known_as/now_goes_by V
+called        O ~called/named/known_as/goes_by V
+
+
+on:like       S ~like(s)/love(s)/enjoy(s) V
+on:drink      S ~drink(s) V
+on:eat        S ~eat(s) V
+on:play       S ~play(s) V
+on:have       S ~has/have V
+on:smoke      S ~smoke(s) V
+on:drive      S ~drive(s) V
+on:speak      S ~speak(s) V
+on:support    S ~support(s) V
+on:attend     S ~attend(s) V
+on:take       S ~take(s) V
+
+is:relationship=married!   S ~married/got_married/marries V
+is:relationship=married!   S get(s)/got/getting ~married
+is:relationship=engaged!   S got ~engaged
+is:relationship=divorced!  S ~divorced/got_divorced
+is:relationship=single!    S ~broke/split/separated/parted up/from/ways
+is:relationship=dating     S be ~dating/seeing V
+is:relationship=dating     S be in ~a_relationship
+is:relationship=dating     S ~has/have/got a_boyfriend/a_girlfriend/a_partner
+is:relationship=married    S ~has/have a_husband/a_wife
+
+diet          S be/became/went/turned V
+age           S be/turned V
+version       S ~upgraded/updated/downgraded O to V
+version       S ~run(s)/running/use(s)/using/on/pinned_to O V
+"""
