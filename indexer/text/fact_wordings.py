@@ -7,7 +7,7 @@ A line has a relation and a wording: `location!  S ~moved/relocated [from F] to/
 - `a/b` are words of which one stands, `walk(s)` has an ending or none, `in_charge` is two words, `[...]` may be missing;
 - `~` is before the word that the wording is looked up by; without it that is the first word;
 - `be` and `have` are their forms, and "now", "just" and other adverbs may stand between any two;
-- `!` behind a relation says that the wording tells of a change.
+- `!` behind a relation says that the wording tells of a change, `?` that there may be several at a time.
 
 Only wordings whose word stands in a clause are tried, so that another line costs other clauses nothing.
 """
@@ -43,11 +43,13 @@ class Wording(NamedTuple):
     Attributes:
         relation: What it claims of.
         changes: True if it tells of a change.
+        single: False if a subject can have several of them, so that only a change ends one.
         pattern: Finds it in a clause; its groups are the parts, and the subject stands before it.
     """
 
     relation: str
     changes: bool
+    single: bool
     pattern: re.Pattern[str]
 
 
@@ -66,10 +68,16 @@ class Wordings:
             relation, _, wording = line.partition(" ")
             if not wording:
                 continue
+            name = relation.rstrip("!?")
+            marks = relation[len(name) :]
             for word in _looked_up_by(wording):
                 self._of_word.setdefault(word, []).append(len(self._wordings))
-            self._wordings.append(Wording(relation.rstrip("!"), relation.endswith("!"), _pattern(wording)))
+            self._wordings.append(Wording(name, "!" in marks, "?" not in marks, _pattern(wording)))
         self._words = frozenset(self._of_word)
+
+    def has_words_of(self, text: str) -> bool:
+        """True if a text in small letters has a word that a wording is looked up by."""
+        return not self._words.isdisjoint(_LETTERS.findall(text))
 
     def among(self, text: str) -> Iterator[Wording]:
         """Wordings of which a word stands in a text in small letters, in the order of the table."""

@@ -73,6 +73,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "timeout": ("timeout", "超时", "超时时间"),
     "threshold": ("threshold", "阈值"),
     "interval": ("interval", "frequency", "频率", "间隔", "周期"),
+    "length": ("length", "duration", "长度", "时长", "有效期"),
     "size": ("size", "尺寸", "大小", "尺码", "鞋码"),
     "headcount": ("headcount", "team size", "人数"),
     "capacity": ("capacity", "容量"),
@@ -100,10 +101,13 @@ ATTRIBUTES = {noun: attribute for attribute, nouns in _ATTRIBUTES.items() for no
 NEEDS_SUBJECT = frozenset(
     "status day time name role size limit priority room age weight height plan number url host"
     " school department spouse "
-    "partner birthday color password salary manager lead assignee deadline location interval cadence threshold".split()
+    "partner birthday color password salary manager assignee location interval cadence threshold".split()
 )
 # Alone on a line they are of the person whose notes these are.
-OF_PERSON = frozenset("location employer timezone".split())
+OF_PERSON = frozenset(
+    "location employer timezone school department spouse partner birthday salary manager age weight height diet phone"
+    " email address".split()
+)
 # With one of these before it, any noun has one value.
 ONE_OF = frozenset("default primary main preferred favorite favourite 默认 首选 主要 最喜欢的 最爱的".split())
 
@@ -160,6 +164,8 @@ _KINDS: dict[str, str] = {
     "music": "spotify tidal deezer 网易云音乐 qq音乐",
     "password manager": "1password bitwarden lastpass keepass dashlane",
 }  # fmt: skip
+# Attributes of which "favourite" tells no other thing: "my favourite editor" is my editor.
+CHOSEN = frozenset(_KINDS) | {"framework", "provider", "model", "font"}
 _KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
 _LONG_STATES = (
     "in progress", "in review", "in production", "in staging", "on hold", "up and running", "work in progress", "wip",
@@ -264,10 +270,12 @@ _ONE_AT_A_TIME: dict[str, str] = {
 }  # fmt: skip
 _SORT_OF = {word: sort for sort, words in _ONE_AT_A_TIME.items() for word in words.split()}
 _AMOUNT = lazy_regex(
-    r"(?P<money>[$€£¥￥]\s?)?\d[\d.,]*\s*(?P<scale>k|m|bn|万|亿)?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{1,2})?"
+    r"(?:(?:at least|at most|up to|about|around|至少|最多|大约|约)\s*)?(?P<money>[$€£¥￥]\s?)?"
+    r"(?:\d[\d.,]*|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b|[一二两三四五六七八九十百]+)\s*(?P<scale>k|m|bn|万|亿)?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{1,2})?"
     r"(?:\s*(?:per|a|an|/|每)\s*[a-z\u4e00-\u9fff]+)?$"
 )
-_VERSION = lazy_regex(r"v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
+_ASIDE = lazy_regex(r"\s+(?:to|with|from|for)\s.*$")
+_VERSION = lazy_regex(r"(?:version )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
 _MONEY = frozenset("usd eur gbp dollar dollars euro euros pounds yuan rmb 元 块 美元 欧元".split())
 # Of whom or which one has several at a time.
 SEVERAL = frozenset(
@@ -281,16 +289,20 @@ SEVERAL = frozenset(
 _NOT_A_NAME = lazy_regex(r"^I\b|^\w+(?:ish|ese|ian|ean|ench|erman|utch|wiss|atholic|uslim|hristian|ewish)\b")
 
 
-def sort_of(value: str) -> str:
-    """The sort of a value of which a thing has one at a time: an amount, a version, a state, a tool; else empty."""
-    if value in _SORT_OF:
-        return _SORT_OF[value]
+def sort_of(value: str) -> tuple[str, str]:
+    """The sort of a value of which a thing has one at a time, an amount, a version, a state or a tool, and the value.
+
+    The sort is empty where it is none of them.
+    """
+    bare = _ASIDE.sub("", value)
+    if found := _SORT_OF.get(bare):
+        return found, bare
     if _VERSION.match(value):
-        return "version"
+        return "version", value
     if match := _AMOUNT.match(value):
         unit = match["unit"] or ""
-        return "price" if match["money"] or unit in _MONEY else f"amount {_singular(unit)}".strip()
-    return _KIND_OF.get(value, "")
+        return "price" if match["money"] or unit in _MONEY else f"amount {_singular(unit)}".strip(), value
+    return _KIND_OF.get(value, ""), value
 
 
 # --- values ------------------------------------------------------------------------------------------------------
@@ -303,7 +315,7 @@ _CORRECTS = lazy_regex(
     re.IGNORECASE | re.DOTALL,
 )
 _CUT = lazy_regex(
-    r"\s*(?:[,;(（，；。!！]|[.](?=\s|$)|\s[-–—]\s|\b(?:because|since|as of|after"
+    r"\s*(?:[,;(（，；。!！]|(?<!\b[DMdm]r)(?<!\b[Mm]s)(?<!\bMrs)(?<!\b[Ss]t)[.](?=\s|$)|\s[-–—]\s|\b(?:because|since|as of|after"
     r"|so that|until further|thanks to|due to"
     r"|starting|effective|according to|per our|which|who|where|while|although|though|but)\b).*$",
     re.IGNORECASE | re.DOTALL,
@@ -347,6 +359,25 @@ _HAS_DAY = lazy_regex(
 _HAS_TIME = lazy_regex(
     r"\b\d{1,2}[:.]\d\d\b|\b\d{1,2} ?(?:am|pm|a\.m|p\.m|o['’]clock)\b|\bnoon\b"
     r"|\bmidnight\b|\d+ ?点|[一二两三四五六七八九十]+点|中午",
+    re.IGNORECASE,
+)
+
+
+def leads_with_day(value: str) -> bool:
+    """True if a value begins with a day: "Monday at 9", and not "the dentist on Monday"."""
+    found = _HAS_DAY.search(value)
+    return found is not None and _BEFORE_DAY.fullmatch(value[: found.start()]) is not None
+
+
+def leads_with_time(value: str) -> bool:
+    """True if a value begins with a time of the day."""
+    found = _HAS_TIME.search(value)
+    return found is not None and _BEFORE_DAY.fullmatch(value[: found.start()]) is not None
+
+
+_BEFORE_DAY = lazy_regex(
+    r"(?:(?:the|next|this|every|each|early|late|mid|end of|around|about|on|at|by|half past|week of|of"
+    r"|每|每天|每个?|下个?|下午|上午|早上|晚上|凌晨|中午|傍晚|本)[\s-]*|\d{1,4}(?:st|nd|rd|th|年|[-/])?[\s,]*)*",
     re.IGNORECASE,
 )
 

@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 from indexer.text import lazy_regex
 from indexer.text.dates import day_of_name, full_day, heading_day
-from indexer.text.fact_words import ME, words_of
+from indexer.text.fact_words import ME, WE, words_of
 from indexer.text.facts_chinese import chinese_claims
 from indexer.text.facts_clause import Claim, Clause
-from indexer.text.facts_english import english_claims
+from indexer.text.facts_english import english_claims, may_claim
 from indexer.types import EVERGREEN
 
 # Version of these rules: an index whose passages were read with others is read again.
@@ -34,10 +34,10 @@ _MOST_CLAUSES = 40
 _MARKUP = lazy_regex(r"\*\*|__|`|~~|(?<=\s)\*(?=\S)|(?<=\S)\*(?=\s|$)|^\*|^\[[ xX]\]\s*|^#+\s+")
 _LINK = lazy_regex(r"\[([^\]]+)\]\([^)]*\)")
 _SPLIT = lazy_regex(
-    r"(?<=[.!?])[\"'”’)]?\s+(?=[\"'“(\[]?[A-Z0-9\u4e00-\u9fff])|[;；。！\n]+|(?<=[？?])|\s[—–]\s|\s\|\s"
+    r"(?<=[.!?])(?<!\b[DM]r\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)[\"'”’)]?\s+(?=[\"'“(\[]?[A-Z0-9\u4e00-\u9fff])|[;；。！\n]+|(?<=[？?])|\s[—–]\s|\s\|\s"
     r"|,?\s+(?:but|and|so|then)\s+(?=(?:(?:I|we|she|he|they|it) )?(?:now|no longer|currently"
     r"|instead|(?:works?|lives?|uses?"
-    r"|prefers?|moved|joined|switched|owns?|costs?|is now)\b))"
+    r"|prefers?|moved|joined|switched|owns?|costs?|drives?|stud(?:y|ies)|plays?|is|are|am)\b))"
     r"|,\s+(?=(?:now|currently|she|he|they|I|we|it|no longer)\b)|(?<=[\u4e00-\u9fff了])[，,、](?=\S)|[，](?=\S)"
 )
 _QUESTION = lazy_regex(r"[?？]\s*$|[吗呢]$|什么|哪[里儿个些家]|是谁|谁是|多少|怎么|为什么|是否|能否")
@@ -58,9 +58,9 @@ _HEDGED = lazy_regex(
     r"|part[- ]time|on weekends"
     r"|in (?:summer|winter|the (?:summer|winter|morning|afternoon|evening))|during|when (?:i"
     r"|we|she|he|they) (?:was|were)"
-    r"|as a (?:child|kid|student|teenager)|tried|trying|try|evaluat\w+|test(?:ed|ing)|learn(?:ed"
-    r"|ing)?|almost|nearly|never"
-    r"|every other|alternat\w+|visiting|visited|temporarily|old|former|previous|backup|fallback|draft of)\b"
+    r"|as a (?:child|kid|student|teenager)|tried|trying|try|evaluat\w+|test(?:ed|ing)|learned|almost|nearly|never"
+    r"|every other|alternat\w+|visiting|visited|temporarily|old|former|previous|fallback|draft of|backup (?:\w+ )?(?:phone|number|email|address"
+    r"|server|host|owner|contact|editor|database|plan))\b"
 )
 _MAY = lazy_regex(r"\bmay\b")
 _HEDGED_ZH = lazy_regex(
@@ -70,15 +70,15 @@ _HEDGED_ZH = lazy_regex(
 )
 _FROM_FORMER = lazy_regex("从|由|改|换|变|调整")
 _CORRECTION = lazy_regex(
-    r"^(?:\W{0,3}(?:correction|corrected|update[ds]?|edit(?:ed)?|errat(?:um|a)|fix|change[ds]?"
+    r"^(?:\W{0,3}(?:change of plans?|plans? (?:has |have )?changed|correction|corrected|update[ds]?|edit(?:ed)?|errat(?:um|a)|fix|change[ds]?"
     r"|news|rename[ds]?|actually"
-    r"|from now on|going forward|henceforth|as of (?:now|today)|更正|更新|修正"
+    r"|from now on|going forward|henceforth|as of (?:now|today)|更正|更新|修正|计划有变|其实"
     r"|订正|纠正|勘误|变更|改名|最新|从现在起|从今以后|从今天起"
     r"|今后|以后|改)\s*(?:\([^)]{1,20}\))?[:：,，—–-]?\s*)+(?=\S)",
     re.IGNORECASE,
 )
 _OPENING = lazy_regex(
-    r"^(?:(?:so|well|ok|okay|fyi|btw|note|heads[- ]up|reminder|fact|good news|also note|and|but"
+    r"^(?:(?:please|so|well|ok|okay|fyi|btw|note|heads[- ]up|reminder|fact|good news|also note|and|but"
     r"|then|remember|today|yesterday"
     r"|recently|last \w+|this \w+|decided|decision|since \w+|注意|备注|提醒|记住"
     r"|对了|今天|昨天|上周|上个月|最近|这周|本周|但是?|而且"
@@ -95,21 +95,7 @@ _NOW = lazy_regex(
     r"|correction|starting)\b"
     "|现在|如今|改|换|不再|从现在起|以后|今后|目前已|变为|变成|更正"
 )
-# A claim has one of these words, or a colon.
-_HINT = lazy_regex(
-    r"[:：=→]|\b(?:liv(?:es?|ing)|resid|based|locat|mov(?:ed?|ing)|work(?:s|ing)?|employ|join"
-    r"|left|own|maintain|leads?|manag"
-    r"|took|takes|hand|reassign|transfer|cost|pric|due|port|prefer|favou?r|us(?:es?|ing|ed)|switch"
-    r"|migrat|replac|swap|renam"
-    r"|call(?:ed)?|named?|known|brand|is|are|was|were|been|got|chang|updat|rais|lower|push|postpon"
-    r"|resched|bump|no longer"
-    r"|stop|quit|drink|eat|like|love|enjoy|play|ha[sv]e?|smoke|drive|speak|support|attend|deploy"
-    r"|host|I'm|went|runs?|drop"
-    r"|ditch|slip|ros|fell|gre[wy]|upgrad|downgrad|set|extend|shorten|delay|increas|decreas|reduc|cut|turned|going"
-    r"|became|adopt|settled|chose|located|retir|meets?|happens|takes|starts?|reach|promoted|becam)",
-    re.IGNORECASE,
-)
-_HINT_ZH = lazy_regex("[是为在搬住用叫名改换变调由负成加任职跳入更新推提延定喜偏爱不合上取已：]")
+_HINT_ZH = lazy_regex("[是为在搬住用叫名改换变调由负成加任职跳入更新推提延定喜偏爱不合上取已：婚岁学吃喝开关戒过付涨降升基放单分]")
 
 _GENERIC = frozenset(
     "notes note facts fact memory memories log logs daily journal preferences preference people"
@@ -157,6 +143,7 @@ class Facts:
 
 
 _NOTHING = Facts()
+_GROUP = frozenset({WE})
 
 
 @lru_cache(maxsize=4_096)
@@ -174,7 +161,7 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
     text = text[:_MOST_CHARS]
     if match := _NOT_SAME.match(text):
         return Facts(not_same=_pairs(match["both"]))
-    if _HINT.search(text) is None and (text.isascii() or _HINT_ZH.search(text) is None):
+    if not may_claim(text) and (text.isascii() or _HINT_ZH.search(text) is None):
         return _NOTHING
     topic = _topic(heading, path)
     found = dict[tuple[str, str], Claim]()
@@ -263,7 +250,7 @@ def _claims(text: str, topic: frozenset[str], label: str | None) -> Iterator[Cla
         )
         sentence_changes = changes
         for claim in (*english_claims(clause), *(() if said.isascii() else chinese_claims(clause))):
-            before = claim.subject or before
+            before = before if claim.subject == _GROUP else claim.subject or before
             yield claim
 
 
@@ -276,7 +263,7 @@ def _is_key(label: str) -> bool:
 def _clauses(text: str) -> Iterable[str]:
     plain = _MARKUP.sub("", _LINK.sub(r"\1", text))
     parts = (part.strip(" \t-*•>") for part in _SPLIT.split(plain) if part)
-    return [part for part in parts if 3 <= len(part) <= 160][:_MOST_CLAUSES]
+    return [part.rstrip(".。") for part in parts if 3 <= len(part) <= 160][:_MOST_CLAUSES]
 
 
 def _is_open(said: str) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from indexer.text import lazy_regex
 from indexer.text.fact_words import (
     ATTRIBUTES,
+    CHOSEN,
     ME,
     NEEDS_SUBJECT,
     OF_PERSON,
@@ -20,6 +21,8 @@ from indexer.text.fact_words import (
     is_day,
     is_time,
     is_written_as_name,
+    leads_with_day,
+    leads_with_time,
     kind_of,
     sort_of,
     value_of,
@@ -41,6 +44,7 @@ _FORMER = lazy_regex(
 )
 _NEW = lazy_regex(r"^(?:the |our |my )?(?:new|latest|updated)\b|^新的?|^最新的?", re.IGNORECASE)
 _OF = lazy_regex(r"^(?P<a>.+?)\s+(?:of|for|on)\s+(?P<s>.+)$", re.IGNORECASE)
+_FAVOURITE = frozenset({"favorite", "favourite", "preferred", "usual"})
 _ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", re.IGNORECASE)
 _DEFINITE = lazy_regex(r"^(?:the|our|my|your|his|her|their|its)\b|['’]s?\s|\bof\b|的", re.IGNORECASE)
 _IDENTIFIER = lazy_regex(r"\w+(?:[_.]\w+)+|[a-z]+[A-Z]\w*")
@@ -108,6 +112,10 @@ class Clause:
             return None
         return self._spoken(words)
 
+    def spoken_words(self, text: str) -> frozenset[str]:
+        """Words of a text, with the speaker's for "I"."""
+        return self._spoken(words_of(text))
+
     def _spoken(self, words: frozenset[str]) -> frozenset[str]:
         return (words - {ME}) | self.speaker if ME in words else words
 
@@ -123,7 +131,7 @@ class Clause:
                 words = words_of(f"{rest} {subject}") if f"{rest}{subject}".strip() else frozenset()
                 pronoun = _PRONOUNS.get(subject.strip().casefold())
                 words = words - words_of(subject) | {pronoun} if pronoun and pronoun != WE else words
-                words = self._spoken(words)
+                words = self._spoken(words - _FAVOURITE if attribute in CHOSEN else words)
                 if len(words) > 6:
                     return None
                 if not words and not self.topic and attribute in OF_PERSON:
@@ -144,7 +152,9 @@ class Clause:
         thing = f"{' '.join(sorted(subject))}|{attribute}"
         return Claim(thing, value, self.changes or changes, single, self.day, subject)
 
-    def holds(self, subject: frozenset[str], attribute: str, text: str, *, changes: bool = False) -> Iterator[Claim]:
+    def holds(
+        self, subject: frozenset[str], attribute: str, text: str, *, changes: bool = False, single: bool = True
+    ) -> Iterator[Claim]:
         """That a subject has a value of an attribute, as it is written."""
         timely = attribute in ("day", "time", "deadline", "birthday", "cadence")
         value, corrects = value_of(text, keeps_days=timely)
@@ -158,21 +168,38 @@ class Clause:
             elif is_time(value) or attribute == "time":
                 yield self.claim(subject, "time", value, changes=new)
             return
-        yield self.claim(subject, attribute, value, changes=new)
+        yield self.claim(subject, attribute, value, changes=new, single=single)
         yield self.turned(subject, attribute, value, on=True, changes=new)
 
-    def by_sort(self, noun: str, text: str, *, changes: bool = False, is_key: bool = False) -> Iterator[Claim]:
-        """That something has a value of which the sort is known, as an attribute that has no name of its own."""
+    def by_sort(
+        self, noun: str, text: str, *, changes: bool = False, is_key: bool = False, is_set: bool = False
+    ) -> Iterator[Claim]:
+        """That something has a value of which the sort is known, as an attribute that has no name of its own.
+
+        Args:
+            noun: The thing, as it is written.
+            text: The value, as it is written.
+            changes: True if its words say that it is new.
+            is_key: The noun stands before a colon.
+            is_set: Words say that the thing is a setting.
+        """
         value, corrects = value_of(text)
         subject = self.subject_of(_ARTICLE.sub("", noun.strip()))
         if not value or not subject:
             return
-        sort = sort_of(value) or ("setting" if is_key and _IDENTIFIER.fullmatch(noun.strip()) else "")
-        definite = is_key and len(subject) > 1 or _DEFINITE.search(noun) is not None
-        if not sort and definite and not SEVERAL.intersection(words_of(noun)) and is_written_as_name(text):
-            sort = "who"
+        new = changes or corrects
+        definite = (is_key and len(subject) > 1) or _DEFINITE.search(noun) is not None
+        sort, value = sort_of(value)
         if sort:
-            yield self.claim(subject, sort, value, changes=changes or corrects)
+            yield self.claim(subject, sort, value, changes=new)
+            if not sort.startswith("amount"):
+                yield self.turned(subject, sort, value, on=True, changes=new)
+        elif (is_key or is_set) and (is_set or _IDENTIFIER.fullmatch(noun.strip())):
+            yield self.claim(subject, "setting", value, changes=new)
+        elif definite and is_written_as_name(text) and not SEVERAL & words_of(noun):
+            yield self.claim(subject, "who", value, changes=new)
+        elif definite and (leads_with_day(value) or leads_with_time(value)):
+            yield from self.holds(subject, "day" if leads_with_day(value) else "time", text, changes=new)
 
     def turned(self, subject: frozenset[str], attribute: str, value: str, *, on: bool, changes: bool = False) -> Claim:
         """That one value of an attribute holds, or does so no longer."""

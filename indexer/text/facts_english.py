@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -10,7 +11,6 @@ from indexer.text import lazy_regex
 from indexer.text.fact_words import (
     DIETS,
     JOBS,
-    LEMMAS,
     ME,
     NO_EMPLOYER,
     ROLE_OF,
@@ -21,17 +21,21 @@ from indexer.text.fact_words import (
     is_time,
     is_tool,
     kind_of,
+    leads_with_day,
+    leads_with_time,
     value_of,
     words_of,
 )
 from indexer.text.fact_wordings import Wording, Wordings
 from indexer.text.facts_clause import Claim, Clause
-from indexer.text.wordings_english import ENGLISH, MOVES, SWITCHES, TURNS
+from indexer.text.wordings_english import ENGLISH, HAPPENS, MOVES, SWITCHES, TURNS
 
 _I = re.IGNORECASE
 _NOT = r"(?:n['’]t| not) "
+_KEY_MARKS = ":：=→"
 _KEY = lazy_regex(r"^(?P<n>[^:：=→\n]{2,70}?)\s*(?:(?<!\d)[:：]|[:：](?!\d)|[=→]|->|=>)\s*(?P<v>\S.*)$")
 _GOT_NEW = lazy_regex(r"^(\S+(?: \S+)?) (?:has|have|got) an? new ", _I)
+_ARTICLES = lazy_regex(r"^(?:an?|the|any|his|her|my|our)\s+", _I)
 _ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", _I)
 _OVER = lazy_regex(r"\s+(?:over|instead of|rather than|more than)\s+(?P<w>[^,;]{1,40})$|\s+to\s+(?P<x>[\w.-]+)$", _I)
 _PURPOSE = lazy_regex(r"\s+(?:for|as (?:the|our|my|her|his|a|an)|when|while|on)\s+(?P<y>[\w' -]{2,40})$", _I)
@@ -39,27 +43,12 @@ _INSTEAD = lazy_regex(
     r"(?:,|\s)\s*(?:instead of|rather than|not|in place of|and not|no longer)\s+(?P<w>[^,;]{1,40}?)(?: any ?more)?$", _I
 )
 _NO_LONGER = lazy_regex(
-    rf"^(?P<s>.*?)\s*(?:\b(?:is|are|am)|['’](?:s|m|re))?\s*\bno longer\s+(?P<a>\S.*)$"
-    rf"|^(?P<t>.*?)\s*\b(?:does|do|is|are|am|has|have){_NOT}(?P<b>\S.*?)\s+any ?(?:more|longer)\b"
+    rf"^(?P<s>.*?)\s*\bno longer\s+(?P<a>\S.*)$"
+    rf"|^(?P<t>.*?)\s*\b(?:does|do|has|have|(?P<be>is|are|am)){_NOT}(?P<b>\S.*?)\s+any ?(?:more|longer)\b"
     r"|^(?P<u>.*?)\s*(?:\b(?:has|have)|['’]ve)?\s*\b(?:stopped|quit|gave up|given up)\s+(?P<c>\S.*)$",
     _I,
 )
 _ENDS = ("no longer", "anymore", "any more", "any longer", "stopped", "quit", "gave up", "given up")
-_DOES = lazy_regex(
-    r"^(?P<verb>uses?|using|drinks?|drinking|eats?|eating|likes?|liking|loves?|enjoys?|plays?"
-    r"|playing|ha(?:s|ve|ving)|smok(?:es?|ing)"
-    r"|owns?|owning|drives?|driving|speaks?|supports?|supporting|attends?|attending|prefers?"
-    r"|takes?|taking|liv(?:es?|ing) (?:in|at)"
-    r"|based (?:in|at)|work(?:s|ing)? (?:at|for)|employed (?:at|by)|at|in|the owner of|responsible"
-    r" for|in charge of)\s+(?P<o>\S.*)$",
-    _I,
-)
-_HABIT = lazy_regex(
-    r"^(?P<s>.{1,40}?)\s+(?P<verb>drinks?|eats?|likes?|loves?|enjoys?|plays?|has|have|smokes?"
-    r"|drives?|speaks?|supports?|attends?|takes?)\s+"
-    r"(?P<o>(?!been|to |not )\S.{1,40})$",
-    _I,
-)
 _IS_STATE = lazy_regex(
     rf"^(?P<s>.{{2,60}}?)(?:\s+(?:is|are|was|were|has been|have been|got|remains)|['’]s)(?:\s+"
     rf"(?:now|already|finally|officially|still|currently|just|back))*"
@@ -80,8 +69,9 @@ _IS_ROLE = lazy_regex(
     rf"(?:an? |the |our )?(?P<v>[\w -]{{0,30}}\b(?:{JOBS})\b(?: of [\w ]{{2,30}})?)$"
 )
 _DENIES = lazy_regex(
-    r"\b(?:do|does|did|is|are|was|were|has|have|had|ca|wo|should)n['’]t\b|(?<!, )(?<!and )(?<!\()\b"
-    r"(?:is|are|am|do|does|did|was|has|have|['’]s) not\b|\b(?:cannot|never|neither|nor)\b",
+    r"\b(?:(?:do|does|did)(?:n['’]t| not)|(?P<be>is|are|am)(?:n['’]t|(?<!, is)(?<!and is) not))\s+(?P<rest>\S.*)$"
+    r"|\b(?:was|were|has|have|had|ca|wo|should)n['’]t\b|(?<!, )(?<!and )(?<!\()\b"
+    r"(?:was|has|have|['’]s) not\b|\b(?:cannot|never|neither|nor)\b",
     _I,
 )
 _INDEFINITE = lazy_regex(r"^(?:an?|some|his|her|their|my|our|another|different|bigger|smaller|new)\b", _I)
@@ -92,32 +82,45 @@ Parts = dict[str, str]
 
 def english_claims(clause: Clause) -> Iterator[Claim]:
     """Claims of an English clause."""
+    lowered = clause.text.lower()
+    if any(word in lowered for word in _ENDS) and (match := _NO_LONGER.match(clause.text)):
+        yield from _ends(clause, match)
+    elif (denied := _DENIES.search(clause.text)) is None:
+        yield from _stated(clause)
+    elif denied["rest"] and _PURPOSE.search(clause.text) is None:
+        text = f"{clause.text[: denied.start()]} {denied['be'] or ''} {_ARTICLES.sub('', denied['rest'])}".strip()
+        yield from _ended_of(dataclasses.replace(clause, text=text))
+
+
+def may_claim(text: str) -> bool:
+    """True if a text has a word or a sign without which nothing is claimed in English."""
+    return any(mark in text for mark in _KEY_MARKS) or _table().has_words_of(text.lower())
+
+
+def _stated(clause: Clause) -> Iterator[Claim]:
     text, lowered = clause.text, clause.text.lower()
-    if any(word in lowered for word in _ENDS) and _NO_LONGER.match(text):
-        yield from _stopped(clause)
-        return
-    if _DENIES.search(text) is not None:
-        return
     claimed = set[str]()
-    if any(mark in text for mark in ":：=→") and (key := _KEY.match(_GOT_NEW.sub(r"\1's new ", text))):
+    if any(mark in text for mark in _KEY_MARKS) and (key := _KEY.match(_GOT_NEW.sub(r"\1's new ", text))):
         for claim in _keyed(clause, key["n"], key["v"]):
             claimed.add("attribute")
             yield claim
     for wording in _table().among(lowered):
-        if wording.relation not in claimed and (match := wording.pattern.search(text)):
+        reading, _, named = wording.relation.partition(":")
+        if reading not in claimed and (match := wording.pattern.search(text)):
             parts = {name: part for name, part in match.groupdict().items() if part}
             parts.setdefault("s", text[: match.start()])
-            reading, _, named = wording.relation.partition(":")
             for claim in _READINGS.get(reading, _held)(clause, wording, named or reading, parts):
-                claimed.add(wording.relation)
+                claimed.add(reading)
                 yield claim
     yield from _state(clause)
     yield from _role(clause)
+    if often := _OFTEN.match(text):
+        yield clause.claim(clause.spoken_words(often["s"]), "cadence", " ".join(often["v"].lower().split()))
 
 
 @cache
 def _table() -> Wordings:
-    return Wordings(ENGLISH, moves=MOVES, switches=SWITCHES, turns=TURNS)
+    return Wordings(ENGLISH, moves=MOVES, switches=SWITCHES, turns=TURNS, happens=HAPPENS)
 
 
 def _bare(noun: str) -> str:
@@ -134,7 +137,7 @@ def _keyed(clause: Clause, noun: str, text: str) -> Iterator[Claim]:
         yield from clause.by_sort(noun, text, changes=clause.is_new(noun), is_key=True)
 
 
-def _attribute(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
+def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     """An attribute that is named: "the port of staging is 8080", "the launch was pushed to May 3"."""
     noun, text = _GOT_NEW.sub(r"\1's new ", parts["n"]), parts["v"]
     if _DENIED.match(text):
@@ -142,10 +145,11 @@ def _attribute(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterat
     changes = wording.changes or clause.is_new(noun)
     if found := clause.attribute_of(noun):
         yield from clause.holds(*found, text, changes=changes)
-    elif wording.changes and (subject := clause.subject_of(_bare(noun))) and (is_day(text) or is_time(text)):
-        yield from clause.holds(subject, "day" if is_day(text) else "time", text, changes=True)
+    elif wording.changes and (leads_with_day(text) or leads_with_time(text)):
+        if subject := clause.subject_of(_bare(noun)):
+            yield from clause.holds(subject, "day" if leads_with_day(text) else "time", text, changes=True)
     else:
-        yield from clause.by_sort(noun, text, changes=changes)
+        yield from clause.by_sort(noun, _AT.sub("", text), changes=changes, is_set=named == "set" or _SET_TO.search(clause.text) is not None)
 
 
 def _tool_of(clause: Clause, text: str, kind: str) -> Iterator[Claim]:
@@ -166,7 +170,9 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
     subject = clause.subject_of(parts["s"] if attribute in _OF_PERSON else _bare(parts["s"]))
     if subject is None:
         return
-    yield from clause.holds(subject, attribute, text, changes=wording.changes)
+    if attribute == "location" and text[0].isdigit():
+        attribute = "address"
+    yield from clause.holds(subject, attribute, text, changes=wording.changes, single=wording.single)
     if "f" in parts:
         yield from _ended(clause, subject, attribute, parts["f"])
 
@@ -273,42 +279,30 @@ def _switched(clause: Clause, _wording: Wording, named: str, parts: Parts) -> It
             yield from clause.tastes(subject, "use", new, purpose, changes=True)
     if former:
         yield from _ended(clause, subject, "use", former.removeprefix("using "))
+    if former and not new and (who := clause.subject_of(parts["s"])):
+        for attribute in _GIVEN_UP:
+            yield from _ended(clause, who, attribute, former)
 
 
-def _stopped(clause: Clause) -> Iterator[Claim]:
-    """Facts that hold no more: "I no longer use vim"."""
-    match = _NO_LONGER.match(clause.text)
-    if not match:
-        return
+def _ends(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
+    """Facts that hold no more, by what the clause would claim without its "no longer"."""
+    before = next(part for part in (match["s"], match["t"], match["u"]) if part is not None)
     rest = match["a"] or match["b"] or match["c"]
-    before = match["s"] or match["t"] or match["u"] or ""
+    text = f"{before} {match['be'] or ''} {_ARTICLES.sub('', rest)}".strip()
+    ended = [*_ended_of(dataclasses.replace(clause, text=text))]
+    yield from ended
     subject = clause.subject_of(before)
-    done = _DOES.match(rest)
-    if subject is None:
-        return
-    if not done:
-        value, _ = value_of(re.sub(r"^an?\s+", "", rest))
-        if value and len(value.split()) <= 3:
-            for attribute in ("status", "diet", "role"):
-                yield clause.turned(subject, attribute, value, on=False)
-        return
-    verb = done["verb"].lower()
-    lemma = next((lemma for stem, lemma in LEMMAS.items() if verb.startswith(stem)), re.sub("(?:ing|s)$", "", verb))
-    thing = re.sub(r"^(?:an?|the|any|his|her|my|our)\s+", "", done["o"], flags=_I)
-    if lemma in ("owner", "own"):
-        yield from _disowned(clause, subject, before, thing)
-    if lemma == "use":
-        subject = _user(clause, before) or subject
-    yield from _ended(clause, subject, lemma, thing)
-    if lemma in ("drink", "eat", "play"):
-        yield from _ended(clause, subject, "like", thing)
+    value = value_of(_ARTICLES.sub("", rest))[0]
+    if not ended and subject and value and len(value.split()) <= 3:
+        for attribute in ("status", "role", *_GIVEN_UP):
+            yield clause.turned(subject, attribute, value, on=False)
 
 
-def _disowned(clause: Clause, holder: frozenset[str], before: str, thing: str) -> Iterator[Claim]:
-    owned = clause.subject_of(value_of(thing)[0])
-    name = value_of(before)[0] or " ".join(sorted(holder))
-    if owned and name:
-        yield clause.turned(owned, "owner", name, on=False)
+def _ended_of(stated: Clause) -> Iterator[Claim]:
+    """The values that a clause would claim, as what does not hold."""
+    for claim in _stated(stated):
+        if "=" in claim.thing and claim.value == "on":
+            yield claim._replace(value="off", changes=True)
 
 
 def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterator[Claim]:
@@ -387,6 +381,10 @@ def _matching(pattern: str) -> Callable[[str, str, bool], str]:
     return found
 
 
+_LANGUAGES = (
+    "english|german|french|spanish|italian|portuguese|dutch|polish|russian|ukrainian|turkish|arabic|hindi|chinese|mandarin"
+    "|cantonese|japanese|korean|swedish|danish|norwegian|finnish|czech|greek|hebrew|vietnamese|thai"
+)
 _VALUES: dict[str, Callable[[str, str, bool], str]] = {
     "location": _place,
     "employer": _firm,
@@ -394,31 +392,42 @@ _VALUES: dict[str, Callable[[str, str, bool], str]] = {
     "port": _matching(r"(?:port\s+)?:?\d"),
     "plan": _matching(r"(?:the |an? |our )?(?P<v>[\w -]{2,30}?)\s+(?:plan|tier|subscription|edition|package)\b"),
     "diet": _matching(rf"(?:an?\s+)?(?P<v>{DIETS})\b"),
-    "age": _matching(r"(?P<v>\d{1,3})(?:\s+years? old|$)"),
+    "language": _matching(rf"(?P<v>{_LANGUAGES})\b"),
+    "grade": _matching(r"(?P<v>kindergarten|preschool|(?:\w+ )?grade(?: \d+)?|year \d+|(?:middle|high|primary|elementary) school)\b"),
+    "place": lambda text, whole, moved: "" if text[0].islower() or is_day(text) or is_time(text) else text,
+    "length": _matching(r"(?P<v>(?:\d|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\S*\s+\w+)"),
+    "subject": _matching(r"(?P<v>\S.*?)(?:\s+(?:at|in|with)\s.*)?$"),
+    "height": _matching(r"(?P<v>\d\S*\s+\w+)"),
+    "age": _matching(r"(?P<v>\d{1,3})(?:\s+years?\b|$)"),
 }
+# What somebody can give up, drop or quit, as it is named alone.
+_GIVEN_UP = ("diet", "play", "learning", "subject", "take", "drink", "eat", "attend")
 _OF_PERSON = frozenset({"location", "employer", "diet", "age"})
 _ROLE_OF = lazy_regex(
     r"(?:the\s+)?(?:new\s+|current\s+)?(?P<before>(?!an?\b|his\b|her\b|their\b|one\b)[\w -]{0,40}?)\b"
     rf"(?P<role>{TITLES})(?:\s+(?:of|for|on|at)\s+(?P<o>\S.{{0,40}}))?(?:\s+(?:again|now))*[. ]*$",
     _I,
 )
+_SET_TO = lazy_regex(r"\w \w+ (?:(?:is|was|were|has been|got) )?(?:set|reset|switched|changed|flipped) to\b", _I)
+_AT = lazy_regex(r"^(?:at|on) (?=version\b|v?\d|[$€£¥])", _I)
 _DENIED = lazy_regex(r"(?:not|n['’]t|never|no longer)\b", _I)
 _NO_TASTE = lazy_regex(r"(?:to|not|that|if)\s", _I)
 _INDEFINITE_THING = lazy_regex(r"(?:an?|two|three|some|his|her|their|many)\s", _I)
 
 
-def _timed(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
+def _timed(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     """Something that has its day or hour: "the stand-up starts at 9:30"."""
     before, text = parts["s"], parts["v"]
-    if not (is_day(text) or is_time(text)) or len(text.split()) > 6 or clause.attribute_of(before) is not None:
+    on_hour = named == "at" and _HOUR.match(text) is not None
+    if not (on_hour or is_day(text) or is_time(text)) or len(text.split()) > 6 or clause.attribute_of(before):
         return
     if subject := clause.subject_of(_bare(before)):
         yield from clause.holds(subject, "day" if is_day(text) else "time", text, changes=wording.changes)
 
 
-def _deployed(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
+def _deployed(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     value = parts["v"]
-    if not is_day(value) and not is_time(value) and (words := clause.subject_of(parts["s"])):
+    if (named != "tool" or is_tool(value)) and not is_day(value) and not is_time(value) and (words := clause.subject_of(parts["s"])):
         yield from clause.holds(words - {WE, ME} | {"deploy"}, "target", value)
         if is_tool(value):
             yield clause.turned(frozenset({WE}), "use", value_of(value)[0], on=True)
@@ -444,6 +453,18 @@ def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[
             yield clause.claim(subject, attribute, value, changes=wording.changes)
 
 
+_OFTEN = lazy_regex(
+    r"^(?P<s>\S.{2,60}?)\s+(?P<v>(?:once|twice|(?:\d+|three|four|five|six|seven|eight|nine|ten) times)\s+(?:an?|per|every|each)"
+    r"\s+\w+)(?:\s+(?:now|these days|again))?$",
+    _I,
+)
+_HOUR = lazy_regex(r"\d{1,2}(?=$|\s+(?:now|again)\b)")
+def _name(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+    """The name that somebody wants to be called by."""
+    if subject := clause.speaker if named == "me" else clause.subject_of(parts["s"]):
+        yield from clause.holds(subject, "name", parts["v"], changes=wording.changes)
+
+
 _AND = lazy_regex(r"\s+and\s+|\s*&\s*", _I)
 _NUMBERED = lazy_regex(r"v?(?P<v>\d+(?:\.\d+)*)\b(?=$|\s+(?:now|in|on|since)|[.,(])")
 _PRODUCT = lazy_regex(r"[A-Za-z][\w.+#-]{1,20}")
@@ -460,6 +481,7 @@ _READINGS: dict[str, Reading] = {
     "called": _renamed,
     "succeeded": _switched,
     "holder": _holder,
+    "name": _name,
     "on": _habit,
     "when": _timed,
     "target": _deployed,

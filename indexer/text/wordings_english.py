@@ -14,14 +14,29 @@ MOVES = (
 SWITCHES = "switch(ed)/switches/switching/migrated/migrates/migrating/transitioned/transitioning"
 TURNS = "moved/moving/changed/changing/converted/converting/went/ported/swapped"
 
+HAPPENS = "starts/start/begins/meets/meet/happens/happen/held/opens/closes/departs/leaves/arrives/lands/runs/run"
+
 ENGLISH = """
-attribute     N be/equals/remains/becomes/stays V
-attribute     N be ~set/fixed/scheduled/planned/booked/capped/limited/pinned to/at/for/on/as/by V
-attribute     N ~stands at V
 attribute!    N ~become/became V
 attribute!    N ~{moves} [up/down/out/back/forward] [from F] to/into/until/till/at/as V
 attribute!    S ~{moves} N [from F] to/into/until V
 attribute!    N be ~up/down/back [from F] to/at V
+attribute:set N be ~set/fixed/capped/limited/pinned to/at/as V
+attribute     N be ~set/scheduled/planned/booked/fixed for/on V
+attribute     N ~stands at V
+attribute     N be/will_be/equals/remains/becomes/stays V
+length        S be V ~long
+age           S be V ~years_old
+height        S be V ~tall
+
+language      S ~want(s)/wants_to_get/expect(s)/prefer(s)/like(s) answers/replies/responses in V
+name:me!      ~call me V
+name          S ~goes/go by V
+on:allergic   S be ~allergic to V
+learning?     S be ~learning V
+grade         S be ~in V
+grade!        S ~started/starts/entered/finished V
+place?        S be/will_be/takes_place/held ~in V
 
 location      S ~live(s)/living/reside(s)/residing [alone/together] in/at/out_of V
 location      S ~based/located/headquartered in/at/out_of V
@@ -40,8 +55,8 @@ ended         S ~left/quit/resigned_from V
 
 manager       S ~report(s)/reporting to V
 school        S ~study/studies/studying/enrolled at V
-subject       S ~study/studies/studying/majoring_in/majors_in V
-vehicle       S ~drive(s)/driving V
+subject?      S ~study/studies/studying/majoring_in/majors_in V
+vehicle?      S ~drive(s)/driving V
 plan!         S ~upgraded/downgraded/switched/moved to V
 plan          S ~on/pay(s)_for/paying_for/have/has/subscribed_to V
 
@@ -66,8 +81,11 @@ holder!       V ~became/become/becomes/named/appointed/made N
 price         S ~cost(s)/priced_at/sell(s)_for/retail(s)_at/goes_for V
 deadline      S be ~due [on/by/at] V
 port          S ~run(s)/running/listen(s)/listening/serve(s)/served/available/starts on/to port V
+target:tool   S ~lives/live/sits/kept/stored on/at/in V
 target        S ~deploy(s)/deployed/deploying/hosted/hosting/host/ship(s)/publish(es)/published to/on/at/with V
-when          S ~starts/start/begins/meets/meet/happens/happen/held/opens/closes/departs/leaves/arrives/lands/runs/run [daily/nightly/weekly] [every/each] on/at/for/in V
+when:at       S ~{happens} [daily/nightly/weekly/every_day] at V
+when:at       S be ~at V
+when          S ~{happens} [daily/nightly/weekly] [every/each] on/at/for/in V
 when          S ~takes_place [every/each] on/at/for/in V
 when          S ~meets/meet/happens/takes_place every V
 when          S be on/at/every/each V
@@ -96,17 +114,21 @@ called        O ~called/named/known_as/goes_by V
 
 
 on:like       S ~like(s)/love(s)/enjoy(s) V
-on:drink      S ~drink(s) V
-on:eat        S ~eat(s) V
-on:play       S ~play(s) V
+on:drink      S ~drink(s)/drinking V
+on:eat        S ~eat(s)/eating V
+on:play       S ~play(s)/playing V
 on:have       S ~has/have V
-on:smoke      S ~smoke(s) V
+on:smoke      S ~smoke(s)/smoking V
 on:drive      S ~drive(s) V
 on:speak      S ~speak(s) V
 on:support    S ~support(s) V
 on:attend     S ~attend(s) V
-on:take       S ~take(s) V
+on:take       S ~take(s)/taking V
 
+is:smoking=yes             S ~smoke(s)
+is:smoking=no!             S ~quit/stopped smoking
+is:diet=omnivore           S ~eat(s)/eating meat
+is:diet=omnivore           S ~eat(s)/eating everything
 is:relationship=married!   S ~married/got_married/marries V
 is:relationship=married!   S get(s)/got/getting ~married
 is:relationship=engaged!   S got ~engaged
