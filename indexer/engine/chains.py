@@ -52,7 +52,9 @@ class Stated:
         return self.claim.changes and not other.claim.changes
 
     def differs(self, other: Stated) -> bool:
-        """True if it says another value."""
+        """True if it says another value; a senior developer is something else than a developer."""
+        if self.claim.thing.endswith("|role"):
+            return self.claim.value != other.claim.value
         return not is_same(self.claim.value, other.claim.value)
 
     def shown(self, *, current: bool | None = None) -> Statement:

@@ -2,9 +2,10 @@
 
 A line has a relation and a wording: `location!  S ~moved/relocated [from F] to/into V`. In it
 
-- `S`, `V`, `F`, `O`, `N` are parts to read: a subject, its value, its former value, a thing, a noun phrase that names an
-  attribute; each stands at most once;
-- `a/b` are words of which one stands, `walk(s)` has an ending or none, `in_charge` is two words, `[...]` may be missing;
+- `S`, `V`, `F`, `O`, `N` are parts to read: a subject, its value, its former value, a thing, a noun phrase that names
+  an attribute; each stands at most once;
+- `a/b` are words of which one stands, `walk(s)` has an ending or none, `in_charge` is two words, `[...]` may miss;
+- `V=a/b` is a value that is one of several words;
 - `~` is before the word that the wording is looked up by; without it that is the first word;
 - `be` and `have` are their forms, and "now", "just" and other adverbs may stand between any two;
 - `!` behind a relation says that the wording tells of a change, `?` that there may be several at a time.
@@ -20,21 +21,86 @@ from typing import NamedTuple
 
 from indexer.text import lazy_regex
 
-_ADVERBS = (
-    r"(?:(?:now|currently|presently|officially|recently|just|finally|already|still|again|back|over|permanently|entirely"
-    r"|fully|completely|only)\s+)*"
-)
-_GAP = rf"\s+{_ADVERBS}"
+_ENDING = re.compile(r"\((\w+)\)")
 _FORMS = {"be": ("is", "are", "am", "was", "were", "been", "being"), "have": ("has", "have", "had")}
 # "it's eu-west-1" tells what it is; "Ana's dog" does not, but "Ana's now in Porto" does.
 _CONTRACTED = (
     r"['’](?:m|re)(?!\w)|(?:(?<=\bhe)|(?<=\bit)|(?<=\bshe)|(?<=\bthat))['’]s(?!\w)"
     r"|['’]s(?=\s+(?:now|currently|no longer)\b)"
 )
-_PARTS = {"F": r"(?P<f>[^,]{1,40}?)", "O": r"(?P<o>\S.{0,50}?)", "N": r"(?P<n>\S.{0,60}?)", "V": r"(?P<v>\S.{0,50}?)"}
+
+_BE = lazy_regex(rf"\b(?:is|are|am|was|were)\b|{_CONTRACTED}", re.IGNORECASE)
+
+
+class Script(NamedTuple):
+    """How a language is written.
+
+    Attributes:
+        gap: What may stand between two parts.
+        first_gap: What may stand before the first word, where no part is read before it.
+        word_end: What may stand behind a word.
+        parts: The parts of a wording; those of `firsts` and `lasts` instead at its beginning and end.
+        end: What may stand behind the last part.
+        units: What a text is cut into to look wordings up.
+    """
+
+    gap: str
+    first_gap: str
+    word_end: str
+    parts: dict[str, str]
+    firsts: dict[str, str]
+    lasts: dict[str, str]
+    end: str
+    units: re.Pattern[str]
+
+
+_ADVERBS = (
+    r"(?:(?:now|currently|presently|officially|recently|just|finally|already|still|again|back|over|permanently|entirely"
+    r"|fully|completely|only)\s+)*"
+)
 _AUXILIARY = r"(?:['’](?:s|ve|re|m)|\s+(?:has|have|had|is|are|was|were|been|being|got|gets|will|be))*"
-_ENDING = re.compile(r"\((\w+)\)")
-_LETTERS = re.compile(r"[a-z]+")
+_ENGLISH_PARTS = {
+    "F": r"(?P<f>[^,]{1,40}?)",
+    "O": r"(?P<o>\S.{0,50}?)",
+    "N": r"(?P<n>\S.{0,60}?)",
+    "V": r"(?P<v>\S.{0,50}?)",
+}
+ENGLISH_SCRIPT = Script(
+    gap=rf"\s+{_ADVERBS}",
+    first_gap=r"\b",
+    word_end=r"(?!\w)",
+    parts=_ENGLISH_PARTS,
+    # The subject is whatever stands before the first word.
+    firsts={"S": "", **{name: f"^{part}{_AUXILIARY}" for name, part in _ENGLISH_PARTS.items()}},
+    lasts={name: rf"(?P<{name.lower()}>\S.*)" for name in _ENGLISH_PARTS},
+    end="",
+    units=re.compile(r"[a-z]+"),
+)
+_TIMES = (
+    "(?:现在|目前|如今|已经?|刚刚?|最近|上周|上个?月|去年|今年|昨天|今天|以后|今后|从现在起|从今天起|一直|统一|都|正式|马上|又|就|全部"
+    r"|全家|后来|决定|我已|被|再|已被|起|每次|本季度|从?\d{4}年(?:\d+月)?起?|从?[\d一二三四五六七八九十]+月(?:份|\d+[日号])?起?|\s)*"
+)
+CHINESE_SCRIPT = Script(
+    gap=_TIMES,
+    first_gap="^",
+    word_end="了?",
+    parts={
+        "F": "(?P<f>[^，,。；;]{1,20}?)",
+        "O": "(?P<o>[^，,。；;]{1,20}?)",
+        "N": "(?P<n>[^，,。；;：:]{1,25}?)",
+        "V": "(?P<v>[^，,。；;：:]{1,20}?)",
+    },
+    firsts={
+        "S": "^(?P<s>[^，,。；;：:]{0,20}?)",
+        "F": "^(?P<f>[^，,。；;：:]{1,25}?)",
+        "O": "^(?P<o>[^，,。；;：:]{1,20}?)",
+        "N": "^(?P<n>[^，,。；;：:]{1,25}?)",
+        "V": "^(?P<v>[^，,。；;：:的]{1,12}?)",
+    },
+    lasts={name: f"(?P<{name.lower()}>[^，,。；;！!]{{1,40}}?)" for name in "FONV"},
+    end="(?:了|啦|吧|呢)?[。！!]?$",
+    units=re.compile("[\u4e00-\u9fff]"),
+)
 
 
 class Wording(NamedTuple):
@@ -45,12 +111,26 @@ class Wording(NamedTuple):
         changes: True if it tells of a change.
         single: False if a subject can have several of them, so that only a change ends one.
         pattern: Finds it in a clause; its groups are the parts, and the subject stands before it.
+        is_behind_be: True if it begins with a form of "be", which is looked for once for all of those.
     """
 
     relation: str
     changes: bool
     single: bool
     pattern: re.Pattern[str]
+    is_behind_be: bool
+
+    def found_in(self, text: str, be: int) -> re.Match[str] | None:
+        """The wording in a text in which the first form of "be" is at a place, -1 for none."""
+        if not self.is_behind_be:
+            return self.pattern.search(text)
+        return self.pattern.match(text, be) if be >= 0 else None
+
+
+def place_of_be(text: str) -> int:
+    """Where the first form of "be" begins in an English text; -1 for nowhere."""
+    found = _BE.search(text)
+    return found.start() if found else -1
 
 
 class Wordings:
@@ -58,53 +138,68 @@ class Wordings:
 
     Args:
         lines: The table.
-        words: Lists of words that lines name in braces.
+        script: How its language is written.
     """
 
-    def __init__(self, lines: str, **words: str) -> None:
+    def __init__(self, lines: str, script: Script) -> None:
+        self._script = script
         self._wordings = list[Wording]()
-        self._of_word = dict[str, list[int]]()
-        for line in lines.format(**words).strip().splitlines():
+        self._of_unit = dict[str, list[int]]()
+        for line in _with_words(lines).splitlines():
             relation, _, wording = line.partition(" ")
-            if not wording:
+            if not wording or line.startswith("@"):
                 continue
+            for unit in _looked_up_by(wording, script):
+                self._of_unit.setdefault(unit, []).append(len(self._wordings))
             name = relation.rstrip("!?")
             marks = relation[len(name) :]
-            for word in _looked_up_by(wording):
-                self._of_word.setdefault(word, []).append(len(self._wordings))
-            self._wordings.append(Wording(name, "!" in marks, "?" not in marks, _pattern(wording)))
-        self._words = frozenset(self._of_word)
+            self._wordings.append(
+                Wording(
+                    name, "!" in marks, "?" not in marks, _pattern(wording, script), wording.split()[:2] == ["S", "be"]
+                )
+            )
+        self._units = frozenset(self._of_unit)
 
     def has_words_of(self, text: str) -> bool:
         """True if a text in small letters has a word that a wording is looked up by."""
-        return not self._words.isdisjoint(_LETTERS.findall(text))
+        return not self._units.isdisjoint(self._script.units.findall(text))
 
     def among(self, text: str) -> Iterator[Wording]:
         """Wordings of which a word stands in a text in small letters, in the order of the table."""
-        found = self._words.intersection(_LETTERS.findall(text))
-        for number in sorted({number for word in found for number in self._of_word[word]}):
+        found = self._units.intersection(self._script.units.findall(text))
+        for number in sorted({number for unit in found for number in self._of_unit[unit]}):
             yield self._wordings[number]
 
 
-def _pattern(wording: str) -> re.Pattern[str]:
+def _with_words(lines: str) -> str:
+    """A table with the words that its lines name in braces."""
+    named = dict[str, str]()
+    for line in lines.splitlines():
+        if line.startswith("@"):
+            name, _, words = line[1:].partition(" ")
+            named[name] = "/".join(part for part in (named.get(name), words) if part)
+    return lines.format(**named)
+
+
+def _pattern(wording: str, script: Script) -> re.Pattern[str]:
     names = wording.split()
     regex = ""
     for place, name in enumerate(names):
-        bare = name.strip("[]~")
-        if bare == "S":
-            continue
         opens, closes = "(?:" if name.startswith("[") else "", ")?" if name.endswith("]") else ""
-        regex += opens + _part(bare, is_first=not regex, is_last=place == len(names) - 1) + closes
-    return lazy_regex(regex, re.IGNORECASE)
+        regex += opens + _part(name.strip("[]~"), script, not regex, place == len(names) - 1) + closes
+    return lazy_regex(regex + script.end, re.IGNORECASE)
 
 
-def _part(name: str, *, is_first: bool, is_last: bool) -> str:
-    """One word of a wording as a regular expression, with the blanks before it."""
-    if name in _PARTS:
-        part = rf"(?P<{name.lower()}>\S.*)" if is_last else _PARTS[name]
-        return f"^{part}{_AUXILIARY}" if is_first else _GAP + part
-    gap = r"\b" if is_first else _GAP
-    words = gap + f"(?:{'|'.join(sorted(_spelt(name), key=len, reverse=True))})" + r"(?!\w)"
+def _part(name: str, script: Script, is_first: bool, is_last: bool) -> str:
+    """One word of a wording as a regular expression, with what may stand before it."""
+    if is_first and name in script.firsts:
+        return script.firsts[name]
+    if name in script.parts:
+        return script.gap + (script.lasts if is_last else script.parts)[name]
+    gap = script.first_gap if is_first else script.gap
+    if name.startswith("V="):
+        return f"{gap}(?P<v>{name[2:].replace('/', '|')}){script.word_end}"
+    words = f"{gap}(?:{'|'.join(sorted(_spelt(name), key=len, reverse=True))}){script.word_end}"
     return f"(?:{words}|{_CONTRACTED})" if "be" in name.split("/") else words
 
 
@@ -119,10 +214,10 @@ def _spelt(name: str) -> Iterator[str]:
             yield _ENDING.sub(r"\1", word)
 
 
-def _looked_up_by(wording: str) -> set[str]:
-    """The words of which a clause in this wording has one."""
+def _looked_up_by(wording: str, script: Script) -> set[str]:
+    """The words of which a clause in this wording has one: the longest of each alternative, or its first sign."""
     names = wording.split()
-    plain = [name for name in names if name.strip("[]") not in _PARTS and name != "S" and not name.startswith("[")]
-    chosen = next((name for name in plain if name.startswith("~")), plain[0]).lstrip("~")
+    plain = [name for name in names if name not in script.parts and name != "S" and not name.startswith("[")]
+    chosen = next((name for name in plain if name.startswith("~")), plain[0]).lstrip("~").removeprefix("V=")
     contracted = {"s", "m", "re"} if "be" in chosen.split("/") else set[str]()
-    return contracted | {max(_LETTERS.findall(word.replace(r"\s", " ")), key=len) for word in _spelt(chosen)}
+    return contracted | {max(script.units.findall(word.replace(r"\s", " ")), key=len) for word in _spelt(chosen)}

@@ -177,12 +177,7 @@ _STATES = (
     " reopened stalled delayed postponed enabled disabled retired draft drafted submitted published sold planned"
 )
 STATE = "|".join(sorted([*_LONG_STATES, *_STATES.split()], key=len, reverse=True))
-STATE_ZH = (
-    "进行中|审核中|评审中|开发中|测试中|合并|关闭|完成|上线|下线|暂停|取消|发布"
-    "|解决|修复|搁置|归档|废弃|启用|停用|重新打开|打开|阻塞|延期"
-    "|部署|交付|通过审核|启动|恢复|停止"
-)
-DIETS = "vegan|vegetarian|pescatarian|omnivore|keto"
+HOLDERS = frozenset("owner lead manager maintainer assignee oncall ceo cto cfo captain".split())
 
 # Roles whose holder changes, and verbs of English clauses with their attributes.
 TITLES = (
@@ -279,9 +274,9 @@ _VERSION = lazy_regex(r"(?:version )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
 _MONEY = frozenset("usd eur gbp dollar dollars euro euros pounds yuan rmb 元 块 美元 欧元".split())
 # Of whom or which one has several at a time.
 SEVERAL = frozenset(
-    "friend colleague cousin brother sister child son daughter kid neighbor neighbour pet cat dog hobby goal idea problem"
-    " teammate guest speaker winner member client customer one example answer reason question point way other rest best"
-    " first second third issue bug task note language skill allergy".split()
+    "friend colleague cousin brother sister child son daughter kid neighbor neighbour pet cat dog hobby goal idea"
+    " problem teammate guest speaker winner member client customer one example answer reason question point way other"
+    " rest best first second third issue bug task note language skill allergy".split()
 )
 
 
@@ -315,7 +310,8 @@ _CORRECTS = lazy_regex(
     re.IGNORECASE | re.DOTALL,
 )
 _CUT = lazy_regex(
-    r"\s*(?:[,;(（，；。!！]|(?<!\b[DMdm]r)(?<!\b[Mm]s)(?<!\bMrs)(?<!\b[Ss]t)[.](?=\s|$)|\s[-–—]\s|\b(?:because|since|as of|after"
+    r"\s*(?:[,;(（，；。!！]|(?<!\b[DMdm]r)(?<!\b[Mm]s)(?<!\bMrs)(?<!\b[Ss]t)[.](?=\s|$)"
+    r"|\s[-–—]\s|\b(?:because|since|as of|after"
     r"|so that|until further|thanks to|due to"
     r"|starting|effective|according to|per our|which|who|where|while|although|though|but)\b).*$",
     re.IGNORECASE | re.DOTALL,
@@ -360,6 +356,18 @@ _HAS_TIME = lazy_regex(
     r"\b\d{1,2}[:.]\d\d\b|\b\d{1,2} ?(?:am|pm|a\.m|p\.m|o['’]clock)\b|\bnoon\b"
     r"|\bmidnight\b|\d+ ?点|[一二两三四五六七八九十]+点|中午",
     re.IGNORECASE,
+)
+
+
+def is_holder(noun: str) -> bool:
+    """True if a Chinese noun phrase names somebody by what they are for somebody: 「我的牙医」."""
+    return _HOLDER.search(noun) is not None
+
+
+_HOLDER = lazy_regex(
+    "(?:我|我们|咱们|他|她|公司|团队|项目|部门|的)(?:的|家)?[\u4e00-\u9fff]{0,4}(?:[者东师长员医]|负责人|联系人|接口人|主持人|经理|总监|医生"
+    "|教练|保姆|主任|律师|助理|主编|老板|上司|领导|管家|阿姨|主席|代表|会计|顾问|导师|班主任)$"
+    "|^新?(?:房东|牙医|班主任|导师|家庭医生|负责人|联系人|接口人|值班人|主理人|经纪人)$"
 )
 
 

@@ -22,19 +22,20 @@ from typing import NamedTuple
 from indexer.text import lazy_regex
 from indexer.text.dates import day_of_name, full_day, heading_day
 from indexer.text.fact_words import ME, WE, words_of
-from indexer.text.facts_chinese import chinese_claims
+from indexer.text.facts_chinese import chinese_claims, may_claim_chinese
 from indexer.text.facts_clause import Claim, Clause
 from indexer.text.facts_english import english_claims, may_claim
 from indexer.types import EVERGREEN
 
 # Version of these rules: an index whose passages were read with others is read again.
-FACT_RULES = "facts-1"
+FACT_RULES = "facts-2"
 _MOST_CHARS = 2_000
 _MOST_CLAUSES = 40
 _MARKUP = lazy_regex(r"\*\*|__|`|~~|(?<=\s)\*(?=\S)|(?<=\S)\*(?=\s|$)|^\*|^\[[ xX]\]\s*|^#+\s+")
 _LINK = lazy_regex(r"\[([^\]]+)\]\([^)]*\)")
 _SPLIT = lazy_regex(
-    r"(?<=[.!?])(?<!\b[DM]r\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)[\"'”’)]?\s+(?=[\"'“(\[]?[A-Z0-9\u4e00-\u9fff])|[;；。！\n]+|(?<=[？?])|\s[—–]\s|\s\|\s"
+    r"(?<=[.!?])(?<!\b[DM]r\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)"
+    r"[\"'”’)]?\s+(?=[\"'“(\[]?[A-Z0-9\u4e00-\u9fff])|[;；。！\n]+|(?<=[？?])|\s[—–]\s|\s\|\s"
     r"|,?\s+(?:but|and|so|then)\s+(?=(?:(?:I|we|she|he|they|it) )?(?:now|no longer|currently"
     r"|instead|(?:works?|lives?|uses?"
     r"|prefers?|moved|joined|switched|owns?|costs?|drives?|stud(?:y|ies)|plays?|is|are|am)\b))"
@@ -59,20 +60,22 @@ _HEDGED = lazy_regex(
     r"|in (?:summer|winter|the (?:summer|winter|morning|afternoon|evening))|during|when (?:i"
     r"|we|she|he|they) (?:was|were)"
     r"|as a (?:child|kid|student|teenager)|tried|trying|try|evaluat\w+|test(?:ed|ing)|learned|almost|nearly|never"
-    r"|every other|alternat\w+|visiting|visited|temporarily|old|former|previous|fallback|draft of|backup (?:\w+ )?(?:phone|number|email|address"
+    r"|every other|alternat\w+|visiting|visited|temporarily|old|former|previous|fallback|draft of"
+    r"|backup (?:\w+ )?(?:phone|number|email|address"
     r"|server|host|owner|contact|editor|database|plan))\b"
 )
 _MAY = lazy_regex(r"\bmay\b")
 _HEDGED_ZH = lazy_regex(
-    "如果|假如|要是|可能|也许|或许|打算|考虑|想要|想去|想在|想换|想搬|计划|希望"
+    "如果|假如|要是|可能|也许|或许|打算|考虑|想要|想去|想在|想换|想搬|计划|希望(?!(?:以后|今后)?用)"
     "|曾经|曾|过去|当时|应该|建议|另外|同时|除了|偶尔|有时"
-    "|听说|万一|也(?!许)|还(?![是款钱])|将要|准备|暂时|小时候|上学时|以前|之前|原来|原先|备用|尝试|试用|评估"
+    "|听说|万一|也(?!许)|还(?![是款钱没])|将要|准备|暂时|小时候|上学时|以前|之前|原来|原先|备用|尝试|试用|评估"
 )
 _FROM_FORMER = lazy_regex("从|由|改|换|变|调整")
 _CORRECTION = lazy_regex(
-    r"^(?:\W{0,3}(?:change of plans?|plans? (?:has |have )?changed|correction|corrected|update[ds]?|edit(?:ed)?|errat(?:um|a)|fix|change[ds]?"
+    r"^(?:\W{0,3}(?:change of plans?|plans? changed|correction|corrected|update[ds]?|edit(?:ed)?|errat(?:um|a)"
+    r"|fix|change[ds]?"
     r"|news|rename[ds]?|actually"
-    r"|from now on|going forward|henceforth|as of (?:now|today)|更正|更新|修正|计划有变|其实"
+    r"|from now on|going forward|henceforth|as of (?:now|today)|更正|更新|修正|计划有变|其实|实际上"
     r"|订正|纠正|勘误|变更|改名|最新|从现在起|从今以后|从今天起"
     r"|今后|以后|改)\s*(?:\([^)]{1,20}\))?[:：,，—–-]?\s*)+(?=\S)",
     re.IGNORECASE,
@@ -95,8 +98,6 @@ _NOW = lazy_regex(
     r"|correction|starting)\b"
     "|现在|如今|改|换|不再|从现在起|以后|今后|目前已|变为|变成|更正"
 )
-_HINT_ZH = lazy_regex("[是为在搬住用叫名改换变调由负成加任职跳入更新推提延定喜偏爱不合上取已：婚岁学吃喝开关戒过付涨降升基放单分]")
-
 _GENERIC = frozenset(
     "notes note facts fact memory memories log logs daily journal preferences preference people"
     " person decisions decision"
@@ -161,7 +162,7 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
     text = text[:_MOST_CHARS]
     if match := _NOT_SAME.match(text):
         return Facts(not_same=_pairs(match["both"]))
-    if not may_claim(text) and (text.isascii() or _HINT_ZH.search(text) is None):
+    if not may_claim(text) and (text.isascii() or not may_claim_chinese(text)):
         return _NOTHING
     topic = _topic(heading, path)
     found = dict[tuple[str, str], Claim]()

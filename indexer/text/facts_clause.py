@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from indexer.text import lazy_regex
+from indexer.text.fact_wordings import Wording
 from indexer.text.fact_words import (
     ATTRIBUTES,
     CHOSEN,
@@ -19,11 +20,12 @@ from indexer.text.fact_words import (
     SEVERAL,
     WE,
     is_day,
+    is_holder,
     is_time,
     is_written_as_name,
+    kind_of,
     leads_with_day,
     leads_with_time,
-    kind_of,
     sort_of,
     value_of,
     words_of,
@@ -194,6 +196,8 @@ class Clause:
             yield self.claim(subject, sort, value, changes=new)
             if not sort.startswith("amount"):
                 yield self.turned(subject, sort, value, on=True, changes=new)
+        elif len(value) <= 8 and is_holder(noun):
+            yield self.claim(subject, "who", value, changes=new)
         elif (is_key or is_set) and (is_set or _IDENTIFIER.fullmatch(noun.strip())):
             yield self.claim(subject, "setting", value, changes=new)
         elif definite and is_written_as_name(text) and not SEVERAL & words_of(noun):
@@ -257,3 +261,8 @@ def _head(noun: str) -> tuple[str, str]:
         before, _, after = lowered.partition(mark)
         return f"favourite {after}", before
     return "", ""
+
+
+# Parts of a wording by their small letters, and what a relation reads in them; its own name comes with it.
+Parts = dict[str, str]
+Reading = Callable[[Clause, Wording, str, Parts], Iterator[Claim]]

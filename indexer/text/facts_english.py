@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from indexer.text import lazy_regex
+from indexer.text.fact_wordings import ENGLISH_SCRIPT, Wording, Wordings, place_of_be
 from indexer.text.fact_words import (
-    DIETS,
     JOBS,
     ME,
     NO_EMPLOYER,
@@ -26,9 +26,8 @@ from indexer.text.fact_words import (
     value_of,
     words_of,
 )
-from indexer.text.fact_wordings import Wording, Wordings
-from indexer.text.facts_clause import Claim, Clause
-from indexer.text.wordings_english import ENGLISH, HAPPENS, MOVES, SWITCHES, TURNS
+from indexer.text.facts_clause import Claim, Clause, Parts, Reading
+from indexer.text.wordings_english import ENGLISH
 
 _I = re.IGNORECASE
 _NOT = r"(?:n['’]t| not) "
@@ -64,6 +63,7 @@ _PROMOTED = lazy_regex(
     rf"(?:an? |the |our |my )?(?P<v>[\w -]{{0,30}}\b(?:{JOBS})\b(?: of [\w ]{{2,30}})?)",
     _I,
 )
+_PROMOTES = ("promoted", "became", " now")
 _IS_ROLE = lazy_regex(
     r"^(?P<s>[A-Z]\w+(?: [A-Z]\w+)?|I|the user|user)(?:\s+(?:is|am|works? as)|['’](?:s|m))\s+(?:currently )?"
     rf"(?:an? |the |our )?(?P<v>[\w -]{{0,30}}\b(?:{JOBS})\b(?: of [\w ]{{2,30}})?)$"
@@ -74,10 +74,8 @@ _DENIES = lazy_regex(
     r"(?:was|has|have|['’]s) not\b|\b(?:cannot|never|neither|nor)\b",
     _I,
 )
+_DENIALS = ("n't", "n’t", " not", "cannot", "never", "neither", "nor ")
 _INDEFINITE = lazy_regex(r"^(?:an?|some|his|her|their|my|our|another|different|bigger|smaller|new)\b", _I)
-
-# Parts of a wording by their small letters.
-Parts = dict[str, str]
 
 
 def english_claims(clause: Clause) -> Iterator[Claim]:
@@ -85,7 +83,7 @@ def english_claims(clause: Clause) -> Iterator[Claim]:
     lowered = clause.text.lower()
     if any(word in lowered for word in _ENDS) and (match := _NO_LONGER.match(clause.text)):
         yield from _ends(clause, match)
-    elif (denied := _DENIES.search(clause.text)) is None:
+    elif not any(word in lowered for word in _DENIALS) or (denied := _DENIES.search(clause.text)) is None:
         yield from _stated(clause)
     elif denied["rest"] and _PURPOSE.search(clause.text) is None:
         text = f"{clause.text[: denied.start()]} {denied['be'] or ''} {_ARTICLES.sub('', denied['rest'])}".strip()
@@ -99,14 +97,14 @@ def may_claim(text: str) -> bool:
 
 def _stated(clause: Clause) -> Iterator[Claim]:
     text, lowered = clause.text, clause.text.lower()
-    claimed = set[str]()
+    claimed, be = set[str](), place_of_be(text)
     if any(mark in text for mark in _KEY_MARKS) and (key := _KEY.match(_GOT_NEW.sub(r"\1's new ", text))):
         for claim in _keyed(clause, key["n"], key["v"]):
             claimed.add("attribute")
             yield claim
     for wording in _table().among(lowered):
         reading, _, named = wording.relation.partition(":")
-        if reading not in claimed and (match := wording.pattern.search(text)):
+        if reading not in claimed and (match := wording.found_in(text, be)):
             parts = {name: part for name, part in match.groupdict().items() if part}
             parts.setdefault("s", text[: match.start()])
             for claim in _READINGS.get(reading, _held)(clause, wording, named or reading, parts):
@@ -114,13 +112,13 @@ def _stated(clause: Clause) -> Iterator[Claim]:
                 yield claim
     yield from _state(clause)
     yield from _role(clause)
-    if often := _OFTEN.match(text):
+    if any(word in lowered for word in _TIMES) and (often := _OFTEN.match(text)):
         yield clause.claim(clause.spoken_words(often["s"]), "cadence", " ".join(often["v"].lower().split()))
 
 
 @cache
 def _table() -> Wordings:
-    return Wordings(ENGLISH, moves=MOVES, switches=SWITCHES, turns=TURNS, happens=HAPPENS)
+    return Wordings(ENGLISH, ENGLISH_SCRIPT)
 
 
 def _bare(noun: str) -> str:
@@ -149,7 +147,9 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
         if subject := clause.subject_of(_bare(noun)):
             yield from clause.holds(subject, "day" if leads_with_day(text) else "time", text, changes=True)
     else:
-        yield from clause.by_sort(noun, _AT.sub("", text), changes=changes, is_set=named == "set" or _SET_TO.search(clause.text) is not None)
+        yield from clause.by_sort(
+            noun, _AT.sub("", text), changes=changes, is_set=named == "set" or _SET_TO.search(clause.text) is not None
+        )
 
 
 def _tool_of(clause: Clause, text: str, kind: str) -> Iterator[Claim]:
@@ -217,7 +217,7 @@ def _left(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[C
 
 
 def _with_aside(text: str) -> tuple[str, str, str]:
-    """What is used or preferred, for which purpose, and instead of what."""
+    """Something used or preferred, its purpose, and what it is used instead of."""
     rest, purpose, other = text.rstrip(" ."), "", ""
     for _ in range(2):
         for pattern in (_INSTEAD, _OVER):
@@ -336,7 +336,7 @@ def _renamed(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator
 
 
 def _role(clause: Clause) -> Iterator[Claim]:
-    match = _PROMOTED.match(clause.text)
+    match = _PROMOTED.match(clause.text) if any(word in clause.text for word in _PROMOTES) else None
     held = match or _IS_ROLE.match(clause.text)
     if held and (subject := clause.subject_of(held["s"])) and (value := value_of(held["v"])[0]):
         yield clause.claim(subject, "role", value, changes=match is not None, single=False)
@@ -381,19 +381,15 @@ def _matching(pattern: str) -> Callable[[str, str, bool], str]:
     return found
 
 
-_LANGUAGES = (
-    "english|german|french|spanish|italian|portuguese|dutch|polish|russian|ukrainian|turkish|arabic|hindi|chinese|mandarin"
-    "|cantonese|japanese|korean|swedish|danish|norwegian|finnish|czech|greek|hebrew|vietnamese|thai"
-)
 _VALUES: dict[str, Callable[[str, str, bool], str]] = {
     "location": _place,
     "employer": _firm,
     "price": _matching(r"(?:(?:only|about|around) )?(?:\S*[\d$€£¥]|free\b)"),
     "port": _matching(r"(?:port\s+)?:?\d"),
     "plan": _matching(r"(?:the |an? |our )?(?P<v>[\w -]{2,30}?)\s+(?:plan|tier|subscription|edition|package)\b"),
-    "diet": _matching(rf"(?:an?\s+)?(?P<v>{DIETS})\b"),
-    "language": _matching(rf"(?P<v>{_LANGUAGES})\b"),
-    "grade": _matching(r"(?P<v>kindergarten|preschool|(?:\w+ )?grade(?: \d+)?|year \d+|(?:middle|high|primary|elementary) school)\b"),
+    "grade": _matching(
+        r"(?P<v>kindergarten|preschool|(?:\w+ )?grade(?: \d+)?|year \d+|(?:middle|high|primary|elementary) school)\b"
+    ),
     "place": lambda text, whole, moved: "" if text[0].islower() or is_day(text) or is_time(text) else text,
     "length": _matching(r"(?P<v>(?:\d|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\S*\s+\w+)"),
     "subject": _matching(r"(?P<v>\S.*?)(?:\s+(?:at|in|with)\s.*)?$"),
@@ -427,7 +423,12 @@ def _timed(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterat
 
 def _deployed(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     value = parts["v"]
-    if (named != "tool" or is_tool(value)) and not is_day(value) and not is_time(value) and (words := clause.subject_of(parts["s"])):
+    if (
+        (named != "tool" or is_tool(value))
+        and not is_day(value)
+        and not is_time(value)
+        and (words := clause.subject_of(parts["s"]))
+    ):
         yield from clause.holds(words - {WE, ME} | {"deploy"}, "target", value)
         if is_tool(value):
             yield clause.turned(frozenset({WE}), "use", value_of(value)[0], on=True)
@@ -453,12 +454,16 @@ def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[
             yield clause.claim(subject, attribute, value, changes=wording.changes)
 
 
+_TIMES = (" times ", " once ", " twice ")
 _OFTEN = lazy_regex(
-    r"^(?P<s>\S.{2,60}?)\s+(?P<v>(?:once|twice|(?:\d+|three|four|five|six|seven|eight|nine|ten) times)\s+(?:an?|per|every|each)"
+    r"^(?P<s>\S.{2,60}?)\s+(?P<v>(?:once|twice|(?:\d+|three|four|five|six|seven|eight|nine|ten) times)"
+    r"\s+(?:an?|per|every|each)"
     r"\s+\w+)(?:\s+(?:now|these days|again))?$",
     _I,
 )
 _HOUR = lazy_regex(r"\d{1,2}(?=$|\s+(?:now|again)\b)")
+
+
 def _name(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     """The name that somebody wants to be called by."""
     if subject := clause.speaker if named == "me" else clause.subject_of(parts["s"]):
@@ -470,7 +475,6 @@ _NUMBERED = lazy_regex(r"v?(?P<v>\d+(?:\.\d+)*)\b(?=$|\s+(?:now|in|on|since)|[.,
 _PRODUCT = lazy_regex(r"[A-Za-z][\w.+#-]{1,20}")
 _COUNTED = frozenset("port line page version day step level".split())
 
-Reading = Callable[[Clause, Wording, str, Parts], Iterator[Claim]]
 _READINGS: dict[str, Reading] = {
     "attribute": _attribute,
     "ended": _left,

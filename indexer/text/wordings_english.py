@@ -1,22 +1,25 @@
 """English wordings of facts, one a line, in the notation of `indexer.text.fact_wordings`: data alone.
 
+A line with `@` gives words a name, by which the lines below call them: `{moves}`.
+
 A relation is an attribute with one value at a time, but for those that `facts_english` reads in a way of their own:
 `attribute`, `use`, `prefer`, `succeeded`, `ended`, `renamed`, `called`, `status`, `role`, `location`, `employer`.
 """
 
-# Verbs that say that something has another value from now on, and those that say that something took another's place.
-MOVES = (
-    "changed/moved/updated/raised/lowered/increased/decreased/dropped/reduced/cut/bumped/set/switched/pushed/postponed"
-    "/delayed/brought_forward/put_back/put_off/rescheduled/extended/shortened/upgraded/downgraded/reassigned/transferred"
-    "/handed/went/goes/gone/rose/risen/fell/fallen/grew/grown/climbed/jumped/shrank/shrunk/shifted/slipped/doubled/halved"
-    "/corrected/adjusted/expanded/migrated/flipped/turned/upped/renewed/converted/revised/amended/restored/reverted/reset"
-)
-SWITCHES = "switch(ed)/switches/switching/migrated/migrates/migrating/transitioned/transitioning"
-TURNS = "moved/moving/changed/changing/converted/converting/went/ported/swapped"
-
-HAPPENS = "starts/start/begins/meets/meet/happens/happen/held/opens/closes/departs/leaves/arrives/lands/runs/run"
-
 ENGLISH = """
+@moves changed/moved/updated/raised/lowered/increased/decreased/dropped/reduced/cut/bumped/set/switched/pushed
+@moves postponed/delayed/brought_forward/put_back/put_off/rescheduled/extended/shortened/upgraded/downgraded
+@moves reassigned/transferred/handed/went/goes/gone/rose/risen/fell/fallen/grew/grown/climbed/jumped/shrank
+@moves shrunk/shifted/slipped/doubled/halved/corrected/adjusted/expanded/migrated/flipped/turned/upped/renewed
+@moves converted/revised/amended/restored/reverted/reset
+@switches switch(ed)/switches/switching/migrated/migrates/migrating/transitioned/transitioning
+@turns moved/moving/changed/changing/converted/converting/went/ported/swapped
+@diets vegan/vegetarian/pescatarian/omnivore/keto
+@languages english/german/french/spanish/italian/portuguese/dutch/polish/russian/ukrainian/turkish/arabic/hindi
+@languages chinese/mandarin/cantonese/japanese/korean/swedish/danish/norwegian/finnish/czech/greek/hebrew
+@languages vietnamese/thai
+@happens starts/start/begins/meets/meet/happens/happen/held/opens/closes/departs/leaves/arrives/lands/runs/run
+
 attribute!    N ~become/became V
 attribute!    N ~{moves} [up/down/out/back/forward] [from F] to/into/until/till/at/as V
 attribute!    S ~{moves} N [from F] to/into/until V
@@ -29,18 +32,19 @@ length        S be V ~long
 age           S be V ~years_old
 height        S be V ~tall
 
-language      S ~want(s)/wants_to_get/expect(s)/prefer(s)/like(s) answers/replies/responses in V
+language      S want(s)/wants_to_get/expect(s)/prefer(s)/like(s) ~answers/replies/responses in V={languages}
 name:me!      ~call me V
 name          S ~goes/go by V
 on:allergic   S be ~allergic to V
 learning?     S be ~learning V
 grade         S be ~in V
 grade!        S ~started/starts/entered/finished V
-place?        S be/will_be/takes_place/held ~in V
+place?        S be ~in V
+place?        S will_be/takes_place/held ~in V
 
 location      S ~live(s)/living/reside(s)/residing [alone/together] in/at/out_of V
 location      S ~based/located/headquartered in/at/out_of V
-location!     S ~moved/relocated/moving/moves/emigrated/returned [house/home/away/on/out/offices/everything] [from F] to/into V
+location!     S ~moved/relocated/moving/moves/emigrated/returned [home/away/out/offices/everything] [from F] to/into V
 
 employer      S ~work(s)/working/employed at/for/by V
 employer!     S ~joined/rejoined V
@@ -103,13 +107,14 @@ switched:tool!  S ~{turns} [over/back] to/onto V
 switched:tool!  S ~{turns} O to/onto V
 switched!     F ~replaced/superseded/swapped [out] with/by/for V
 switched!     S ~replaced/replaces/replacing/swapped/swaps/exchanged/substituted [out] F with/by/for V
-switched!     S ~ditched/dropped/abandoned/retired/got_rid_of F in_favor_of/in_favour_of/for/and_use/and_now_use/and_switched_to V
-switched!     S ~ditched/dropped/abandoned/retired/got_rid_of/gave_up_on/moved_away_from/migrated_away_from/moved_from/migrated_from F
+switched!     S ~ditched/dropped/abandoned/retired/got_rid_of F in_favor_of/in_favour_of/for/and_use/and_switched_to V
+switched!     S ~ditched/dropped/abandoned/retired/got_rid_of/gave_up_on/moved_away_from/migrated_away_from F
+switched!     S ~moved/migrated from F
 succeeded!    V ~replaces/replaced/succeeds/succeeded F as N
 succeeded!    V ~replaces/replaced/succeeds/succeeded F
 renamed!      S ~renamed/renames/renaming/rename F to/as/into V
 renamed!      F ~renamed/rebranded [to/as/into] V
-renamed!      O be/goes/go now_called/now_named/now_known_as/now_goes_by V
+renamed!      O be/goes/go now ~called/named/known_as/by V
 called        O ~called/named/known_as/goes_by V
 
 
@@ -139,8 +144,10 @@ is:relationship=dating     S be in ~a_relationship
 is:relationship=dating     S ~has/have/got a_boyfriend/a_girlfriend/a_partner
 is:relationship=married    S ~has/have a_husband/a_wife
 
-diet          S be/became/went/turned V
-age           S be/turned V
+diet          S be [an/a] ~V={diets}
+diet          S became/went/turned [an/a] ~V={diets}
+age           S be V
+age!          S ~turned V
 version       S ~upgraded/updated/downgraded O to V
 version       S ~run(s)/running/use(s)/using/on/pinned_to O V
 """
