@@ -1,16 +1,20 @@
 """The files of a model for ONNX Runtime: which graph of a folder is run, and how a model of the hub gets here.
 
-Invariants: finding one reads names and sizes alone and uses no network; fetching takes one graph and the small files
-beside it, the graph last, so that a graph on this machine is a whole model; one that is larger than the machine's
-memory is neither fetched nor loaded. huggingface_hub is imported at the first name of the hub.
+Invariants: finding one reads names and sizes, and of a small graph where its weights are, and uses no network; fetching
+takes one graph, its weights and the small files beside it, the graph last, so that a graph on this machine is a whole
+model; one that is larger than the machine's memory is neither fetched nor loaded. huggingface_hub is imported at the
+first name of the hub.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from indexer.embeddings.model_folder import HUB_NAME, OTHER_ENGINES, decides_vectors, folder_of
@@ -23,6 +27,11 @@ _TOKENIZER = "tokenizer.json"
 # The graph that is run where none is named: full precision first, since it is what the model's maker measured.
 # Source: names that optimum and transformers.js give, https://huggingface.co/docs/transformers.js/guides/dtypes
 _GRAPHS = ("model", "model_fp16", "model_int8", "model_uint8", "model_quantized", "model_q8", "model_q4")
+# A tensor that a graph keeps in another file, as protobuf writes it: the key "location", the length of the value.
+# Source: onnx.proto, TensorProto.external_data. BAAI/bge-m3 has model.onnx_data and Constant_7_attr__value.
+_LOCATION = rb"\n\x08location\x12([\x80-\xff]?)([\x00-\x7f])"
+# A larger graph has its weights in it: of what it keeps elsewhere, its usual names are known.
+_MOST_BARE_BYTES = 16 * 1024 * 1024
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -41,6 +50,10 @@ class OnnxFiles:
     graph: Path
     weights: tuple[Path, ...]
     tokenizer: Path
+
+
+class _Incomplete(EmbedderUnavailable):
+    """A part of the model is not there."""
 
 
 def find_onnx_files(name: str, kind: ModelKind) -> OnnxFiles | None:
@@ -67,6 +80,9 @@ def find_onnx_files(name: str, kind: ModelKind) -> OnnxFiles | None:
             ) from error
         if place is None or not (graph or _graphs(_names(place))) or (graph and not (place / graph).is_file()):
             return None
+        with suppress(_Incomplete):
+            return _files(place, graph, kind)
+        return None
     return _files(place, graph, kind)
 
 
@@ -142,7 +158,9 @@ def _files(folder: Path, graph: str, kind: ModelKind) -> OnnxFiles:
     try:
         names = _names(folder)
         graph = graph or _chosen(names, str(folder), kind)
-        weights = tuple(folder / name for name in (graph, *_beside(graph, names)))
+        beside = _beside(graph, names, _kept_beside(folder / graph))
+        lost = [name for name in beside if name not in names]
+        weights = tuple(folder / name for name in (graph, *beside) if name not in lost)
         _check_size(str(folder), sum(file.stat().st_size for file in weights), kind)
         tokenizer = next(
             (path for path in (folder / _TOKENIZER, (folder / graph).parent / _TOKENIZER) if path.is_file()), None
@@ -152,6 +170,11 @@ def _files(folder: Path, graph: str, kind: ModelKind) -> OnnxFiles:
             f"The model folder {folder} cannot be read ({error.strerror or type(error).__name__}). "
             f"Check its permissions, or choose another {kind}_model."
         ) from error
+    if lost:
+        raise _Incomplete(
+            f"The model in {folder} keeps weights in {lost[0]}, which is not there. Fetch the model anew, or choose "
+            f"another {kind}_model."
+        )
     if tokenizer is None:
         raise EmbedderUnavailable(
             f"The model in {folder} has no {_TOKENIZER}. Save its fast tokenizer beside config.json, or choose another "
@@ -160,9 +183,24 @@ def _files(folder: Path, graph: str, kind: ModelKind) -> OnnxFiles:
     return OnnxFiles(folder=folder, graph=folder / graph, weights=weights, tokenizer=tokenizer)
 
 
-def _beside(graph: str, names: Iterable[str]) -> list[str]:
-    """Files in which a graph keeps weights, such as model.onnx_data."""
-    return [name for name in names if name != graph and name.startswith((f"{graph}_data", f"{graph}.data"))]
+def _beside(graph: str, names: Iterable[str], kept: Iterable[str]) -> list[str]:
+    """Files in which a graph keeps weights: those that it names, and those with the usual names."""
+    folder = PurePosixPath(graph).parent
+    usual = [name for name in names if name != graph and name.startswith((f"{graph}_data", f"{graph}.data"))]
+    return list(dict.fromkeys([*usual, *((folder / name).as_posix() for name in kept)]))
+
+
+def _kept_beside(graph: Path) -> list[str]:
+    """Paths of the files in which a graph says that it keeps weights, from its own folder on."""
+    if graph.stat().st_size > _MOST_BARE_BYTES:
+        return []
+    content = graph.read_bytes()
+    found = list[str]()
+    for match in re.finditer(_LOCATION, content, re.DOTALL):
+        low, high = match[1], match[2][0]
+        size = high if not low else (low[0] & 0x7F) | high << 7
+        found.append(content[match.end() : match.end() + size].decode("utf-8", "replace"))
+    return found
 
 
 def _check_size(model: str, size: int, kind: ModelKind) -> None:
@@ -218,8 +256,17 @@ def _fetched(repository: str, graph: str, kind: ModelKind) -> Path:
     info = hub.HfApi().model_info(repository, files_metadata=True)
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
     graph = graph or _chosen(list(sizes), repository, kind)
-    weights = [*_beside(graph, sizes), graph]
+    for name in filter(decides_vectors, sizes):
+        hub.hf_hub_download(repository, name)
+    kept = _named_by(repository, graph) if sizes.get(graph, 0) <= _MOST_BARE_BYTES else []
+    weights = [*_beside(graph, sizes, kept), graph]
     _check_size(repository, sum(sizes.get(name, 0) for name in weights), kind)
-    for name in [name for name in sizes if decides_vectors(name)] + weights:
+    for name in weights:
         last = hub.hf_hub_download(repository, name)
     return Path(last).parents[graph.count("/")]
+
+
+def _named_by(repository: str, graph: str) -> list[str]:
+    """See `_kept_beside`; the graph is read elsewhere, as on this machine it comes last."""
+    with TemporaryDirectory(prefix="onnx-") as place:
+        return _kept_beside(Path(_hub().hf_hub_download(repository, graph, local_dir=place)))

@@ -45,6 +45,14 @@ def save_small(folder: Path, *, files: Mapping[str, Any] | None = None, size: in
     return folder
 
 
+def save_apart(graph: Path) -> Path:
+    """Move the weights of a graph into a file beside it with the name of their tensor, as for large ones."""
+    made = onnx.load(graph)
+    graph.unlink()
+    onnx.save_model(made, graph, save_as_external_data=True, all_tensors_to_one_file=False, size_threshold=64)
+    return graph.with_name("words")
+
+
 def save_foreign(folder: Path) -> Path:
     """A graph that takes pixels."""
     pixels = helper.make_tensor_value_info("pixel_values", TensorProto.FLOAT, ["n", 3])

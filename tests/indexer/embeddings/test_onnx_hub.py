@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.indexer.embeddings.onnx_graphs import save_small
+from tests.indexer.embeddings.onnx_graphs import save_apart, save_small
 
 COMMIT = "c0ffee" + "0" * 34
 
@@ -126,4 +126,17 @@ def test_a_fetch_that_was_cut_short_is_taken_up(hub: tuple[str, list[str], Path]
     assert "is not on this machine yet" in run(address, tmp_path / "cache", ASK), "the graph comes last"
     graph.unlink()
     away.rename(graph)
+    assert run(address, tmp_path / "cache", fetch) == "8"
+
+
+def test_weights_beside_the_graph_are_fetched_before_it(hub: tuple[str, list[str], Path], tmp_path: Path) -> None:
+    address, asked, folder = hub
+    kept = save_apart(folder / "onnx" / "model.onnx")
+    fetch = ASK.replace("embed_query('a')", "embed_documents(['a'])[0]")
+    assert run(address, tmp_path / "cache", fetch) == "8"
+    weights, graph = (f"GET /small/model/resolve/main/onnx/{name}" for name in ("words", "model.onnx"))
+    assert asked[-1] == graph and weights in asked
+    for fetched in (tmp_path / "cache").rglob(kept.name):
+        fetched.unlink()  # another program may have fetched the graph alone
+    assert "is not on this machine yet" in run(address, tmp_path / "cache", ASK)
     assert run(address, tmp_path / "cache", fetch) == "8"

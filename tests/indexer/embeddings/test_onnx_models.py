@@ -22,6 +22,7 @@ from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.index import Index
 from tests.indexer.embeddings.onnx_graphs import (
     BUNDLED,
+    save_apart,
     save_bundled,
     save_dense,
     save_foreign,
@@ -232,6 +233,20 @@ def test_a_damaged_huge_or_foreign_model_says_what_to_do(tmp_path: Path, spoil: 
     spoil(tmp_path)
     with pytest.raises(EmbedderUnavailable, match=text):
         OnnxEmbedder(str(tmp_path)).embed_query("a")
+
+
+def test_weights_that_a_graph_keeps_in_a_file_of_any_name_are_a_part_of_it(tmp_path: Path) -> None:
+    whole = OnnxEmbedder(str(save_small(tmp_path / "whole"))).embed_query("a")
+    kept = save_apart(save_small(tmp_path / "apart") / "model.onnx")
+    model = OnnxEmbedder(str(tmp_path / "apart"))
+    assert np.allclose(model.embed_query("a"), whole)
+    weights = bytearray(kept.read_bytes())
+    weights[: len(weights) // 2] = bytes(len(weights) // 2)
+    kept.write_bytes(weights)
+    assert OnnxEmbedder(str(tmp_path / "apart")).fingerprint != model.fingerprint
+    kept.unlink()
+    with pytest.raises(EmbedderUnavailable, match="keeps weights in words, which is not there"):
+        OnnxEmbedder(str(tmp_path / "apart")).embed_query("a")
 
 
 def test_numbers_that_are_none_are_no_vectors(tmp_path: Path) -> None:
