@@ -219,6 +219,15 @@ class Index:
         stored = self._store.head().fingerprint
         return outdated(stored, self.fingerprint) if stored else ""
 
+    def identify_model(self) -> None:
+        """Have a model that is not on this machine fetched, so that `outdated` knows which one the index should have.
+
+        Raises:
+            EmbeddingError: It cannot be used.
+        """
+        if self._compatibility.problem:
+            self._compatibility.learn()
+
     def plan(self, paths: Collection[str] = (), *, missing_ok: bool = False) -> SyncPlan:
         """The plan of a sync; see `sync`."""
         made = self._store.head().fingerprint

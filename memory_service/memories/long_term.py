@@ -322,15 +322,17 @@ class LongTermMemory:
     ) -> SyncReport:
         """Bring the index up to date; see `Index.sync`. One that another model or version made is made anew."""
         self.files.sweep()
-        anew = full or (not paths and bool(self.index.outdated))
         try:
+            if not paths and not self.index.is_missing:
+                self.index.identify_model()
+            anew = full or (not paths and bool(self.index.outdated))
             report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
         except EmbeddingError as error:
             if full:
                 raise
             # Nobody asked for it to be made anew, and the model that should is away: its words are kept up to date.
             report = self.index.sync(paths, on_progress=on_progress, cancelled=cancelled)
-            report = replace(report, degraded=(*report.degraded, f"vector: {error}"))
+            report = replace(report, degraded=tuple(dict.fromkeys((*report.degraded, f"vector: {error}"))))
         self._look_again = 0.0
         left = self._ended()
         return replace(report, degraded=(*report.degraded, *left)) if left else report

@@ -140,3 +140,20 @@ def test_weights_beside_the_graph_are_fetched_before_it(hub: tuple[str, list[str
         fetched.unlink()  # another program may have fetched the graph alone
     assert "is not on this machine yet" in run(address, tmp_path / "cache", ASK)
     assert run(address, tmp_path / "cache", fetch) == "8"
+
+
+def test_a_reindex_after_a_change_of_the_setting_fetches_the_model(
+    hub: tuple[str, list[str], Path], tmp_path: Path
+) -> None:
+    address, cache = hub[0], tmp_path / "cache"
+    code = (
+        "from memory_service.service import MemoryService\n"
+        f"with MemoryService.open({str(tmp_path / 'home')!r}) as service:\n"
+        "    service.remember('default', 'Tea is at four.')\n"
+        f"with MemoryService.open({str(tmp_path / 'home')!r}, embedding_model='onnx/small/model') as service:\n"
+        "    report = service.reindex('default')\n"
+        "    print(report.added, report.degraded, service.status('default').fingerprint.dimensions)\n"
+    )
+    away = run("http://127.0.0.1:9", cache, code)
+    assert away.startswith("0 ['vector: There is no folder small/model, and the hub") and away.endswith("384")
+    assert run(address, cache, code) == "1 [] 8"
