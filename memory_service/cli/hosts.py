@@ -22,13 +22,19 @@ def _with_target(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option(
         "--project/--user", default=False, help="The settings of the project here, or your own.  [default: --user]"
     )(command)
-    return with_place(click.argument("host", type=click.Choice(HOSTS), metavar="HOST")(command))
+    command = click.argument("host", type=click.Choice(HOSTS), metavar="HOST")(command)
+    return with_place(command, home_shown="~/.memory-service", workspace_shown="one of each project")
 
 
 @click.command(
     epilog=examples("connect claude-code", "connect cursor --project", "connect codex --home ~/notes --dry-run")
 )
-@click.option("--url", envvar="MEMORY_SERVICE_URL", default="", help="Address of the server that plugins call.")
+@click.option(
+    "--url",
+    envvar="MEMORY_SERVICE_URL",
+    default="",
+    help="Address of the server that plugins call (opencode, openclaw).",
+)
 @_with_target
 def connect(place: Place, host: HostName, project: bool, dry_run: bool, url: str) -> None:
     """Connect a coding agent, in its own settings.
@@ -43,8 +49,11 @@ def connect(place: Place, host: HostName, project: bool, dry_run: bool, url: str
     Memories are kept in ~/.memory-service, apart for each project; --home and --workspace choose
     otherwise.
     """
+    from memory_service.cli.warm import checked_address
     from memory_service.hosts.connect import connect as run
 
+    if url:
+        checked_address(url, "The address of the server")
     _print(place, run(host, _target(place, project, url), dry_run=dry_run))
 
 

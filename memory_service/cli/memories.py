@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_service.cli.options import DAY, Place, with_filters, with_min_relevance, with_order, with_place
+from memory_service.cli.options import Place, day_option, with_filters, with_min_relevance, with_order, with_place
 from memory_service.cli.output import emit_json, erased_line, indented, warn
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("text")
 @click.option("--tag", "tags", multiple=True, help="Appended as #tag; may be given several times.")
-@click.option("--date", type=DAY, help="The day it belongs to.  [default: today]")
+@day_option("--date", "The day it belongs to.  [default: today]")
 @click.option(
     "--origin", type=click.Choice(["user", "agent", "tool"]), default="user", show_default=True, help="Who says so."
 )
 @click.option("--session", "session_id", help="The conversation it comes from.")
 @with_place
 def remember(
-    place: Place, text: str, tags: tuple[str, ...], date: dt.datetime | None, origin: Origin, session_id: str | None
+    place: Place, text: str, tags: tuple[str, ...], date: dt.date | None, origin: Origin, session_id: str | None
 ) -> None:
     """Append a memory to the file of its day. TEXT may be "-": then it is read from standard input.
 
@@ -35,9 +35,8 @@ def remember(
     from memory_service.home import citation
 
     words = _standard_input() if text == "-" else text
-    day = date.date() if date else None
     with place.memory() as service:
-        stored = service.remember(place.workspace, words, tags=tags, date=day, origin=origin, session_id=session_id)
+        stored = service.remember(place.workspace, words, tags=tags, date=date, origin=origin, session_id=session_id)
     if place.as_json:
         emit_json(stored)
     else:

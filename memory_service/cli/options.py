@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
     from memory_service.service import MemoryService
 
 
-DAY = click.DateTime(["%Y-%m-%d"])
+def _day(ctx: click.Context, parameter: click.Parameter, given: str | None) -> date | None:
+    try:
+        return date.fromisoformat(given) if given else None
+    except ValueError:
+        raise click.BadParameter(f"{given!r} is no day. Write one such as 2026-11-20.", ctx, parameter) from None
+
+
+def day_option(name: str, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option whose value is a day."""
+    return click.option(name, metavar="YYYY-MM-DD", callback=_day, help=help)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,22 +84,29 @@ def examples(*lines: str) -> str:
     return "\n".join(("\b", "Examples:", *(f"  memory-service {line}" for line in lines)))
 
 
-def with_place(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --home, --workspace and --json to a command; it gets them as its first argument."""
+def with_place(
+    command: Callable[..., Any], *, home_shown: str = "./data", workspace_shown: str = "default"
+) -> Callable[..., Any]:
+    """Add --home, --workspace and --json to a command; it gets them as its first argument.
+
+    Args:
+        command: The command.
+        home_shown: What its help says that it takes without --home.
+        workspace_shown: What its help says that it takes without --workspace.
+    """
 
     @click.option(
         "--home",
         type=click.Path(path_type=Path, file_okay=False),
         envvar="MEMORY_SERVICE_HOME",
-        help="Folder of the workspaces.  [default: ./data]",
+        help=f"Folder of the workspaces.  [default: {home_shown}]",
     )
     @click.option(
         "--workspace",
         "-w",
         default="default",
-        show_default=True,
         envvar="MEMORY_SERVICE_WORKSPACE",
-        help="One isolated memory.",
+        help=f"One isolated memory.  [default: {workspace_shown}]",
     )
     @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
     @functools.wraps(command)
@@ -127,16 +144,11 @@ def with_min_relevance(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --source, --path, --since and --until to a command, by the names that `MemoryService.search` gives them."""
-
-    @click.option(
+    command = day_option("--until", "Only memories of this day or earlier.")(command)
+    command = day_option("--since", "Only memories of this day or later.")(command)
+    command = click.option(
+        "--path", "path_prefix", default="", help="Only files whose path begins so, such as memory/2026-11."
+    )(command)
+    return click.option(
         "--source", "sources", multiple=True, type=click.Choice(["memory", "sessions", "files"]), help="Kind of source."
-    )
-    @click.option("--path", "path_prefix", default="", help="Only files whose path begins so, such as memory/2026-11.")
-    @click.option("--since", type=DAY, help="Only memories of this day or later.")
-    @click.option("--until", type=DAY, help="Only memories of this day or earlier.")
-    @functools.wraps(command)
-    def wrapper(*arguments: Any, since: Any, until: Any, **named: Any) -> Any:
-        first, last = (moment.date() if moment else None for moment in (since, until))
-        return command(*arguments, since=first, until=last, **named)
-
-    return wrapper
+    )(command)

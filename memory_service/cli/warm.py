@@ -136,12 +136,7 @@ def server_for(home: Path | None, *, on_files: bool = False) -> Server | None:
     """
     url = os.environ.get(f"{PREFIX}URL", "")
     if url and not on_files:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidRequest(
-                f"{PREFIX}URL is {url[:100]!a}, no address of a server. Set one such as http://127.0.0.1:8765."
-            )
-        return Server(url.rstrip("/"))
+        return Server(checked_address(url, f"{PREFIX}URL").rstrip("/"))
     found = server_of(home_of(home))
     if found and found.version != __version__:
         # One that was killed before an upgrade left its address, and is not there to be restarted.
@@ -150,6 +145,18 @@ def server_for(home: Path | None, *, on_files: bool = False) -> Server | None:
             f"the server at {found.url} is version {found.version}, and this is {__version__}" if is_there else ""
         )
     return Server(found.url, found.instance) if found else None
+
+
+def checked_address(url: str, name: str) -> str:
+    """The address of a server, as it was given.
+
+    Raises:
+        InvalidRequest: It is none; `name` says where it stands.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidRequest(f"{name} is {url[:100]!a}, no address of a server. Set one such as http://127.0.0.1:8765.")
+    return url
 
 
 def _answers(url: str) -> bool:

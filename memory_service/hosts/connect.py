@@ -304,14 +304,20 @@ def _openclaw(target: HostTarget) -> Iterator[HostFile]:
     yield _skill(plugin / "skills")
 
 
-def _no_notes(target: HostTarget) -> Iterator[str]:
+def _hook_notes(target: HostTarget) -> Iterator[str]:
+    if target.url:
+        yield "No plugin calls the server here: hooks find it by MEMORY_SERVICE_URL, or where it runs on their home."
+    yield from _shared_notes(target)
+
+
+def _shared_notes(target: HostTarget) -> Iterator[str]:
     if target.scope == "project" and not target.home:
         yield "Who else works on this project needs the command memory-service too."
 
 
 def _codex_notes(target: HostTarget) -> Iterator[str]:
     yield "Codex runs new hooks only once you trusted them: it asks when it starts, and /hooks lists them."
-    yield from _no_notes(target)
+    yield from _hook_notes(target)
 
 
 def _server_notes(target: HostTarget) -> Iterator[str]:
@@ -320,8 +326,9 @@ def _server_notes(target: HostTarget) -> Iterator[str]:
 
 
 def _opencode_notes(target: HostTarget) -> Iterator[str]:
-    yield "The plugin is faster with a server: memory-service serve. Without one it starts memory-service itself."
-    yield from _no_notes(target)
+    home = target.memory_options(project="")[1]
+    yield f"The plugin is faster with a server: memory-service serve --home {home}"
+    yield from _shared_notes(target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +337,7 @@ class _Host:
 
     files: Callable[[HostTarget], Iterator[HostFile]]
     see: str
-    notes: Callable[[HostTarget], Iterator[str]] = _no_notes
+    notes: Callable[[HostTarget], Iterator[str]] = _hook_notes
 
 
 _HOSTS: dict[HostName, _Host] = {

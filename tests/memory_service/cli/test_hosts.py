@@ -67,3 +67,19 @@ def test_settings_that_are_not_valid_are_told_in_one_line(person: CommandLine) -
 def test_an_unknown_host_is_wrong_usage(person: CommandLine) -> None:
     done = person.run("connect", "vim")
     assert done.code == 2 and "claude-code" in done.err
+
+
+def test_an_address_is_checked_and_told_where_nothing_calls_it(person: CommandLine) -> None:
+    person.run("connect", "opencode", "--url", "foo").failed_with(
+        "'foo', no address of a server", "http://127.0.0.1:8765"
+    )
+    assert "MEMORY_SERVICE_URL" in person.run("connect", "cursor", "--url", "http://127.0.0.1:1", "--dry-run").err
+    for host in ("opencode", "openclaw"):
+        assert "URL" not in person.run("connect", host, "--url", "http://127.0.0.1:1", "--dry-run").err
+    assert f"serve --home {person.home}\n" in person.run("connect", "opencode", "--dry-run").err
+
+
+def test_help_says_where_the_memories_are_kept(person: CommandLine) -> None:
+    for command in ("connect", "disconnect"):
+        printed = "".join(person.ok(command, "--help").split())
+        assert "[default:~/.memory-service]" in printed and "[default:oneofeachproject]" in printed

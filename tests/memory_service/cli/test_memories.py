@@ -151,3 +151,10 @@ def test_an_argument_that_is_not_utf_8_is_no_defect(cli: CommandLine) -> None:
     assert b"Traceback" not in done.stderr
     assert done.returncode in (0, 1)
     assert cli.run("search", "lait").code == done.returncode
+
+
+def test_a_day_that_is_none_is_wrong_usage(cli: CommandLine) -> None:
+    for command in (("search", "x", "--since"), ("context", "x", "--until"), ("remember", "x", "--date")):
+        for day in ("yesterday", "2026-13-01"):
+            run = cli.run(*command, day)
+            assert run.code == 2 and f"{day!r} is no day. Write one such as 2026-11-20." in run.err

@@ -54,6 +54,14 @@ def test_a_compaction_shrinks_the_view_keeps_the_log_and_is_undone_exactly(cli: 
     cli.run("sessions", "undo", "support-42", "c99999").failed_with("c99999")
 
 
+def test_a_plan_of_a_talk_that_is_just_begun_does_not_make_it_larger(cli: CommandLine) -> None:
+    appended(cli, "support-42", [{"role": "user", "content": "Where is ORD-4711?"}])
+    cli.ok("sessions", "pin", "support-42", "Never promise a delivery date.")
+    for more in ((), ("--force",), ("--plan", "--force"), ("--plan",)):
+        printed = cli.run("sessions", "compact", "support-42", *more)
+        assert printed.code == 0 and "nothing left to compact" in printed.out + printed.err, (more, printed)
+
+
 def test_nothing_to_do_is_no_failure(cli: CommandLine) -> None:
     appended(cli, "support-42", [{"role": "user", "content": "几点开门？"}])
     before = raw(cli)
