@@ -220,11 +220,7 @@ class Index:
         return outdated(stored, self.fingerprint) if stored else ""
 
     def identify_model(self) -> None:
-        """Have a model that is not on this machine fetched, so that `outdated` knows which one the index should have.
-
-        Raises:
-            EmbeddingError: It cannot be used.
-        """
+        """Have a model that is not on this machine fetched: `outdated` needs it. Raises EmbeddingError if it cannot."""
         if self._compatibility.problem:
             self._compatibility.learn()
 
