@@ -229,6 +229,15 @@ class IndexCompatibility:
         """
         _learn(self._embedder)
 
+    def identify(self) -> None:
+        """Fetch a model that is not on this machine, if there is an index that it may be another one for.
+
+        Raises:
+            EmbeddingError: It cannot be used.
+        """
+        if self.problem and self.is_filled:
+            self.learn()
+
     def begin(self, *, full: bool, briefly: bool = False) -> tuple[Fingerprint, list[str]]:
         """Create the index if it is missing or to be built again; let one of words alone take vectors.
 

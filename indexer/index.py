@@ -213,16 +213,12 @@ class Index:
         """True if there is no index: none was made yet, or it was deleted."""
         return self._store.head().fingerprint is None
 
-    @property
-    def outdated(self) -> str:
-        """Why the index should be made anew, and how; empty where it need not."""
+    def outdated(self, *, fetches: bool = False) -> str:
+        """Why the index should be made anew, and how; empty where it need not. To tell, a model may be fetched."""
+        if fetches:
+            self._compatibility.identify()
         stored = self._store.head().fingerprint
         return outdated(stored, self.fingerprint) if stored else ""
-
-    def identify_model(self) -> None:
-        """Have a model that is not on this machine fetched: `outdated` needs it. Raises EmbeddingError if it cannot."""
-        if self._compatibility.problem:
-            self._compatibility.learn()
 
     def plan(self, paths: Collection[str] = (), *, missing_ok: bool = False) -> SyncPlan:
         """The plan of a sync; see `sync`."""

@@ -323,9 +323,7 @@ class LongTermMemory:
         """Bring the index up to date; see `Index.sync`. One that another model or version made is made anew."""
         self.files.sweep()
         try:
-            if not paths and not self.index.is_missing:
-                self.index.identify_model()
-            anew = full or (not paths and bool(self.index.outdated))
+            anew = full or (not paths and bool(self.index.outdated(fetches=True)))
             report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
         except EmbeddingError as error:
             if full:

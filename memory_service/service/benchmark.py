@@ -136,7 +136,7 @@ def measure(
 def _passages(index: Index) -> int:
     status = index.status()
     if status.stored and status.counts is None:
-        raise StoreOutdated(index.outdated)
+        raise StoreOutdated(index.outdated())
     if status.counts is None or not status.counts.passages:
         raise SourceMissing(
             f"There is nothing to measure: the index of {index.root} holds no passage. "
