@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from indexer import Hit, LineRange, SearchFilter, Source
+from indexer import Hit, IndexerError, LineRange, SearchFilter, Source
 from indexer.lru import LRU
 from indexer.sources.scan import session_path
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
@@ -207,14 +207,17 @@ class SessionRecall:
             MemoryServiceError: Nothing could be searched.
         """
         view = self._in_view(snapshot, forgotten) if snapshot else _NOTHING_IN_VIEW
-        found = self._services.longterm.search(
-            question.query,
-            limit=candidates_for(question.budget_tokens),
-            kept=SearchFilter(sources=question.sources, without=view.lines),
-            snippets=False,
-            order=question.order,
-            in_view=view.session_id,
-        )
+        try:
+            found = self._services.longterm.search(
+                question.query,
+                limit=candidates_for(question.budget_tokens),
+                kept=SearchFilter(sources=question.sources, without=view.lines),
+                snippets=False,
+                order=question.order,
+                in_view=view.session_id,
+            )
+        except IndexerError as error:
+            raise StorageFailed(str(error)) from error
         hits = drop_redundant(found.hits, view.text)
         return SearchedPassages(hits=hits, searched=found.degraded, degraded=(*found.degraded, *view.degraded))
 

@@ -9,10 +9,13 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
+from memory_service.hosts.projects import project_of
 from memory_service.messages import text_of
-from memory_service.service import answers
+from memory_service.schemas.compaction import SessionContextRequest
+from memory_service.service import MemoryService, answers
 from memory_service.service.session_recall import Question, Recalled, recall_decision
 from tests.memory_service.service.rooms import Room, S, W, calls, result, says, user
+from tests.serving import settings
 
 Rooms = Callable[..., Room]
 
@@ -177,3 +180,17 @@ def test_a_prompt_does_not_wait_until_a_long_session_is_embedded(tmp_path: Path)
             if not (found := recalled(room, "Where is the kettle?")).degraded:
                 break
         assert found.degraded == () and found.context is not None and "枇杷树" in found.context.block
+
+
+def test_a_session_and_a_hook_go_on_with_a_damaged_index(tmp_path: Path) -> None:
+    workspace = project_of(str(tmp_path)).workspace
+    with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
+        service.remember(workspace, "Deploys go out on Tuesdays.")
+        service.append(workspace, S, [user("When do deploys go out? 什么时候部署？")])
+    (tmp_path / "home" / workspace / "index.sqlite").write_bytes(b"garbage" * 1_000)
+    with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
+        made = service.session_context(workspace, S, SessionContextRequest())
+        assert made.messages and "is damaged" in str(made.degraded)
+        call = {"hook_event_name": "UserPromptSubmit", "cwd": str(tmp_path), "prompt": "When do deploys go out?"}
+        answered = service.host_event("claude-code", {**call, "session_id": "s"})
+        assert answered.answer == {} and "is damaged" in answered.faults[0]
