@@ -21,7 +21,7 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from heapq import heapify, heappop, heappush
 from html import escape
 from math import log
@@ -33,6 +33,7 @@ from indexer.corpus import Floats
 from indexer.text import lazy_regex
 from indexer.types import Hit
 from memory_service.errors import InvalidRequest
+from memory_service.memories.overlap import repeats_among
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.schemas.memories import Context, Order, Receipt
 from memory_service.text.frames import BLOCK_NOTE, REPEATED, UNSEEN, escaped, visible
@@ -380,21 +381,21 @@ def build_context(
     its receipt are those of the hits, as they are stored. A text that the prompt shows in another block, as `shown`
     tells, is chosen with the others, since it is worth as much as they are, and is not written again.
     """
-    offers = [_offer(hit, order, heard) for hit in hits]
-    packed = pack(offers, budget_tokens, limits)
+    offer = partial(_offer, order=order, heard=heard)
+    choice = _each_once(hits, offer, budget_tokens, limits)
+    hits, offers, packed = choice.hits, choice.offers, choice.packed
     known = frozenset(i for i in packed.chosen if shown is not None and shown(hits[i].passage.text))
     included = [i for i in packed.chosen if i not in known]
-    chosen, limits = frozenset(included), limits.among(offers)
-    left = sorted((i for i in range(len(offers)) if i not in chosen), key=lambda i: i not in known)
+    limits = limits.among(offers)
+    left = sorted({*range(len(offers))}.difference(packed.chosen))
     block = (_rendered(offers, included) if known else packed.block) if included else ""
     tokens = count_tokens(block)
     spare = budget_tokens - count_tokens(packed.block)
-
-    def why(i: int) -> str:
-        if i in known:
-            return _SHOWN
-        return _why_irrelevant(offers[i], limits, packed.unpaid.get(i)) or _why_omitted(offers[i], spare)
-
+    omitted = [
+        *((hits[i], offers[i], _SHOWN) for i in sorted(known)),
+        *((hit, offer(hit), f"repeats {by.path}#L{by.passage.start_line}") for hit, by in choice.repeats),
+        *((hits[i], offers[i], _why_left(offers[i], limits, packed.unpaid.get(i), spare)) for i in left[:_OMITTED]),
+    ]
     receipt = Receipt.model_validate(
         {
             "receipt_id": receipt_id,
@@ -403,8 +404,8 @@ def build_context(
             "budget_tokens": budget_tokens,
             "tokens": tokens,
             "included": [_item(hits[i], offers[i]) for i in included],
-            "omitted": [_item(hits[i], offers[i]) | {"reason": why(i)} for i in left[:_OMITTED]],
-            "omitted_count": len(left),
+            "omitted": [_item(hit, its) | {"reason": why} for hit, its, why in omitted[:_OMITTED]],
+            "omitted_count": len(known) + len(choice.repeats) + len(left),
             "reason": "" if block else _SHOWN if known else _why_empty(offers, budget_tokens, limits),
             "degraded": list(degraded),
         }
@@ -416,6 +417,49 @@ def build_context(
         receipt=receipt,
         degraded=receipt.degraded,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """A choice among hits that says each thing once.
+
+    Attributes:
+        repeats: Hits that are left out of it, each with the one that says the same.
+    """
+
+    hits: Sequence[Hit]
+    offers: Sequence[Offer]
+    packed: Packed
+    repeats: Sequence[tuple[Hit, Hit]]
+
+
+def _each_once(
+    hits: Sequence[Hit], offer: Callable[[Hit], Offer], budget_tokens: int, limits: RelevanceLimits
+) -> _Choice:
+    """Choose hits until none of those chosen repeats another: what is left out makes room for the next."""
+    repeats = list[tuple[Hit, Hit]]()
+    while True:
+        offers = [offer(hit) for hit in hits]
+        packed = pack(offers, budget_tokens, limits)
+        found = repeats_among([hits[i] for i in packed.chosen])
+        if not found:
+            return _Choice(hits=hits, offers=offers, packed=packed, repeats=repeats)
+        places = {packed.chosen[at]: packed.chosen[other] for at, other in found.items()}
+        repeats += [(hits[at], hits[other]) for at, other in places.items()]
+        hits = _without_repeats(hits, places)
+
+
+def _without_repeats(hits: Sequence[Hit], places: Mapping[int, int]) -> list[Hit]:
+    """Hits without those that repeat others; what stays has the place and the worth of the best that says it."""
+    best = dict[int, int]()
+    for at, other in places.items():
+        best[other] = min(best.get(other, other), at)
+    moved = {
+        place: replace(hits[at], score=hits[place].score, relevance=hits[place].relevance, answers=hits[place].answers)
+        for at, place in best.items()
+    }
+    gone = {*places, *best}.difference(moved)
+    return [moved.get(i, hit) for i, hit in enumerate(hits) if i not in gone]
 
 
 def _offer(hit: Hit, order: Order, heard: str) -> Offer:
@@ -468,7 +512,9 @@ def _item(hit: Hit, offer: Offer) -> dict[str, Any]:
     }
 
 
-def _why_omitted(offer: Offer, spare: int) -> str:
+def _why_left(offer: Offer, limits: RelevanceLimits, gain: float | None, spare: int) -> str:
+    if reason := _why_irrelevant(offer, limits, gain):
+        return reason
     needed = count_tokens(offer.text)
     if needed > spare:
         return f"budget: needs {needed} tokens and its wrapper, {spare} are left"

@@ -1,4 +1,4 @@
-"""Redundancy filter: drops passages that repeat the view or another passage.
+"""Redundancy: passages that repeat the view or another passage.
 
 Invariants: pure for its callers; a passage is an echo only if every statement of it is made, word for word, in one
 text (see `text.similarity.covers`); what is known of messages that were shown before is used again, so a longer view
@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from indexer.types import Hit
 from memory_service.messages import Numbered, text_of, tool_calls_of
-from memory_service.text.similarity import comparable_text, covers, size_of, statements_of, words_of_statements
+from memory_service.text.phrases import is_relative
+from memory_service.text.similarity import (
+    comparable_text,
+    covers,
+    read_fact,
+    size_of,
+    statements_of,
+    words_of_statements,
+)
 
-# Of two that say the same, the longer one takes the place of a better one only up to this many times its length.
-_LONGER: Final = 4
 # So many texts that are gone are carried on at least.
 _CARRIED: Final = 128
 
@@ -109,58 +114,39 @@ class ViewText:
             return ViewText(listed, start, self._texts)
 
 
-def drop_redundant(hits: Sequence[Hit], shown: ViewText) -> tuple[Hit, ...]:
-    """The hits that say something that the model does not see, each thing once.
+def repeats_among(hits: Sequence[Hit]) -> dict[int, int]:
+    """The hits that say nothing but what another one says, each with that other one, by their places.
 
-    Args:
-        hits: Best first.
-        shown: What the model sees.
-
-    Returns:
-        The others in their order. Where two say the same, the longer stays, at the place and with the score and
-        relevance of the better one; of two that are as long, the one from a memory file. A hit that says the same among
-        much else does not take the place of a better one that says just this.
+    Of two that say the same, the one that says more stays; of two that say as much, the one from a memory file. What
+    was replaced since stands for nothing that was not, and yesterday is not the same day on two days.
     """
-    return _each_once([hit for hit in hits if not shown.says(hit.passage.text)])
-
-
-def _each_once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    repeats = _repeats(hits)
-    places = dict[int, int]()
-    for at in range(len(hits)):
-        kept = at
-        while kept in repeats:
-            kept = repeats[kept]
-        places[kept] = min(places.get(kept, at), at)
-    return tuple(
-        hits[kept] if place == kept else _in_place_of(hits[kept], hits[place])
-        for kept, place in sorted(places.items(), key=lambda item: item[1])
-    )
-
-
-def _in_place_of(hit: Hit, better: Hit) -> Hit:
-    """A hit that says what a better one says, judged as that is."""
-    return replace(hit, score=better.score, relevance=better.relevance, answers=better.answers)
-
-
-def _repeats(hits: Sequence[Hit]) -> dict[int, int]:
-    """Map each redundant hit to the hit that covers it (acyclic)."""
-    sizes = [size_of(statements_of(hit.passage.text)) for hit in hits]
+    said = [
+        _spoken(f"({hit.passage.date})\n{hit.passage.text}" if hit.passage.date else hit.passage.text) for hit in hits
+    ]
     # What says more comes first; so each is compared with those before it alone.
-    order = sorted(
-        range(len(hits)), key=lambda at: (-sizes[at], -len(hits[at].passage.text), hits[at].source != "memory", at)
-    )
-    texts = _Texts()
+    sizes = [size_of(statements_of(hit.passage.text)) for hit in hits]
+    order = sorted(range(len(hits)), key=lambda at: (-sizes[at], hits[at].source != "memory", -len(said[at]), at))
     repeats = dict[int, int]()
     for place, at in enumerate(order):
-        passage = hits[at].passage
-        for first in texts.holders(statements_of(passage.text), (1 << place) - 1):
-            other = order[first]
-            if other < at or sizes[other] <= _LONGER * sizes[at]:
-                repeats[at] = other
-                break
-        texts.add(_spoken(f"({passage.date})\n{passage.text}" if passage.date else passage.text))
+        statements = statements_of(hits[at].passage.text)
+        first = statements[0] if statements else ""
+        # Nearly all are ruled out by the first statement.
+        holders = (n for n in order[:place] if first in said[n] and covers(said[n], statements))
+        if (other := next((n for n in holders if _stands_for(hits[n], hits[at])), None)) is not None:
+            repeats[at] = repeats.get(other, other)
     return repeats
+
+
+def _stands_for(hit: Hit, other: Hit) -> bool:
+    """True if a hit that makes the statements of another means the same by them."""
+    if hit.replaced_by is not None and other.replaced_by is None:
+        return False
+    return not is_relative(other.passage.text) or len({_day_of(hit), _day_of(other)} - {""}) < 2
+
+
+def _day_of(hit: Hit) -> str:
+    """The day that the words of a hit are of; empty if that is not known."""
+    return read_fact(hit.passage.text).day or str(hit.passage.date or "")
 
 
 @lru_cache(maxsize=4_096)

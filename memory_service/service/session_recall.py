@@ -17,7 +17,7 @@ from indexer.lru import LRU
 from indexer.sources.scan import session_path
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
-from memory_service.memories.overlap import ViewText, drop_redundant
+from memory_service.memories.overlap import ViewText
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.memories.standing import StandingBlock, StandingPassage, digest_of, passage_of
 from memory_service.messages import numbered, text_of, user_message
@@ -218,7 +218,7 @@ class SessionRecall:
             )
         except IndexerError as error:
             raise StorageFailed(str(error)) from error
-        hits = drop_redundant(found.hits, view.text)
+        hits = tuple(hit for hit in found.hits if not view.text.says(hit.passage.text))
         return SearchedPassages(hits=hits, searched=found.degraded, degraded=(*found.degraded, *view.degraded))
 
     def _in_view(self, snapshot: SessionSnapshot, forgotten: int) -> _InView:

@@ -37,9 +37,16 @@ _HANDLE = lazy_regex(r"\s{0,4}[(\[（【]\s{0,2}log:\d{1,12}[^()\[\]（）【】
 _DATED = lazy_regex(
     r"\s{0,4}[(（]\s{0,2}(?:(?:on|said on|at)\s{1,2})?(\d{4}-\d{2}-\d{2})\s{0,2}[)）]\s{0,2}[.。]?\s{0,4}\Z"
 )
-_SPEAKER = lazy_regex(
-    r"\s{0,4}[*_]{0,2}(?P<name>[^\W\d_][\w.'’·-]{0,23}(?: [^\W\d_][\w.'’-]{0,23}){0,2})[*_]{0,2}"
-    r"(?: ?[(（](?P<day>\d{4}-\d{2}-\d{2})[)）])?[ \t]?[:：](?!//)[*_]{0,2}[ \t]{0,4}(?=\S)"
+_NAME_AND_DAY = (
+    r"[*_]{0,2}(?P<name>[^\W\d_][\w.'’·-]{0,23}(?: [^\W\d_][\w.'’-]{0,23}){0,2})[*_]{0,2}"
+    r"(?: ?[(（](?P<day>\d{4}-\d{2}-\d{2})[)）])?"
+)
+_COLON = r"[ \t]?[:：](?!//)[*_]{0,2}[ \t]{0,4}(?=\S)"
+_SPEAKER = lazy_regex(rf"\s{{0,4}}{_NAME_AND_DAY}{_COLON}")
+# The same before each line of a text, also where a note tells what was asked.
+_SPEAKERS = lazy_regex(
+    rf"^[ \t]{{0,4}}(?:[-*+•][ \t])?{_NAME_AND_DAY}(?:, asked \"[^\"\n]{{1,100}}\"|（问：[^）\n]{{1,100}}）)?{_COLON}",
+    re.MULTILINE,
 )
 _USERS = frozenset("user human customer client 用户 用戶 客户 客戶".split())
 _ASSISTANTS = frozenset("assistant agent ai bot 助手 助理 智能体".split())
@@ -293,7 +300,8 @@ def size_of(statements: tuple[str, ...]) -> int:
 
 def comparable_text(text: str) -> str:
     """A text as `covers` looks into it; what lies beyond `_SEARCHED_CHARS` is not read."""
-    words = " ".join(token for token in _tokens(_with_pictures(text[:_SEARCHED_CHARS])) if token != "?")
+    text = _SPEAKERS.sub(_ended, _with_pictures(text[:_SEARCHED_CHARS]))
+    words = " ".join(token for token in _tokens(text) if token != "?")
     return f" {_END} {words} {_END} "
 
 
@@ -302,6 +310,11 @@ def _with_pictures(text: str) -> str:
     if "[" not in text:
         return text
     return _ASIDE.sub(lambda aside: f". {picture_of(aside[0]) or aside[0]}. ", text)
+
+
+def _ended(label: re.Match[str]) -> str:
+    """The label of a speaker, and an end behind it: the first sentence begins there."""
+    return f"{label[0]}{_END} " if _can_speak(label["name"]) else label[0]
 
 
 @lru_cache(maxsize=1_024)

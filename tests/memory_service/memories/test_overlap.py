@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexer import Hit, Passage
-from memory_service.memories.overlap import ViewText, drop_redundant
+from indexer.types import Statement
+from memory_service.memories.overlap import ViewText, repeats_among
 from memory_service.messages import Message, Numbered, numbered
 from memory_service.text.similarity import comparable_text, covers, size_of, statements_of
 
@@ -28,9 +29,16 @@ def said(*texts: str, first: int = 1) -> tuple[Numbered, ...]:
     return tuple(numbered({"role": "user", "content": text}, seq) for seq, text in enumerate(texts, first))
 
 
+def unsaid(hits: Sequence[Hit], shown: ViewText) -> tuple[Hit, ...]:
+    """The hits that say something that a view does not, each thing once."""
+    news = [each for each in hits if not shown.says(each.passage.text)]
+    repeats = repeats_among(news)
+    return tuple(each for at, each in enumerate(news) if at not in repeats)
+
+
 def kept(found: Sequence[str], *shown: str) -> list[str]:
     hits = [hit(text, at) for at, text in enumerate(found)]
-    return [each.passage.text for each in drop_redundant(hits, ViewText.of(said(*shown)))]
+    return [each.passage.text for each in unsaid(hits, ViewText.of(said(*shown)))]
 
 
 ECHOES = [
@@ -44,6 +52,11 @@ ECHOES = [
     ("我们决定每周二部署支付服务。", "好的，每周二部署支付服务，没问题。"),
     ("预发环境的端口是8080，由张伟负责。", "记住：预发环境的端口是8080，由张伟负责。谢谢"),
     ("周五不要部署支付服务。", "请记住，周五不要部署支付服务。"),
+    ("I like tea.", "User: I like tea."),
+    ("我住在上海。", "用户：我住在上海。以后快递都放在门卫室。"),
+    ("法兰克福。", "- 用户（问：备份在哪个区域）：法兰克福。"),
+    ("Frankfurt.", 'User, asked "Which region": Frankfurt.'),
+    ("I like tea.", "**Assistant** (2026-03-01): I like tea."),
     ("It rains.", "We never deploy on Fridays. It rains. Not here."),
     ("周五不部署。周二部署。不行。", "周五不部署。周二部署。不行。"),
     ("Thanks!", "thanks"),
@@ -58,6 +71,8 @@ ECHOES = [
     ),
 ]
 NEWS = [
+    ("Use Redis.", "Rejected: use Redis."),
+    ("不部署。", "已否决：不部署。"),
     ("We deploy the payment service on Tuesday.", "We deploy the payment service on Thursday."),
     ("The staging gateway listens on port 8080 behind nginx.",
      "The staging gateway listens on port 8081 behind nginx."),
@@ -147,7 +162,7 @@ def test_tool_calls_and_results_are_seen_too() -> None:
     }  # fmt: skip
     result: Message = {"role": "tool", "tool_call_id": "c1", "content": "港口的起重机在卸铜。"}
     shown = ViewText.of((numbered(call, 1), numbered(result, 2)))
-    assert drop_redundant([hit("Harbor cranes unload copper."), hit("港口的起重机在卸铜", 1)], shown) == ()
+    assert unsaid([hit("Harbor cranes unload copper."), hit("港口的起重机在卸铜", 1)], shown) == ()
 
 
 @pytest.mark.parametrize(
@@ -157,25 +172,36 @@ def test_tool_calls_and_results_are_seen_too() -> None:
         ("每周二部署支付服务。", "每周二部署支付服务，李娜看监控面板。"),
     ],
 )
-def test_of_two_that_say_the_same_the_longer_stays_at_the_better_place(short: str, long: str) -> None:
-    news, last = "Unrelated harbor cranes unload copper.", "Another orchard beside the violin shop."
-    hits = [hit(short, 0, score=4), hit(news, 1, score=3), hit(long, 2, session=True, score=2), hit(last, 3, score=1)]
-    found = drop_redundant(hits, ViewText.of(()))
-    assert [(each.passage.text, each.score) for each in found] == [(long, 4), (news, 3), (last, 1)]
-    assert found[0] == replace(hits[2], score=4.0)
+def test_of_two_that_say_the_same_the_longer_stays(short: str, long: str) -> None:
+    hits = [hit(short, 0), hit("Unrelated harbor cranes unload copper.", 1), hit(long, 2, session=True)]
+    assert repeats_among(hits) == {0: 2}
+    assert kept([short, f"{long} {' '.join(f'harbor{at}' for at in range(60))}"])[0] != short
 
 
-def test_of_two_that_are_as_long_the_memory_file_stays() -> None:
-    text = "Deploys go out on Tuesdays."
-    hits = [hit(text, 0, session=True), hit(text, 1), hit(text, 2)]
-    assert [each.ordinal for each in drop_redundant(hits, ViewText.of(()))] == [1]
+@pytest.mark.parametrize("text", ["Deploys go out on Tuesdays.", "每周二部署。"])
+def test_of_two_that_say_as_much_the_memory_file_stays(text: str) -> None:
+    hits = [hit(f"{text}!!", 0, session=True), hit(text, 1), hit(text, 2)]
+    assert repeats_among(hits) == {0: 1, 2: 1}
 
 
-def test_a_much_longer_one_does_not_take_the_place_of_a_better_one() -> None:
-    short = "Deploys go out on Tuesdays."
-    long = short + " " + " ".join(f"harbor{at}" for at in range(60))
-    assert kept([short, long]) == [short, long]
-    assert kept([long, short]) == [long]
+def test_what_was_replaced_does_not_stand_for_what_was_not() -> None:
+    newer = Statement(
+        path="MEMORY.md", start_line=9, end_line=9, date=None, text="They go out on Mondays.", about="deploys"
+    )
+    old = replace(hit("User: Deploys go out on Tuesdays."), replaced_by=newer)
+    again = hit("Deploys go out on Tuesdays.", 1, session=True)
+    assert repeats_among([old, again]) == {}
+    assert repeats_among([old, replace(again, replaced_by=old.replaced_by)]) == {1: 0}
+
+
+@pytest.mark.parametrize("text", ["I went running today.", "我今天去跑步了。"])
+def test_what_is_said_of_today_on_two_days_is_said_of_two_days(text: str) -> None:
+    first, second = (
+        replace(one, passage=replace(one.passage, date=dt.date(2026, 3, day)))
+        for day, one in enumerate((hit(text, 0, session=True), hit(text, 1, session=True)), 1)
+    )
+    assert repeats_among([first, second]) == {} and repeats_among([first, first]) == {1: 0}
+    assert repeats_among([hit(f"User (2026-03-02): {text}"), first, second]) == {2: 0}
 
 
 def test_a_chain_of_repeats_leaves_one() -> None:
@@ -196,51 +222,35 @@ TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join) 
 def test_what_is_kept_is_what_was_found_each_thing_once(found: list[str], shown: list[str]) -> None:
     hits = [hit(text, at) for at, text in enumerate(found)]
     view = ViewText.of(said(*shown))
-    news = drop_redundant(hits, view)
-    assert news == drop_redundant(hits, view)
-    ordinals = [each.ordinal for each in news]
-    assert len(set(ordinals)) == len(ordinals)
-    assert all(replace(each, score=0) == replace(hits[each.ordinal], score=0) for each in news)
-    assert [each.score for each in news] == sorted((each.score for each in news), reverse=True)
-    assert drop_redundant(news, view) == news
+    news = unsaid(hits, view)
+    assert news == unsaid(hits, view) == unsaid(news, view)
+    assert [each for each in hits if each in news] == list(news)
 
 
 def of_all_pairs(hits: Sequence[Hit]) -> list[Hit]:
-    """The same judged pair by pair: each goes to the one that says most of those that say it and are not too long."""
+    """The hits that none of those that say more says, judged pair by pair."""
 
     sizes = [size_of(statements_of(each.passage.text)) for each in hits]
 
-    def says_more(at: int) -> tuple[int, int, bool, int]:
-        return -sizes[at], -len(hits[at].passage.text), hits[at].source != "memory", at
+    def says_more(at: int) -> tuple[int, bool, int, int]:
+        text = comparable_text(hits[at].passage.text)
+        return -sizes[at], hits[at].source != "memory", -len(text), at
 
-    into = {}
-    for at, each in enumerate(hits):
-        statements = statements_of(each.passage.text)
-        better = [
-            n
-            for n, other in enumerate(hits)
-            if says_more(n) < says_more(at) and covers(comparable_text(other.passage.text), statements)
-            if n < at or sizes[n] <= 4 * sizes[at]
-        ]
-        if better:
-            into[at] = min(better, key=says_more)
-    best: dict[int, int] = {}
-    for at in range(len(hits)):
-        last = at
-        while last in into:
-            last = into[last]
-        best.setdefault(last, at)
-    return [replace(hits[at], score=hits[first].score) for at, first in sorted(best.items(), key=lambda item: item[1])]
+    def is_said(at: int) -> bool:
+        others = [hits[n].passage.text for n in range(len(hits)) if says_more(n) < says_more(at)]
+        return any(covers(comparable_text(other), statements_of(hits[at].passage.text)) for other in others)
+
+    return [hit for at, hit in enumerate(hits) if not is_said(at)]
 
 
-_SENTENCES = sorted({text for pair in ECHOES + NEWS for text in pair})
+_SENTENCES = sorted({text for pair in ECHOES + NEWS for text in pair if "2026" not in text})
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.lists(st.sampled_from(_SENTENCES), min_size=1, max_size=4), st.booleans()), max_size=12))
 def test_each_is_left_out_that_is_an_echo_of_another_judged_pair_by_pair(found: list[tuple[list[str], bool]]) -> None:
     hits = [hit(" ".join(texts), at, session=session) for at, (texts, session) in enumerate(found)]
-    assert list(drop_redundant(hits, ViewText.of(()))) == of_all_pairs(hits)
+    assert list(unsaid(hits, ViewText.of(()))) == of_all_pairs(hits)
 
 
 @settings(max_examples=100, deadline=None)
@@ -285,7 +295,7 @@ def test_one_more_message_costs_little() -> None:
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     begun = time.perf_counter()
-    drop_redundant([hit(text), hit(text[1:], 1)], ViewText.of(said(text)))
+    unsaid([hit(text), hit(text[1:], 1)], ViewText.of(said(text)))
     assert time.perf_counter() - begun < 25
 
 
@@ -301,7 +311,7 @@ def test_a_note_with_a_day_repeats_what_was_said_on_that_day(note: str, text: st
     message: Message = {"role": "user", "content": text, "name": name}
     for day, is_echo in (("2026-03-01", True), ("2026-03-02", False)):
         shown = ViewText.of([numbered(message, 1, f"{day}T09:00:00+00:00")])
-        assert (drop_redundant([hit(note)], shown) == ()) is is_echo
+        assert (unsaid([hit(note)], shown) == ()) is is_echo
 
 
 def test_a_note_with_a_day_repeats_a_passage_of_that_day() -> None:
@@ -314,4 +324,4 @@ def test_a_note_with_a_day_repeats_a_passage_of_that_day() -> None:
             said,
             passage=replace(said.passage, date=dt.date(2026, 3, day), text=f"Hm. {said.passage.text} Yes, really."),
         )
-        assert len(drop_redundant([note, dated], ViewText.of(()))) == left
+        assert len(unsaid([note, dated], ViewText.of(()))) == left
