@@ -32,6 +32,8 @@ _GRAPHS = ("model", "model_fp16", "model_int8", "model_uint8", "model_quantized"
 _LOCATION = rb"\n\x08location\x12([\x80-\xff]?)([\x00-\x7f])"
 # A larger graph has its weights in it: of what it keeps elsewhere, its usual names are known.
 _MOST_BARE_BYTES = 16 * 1024 * 1024
+# The largest vocabularies, of 256,000 tokens, take 34 MB.
+_MOST_SETTINGS_BYTES = 256 * 1024 * 1024
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -127,9 +129,9 @@ def _place(name: str) -> tuple[Path | None, str]:
 
 def _names(folder: Path) -> list[str]:
     below = (folder, folder / "onnx")
-    return [
-        file.relative_to(folder).as_posix() for place in below if place.is_dir() for file in sorted(place.iterdir())
-    ]
+    found = [file for place in below if place.is_dir() for file in sorted(place.iterdir())]
+    # A pipe would be waited for.
+    return [file.relative_to(folder).as_posix() for file in found if file.is_file()]
 
 
 def _graphs(names: Iterable[str]) -> list[str]:
@@ -162,6 +164,7 @@ def _files(folder: Path, graph: str, kind: ModelKind) -> OnnxFiles:
         lost = [name for name in beside if name not in names]
         weights = tuple(folder / name for name in (graph, *beside) if name not in lost)
         _check_size(str(folder), sum(file.stat().st_size for file in weights), kind)
+        swollen = next((name for name in names if _is_swollen(name, (folder / name).stat().st_size)), "")
         tokenizer = next(
             (path for path in (folder / _TOKENIZER, (folder / graph).parent / _TOKENIZER) if path.is_file()), None
         )
@@ -170,6 +173,11 @@ def _files(folder: Path, graph: str, kind: ModelKind) -> OnnxFiles:
             f"The model folder {folder} cannot be read ({error.strerror or type(error).__name__}). "
             f"Check its permissions, or choose another {kind}_model."
         ) from error
+    if swollen:
+        raise EmbedderUnavailable(
+            f"The model's file {folder / swollen} is too large for settings or a vocabulary. Fetch the model anew, or "
+            f"choose another {kind}_model."
+        )
     if lost:
         raise _Incomplete(
             f"The model in {folder} keeps weights in {lost[0]}, which is not there. Fetch the model anew, or choose "
@@ -201,6 +209,10 @@ def _kept_beside(graph: Path) -> list[str]:
         size = high if not low else (low[0] & 0x7F) | high << 7
         found.append(content[match.end() : match.end() + size].decode("utf-8", "replace"))
     return found
+
+
+def _is_swollen(name: str, size: int) -> bool:
+    return size > _MOST_SETTINGS_BYTES and name.endswith((".json", ".txt"))
 
 
 def _check_size(model: str, size: int, kind: ModelKind) -> None:

@@ -193,6 +193,15 @@ def _grow(folder: Path) -> None:
     os.truncate(folder / "model.onnx", 1 << 43)
 
 
+def _pipe(folder: Path) -> None:
+    (folder / "model.onnx").unlink()
+    os.mkfifo(folder / "model.onnx")
+
+
+def _swell(folder: Path) -> None:
+    os.truncate(folder / "tokenizer.json", 1 << 36)
+
+
 def _without_tokenizer(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
 
@@ -219,6 +228,8 @@ def _torn_settings(folder: Path) -> None:
         (_truncate, "cannot be loaded .*Fetch it anew"),
         (_tear_tokenizer, "cannot be loaded .*Fetch it anew|is no JSON"),
         (_grow, r"8,796\.1 GB of weights, and this machine has .* Choose a smaller embedding_model"),
+        (_pipe, r"has no \.onnx file"),
+        (_swell, "is too large for settings or a vocabulary"),
         (_without_tokenizer, r"has no tokenizer\.json"),
         (save_foreign, "no encoder of texts: it takes pixel_values"),
         (_unknown_layer, "a layer LSTM, which is not run here"),
