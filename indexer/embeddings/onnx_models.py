@@ -30,7 +30,14 @@ from indexer.embeddings.model_folder import (
     read_table,
 )
 from indexer.embeddings.onnx_files import ModelKind, OnnxFiles, fetch_onnx_files, find_onnx_files
-from indexer.embeddings.onnx_session import default_threads, load_tokenizer, padded, run_in_threads, start_session
+from indexer.embeddings.onnx_session import (
+    default_threads,
+    load_tokenizer,
+    padded,
+    panics_as_errors,
+    run_in_threads,
+    start_session,
+)
 from indexer.embeddings.reranking import Scores
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.types import Vectors
@@ -55,6 +62,7 @@ class _Graph:
     """A loaded graph with its tokenizer. Thread-safe.
 
     Attributes:
+        name: Where it is.
         inputs: Names of what it takes, with their types.
         output: Name of what is read of what it gives.
         rank: Dimensions of that: 3 for a vector of each token, 2 for one of each text.
@@ -64,6 +72,7 @@ class _Graph:
         tells_texts_apart: Whether the tokens of a second text have the type 1, or 0 as those of the first.
     """
 
+    name: str
     session: Any
     tokenizer: Any
     inputs: dict[str, Any]
@@ -78,7 +87,14 @@ class _Graph:
         """The tokens of a text, or of two that are read together."""
         cut = without_surrogates(text[: self.max_characters])
         cut = cut.lower() if self.lowers else cut
-        return self.tokenizer.encode(cut, pair and without_surrogates(pair[: self.max_characters]))
+        try:
+            with panics_as_errors():
+                return self.tokenizer.encode(cut, pair and without_surrogates(pair[: self.max_characters]))
+        except Exception as error:  # tokenizers raises no others
+            raise EmbeddingError(
+                f"The tokenizer of the model {self.name} failed on a text ({type(error).__name__}). "
+                "Fetch the model anew, or choose another one."
+            ) from error
 
     def run(self, encoded: Sequence[Any]) -> tuple[_Array, _Array]:
         """The output of the graph for tokens, and which of them count, of shape (texts, longest)."""
@@ -134,6 +150,7 @@ def _load_graph(files: OnnxFiles, kind: ModelKind, *, outputs: Sequence[str]) ->
         )
     output = next((name for name in outputs if name in given), next(iter(given)))
     return _Graph(
+        name=str(files.graph),
         session=session,
         tokenizer=tokenizer,
         inputs={name: _TYPES[kind] for name, kind in inputs.items()},

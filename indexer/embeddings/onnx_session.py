@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -99,12 +100,27 @@ def read_vocabulary(path: Path) -> Vocabulary | None:
         return None
 
 
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """A panic of a package that is written in Rust, which is no Exception, becomes a RuntimeError within the block."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__module__ != "pyo3_runtime":
+            raise
+        raise RuntimeError(str(error)) from error
+
+
 def load_tokenizer(path: Path) -> Any:
     """The tokenizer in a file such as tokenizer.json, without padding."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(path))
-    tokenizer.no_padding()
+    with panics_as_errors():
+        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer.no_padding()
+        # Some that cannot be used are read all the same.
+        tokenizer.encode("a", "b")
+        tokenizer.encode("a")
     return tokenizer
 
 

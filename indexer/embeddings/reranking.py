@@ -133,7 +133,7 @@ class Reranking:
                 work.scores += scores.tolist()
         except EmbeddingError as error:
             work.problem = str(error)
-        except Exception as error:  # a model that somebody else wrote may fail in any way
+        except BaseException as error:  # a model that somebody else wrote may fail in any way, a panic in Rust too
             work.problem = (
                 f"the model {self._reranker.name} failed ({type(error).__name__}). Choose another rerank_model."
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -189,6 +190,21 @@ def _tear_tokenizer(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{", "utf-8")
 
 
+def _change_tokenizer(folder: Path, **parts: Any) -> None:
+    file = folder / "tokenizer.json"
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), **parts}), "utf-8")
+
+
+def _panic_at_once(folder: Path) -> None:
+    _change_tokenizer(folder, normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"})
+
+
+def _panic_later(folder: Path) -> None:
+    single = [{"SpecialToken": {"id": "[LOST]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    template = {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": {}}
+    _change_tokenizer(folder, post_processor=template)
+
+
 def _grow(folder: Path) -> None:
     os.truncate(folder / "model.onnx", 1 << 43)
 
@@ -227,6 +243,8 @@ def _torn_settings(folder: Path) -> None:
     [
         (_truncate, "cannot be loaded .*Fetch it anew"),
         (_tear_tokenizer, "cannot be loaded .*Fetch it anew|is no JSON"),
+        (_panic_at_once, "cannot be loaded .*Fetch it anew"),
+        (_panic_later, "cannot be loaded .*Fetch it anew"),
         (_grow, r"8,796\.1 GB of weights, and this machine has .* Choose a smaller embedding_model"),
         (_pipe, r"has no \.onnx file"),
         (_swell, "is too large for settings or a vocabulary"),
@@ -258,6 +276,15 @@ def test_weights_that_a_graph_keeps_in_a_file_of_any_name_are_a_part_of_it(tmp_p
     kept.unlink()
     with pytest.raises(EmbedderUnavailable, match="keeps weights in words, which is not there"):
         OnnxEmbedder(str(tmp_path / "apart")).embed_query("a")
+
+
+def test_a_tokenizer_that_fails_on_a_text_is_named(tmp_path: Path) -> None:
+    save_small(tmp_path)
+    model = {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "[LOST]"}
+    _change_tokenizer(tmp_path, model=model, post_processor=None, added_tokens=[])
+    assert OnnxEmbedder(str(tmp_path)).embed_query("a").shape == (8,)
+    with pytest.raises(EmbeddingError, match=r"tokenizer of the model .* failed on a text .* Fetch the model anew"):
+        OnnxEmbedder(str(tmp_path)).embed_query("c")
 
 
 def test_numbers_that_are_none_are_no_vectors(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -94,6 +95,7 @@ def broken(_: str, __: Sequence[str]) -> Scores:
     [
         (failing, "rerank: The model x is not there. Put it back."),
         (broken, r"rerank: the model overlap failed (ZeroDivisionError). Choose another rerank_model."),
+        (lambda _, texts: sys.exit(3), r"rerank: the model overlap failed (SystemExit). Choose another rerank_model."),
         (lambda _, texts: np.zeros(len(texts) - 1), "gave 4 scores for 5 texts"),
         (lambda _, texts: np.full(len(texts), np.nan), "scores that are not finite for 5 texts"),
     ],
