@@ -1,13 +1,7 @@
-"""`Index`: a workspace folder, its store and its embedder, held together. It computes nothing itself.
+"""`Index`: a workspace folder, its store and its embedder, held together; and measures of it on its own passages.
 
-Invariants: what a sync has stored is found by every search that begins after it, in every process; the
-files are the truth, and nothing here writes to them; no lock is held while a text is embedded.
-
-Measures of an index on its own passages: some of them, and how right its fast path is.
-
-Invariants: reading only; the same index gives the same sample.
-
-The times of the stages of one search.
+Invariants: what a sync has stored is found by every search that begins after it, in every process; the files are the
+truth, and nothing here writes to them; no lock is held while a text is embedded; the same index gives the same sample.
 """
 
 from __future__ import annotations

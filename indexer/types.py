@@ -1,4 +1,4 @@
-"""Values that pass between the parts of the index: frozen, without behaviour.
+"""Values that pass between the parts of the index, frozen.
 
 Invariants: lines count from 1 and ranges include both ends; paths are relative to the workspace, with forward slashes;
 a higher score is better; `date` is the day that a text speaks of, never a file time.
@@ -91,6 +91,20 @@ class SearchFilter:
     since: dt.date | None = None
     until: dt.date | None = None
     without: tuple[LineRange, ...] = ()
+
+    def passes(self, source: Source, path: str, passage: Passage) -> bool:
+        """True if a passage of a file is not left out."""
+        day = passage.date
+        if (self.sources and source not in self.sources) or not path.startswith(self.path_prefix):
+            return False
+        if (self.since or self.until) and day is None:
+            return False
+        if day is not None and ((self.since and day < self.since) or (self.until and day > self.until)):
+            return False
+        return not any(
+            out.path == path and out.start_line <= passage.start_line and passage.end_line <= out.end_line
+            for out in self.without
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -271,7 +271,13 @@ class FactResolver:
     def _allowed(self, chain: Chain, old: Stated) -> Stated | None:
         """The statement that stands before an earlier one, of those that the filter lets pass."""
         if not self._is_open:
-            chain = Chain(tuple(each for each in chain.statements if _passes(self._filter, each.stored)))
+            chain = Chain(
+                tuple(
+                    each
+                    for each in chain.statements
+                    if self._filter.passes(each.stored.source, each.stored.path, each.stored.passage)
+                )
+            )
         return self._replacer(chain, old) or chain.renewed(old)
 
     def _replaced(self, chain: Chain, new: Stated) -> Iterator[Statement]:
@@ -335,18 +341,3 @@ def current_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
             placed.setdefault((new.path, new.passage.start_line), _not_below(new, hit))
         placed.setdefault(key, hit)
     return tuple(placed.values()) if len(place) == len(hits) else tuple(hits)
-
-
-def _passes(filter: SearchFilter, stored: StoredPassage) -> bool:
-    """True if a filter lets a passage pass."""
-    day, passage = stored.passage.date, stored.passage
-    if (filter.sources and stored.source not in filter.sources) or not stored.path.startswith(filter.path_prefix):
-        return False
-    if (filter.since or filter.until) and day is None:
-        return False
-    if day is not None and ((filter.since and day < filter.since) or (filter.until and day > filter.until)):
-        return False
-    return not any(
-        lines.path == stored.path and passage.start_line >= lines.start_line and passage.end_line <= lines.end_line
-        for lines in filter.without
-    )

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Match
 
 from memory_service.errors import Incompressible, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
-from memory_service.schemas.memories import ErrorAnswer, ErrorBody
+from memory_service.schemas.memories import ErrorAnswer, ErrorBody, fault_in
 
 _log = logging.getLogger("memory_service.api")
 _MAX_NAME_CHARS = 80
@@ -72,7 +72,7 @@ def _explain_validation(error: Mapping[str, Any]) -> str:
     """A validation error of pydantic in plain words, without the value."""
     place, *names = (str(part) for part in error["loc"])
     name = ascii(".".join(names)[:_MAX_NAME_CHARS])
-    kind, message = error["type"], str(error["msg"])
+    kind, (_, reason) = error["type"], fault_in(error)
     if kind == "json_invalid":
         return f"The body is no JSON: {error['ctx']['error']} at character {names[0]}. Send a JSON object."
     if not names:
@@ -81,8 +81,7 @@ def _explain_validation(error: Mapping[str, Any]) -> str:
         return f"The {_PLACES[place]} {name} is missing. Send it; /docs shows what this route takes."
     if kind == "extra_forbidden":
         return f"The {_PLACES[place]} {name} is unknown. Leave it out; /docs shows what this route takes."
-    reason = message.removeprefix("Value error, ").rstrip(".")
-    return f"The {_PLACES[place]} {name} cannot be used: {reason[:1].lower()}{reason[1:]}. Send another value."
+    return f"The {_PLACES[place]} {name} cannot be used: {reason}. Send another value."
 
 
 _PLACES = {"body": "field", "query": "query parameter", "path": "path parameter", "header": "header"}

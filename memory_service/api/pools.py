@@ -23,7 +23,7 @@ from memory_service.errors import CallCancelled, Conflict, TooManyRequests
 
 _T = TypeVar("_T")
 
-# Compactions themselves are few at once, see `Lanes`; most of these only wait for one, or find nothing to do.
+# Compactions themselves are few at once, see `SessionLocks`; most of these only wait for one, or find nothing to do.
 _CONTEXTS = 24
 _WORK = 12
 # Shorter than the clients' own time limit of 30 s, so that who waited in vain hears why.

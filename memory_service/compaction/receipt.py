@@ -29,7 +29,7 @@ def receipt_of(past: LoggedCompaction) -> CompactionReceipt:
     return _receipt(
         made.tokens_before,
         made.tokens_after,
-        compaction_id=f"c{past.seq}",
+        compaction_id=past.compaction_id,
         applied=True,
         active=past.active,
         mode="apply",
@@ -61,7 +61,7 @@ def receipt_of_made(
 ) -> CompactionReceipt:
     """The receipt of a compaction that was just made, with what was planned."""
     planned = {
-        "compaction_id": f"c{past.seq}" if past.seq else None,
+        "compaction_id": past.compaction_id if past.seq else None,
         "applied": applied,
         "active": applied,
         "mode": mode,

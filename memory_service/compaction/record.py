@@ -128,6 +128,16 @@ class LoggedCompaction:
     head: Head
     active: bool = True
 
+    @property
+    def compaction_id(self) -> str:
+        """Id that callers know it by."""
+        return f"c{self.seq}"
+
+
+def newest_active(compactions: Sequence[LoggedCompaction]) -> str:
+    """Id of the newest compaction that counts; empty if none does."""
+    return next((past.compaction_id for past in reversed(compactions) if past.active), "")
+
 
 def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry, ...]) -> Head:
     """The head that a compaction makes of the one that it was planned on."""

@@ -45,6 +45,7 @@ from memory_service.schemas.compaction import (
     StatelessRequest,
     Trigger,
 )
+from memory_service.schemas.memories import fault_in
 from memory_service.schemas.sessions import Wire
 
 if TYPE_CHECKING:
@@ -141,11 +142,8 @@ def _request(**fields: object) -> StatelessRequest:
         return StatelessRequest.model_validate(fields)
     except ValueError as error:
         # Of pydantic, which names the argument; never its value.
-        first = error.errors(include_input=False)[0]  # type: ignore[attr-defined]
-        name, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ").rstrip(".")
-        raise InvalidRequest(
-            f"The argument {name[:80]!a} cannot be used: {reason[:1].lower()}{reason[1:]}. Give another value."
-        ) from None
+        name, reason = fault_in(error.errors(include_input=False)[0])  # type: ignore[attr-defined]
+        raise InvalidRequest(f"The argument {name[:80]!a} cannot be used: {reason}. Give another value.") from None
 
 
 def _options(request: StatelessRequest, fallback: Fallback | None) -> CompactionSettings:

@@ -9,6 +9,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from memory_service.errors import InvalidRequest
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 JsonObject = dict[str, Any]
 # Longer answers are sent on, and not kept to their end. Source: the longest message that a session takes.
 MOST_KEPT_CHARS = 4_000_000
-_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
-          413: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error"}  # fmt: skip
+ERROR_TYPES = {
+    400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+    413: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +201,7 @@ class Dialect(ABC):
 
 def openai_error(status: int, code: str, message: str) -> JsonObject:
     """An error as OpenAI's clients read it."""
-    return {"error": {"message": message, "type": _TYPES.get(status, "api_error"), "param": None, "code": code}}
+    return {"error": {"message": message, "type": ERROR_TYPES.get(status, "api_error"), "param": None, "code": code}}
 
 
 def hint_of(told: Sequence[object]) -> str:
@@ -216,6 +219,11 @@ def messages_of(body: JsonObject) -> list[JsonObject]:
     if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
         raise InvalidRequest("The field messages is no list of messages. Send the conversation in it.")
     return messages
+
+
+def opening_of(messages: Sequence[JsonObject]) -> list[JsonObject]:
+    """The system messages that a conversation begins with."""
+    return list(takewhile(lambda message: message.get("role") in ("system", "developer"), messages))
 
 
 def list_of(value: object) -> list[Any]:

@@ -10,7 +10,6 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from typing import Any
 
 from memory_service.gateway.base import (
@@ -25,6 +24,7 @@ from memory_service.gateway.base import (
     messages_of,
     object_of,
     openai_error,
+    opening_of,
     texts_of,
 )
 from memory_service.service.conversations import ConversationCall
@@ -38,7 +38,7 @@ class ChatCompletions(Dialect):
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
         """See `Dialect`."""
         messages = messages_of(body)
-        opening = len(_opening(messages))
+        opening = len(opening_of(messages))
         return ConversationCall(
             messages=messages[opening:],
             session_id=session_id,
@@ -52,7 +52,7 @@ class ChatCompletions(Dialect):
         self, body: JsonObject, messages: Sequence[Mapping[str, object]], *, whole: bool = True
     ) -> JsonObject:
         """See `Dialect`."""
-        return {**body, "messages": [*_opening(messages_of(body)), *messages]}
+        return {**body, "messages": [*opening_of(messages_of(body)), *messages]}
 
     def answer(self, content: JsonObject) -> GivenAnswer:
         """See `Dialect`."""
@@ -145,10 +145,6 @@ class _ChatReader(AnswerReader):
         return GivenAnswer(
             messages=(message,) if self._choices == 1 else (), counted=self._usage, finish_reason=self._reason
         )
-
-
-def _opening(messages: Sequence[JsonObject]) -> list[JsonObject]:
-    return list(takewhile(lambda message: message.get("role") in ("system", "developer"), messages))
 
 
 def _head(body: JsonObject, kind: str) -> JsonObject:

@@ -101,7 +101,7 @@ class Exchange:
         """
         await self._prepare()
         if self.prompt is not None and self.prompt.commanded:
-            return await self._commanded(self.prompt, self.prompt.commanded)
+            return await self._commanded(self.prompt.commanded)
         if self.call is not None and self.call.compacts and self.prompt is not None:
             return self._compacted(self.prompt)
         answer = await self._gone_aside(self._asked)
@@ -276,7 +276,7 @@ class Exchange:
             return Response(events, 200, self.headers(), media_type="text/event-stream")
         return JSONResponse(self.dialect.compacted(prompt, self.body), 200, self.headers())
 
-    async def _commanded(self, prompt: ConversationPrompt, text: str) -> Response:
+    async def _commanded(self, text: str) -> Response:
         """The service's own answer to a command of the user's, which no model has to give."""
         await self.keep(GivenAnswer(messages=({"role": "assistant", "content": text},)))
         if self.body.get("stream"):

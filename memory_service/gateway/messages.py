@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memory_service.errors import Conflict
 from memory_service.gateway.base import (
+    ERROR_TYPES,
     AnswerReader,
     Dialect,
     GivenAnswer,
@@ -26,10 +27,7 @@ from memory_service.gateway.base import (
 )
 from memory_service.service.conversations import ConversationCall
 
-_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
-          413: "request_too_large", 422: "invalid_request_error", 429: "rate_limit_error"}  # fmt: skip
-
-
+_TYPES = {**ERROR_TYPES, 413: "request_too_large"}
 # The pieces that a block grows by, and their fields.
 _GROWING = {
     "text_delta": "text", "thinking_delta": "thinking", "compaction_delta": "content",

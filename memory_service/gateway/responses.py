@@ -14,7 +14,6 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from itertools import takewhile
 
 from memory_service.errors import InvalidRequest
 from memory_service.gateway.base import (
@@ -28,6 +27,7 @@ from memory_service.gateway.base import (
     list_of,
     object_of,
     openai_error,
+    opening_of,
     texts_of,
 )
 from memory_service.schemas.compaction import CompactionReceipt
@@ -61,7 +61,7 @@ class OpenAIResponses(Dialect):
         if body.get("background"):
             raise InvalidRequest("The answer of a call with background comes by a route that is not served here.")
         items = _input(body)
-        opening = len(_opening(items))
+        opening = len(opening_of(items))
         instructions = body.get("instructions")
         told = [texts_of(item.get("content")) for item in items[:opening]]
         reference, new = _after_reference(items[opening:])
@@ -90,7 +90,7 @@ class OpenAIResponses(Dialect):
     ) -> JsonObject:
         """See `Dialect`."""
         items = _input(body)
-        sent = [*_opening(items), *items_of_messages(messages)]
+        sent = [*opening_of(items), *items_of_messages(messages)]
         given = body.get("input")
         own = ("previous_response_id", "conversation", "context_management") if whole else ()
         kept = {key: value for key, value in body.items() if key not in own}
@@ -252,10 +252,6 @@ def _input(body: JsonObject) -> list[JsonObject]:
     if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
         raise InvalidRequest("The field input is neither text nor a list of items. Send the conversation in it.")
     return given
-
-
-def _opening(items: Sequence[JsonObject]) -> list[JsonObject]:
-    return list(takewhile(lambda item: item.get("role") in ("system", "developer"), items))
 
 
 def _after_reference(items: Sequence[JsonObject]) -> tuple[str, Sequence[JsonObject]]:

@@ -146,7 +146,7 @@ def _model(body: JsonObject) -> str:
 def _body(content: bytes) -> JsonObject:
     try:
         body = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidRequest("The body is no JSON. Send a JSON object.") from None
     if not isinstance(body, dict):
         raise InvalidRequest("The body is no JSON object. Send one.")

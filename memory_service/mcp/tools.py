@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from memory_service.errors import InvalidRequest
 from memory_service.schemas import memories as wire
 from memory_service.schemas import tools as values
+from memory_service.schemas.memories import fault_in
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
@@ -109,14 +110,14 @@ def call(name: str, arguments: Mapping[str, Any], place: CallPlace) -> Result:
 
 def _explained(tool: Tool, error: Any) -> str:
     """A validation error in plain words, without the value."""
-    name = ascii(".".join(map(str, error["loc"]))[:80])
+    place, reason = fault_in(error)
+    name = ascii(place[:80])
     names = ", ".join(tool.arguments.model_fields) or "none"
     if error["type"] == "missing":
         return f"The argument {name} of {tool.name} is missing. Send it; the arguments are: {names}."
     if error["type"] == "extra_forbidden":
         return f"The argument {name} of {tool.name} is unknown. Leave it out; the arguments are: {names}."
-    reason = str(error["msg"]).removeprefix("Value error, ").rstrip(".")
-    return f"The argument {name} of {tool.name} cannot be used: {reason[:1].lower()}{reason[1:]}. Send another value."
+    return f"The argument {name} of {tool.name} cannot be used: {reason}. Send another value."
 
 
 def _search(place: CallPlace, asked: values.SearchArguments) -> Result:

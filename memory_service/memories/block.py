@@ -89,15 +89,19 @@ def is_block(text: str) -> bool:
     return text.startswith(_OPEN) and text.endswith(_CLOSE)
 
 
-def _file(path: str, spans: Sequence[Span]) -> str:
+def _path_text(path: str) -> str:
+    """A path as it may stand in the block."""
     # Marked, not dropped: a name must not turn into that of another file, nor go on in a second line.
-    shown = escaped(escape(REPEATED.sub("\ufffd", _UNSEEN_IN_PATH.sub("\ufffd", path))))
+    return escaped(escape(REPEATED.sub("\ufffd", _UNSEEN_IN_PATH.sub("\ufffd", path))))
+
+
+def _file(path: str, spans: Sequence[Span]) -> str:
     parts = []
     for before, span in zip((None, *spans), spans, strict=False):
         apart = before is not None and span.ordinal != before.ordinal + 1
         day = _day_line(span.day) if span.day and (before is None or before.day != span.day) else ""
         parts.append(f"{GAP if apart else ''}{day}{span.text}\n")
-    return f'<file path="{shown}" lines="{_lines(spans)}">\n{"".join(parts)}</file>\n'
+    return f'<file path="{_path_text(path)}" lines="{_lines(spans)}">\n{"".join(parts)}</file>\n'
 
 
 def _day_line(day: str) -> str:
@@ -484,7 +488,7 @@ def _since(hit: Hit) -> str:
     by = hit.replaced_by
     if by is None:
         return ""
-    place = escaped(escape(_UNSEEN_IN_PATH.sub("\ufffd", f"{by.path}#L{by.start_line}")))
+    place = _path_text(f"{by.path}#L{by.start_line}")
     return f" [{hit.passage.date}; since replaced ({place})]" if hit.passage.date else f" [since replaced ({place})]"
 
 

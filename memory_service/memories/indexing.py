@@ -95,7 +95,7 @@ class IndexRefresher:
         # What the others hear if this ends with an exception: whatever it is, they must not wait for ever.
         outcome = _DEFECT
         try:
-            outcome = self._sync(batch)
+            outcome = sync_files(self._index, batch)
         finally:
             with self._turn:
                 self._running, self._ended = False, mine
@@ -103,13 +103,15 @@ class IndexRefresher:
                 self._turn.notify_all()
         return outcome
 
-    def _sync(self, paths: Collection[str]) -> str:
-        try:
-            report = self._index.sync(paths, missing_ok=True)
-        except IndexerError as error:
-            return f"index: {error}"
-        failures = [f"index: {failure.path}: {failure.reason}" for failure in report.failed if failure.path in paths]
-        return "; ".join([*failures, *report.degraded])
+
+def sync_files(index: Index, paths: Collection[str], *, cancelled: Callable[[], bool] = lambda: False) -> str:
+    """Bring an index up to date with files, there or not; why that failed, empty when it did not."""
+    try:
+        report = index.sync(paths, missing_ok=True, cancelled=cancelled)
+    except IndexerError as error:
+        return f"index: {error}"
+    failures = [f"index: {failure.path}: {failure.reason}" for failure in report.failed if failure.path in paths]
+    return "; ".join([*failures, *report.degraded])
 
 
 class DeferredRefresh:
@@ -273,7 +275,7 @@ class UnindexedMessages:
             said.message.seq: said
             for path, log in logs.items()
             for said in log.said
-            if _is_kept(path, said.passage, kept)
+            if kept.passes("sessions", path, said.passage)
         }
         messages = [said.message for said in waiting.values()]
         self._live = live = SessionKeywordSearch.of(messages, upto=max(waiting, default=0), before=self._live)
@@ -373,16 +375,3 @@ def _behind(raw: bytes, last: StoredPassage) -> list[Passage] | None:
 def _is_same(a: Passage, b: Passage) -> bool:
     """True if a passage is still what it was; its day may depend on lines before it that are not read again."""
     return (a.start_line, a.text, a.date) == (b.start_line, b.text, b.date)
-
-
-def _is_kept(path: str, passage: Passage, kept: SearchFilter) -> bool:
-    """As the index filters; the source and the path are those of all that is looked at."""
-    day = passage.date
-    if (kept.since or kept.until) and day is None:
-        return False
-    if day and ((kept.since and day < kept.since) or (kept.until and day > kept.until)):
-        return False
-    return not any(
-        out.path == path and out.start_line <= passage.start_line and passage.end_line <= out.end_line
-        for out in kept.without
-    )

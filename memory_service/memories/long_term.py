@@ -39,6 +39,7 @@ from memory_service.memories.indexing import (
     IndexRefresher,
     UnindexedMessages,
     interleave_hits,
+    sync_files,
 )
 from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
 from memory_service.memories.store import Erasures, MemoryStore
@@ -397,12 +398,7 @@ class LongTermMemory:
 
     def _index_large(self, paths: Collection[str]) -> str:
         """Index large files in the background; ends with the service."""
-        try:
-            report = self.index.sync(paths, missing_ok=True, cancelled=lambda: self._large.is_closed)
-        except IndexerError as error:
-            return f"index: {error}"
-        failures = [f"index: {failure.path}: {failure.reason}" for failure in report.failed if failure.path in paths]
-        return "; ".join([*failures, *report.degraded])
+        return sync_files(self.index, paths, cancelled=lambda: self._large.is_closed)
 
     def _index_sessions(self, paths: Collection[str]) -> str:
         """Index logs in the background; a long one holds up no write, and ends with the service."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.json_schema import SkipJsonSchema
@@ -102,12 +103,14 @@ def checked(shape: type[R], **values: object) -> R:
     try:
         return shape.model_validate(plain)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        reason = first["msg"].rstrip(".")
-        raise InvalidRequest(
-            f"The field {name!r} cannot be used: {reason[:1].lower()}{reason[1:]}. Give another value."
-        ) from None
+        name, reason = fault_in(error.errors()[0])
+        raise InvalidRequest(f"The field {name!r} cannot be used: {reason}. Give another value.") from None
+
+
+def fault_in(error: Mapping[str, Any]) -> tuple[str, str]:
+    """The name of a field that pydantic refuses, and why in a clause, without the value."""
+    reason = str(error["msg"]).removeprefix("Value error, ").rstrip(".")
+    return ".".join(map(str, error["loc"])), f"{reason[:1].lower()}{reason[1:]}"
 
 
 class Answer(BaseModel):

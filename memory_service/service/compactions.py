@@ -22,7 +22,7 @@ from memory_service.compaction.compactor import (
 )
 from memory_service.compaction.plan import CompactionTrigger, Plan
 from memory_service.compaction.receipt import receipt_of, receipt_of_engine, receipt_of_made, receipt_of_plan
-from memory_service.compaction.record import LoggedCompaction
+from memory_service.compaction.record import LoggedCompaction, newest_active
 from memory_service.engines import CompactCall
 from memory_service.errors import CallCancelled, Conflict, MemoryServiceError, NotFound
 from memory_service.hooks import Intent, Material, Verdict
@@ -155,10 +155,8 @@ class SessionCompactions:
         Raises:
             NotFound: There is none.
         """
-        state = self._services.session(session_id).state()
-        for past in reversed(state.compactions):
-            if past.active:
-                return f"c{past.seq}"
+        if found := newest_active(self._services.session(session_id).state().compactions):
+            return found
         raise NotFound(f"The session {session_id} has no compaction that counts. `sessions compactions` lists all.")
 
     def worth_trying(self, session_id: str, last_seq: int, tokens: int) -> bool:
@@ -340,6 +338,6 @@ def _compaction_options(snapshot: SessionSnapshot, call: CompactionCall, told: V
 
 def _past(state: SessionState, compaction_id: str) -> LoggedCompaction:
     for past in state.compactions:
-        if f"c{past.seq}" == compaction_id:
+        if past.compaction_id == compaction_id:
             return past
     raise NotFound(f"There is no compaction {compaction_id[:80]!a}. List the compactions to see their ids.")

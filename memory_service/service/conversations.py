@@ -193,7 +193,7 @@ class Conversations:
     def _appended(
         self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]
     ) -> tuple[str, int, str]:
-        said = [*self._before(call, place, new), *new]
+        said = [*self._before(place, new), *new]
         session_id, parted_from, rest = self._placed(place.session_id, said, call, call.session_id is not None)
         # Not what stands there by now: another process may have answered meanwhile, and this call is not behind that.
         known = self._known.get(session_id)
@@ -337,7 +337,7 @@ class Conversations:
             raise InvalidRequest(f"The answer {call.follows[:80]!a} is in no session of this workspace.")
         return place or LogPlace(named, None)
 
-    def _before(self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]) -> list[ComparedMessage]:
+    def _before(self, place: LogPlace, new: Sequence[ComparedMessage]) -> list[ComparedMessage]:
         """The messages of the log that a list follows, as if the list had them."""
         log = self._log(place.session_id) if place.seq != 0 else ()
         before = [replace(each, at=-1) for each in log if place.seq is None or each.at <= place.seq]

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from memory_service.service.session_services import SessionServices, SessionSnapshot
 
 FlushMethod = Literal["agent", "model", "extractive", "none"]
-# Of the beginning of a stretch, so many messages before it say what it is about; nothing is taken from them.
 _BYTES_PER_TOKEN = 4
 
 
@@ -235,7 +234,7 @@ class Flushes:
             path=written[-1].path if written else None,
             written=written,
             duplicates=len(drafts) - len(written),
-            reason=found.reason if written else found.reason or "nothing to note",
+            reason=found.reason,
             method=found.method,
             messages=messages,
             degraded=[*found.degraded, *missing],

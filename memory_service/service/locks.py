@@ -6,7 +6,7 @@ a session is always taken before the place of a compaction, and a thread in one 
 What nobody holds or waits for takes no memory.
 
 Two callers who want the same compaction need nothing more: the second enters when the first has left, looks at the
-session again, and finds nothing left to compact. Lanes are those of one process; between processes, the log's own
+session again, and finds nothing left to compact. The locks are those of one process; between processes, the log's own
 lock and its compare-and-swap on the head keep order.
 """
 
@@ -57,7 +57,7 @@ class _SessionLock:
 
 
 class _Patience:
-    """How long one waits, for all lanes together."""
+    """How long one waits, for all locks together."""
 
     def __init__(self, timeout_seconds: float, cancelled: Callable[[], bool] | None) -> None:
         self._timeout = timeout_seconds
@@ -80,7 +80,7 @@ class _Patience:
 
 
 class SessionLocks:
-    """The lanes of one process.
+    """The locks of one process.
 
     Args:
         limit: Most compactions at once, over all sessions; 1 or more.
@@ -130,8 +130,8 @@ class SessionLocks:
     def _entered(self, key: SessionKey, patience: _Patience, *, compaction: bool) -> Iterator[None]:
         thread = threading.get_ident()
         with self._changing:
-            lane = self._compactions if compaction else self._session_lane(key, thread)
-            turn = lane.enter(thread)
+            lock = self._compactions if compaction else self._session_lock(key, thread)
+            turn = lock.enter(thread)
         try:
             if turn is not None:
                 others = "others compact, and no more may at once" if compaction else "others work on it"
@@ -139,10 +139,10 @@ class SessionLocks:
             yield
         finally:
             with self._changing:
-                lane.leave(thread)
+                lock.leave(thread)
                 self._forget(key, thread)
 
-    def _session_lane(self, key: SessionKey, thread: int) -> _SessionLock:
+    def _session_lock(self, key: SessionKey, thread: int) -> _SessionLock:
         outer = self._session_of.setdefault(thread, key)
         if outer != key:
             # To wait here could be to wait for somebody who waits for this thread.
@@ -151,8 +151,8 @@ class SessionLocks:
 
     def _forget(self, key: SessionKey, thread: int) -> None:
         """Keep nothing of who has left, nor of a session that nobody wants."""
-        lane = self._sessions[key]
-        if thread not in lane.inside:
+        lock = self._sessions[key]
+        if thread not in lock.inside:
             del self._session_of[thread]
-        if not lane.inside:
+        if not lock.inside:
             del self._sessions[key]

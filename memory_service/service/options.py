@@ -37,6 +37,7 @@ from memory_service.llm.token_counter import (
 )
 from memory_service.llm.windows import model_limits
 from memory_service.messages.shapes import Json
+from memory_service.schemas.memories import fault_in
 from memory_service.schemas.sessions import Pressure, ReadingSource
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.session import SessionState
@@ -168,10 +169,8 @@ def _merged(table: Table, name: str, given: Mapping[str, Json]) -> Table:
     try:
         return type(table)(**values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in (name, *first["loc"]))
-        why = first["msg"].removeprefix("Value error, ").removesuffix(".")
-        raise InvalidRequest(f"The session's setting {place[:120]} cannot be used: {why}.") from None
+        place, reason = fault_in(error.errors()[0])
+        raise InvalidRequest(f"The session's setting {f'{name}.{place}'[:120]} cannot be used: {reason}.") from None
 
 
 def _pruning(preset: Preset, table: PruningTable) -> Preset:

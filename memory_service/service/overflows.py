@@ -1,7 +1,8 @@
 """Overflow recovery: the next step after a provider refuses a prompt, decided and taken.
 
-Invariants: recovery ends, whatever the provider says; a failed compaction is never taken for an overflow; the window
-that the error tells is learned; the request of the user stands in the prompt that is tried again.
+Invariants: recovery ends, whatever the provider says, as every step is taken a bounded number of times for one prompt;
+a failed compaction is never taken for an overflow; the window that the error tells is learned; the request of the user
+stands in the prompt that is tried again; what is given up on says what a person can do. The decision is pure.
 
 ```
 a failed compaction                      -> give up: compacting again is no remedy
@@ -11,8 +12,6 @@ refused order     -> send without thinking, once                        -> give 
 a rate limit, a broken connection        -> the same again, after a while
 anything else                            -> give up
 ```
-Invariants of the decision, which is pure: every step is taken a bounded number of times for one prompt, so that
-recovery ends; what is given up on says what a person can do.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _WAY_OUT = "Start a new session, send less, or use a model with a larger context
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryAttempts:
-    """RecoveryStep steps tried for one prompt so far; a new message begins another prompt.
+    """Steps tried for one prompt so far; a new message begins another prompt.
 
     Attributes:
         last_message: The last message of the prompt.

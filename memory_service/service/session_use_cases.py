@@ -23,11 +23,9 @@ from memory_service.service.sessions import check_messages
 from memory_service.sessions.folder import check_session_id
 
 if TYPE_CHECKING:
-    from memory_service.service.short_term import ShortTermMemory
-
-if TYPE_CHECKING:
     from memory_service.config import Settings
     from memory_service.service.events import Subscription
+    from memory_service.service.short_term import ShortTermMemory
 
 _NEW_SESSION = said.NewSession()
 _COMPACTION = made.CompactRequest()

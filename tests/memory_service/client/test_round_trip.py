@@ -186,6 +186,13 @@ def test_what_no_server_would_take_is_not_sent(guest: Any) -> None:
             getattr(guest, name)(*values, **options)
 
 
+def test_what_is_wrong_is_said_in_plain_words(guest: Any) -> None:
+    with pytest.raises(
+        InvalidRequest, match=r"The field 'since' cannot be used: a day is written as YYYY-MM-DD\. Give"
+    ):
+        guest.search("x", since="yesterday")
+
+
 @pytest.mark.parametrize("colour", COLOURS)
 def test_keys(colour: Any, tmp_path: Path) -> None:
     service = MemoryService(settings(tmp_path, api_keys={"k1": "team"}), embedder=HashEmbedder())

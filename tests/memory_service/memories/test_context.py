@@ -3,11 +3,13 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexer import Hit, Passage
+from indexer.types import Statement
 from memory_service.memories.block import Span, _block_text, _render_block, build_context
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas import Context, Receipt
@@ -144,3 +146,10 @@ def test_a_context_hands_on_what_was_missing() -> None:
     made = context_of([hit("x")], 100, degraded=("vector: gone",))
     assert made.degraded == made.receipt.degraded == ["vector: gone"]
     assert (made.receipt.query, made.receipt.budget_tokens, made.receipt.created_at) == ("what?", 100, NOW)
+
+
+def test_a_name_that_hides_signs_is_marked_wherever_the_block_has_it() -> None:
+    path = "memory/a\ufe0f\ufe0f.md"
+    by = Statement(path=path, start_line=3, end_line=3, date=None, text="x", about="x")
+    block = context_of([replace(hit("Ana lives in Lisbon.", path=path), replaced_by=by)], 1_000).block
+    assert block.count("memory/a\ufe0f\ufffd.md") == 2, "a name must not turn into that of another file"
