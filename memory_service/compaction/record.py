@@ -134,7 +134,7 @@ class LoggedCompaction:
         return f"c{self.seq}"
 
 
-def newest_active(compactions: Sequence[LoggedCompaction]) -> str:
+def newest_compaction(compactions: Sequence[LoggedCompaction]) -> str:
     """Id of the newest compaction that counts; empty if none does."""
     return next((past.compaction_id for past in reversed(compactions) if past.active), "")
 

@@ -22,7 +22,7 @@ from memory_service.compaction.compactor import (
 )
 from memory_service.compaction.plan import CompactionTrigger, Plan
 from memory_service.compaction.receipt import receipt_of, receipt_of_engine, receipt_of_made, receipt_of_plan
-from memory_service.compaction.record import LoggedCompaction, newest_active
+from memory_service.compaction.record import LoggedCompaction, newest_compaction
 from memory_service.engines import CompactCall
 from memory_service.errors import CallCancelled, Conflict, MemoryServiceError, NotFound
 from memory_service.hooks import Intent, Material, Verdict
@@ -155,7 +155,7 @@ class SessionCompactions:
         Raises:
             NotFound: There is none.
         """
-        if found := newest_active(self._services.session(session_id).state().compactions):
+        if found := newest_compaction(self._services.session(session_id).state().compactions):
             return found
         raise NotFound(f"The session {session_id} has no compaction that counts. `sessions compactions` lists all.")
 

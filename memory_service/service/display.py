@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_service.compaction.checkpoint import is_checkpoint
-from memory_service.compaction.record import newest_active
+from memory_service.compaction.record import newest_compaction
 from memory_service.compaction.view import tail_of
 from memory_service.messages import (
     Message,
@@ -88,7 +88,7 @@ def details_of(snapshot: SessionSnapshot) -> SessionDetails:
         last_message=state.messages[-1].seq if state.messages else 0,
         first_shown=view.first_seq,
         in_view=len(view.seqs),
-        newest_compaction=newest_active(state.compactions),
+        newest_compaction=newest_compaction(state.compactions),
         undone=sum(not past.active for past in state.compactions),
         flushes=len(state.flushes),
         unreadable=state.unreadable,
