@@ -39,7 +39,7 @@ from memory_service.integrations.base import (
 )
 from memory_service.memories.format import Entry, day_of, find_entries
 from memory_service.schemas import SearchResult
-from memory_service.text.injected import RECALLED
+from memory_service.text.injected import FOUND_HERE
 
 try:
     from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
     from memory_service.service import MemoryService
 
-# What this tool of ADK answers is in the memory already.
-_LOOKING_UP = "load_memory"
 _MOST_RESULTS = 10  # as of ADK's own service
 _MOST_USERS = 100
 _MOST_EVENTS = 10_000
@@ -151,7 +149,7 @@ def _found(memory: Memory, query: str) -> list[MemoryEntry]:
     return [
         MemoryEntry(
             content=Content(role="user", parts=[Part(text=each.text)]),
-            custom_metadata={"source": each.citation, "score": each.score},
+            custom_metadata={"source": each.citation, "score": each.score, **FOUND_HERE},
             id=_memory_id(memory, each, pages),
             timestamp=each.date.isoformat() if each.date else None,
         )
@@ -178,9 +176,7 @@ def _wired(event: Event) -> list[WireMessage]:
     parts = event.content.parts or []
     calls = [(call.id or call.name, call.name, call.args) for each in parts if (call := each.function_call)]
     results = [
-        (answer.id or answer.name, RECALLED if answer.name == _LOOKING_UP else _json(answer.response))
-        for each in parts
-        if (answer := each.function_response)
+        (answer.id or answer.name, _json(answer.response)) for each in parts if (answer := each.function_response)
     ]
     role = "user" if event.author == "user" else "assistant"
     return wired(role, _text(event.content), calls, results)

@@ -31,7 +31,7 @@ from memory_service.integrations.base import (
     session_name,
     wired,
 )
-from memory_service.text.injected import said_messages
+from memory_service.text.injected import FOUND_HERE, said_messages
 
 try:
     from strands.memory import MemoryEntry, MemoryStore
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from strands.types.content import ContentBlock, Message
 
 _DEFAULT_RESULTS = 5
-# What Strands' tool answers is in the memory already.
-_LOOKING_UP = ("search_memory",)
 
 
 class StrandsStore(MemoryStore):
@@ -92,7 +90,8 @@ class StrandsStore(MemoryStore):
         limit = (options or {}).get("max_search_results") or self.max_search_results or _DEFAULT_RESULTS
         found = await asyncio.to_thread(recalled_passages, self._memory, query, limit)
         return [
-            MemoryEntry(content=each.text, metadata={"source": each.citation, "score": each.score}) for each in found
+            MemoryEntry(content=each.text, metadata={"source": each.citation, "score": each.score, **FOUND_HERE})
+            for each in found
         ]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> str:
@@ -108,7 +107,7 @@ class StrandsStore(MemoryStore):
         said = [
             (key_of(self._run, numbers[at], wire) if numbers else None, wire)
             for at, message in enumerate(messages)
-            if (wire := said_messages(_wired(message), self._asked, _LOOKING_UP))
+            if (wire := said_messages(_wired(message), self._asked))
         ]
         if said:
             await asyncio.to_thread(keep, self._memory, self.session_id, said)

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from indexer.text import lazy_regex
 from memory_service.text.frames import BLOCK_NOTE, CHECKPOINT_BEGIN, CHECKPOINT_END, PINS_BEGIN
 
 RECALLED = "[recalled]"
+# What adapters put beside each passage that a tool of their framework gives an agent, whatever the tool is called.
+FOUND_HERE = {"found_by": "memory-service"}
+_FOUND_HERE = lazy_regex(r"""(["'])found_by\1: ?(["'])memory-service\2""")
 # Hosts name the tools of an MCP server after it; a shell may call the command itself.
 _OWN_TOOL = lazy_regex(r"memory[-_]service")
 _OWN_COMMAND = lazy_regex(r"\bmemory-service['\"]? +(?:context|get|search)\b")
@@ -51,25 +54,22 @@ def _without(text: str, opening: str, closing: str) -> str:
     return "".join((*kept, text[at:])) if at else text
 
 
-def said_messages(
-    messages: Iterable[Mapping[str, Any]], asked: set[str], tools: Collection[str] = ()
-) -> list[Mapping[str, Any]]:
+def said_messages(messages: Iterable[Mapping[str, Any]], asked: set[str]) -> list[Mapping[str, Any]]:
     """Messages without what the memory put there, in the shapes of OpenAI and Anthropic.
 
     Args:
         messages: What is to be kept.
         asked: Ids of calls that asked the memory. Those found here are added, as a result may come later.
-        tools: Names of tools that ask it, beside those of our own server and command.
     """
-    return [kept for message in messages if (kept := _said(message, asked, tools)) is not None]
+    return [kept for message in messages if (kept := _said(message, asked)) is not None]
 
 
-def _said(message: Mapping[str, Any], asked: set[str], tools: Collection[str]) -> Mapping[str, Any] | None:
+def _said(message: Mapping[str, Any], asked: set[str]) -> Mapping[str, Any] | None:
     """A message as it was said; None if nobody said it."""
     content, calls = message.get("content"), message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, Mapping) else None
-        if isinstance(function, Mapping) and _asks(function.get("name"), function.get("arguments"), tools):
+        if isinstance(function, Mapping) and _asks(function.get("name"), function.get("arguments")):
             asked.add(str(call.get("id")))
     if message.get("role") == "tool":
         return {**message, "content": _result(content, str(message.get("tool_call_id")) in asked)}
@@ -78,17 +78,17 @@ def _said(message: Mapping[str, Any], asked: set[str], tools: Collection[str]) -
         return message if text == content else {**message, "content": text} if text or calls else None
     if not isinstance(content, list):
         return message
-    parts = [kept for part in content if (kept := _said_part(part, asked, tools)) is not None]
+    parts = [kept for part in content if (kept := _said_part(part, asked)) is not None]
     return message if parts == content else {**message, "content": parts} if parts or calls else None
 
 
-def _said_part(part: Any, asked: set[str], tools: Collection[str]) -> Any:
+def _said_part(part: Any, asked: set[str]) -> Any:
     match part:
         case {"type": "text", "text": str(text)} if text:
             left = _said_text(text)
             return part if left == text else {**part, "text": left} if left else None
         case {"type": "tool_use", "id": str(call_id), "name": name, "input": given}:
-            if _asks(name, given, tools):
+            if _asks(name, given):
                 asked.add(call_id)
         case {"type": "tool_result", "tool_use_id": str(call_id), "content": content}:
             return {**part, "content": _result(content, call_id in asked)}
@@ -99,14 +99,15 @@ def _result(content: Any, recalled: bool) -> Any:
     """The result of a tool, without what the memory gave it."""
     if recalled:
         return RECALLED
-    if isinstance(content, str):
-        return _said_text(content) or (RECALLED if content else content)
-    return content
+    if not isinstance(content, str):
+        return content
+    left = "" if _FOUND_HERE.search(content) else _said_text(content)
+    return left or (RECALLED if content else content)
 
 
-def _asks(name: object, arguments: object, tools: Collection[str]) -> bool:
+def _asks(name: object, arguments: object) -> bool:
     """True if a call asks the memory: a tool of ours, or our command in a shell."""
-    if name in tools or (isinstance(name, str) and _OWN_TOOL.search(name)):
+    if isinstance(name, str) and _OWN_TOOL.search(name):
         return True
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
     return bool(_OWN_COMMAND.search(text))

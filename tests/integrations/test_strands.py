@@ -101,13 +101,15 @@ def test_tools_and_other_blocks_are_kept_where_strands_sends_them(place: Place) 
     assert answered == {"role": "tool", "tool_call_id": "c", "content": '已发货\n{"at": "门卫室"}'}
 
 
-def test_what_was_looked_up_is_not_kept_again(place: Place) -> None:
+@pytest.mark.parametrize("tool", ["search_memory", "look_up"])
+def test_what_was_looked_up_is_not_kept_again(place: Place, tool: str) -> None:
+    place.remember(DEPLOYS)
     store = StrandsStore(place.source, place.workspace, session_id="s")
-    call: Any = {"toolUse": {"toolUseId": "c", "name": "search_memory", "input": {"query": "deploys"}}}
-    found: Any = {"toolResult": {"toolUseId": "c", "status": "success", "content": [{"json": [{"content": DEPLOYS}]}]}}
-    asyncio.run(store.add_messages([{"role": "assistant", "content": [call]}]))
-    asyncio.run(store.add_messages([{"role": "user", "content": [found]}]))
-    assert [each["content"] for each in place.log("s")] == [None, "[recalled]"]
+    with ScriptedServer(Reply(tool_call=tool, arguments='{"query": "When do we deploy?"}'), "Soon.") as server:
+        agent = talk(server, store, "Well?", search_tool_config={"name": tool}, injection=False)
+        assert DEPLOYS in str(sent(server)[-1])
+    asyncio.run(store.add_messages(agent.messages))
+    assert [each["content"] for each in place.log("s")] == ["Well?", None, "[recalled]", "Soon."]
 
 
 def test_adding_twice_writes_once_and_a_read_only_store_not_at_all(place: Place) -> None:

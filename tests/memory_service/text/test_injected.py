@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.text.frames import BLOCK_NOTE
-from memory_service.text.injected import RECALLED, said_messages
+from memory_service.text.injected import FOUND_HERE, RECALLED, said_messages
 
 BLOCK = (
     f'<relevant_context>\n{BLOCK_NOTE}\n<file path="memory/a.md" lines="1">\n周五不部署。\n</file>\n</relevant_context>'
@@ -21,8 +22,8 @@ PINS = str(checkpoint_messages(Checkpoint(pins=("- Never delete it.",)))[0]["con
 RECORD = str(checkpoint_messages(Checkpoint(summary="We talked.", pins=("- Never.",), request="Go on."))[0]["content"])
 
 
-def said(*messages: dict[str, Any], tools: tuple[str, ...] = ()) -> list[Any]:
-    return [message["content"] for message in said_messages(messages, set(), tools)]
+def said(*messages: dict[str, Any]) -> list[Any]:
+    return [message["content"] for message in said_messages(messages, set())]
 
 
 def call(name: str, arguments: str = "{}") -> dict[str, Any]:
@@ -56,13 +57,20 @@ def test_what_was_given_goes_and_what_was_said_stays(given: str, frame: str) -> 
         ("memory_service_get", "{}", RECALLED),
         ("Bash", json.dumps({"command": "memory-service search 部署 --limit 3"}), RECALLED),
         ("shell", json.dumps({"command": ["bash", "-lc", "memory-service context deploys"]}), RECALLED),
-        ("load_memory", "{}", RECALLED),
         ("Bash", json.dumps({"command": "grep memory-service README.md"}), "周五不部署。"),
         ("search", "not json", "周五不部署。"),
     ],
 )
 def test_the_result_of_a_call_that_asked_the_memory_is_left_out(name: str, arguments: str, expected: str) -> None:
-    assert said(call(name, arguments), RESULT, tools=("load_memory",)) == [None, expected]
+    assert said(call(name, arguments), RESULT) == [None, expected]
+
+
+@pytest.mark.parametrize("written", [json.dumps, str])
+def test_a_result_with_passages_of_an_adapter_is_left_out(written: Callable[[object], str]) -> None:
+    found = [{"content": "周五不部署。", "metadata": {"source": "memory/a.md#L1", **FOUND_HERE}}]
+    assert said(call("any_name"), {**RESULT, "content": written(found)}) == [None, RECALLED]
+    parts = [{"type": "tool_result", "tool_use_id": "c", "content": written(found)}]
+    assert said({"role": "user", "content": parts}) == [[{**parts[0], "content": RECALLED}]]
 
 
 def test_a_result_may_come_later() -> None:
