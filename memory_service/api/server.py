@@ -90,12 +90,11 @@ _KEEP_ALIVE_SECONDS = 75
 _SHUTDOWN_SECONDS = 5
 
 
-def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True) -> None:
+def serve(settings: Settings, *, watch: bool = True) -> None:
     """Serve the HTTP API until the process is told to stop.
 
     Args:
         settings: Settings of the service and the address.
-        log_requests: Log a line for each request, without its query.
         watch: Index changes of the files as they happen, without waiting for a search.
 
     Raises:
@@ -109,7 +108,7 @@ def serve(settings: Settings, *, log_requests: bool = False, watch: bool = True)
         instance = new_instance()
         app = create_app(service, watch=watch, instance=instance)
         shared: AppState = app.state.shared
-        server = StreamingServer(_config(app, log_requests), end_streams=shared.end)
+        server = StreamingServer(_config(app), end_streams=shared.end)
         host, port = listener.getsockname()[:2]
         sys.stderr.write(
             f"memory-service listens on http://{_in_url(host)}:{port} "
@@ -138,10 +137,8 @@ def _check_exposure(settings: Settings) -> None:
         )
 
 
-def _config(app: FastAPI, log_requests: bool) -> uvicorn.Config:
+def _config(app: FastAPI) -> uvicorn.Config:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if log_requests:
-        logging.getLogger("memory_service.access").setLevel(logging.INFO)
     return uvicorn.Config(
         app,
         log_config=None,

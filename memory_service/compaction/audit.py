@@ -198,8 +198,8 @@ def _source_texts(messages: Iterable[Numbered], request: SummaryRequest) -> Iter
             yield from _strings(arguments_of(call))
 
 
-def _strings(value: object, name: str = "") -> Iterator[str]:
-    waiting = [(name, value)]
+def _strings(value: object) -> Iterator[str]:
+    waiting = [("", value)]
     while waiting:
         key, item = waiting.pop()
         if isinstance(item, dict):

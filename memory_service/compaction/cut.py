@@ -72,22 +72,18 @@ def turns_of(messages: Sequence[Numbered]) -> list[int]:
     ]
 
 
-def cut_by_tokens(
-    messages: Sequence[Numbered], keep_tokens: int, *, live: Collection[str] = (), sizes: Sequence[int] | None = None
-) -> int:
+def cut_by_tokens(messages: Sequence[Numbered], keep_tokens: int, *, live: Collection[str] = ()) -> int:
     """The first of the messages that stay, when about `keep_tokens` do.
 
     Args:
         messages: Those after the last cut, without system messages of the beginning.
         keep_tokens: Tokens that may stay; one unit does anyhow.
         live: Ids of calls that still run.
-        sizes: What each message takes in the view, if not its own size.
     """
     units = units_of([each.message for each in messages])
     if not units:
         return 0
-    own = sizes if sizes is not None else [each.tokens for each in messages]
-    summed = [0, *accumulate(own)]
+    summed = [0, *accumulate(each.tokens for each in messages)]
     total, at = summed[-1], len(units) - 1
     while at > 0 and total - summed[units[at - 1].first] <= keep_tokens:
         at -= 1

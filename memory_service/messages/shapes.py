@@ -361,9 +361,9 @@ def tool_result(call_id: str, text: str) -> Message:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def with_text(message: Message, text: str, *, keep_media: bool = True) -> Message:
-    """Copy of a message with another text; media follow the text unless they are to go."""
-    media = media_parts_of(message) if keep_media else []
+def with_text(message: Message, text: str) -> Message:
+    """Copy of a message with another text; its media follow the text."""
+    media = media_parts_of(message)
     content: str | list[Part] = [*([text_part(text)] if text else []), *media] if media else text
     kept = {key: value for key, value in message.items() if key not in ("refusal", "block_order")}
     return cast(Message, {**kept, "content": content})

@@ -226,11 +226,9 @@ class SessionStore:
         made = on_wire(snapshot.view().messages, wire, snapshot.state)
         return made.model_copy(update={"degraded": [*unreadable(snapshot.session.log)]})
 
-    def log_view(
-        self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
-    ) -> schemas.Messages:
+    def log_view(self, session_id: str, *, since_seq: int = 0, limit: int | None = None) -> schemas.Messages:
         """Everything ever said, as it was given; of a log that OpenClaw wrote, too."""
-        said, degraded = self.said(session_id, since_seq=since_seq, limit=limit, media=media)
+        said, degraded = self.said(session_id, since_seq=since_seq, limit=limit)
         found = [(seq, json.loads(text)) for seq, text in said]
         return schemas.Messages(
             messages=[message for _, message in found], seqs=[seq for seq, _ in found], degraded=[*degraded]

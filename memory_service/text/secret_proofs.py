@@ -109,9 +109,9 @@ def _before(found: _Match, chars: int = 40) -> str:
     return found.string[max(start - chars, 0) : start]
 
 
-def _after(found: _Match, chars: int = 16) -> str:
+def _after(found: _Match) -> str:
     end = place_of(found)[1]
-    return found.string[end : end + chars]
+    return found.string[end : end + 16]
 
 
 def _before_name(found: _Match) -> str:

@@ -99,11 +99,6 @@ def test_the_last_turns_stay_whatever_they_take() -> None:
     assert cut_by_turns(said, 8) == cut_by_turns(said, 99) == 0
 
 
-def test_sizes_of_the_view_count_where_they_are_given() -> None:
-    said = sized(100, 100, 100, 100)
-    assert cut_by_tokens(said, 100, sizes=[100, 100, 5, 5]) == 2
-
-
 @pytest.mark.parametrize(("at", "whole", "prefix"), [(4, 4, 0), (5, 4, 1), (6, 4, 2), (7, 4, 3), (2, 2, 0), (8, 8, 0)])
 def test_the_last_turn_gives_its_first_half_apart_where_it_is_split(at: int, whole: int, prefix: int) -> None:
     said = log(user("0"), says("1"), says("2"), says("3"), user("4"), says("5"), says("6"), says("7"))

@@ -16,7 +16,6 @@ def test_text_and_media() -> None:
     assert text_of(message) == "one\ntwo"
     assert [part["type"] for part in media_parts_of(message)] == ["image_url", "document"]
     assert with_text(message, "cut")["content"] == [text("cut"), IMAGE_URL, {"type": "document", "source": PDF}]
-    assert with_text(message, "cut", keep_media=False)["content"] == "cut"
     assert text_of(message) == "one\ntwo"
 
 
