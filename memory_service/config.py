@@ -19,7 +19,7 @@ import json
 import os
 import tomllib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from indexer.stores import DEFAULT_STORE, STORES
 from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
-from memory_service.home import DEFAULT_HOME, PREFIX, home_of
+from memory_service.home import DEFAULT_HOME, PREFIX, home_of, nearest
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 
 _NAME = lazy_regex(r"[^\W_][^/\\@:;,=\"'<>|*?!\[\]{}\x00-\x1f\x7f]{0,63}")
@@ -475,11 +475,14 @@ def _environment() -> dict[str, Any]:
 
 def _file(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidRequest(f"The settings file {path} cannot be read ({error}). Mend or remove it.") from None
+    if "home" in found:
+        raise InvalidRequest(f"The settings file {path} cannot set 'home': it lies there. Use --home or {PREFIX}HOME.")
+    return found
 
 
 def _merged(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
@@ -490,10 +493,19 @@ def _merged(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def _setting_names() -> Iterator[str]:
+    for name, field in Settings.model_fields.items():
+        yield name
+        table = field.annotation
+        if isinstance(table, type) and issubclass(table, BaseModel):
+            yield from (f"{name}.{inner}" for inner in table.model_fields)
+
+
 def _explained(error: ValidationError) -> str:
     first = error.errors()[0]
     # What stands below api_keys is a key.
     name = ".".join(str(part) for part in first["loc"][: 1 if first["loc"][0] == "api_keys" else None])
     if first["type"] == "extra_forbidden":
-        return f"There is no setting {name!r}. docs/settings.md lists all of them."
+        near = nearest(name, (known for known in _setting_names() if ("." in known) == ("." in name)))
+        return f"There is no setting {name!r}.{near or ' docs/settings.md lists all of them.'}"
     return f"The setting {name!r} cannot be used: {first['msg'].removeprefix('Value error, ').removesuffix('.')}."

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -68,6 +68,13 @@ def shown_name(given: str) -> str:
     """A name from outside, short and on one line."""
     text = ascii(given) if not given.isprintable() else repr(given)
     return text if len(text) <= 100 else f"{text[:97]}...'"
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """The question whether a known name was meant, behind a sentence about a wrong one; empty if none is like it."""
+    from difflib import get_close_matches
+
+    return "".join(f" Did you mean {name!r}?" for name in get_close_matches(given, known, n=1))
 
 
 def citation(path: str, start_line: int, end_line: int) -> str:

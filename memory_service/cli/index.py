@@ -127,10 +127,10 @@ def _progress_bar() -> Iterator[Callable[[SyncProgress], None] | None]:
 
     shown = [
         TextColumn("indexing"),
-        BarColumn(),
-        MofNCompleteColumn(),
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=11)),
         TextColumn("files  {task.fields[rate]} passages/s  time left"),
-        # On a narrow terminal the path gives way, not the time.
+        # On a narrow terminal the path gives way, not the numbers.
         TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
         TextColumn("{task.fields[path]}", style="dim"),
     ]

@@ -85,6 +85,9 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     if place.as_json:
         emit_json(found)
         return
+    if start_line > max(found.total_lines, 1):
+        click.echo(f"(the file ends with line {found.total_lines})", err=True)
+        return
     click.echo(found.text, nl=not found.text.endswith("\n"))
     if found.next_start_line:
         click.echo(

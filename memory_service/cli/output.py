@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,12 +58,17 @@ def announce_work(what: str) -> None:
         click.secho(f"{what} …", dim=True, err=True)
 
 
+def wanted_colour() -> bool | None:
+    """False if the person wants none (no-color.org); None leaves it to the terminal."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
 def print_error(error: MemoryServiceError) -> int:
     """Print an error in one line on stderr; gives the exit code."""
     if "--json" in sys.argv[1:]:
         click.echo(json.dumps({"error": {"code": error.code, "message": str(error)}}, ensure_ascii=False), err=True)
     else:
-        click.secho(f"error: {error}", fg="red", err=True)
+        click.secho(f"error: {error}", fg="red", err=True, color=wanted_colour())
     return 1
 
 

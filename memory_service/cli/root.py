@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 
 from memory_service.cli.options import Place, with_place
+from memory_service.home import nearest
 
 _COMMANDS = {
     "demo": "demo",
@@ -40,6 +41,15 @@ _COMMANDS = {
 
 class _Commands(click.Group):
     """Commands by name, each from its own module."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """See click; a name that is none is told with the one that is like it."""
+        name = args[0]
+        if not name.startswith("-") and name not in _COMMANDS:
+            ctx.fail(f"No such command {name!r}.{nearest(name, _COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -69,12 +79,12 @@ def root() -> None:
 
 def main() -> None:
     """Run the command line; exit 0 for done, 1 for a failure told in one line, 2 for wrong usage."""
-    from memory_service.cli.output import print_error
+    from memory_service.cli.output import print_error, wanted_colour
     from memory_service.errors import MemoryServiceError, StorageFailed
 
     _printable()
     try:
-        root(prog_name="memory-service", standalone_mode=True)
+        root(prog_name="memory-service", standalone_mode=True, color=wanted_colour())
     except MemoryServiceError as error:
         sys.exit(print_error(error))
     except BrokenPipeError:

@@ -45,6 +45,7 @@ from memory_service.compaction.cut import KeepRules
 from memory_service.compaction.prompts import ANCHORED_HEADINGS, OPENCODE_HEADINGS
 from memory_service.compaction.prune_steps import GuardRules, PruningMode, PruningRules
 from memory_service.errors import InvalidRequest
+from memory_service.home import nearest
 from memory_service.llm.calls import BACKOFF_SECONDS, CALL_ATTEMPTS
 from memory_service.llm.token_counter import LEAST_SCALE, MOST_SCALE, exact_counter
 from memory_service.llm.transcript import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY, TOOL_OUTPUT_CHARS
@@ -353,7 +354,8 @@ _FIELDS = dict(sorted(_fields()))
 def _checked(overrides: Mapping[str, object]) -> dict[str, Value]:
     unknown = next((name for name in overrides if name not in _FIELDS), None)
     if unknown is not None:
-        raise ValueError(f"{str(unknown)[:80]!a} is no number of a preset. There are {', '.join(_FIELDS)}.")
+        near = nearest(str(unknown), _FIELDS) or f" There are {', '.join(_FIELDS)}."
+        raise ValueError(f"{str(unknown)[:80]!a} is no number of a preset.{near}")
     return {name: _value(name, value, _FIELDS[name][1]) for name, value in overrides.items()}
 
 

@@ -297,8 +297,9 @@ def _retrieval(folder: Path, index: Index) -> str:
     failed = {failure.path for failure in index.status().failed}
     named = (*folder.glob("*.md"), *folder.glob("memory/**/*.md"))
     for name in sorted(path for path in named if is_memory_path(path.relative_to(folder).as_posix()))[-10:]:
-        path, line = name.relative_to(folder).as_posix(), _telling_line(name)
-        if line and path not in failed:
+        path = name.relative_to(folder).as_posix()
+        line = _telling_line(name) if path not in failed and name.is_file() else ""
+        if line:
             asked += 1
             hits = index.search(line, limit=5).hits
             # The same line may stand in many files, and each of them is as good.

@@ -43,7 +43,7 @@ class Run:
         assert (self.code, self.out) == (1, ""), self
         assert self.err.startswith("error: ") and self.err.count("\n") == 1, self.err
         # What failed, and then what to do.
-        assert (". " in self.err or ": " in self.err[7:]) and self.err.endswith(".\n"), self.err
+        assert (". " in self.err or ": " in self.err[7:]) and self.err.endswith((".\n", "?\n")), self.err
         assert [word for word in words if word not in self.err] == []
 
 

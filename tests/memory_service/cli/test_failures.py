@@ -65,6 +65,9 @@ def test_an_unknown_workspace_is_not_made_by_a_look(cli: CommandLine) -> None:
     [
         ({"MEMORY_SERVICE_COLOUR": "red"}, "'colour'"),
         ({"MEMORY_SERVICE_RANKING__MAGIC": "1"}, "'ranking.magic'"),
+        ({"MEMORY_SERVICE_TIMZONE": "UTC"}, "'timzone'. Did you mean 'timezone'?"),
+        ({"MEMORY_SERVICE_RECALL__MINRELEVANCE": ".1"}, "Did you mean 'recall.min_relevance'?"),
+        ({"MEMORY_SERVICE_COMPACTION__OVERRIDES": '{"keep_turn": 3}'}, "Did you mean 'keep_turns'?"),
         ({"MEMORY_SERVICE_EMBEDDING_MODEL": "word2vec"}, "'word2vec'"),
         ({"MEMORY_SERVICE_TIMEZONE": "Mars/Olympus"}, "'timezone'"),
         ({"MEMORY_SERVICE_PORT": "many"}, "'port'"),
@@ -78,7 +81,12 @@ def test_a_setting_that_cannot_be_is_named(tmp_path: Path, variables: dict[str, 
 
 @pytest.mark.parametrize(
     ("text", "named"),
-    [('colour = "red"\n', "'colour'"), ("port =\n", "memory-service.toml"), ("\udce9", "memory-service.toml")],
+    [
+        ('colour = "red"\n', "'colour'"),
+        ("port =\n", "memory-service.toml"),
+        ('home = "x"\n', "--home"),
+        ("\udce9", "memory-service.toml"),
+    ],
 )
 def test_a_settings_file_that_cannot_be_is_named(cli: CommandLine, text: str, named: str) -> None:
     cli.home.mkdir()
@@ -91,6 +99,18 @@ def test_the_settings_file_counts_and_the_environment_wins(cli: CommandLine) -> 
     (cli.home / "memory-service.toml").write_text('embedding_model = "word2vec"\n', "utf-8")
     cli.ok("remember", "A note.")  # the environment of the tests says "none"
     CommandLine(home=cli.home, environment={}).run("search", "note").failed_with("'word2vec'")
+
+
+def test_a_misspelled_command_is_told_with_the_one_that_is_like_it(cli: CommandLine) -> None:
+    for given, said in (("serch", "No such command 'serch'. Did you mean 'search'?"), ("x", "No such command 'x'.\n")):
+        run = cli.run(given, "deploys")
+        assert (run.code, run.out) == (2, "") and said in run.err
+
+
+def test_lines_behind_the_end_of_a_file(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- A note."])
+    run = cli.run("get", "MEMORY.md", "--start-line", "7")
+    assert (run.code, run.out, run.err) == (0, "", "(the file ends with line 1)\n")
 
 
 def test_a_home_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:

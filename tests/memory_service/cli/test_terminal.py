@@ -40,13 +40,15 @@ def large(cli: CommandLine) -> CommandLine:
     return CommandLine(home=cli.home, environment={})
 
 
-def at_terminal(cli: CommandLine, *arguments: str, watch: Callable[[str, int], None] = lambda seen, pid: None) -> Run:
+def at_terminal(
+    cli: CommandLine, *arguments: str, watch: Callable[[str, int], None] = lambda seen, pid: None, columns: int = 140
+) -> Run:
     """Run a command whose stderr is a terminal; `watch` sees what it showed so far, and the process."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     seen = b""
     # A test runner may say how wide its own terminal is.
-    environment = {**cli.variables, "TERM": "xterm-256color", "COLUMNS": "140"}
+    environment = {**cli.variables, "TERM": "xterm-256color", "COLUMNS": str(columns)}
     with subprocess.Popen(
         [*PROGRAM, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs
     ) as process:
@@ -60,7 +62,9 @@ def at_terminal(cli: CommandLine, *arguments: str, watch: Callable[[str, int], N
         assert process.stdout is not None
         out = process.stdout.read().decode()
         code = process.wait(60)
-    return Run(code=code, out=out, err=re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode("utf-8", "replace")))
+    shown = seen.decode("utf-8", "replace")
+    assert "NO_COLOR" not in environment or not re.search(r"\x1b\[[0-9;]*3\d", shown)
+    return Run(code=code, out=out, err=re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown))
 
 
 def _read(terminal: int) -> bytes:
@@ -78,6 +82,18 @@ def test_a_terminal_gets_a_bar_with_rate_and_time_left(large: CommandLine) -> No
     assert re.search(r"time left +\d:\d\d:\d\d", run.err)
     assert "memory/file-" in run.err
     assert run.out.startswith(f"{FILES} added") and "\x1b" not in run.out
+
+
+def test_a_narrow_terminal_shows_the_numbers_whole(large: CommandLine) -> None:
+    run = at_terminal(CommandLine(home=large.home, environment={"NO_COLOR": "1"}), "reindex", columns=80)
+    assert re.search(rf"\b[1-9]\d*/{FILES} +files  [1-9]\d* passages/s  time left +\d:\d\d:\d\d", run.err)
+
+
+def test_an_error_has_no_colour_where_none_is_wanted(cli: CommandLine) -> None:
+    plain = CommandLine(home=cli.home, environment={"NO_COLOR": "1"})
+    assert at_terminal(plain, "status").err.startswith("error: There is no workspace")
+    cli.write("memory/bad.md", []).write_bytes(b"\xe9")
+    assert "failed: memory/bad.md" in at_terminal(plain, "reindex").err
 
 
 def test_a_pipe_gets_no_bar(cli: CommandLine) -> None:

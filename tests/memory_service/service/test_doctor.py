@@ -192,6 +192,11 @@ def test_a_file_that_is_not_utf_8(home: Path) -> None:
     assert found["files"].remedy == "Save it as UTF-8. Then run `memory-service reindex`."
 
 
+def test_a_folder_named_like_a_note(home: Path) -> None:
+    (home / W / "memory/folder.md").mkdir()
+    assert wrong(examined(home)) == {}
+
+
 def test_files_that_changed(home: Path) -> None:
     (home / W / "memory/new.md").write_text("- new\n")
     (home / W / "memory/2026-11-01.md").unlink()
