@@ -493,12 +493,13 @@ def _merged(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _setting_names() -> Iterator[str]:
+def _setting_names() -> Iterator[tuple[str, str]]:
+    """The table and the name of each setting, and of each table."""
     for name, field in Settings.model_fields.items():
-        yield name
+        yield "", name
         table = field.annotation
         if isinstance(table, type) and issubclass(table, BaseModel):
-            yield from (f"{name}.{inner}" for inner in table.model_fields)
+            yield from ((name, inner) for inner in table.model_fields)
 
 
 def _explained(error: ValidationError) -> str:
@@ -506,6 +507,7 @@ def _explained(error: ValidationError) -> str:
     # What stands below api_keys is a key.
     name = ".".join(str(part) for part in first["loc"][: 1 if first["loc"][0] == "api_keys" else None])
     if first["type"] == "extra_forbidden":
-        near = nearest(name, (known for known in _setting_names() if ("." in known) == ("." in name)))
+        table, _, key = name.rpartition(".")
+        near = nearest(key, (known for where, known in _setting_names() if where == table))
         return f"There is no setting {name!r}.{near or ' docs/settings.md lists all of them.'}"
     return f"The setting {name!r} cannot be used: {first['msg'].removeprefix('Value error, ').removesuffix('.')}."

@@ -66,7 +66,7 @@ def test_an_unknown_workspace_is_not_made_by_a_look(cli: CommandLine) -> None:
         ({"MEMORY_SERVICE_COLOUR": "red"}, "'colour'"),
         ({"MEMORY_SERVICE_RANKING__MAGIC": "1"}, "'ranking.magic'"),
         ({"MEMORY_SERVICE_TIMZONE": "UTC"}, "'timzone'. Did you mean 'timezone'?"),
-        ({"MEMORY_SERVICE_RECALL__MINRELEVANCE": ".1"}, "Did you mean 'recall.min_relevance'?"),
+        ({"MEMORY_SERVICE_RECALL__MINRELEVANCE": ".1"}, "Did you mean 'min_relevance'?"),
         ({"MEMORY_SERVICE_COMPACTION__OVERRIDES": '{"keep_turn": 3}'}, "Did you mean 'keep_turns'?"),
         ({"MEMORY_SERVICE_EMBEDDING_MODEL": "word2vec"}, "'word2vec'"),
         ({"MEMORY_SERVICE_TIMEZONE": "Mars/Olympus"}, "'timezone'"),
